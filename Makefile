@@ -128,7 +128,7 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@ $(VENV)/.test $(VENV)/.installed
 
-# axe-core for tests/reports/test_browser.py; the browser itself: apt-get install chromium chromium-driver
+# axe-core for tests/extensions/pages/test_browser.py; the browser itself: apt-get install chromium chromium-driver
 tests/node_modules: tests/package.json
 	npm install --prefix tests --no-audit --no-fund
 	@touch $@

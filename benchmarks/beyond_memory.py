@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 
 AT_ONCE = (
     "-c",
-    "import sys, boxscore.cli.larger as larger; larger.MANY = 1 << 62; "
+    "import sys, boxscore.extensions.large.command_line as larger; larger.MANY = 1 << 62; "
     "from boxscore.cli import main; sys.exit(main(sys.argv[1:]))",
 )
 """The command line, that never evaluates in partitions unless asked."""

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import boxscore
-from boxscore.data.quadrilaterals import corners_of_rotated
+from boxscore.extensions.oriented.quadrilaterals import corners_of_rotated
 
 
 def drawn(count: int, extent: float, seed: int = 0) -> Any:

@@ -26,8 +26,8 @@ from intervals import evaluated, show, truth_of
 import boxscore
 from boxscore import Evaluation, evaluate
 from boxscore.diagnostics import plan_comparison
-from boxscore.diagnostics.bootstrap import chosen_rows
-from boxscore.diagnostics.swapping import swapped_differences
+from boxscore.extensions.decisions.swapping import swapped_differences
+from boxscore.extensions.diagnostics.bootstrap import chosen_rows
 
 Pair = list[Evaluation]
 

@@ -20,9 +20,9 @@ import numpy as np
 from intervals import Shares, show, world
 
 from boxscore import Detections, Evaluation, GroundTruth, evaluate
-from boxscore.diagnostics.bootstrap import chosen_rows
-from boxscore.diagnostics.sequential import compare_sequentially, drop_in_batches, share_of_look
-from boxscore.diagnostics.swapping import swapped_differences
+from boxscore.extensions.decisions.sequential import compare_sequentially, drop_in_batches, share_of_look
+from boxscore.extensions.decisions.swapping import swapped_differences
+from boxscore.extensions.diagnostics.bootstrap import chosen_rows
 
 PROTOCOLS: dict[str, dict[str, Any]] = {
     "AP": {"extends": "coco", "name": "AP alone", "summary": [{"key": "AP"}]},

@@ -253,13 +253,16 @@ def _cell_output(output: Mapping[str, Any]) -> str:
 
 
 def public_modules() -> list[str]:
-    """Name every module without a leading underscore, the command line's own left out."""
+    """Name every module without a leading underscore, those of the command line left out."""
     names = []
     for path in sorted((SOURCE / "boxscore").rglob("*.py")):
         parts = list(path.relative_to(SOURCE).with_suffix("").parts)
         if parts[-1] == "__init__":
             parts.pop()
-        if len(parts) > 1 and parts[1] != "cli" and not any(part.startswith("_") for part in parts):
+        of_commands = (
+            "cli" in parts or parts[-1].endswith("_command") or parts[-1] in ("commands", "command_line")
+        )
+        if len(parts) > 1 and not of_commands and not any(part.startswith("_") for part in parts):
             names.append(".".join(parts))
     return names
 

@@ -118,7 +118,7 @@ def end_pages_at_once() -> None:
     """Let ``boxscore view`` end once its pages stand, as Ctrl-C ends it, and open no browser."""
     import webbrowser
 
-    from boxscore.reports.server import Server
+    from boxscore.extensions.pages.server import Server
 
     Server.serve_forever = lambda server, poll_interval=0.5: None  # type: ignore[method-assign]
     webbrowser.open = lambda *arguments, **options: False  # type: ignore[assignment]

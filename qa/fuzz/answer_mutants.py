@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from boxscore.errors import InputError
-from boxscore.formats._answer_text import STATUSES, read_answer
-from boxscore.formats.parsed_answers import parse_answer
+from boxscore.extensions.scoreless._answer_text import STATUSES, read_answer
+from boxscore.extensions.scoreless.parsed_answers import parse_answer
 
 SLOW = 1.0
 """Seconds for an answer of a few thousand letters."""

@@ -18,9 +18,9 @@ import numpy as np
 import boxscore
 from boxscore.cli.run import read_config
 from boxscore.errors import BoxscoreError, BoxscoreWarning, InputError
+from boxscore.extensions.pages.pictures import embed_pictures
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import SimilarityName
-from boxscore.reports.pictures import embed_pictures
 from boxscore.validation import validate, validate_files
 
 HERE = Path(__file__).parent

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from boxscore.formats._answer_text import ReadAnswer, read_answer
+from boxscore.extensions.scoreless._answer_text import ReadAnswer, read_answer
 from fuzz import answer_mutants, archive_mutants, xml_mutants
 from fuzz.mutants import main as run_mutants
 

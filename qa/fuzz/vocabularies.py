@@ -718,8 +718,8 @@ def _draw(case: Case) -> None:
     """Drawings: as many, of one name each, with the classes' labels beside the boxes."""
     from matplotlib import pyplot
 
-    from boxscore.reports.plots._style import label
-    from boxscore.reports.plots.boxes import draw_evaluated
+    from boxscore.extensions.pages.plots._style import label
+    from boxscore.extensions.pages.plots.boxes import draw_evaluated
 
     both = []
     for each in (case.vocabulary, case.plain):

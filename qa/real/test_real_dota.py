@@ -9,7 +9,7 @@ import pytest
 
 import boxscore
 from boxscore import Detections, GroundTruth, load_detections, load_ground_truth
-from boxscore.diagnostics.ties import tie_bounds
+from boxscore.extensions.diagnostics.ties import tie_bounds
 from boxscore.protocols.protocol import Protocol
 from support.real_data import real
 

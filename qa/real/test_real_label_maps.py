@@ -78,7 +78,7 @@ def test_coco_stuffs_numbers_and_matrix() -> None:
     folder = real("semantic", "cocostuff")
     truth = boxscore.load_ground_truth(folder / "stuff_examples.json")
     predictions = [folder / "results_png" / f"{Path(name).stem}.png" for name in truth.images.file_names]
-    from boxscore.formats._png import read_labels
+    from boxscore.extensions.masks._png import read_labels
 
     result = semantic_iou(painted(truth), map(read_labels, predictions), rules="coco-stuff")
     expected = json.loads((folder / "expected_stuff_examples.json").read_text(encoding="utf-8"))

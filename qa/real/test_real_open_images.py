@@ -11,8 +11,8 @@ import pytest
 
 import boxscore
 from boxscore import Detections, Evaluation, GroundTruth, ImageLabels
-from boxscore.data.hierarchy import Hierarchy
 from boxscore.data.vocabulary import Categories, Images
+from boxscore.extensions.federated.hierarchy import Hierarchy
 from boxscore.formats.reading import read_detections, read_options
 from support.quiet import quiet
 from support.real_data import real

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import boxscore
-from boxscore._utils.resampling import Draws, Groups
 from boxscore.distributed import Part, merge, part_of, scan
+from boxscore.extensions.weights.resampling import Draws, Groups
 from boxscore.formats.reading import read_detections, read_options
 from support import limits
 from support.insides import distributed_evaluation

@@ -28,7 +28,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE.parents[1] / "tests")]
 
 import boxscore  # noqa: E402
 from boxscore.diagnostics import keypoint_errors  # noqa: E402
-from boxscore.diagnostics.misplaced_keypoints import KINDS  # noqa: E402
+from boxscore.extensions.keypoints.misplaced_keypoints import KINDS  # noqa: E402
 from boxscore.label_maps import semantic_iou_of_folders  # noqa: E402
 from support.digests import digest  # noqa: E402
 from tools import made_up  # noqa: E402

@@ -23,12 +23,12 @@ from boxscore.cli.arguments import (
     errors_as_typed,
 )
 from boxscore.cli.commands import ENTRIES, Entry
-from boxscore.cli.diagnostics import DIAGNOSTICS, Diagnostic
 from boxscore.cli.parameters import options_of
 from boxscore.cli.run import known_keys, read_config
-from boxscore.diagnostics._result import DiagnosticResult
 from boxscore.errors import FileFormatError, InputError, ProtocolError
-from boxscore.reports.folder import PlotFormat, TableFormat
+from boxscore.extensions.diagnostics._result import DiagnosticResult
+from boxscore.extensions.diagnostics.commands import DIAGNOSTICS, Diagnostic
+from boxscore.extensions.pages.folder import PlotFormat, TableFormat
 from support.each import each
 from support.running import Run
 from support.samples import DT, GT
@@ -292,7 +292,9 @@ def test_a_new_diagnostic_is_a_row(monkeypatch: pytest.MonkeyPatch, run: Run) ->
     monkeypatch.setattr(diagnostics, "count", count, raising=False)
     monkeypatch.setitem(DIAGNOSTICS, "count", row)
     monkeypatch.setitem(COMMANDS, "count", "count images")
-    monkeypatch.setitem(ENTRIES, "count", Entry("boxscore.cli.diagnostics:DIAGNOSTICS", "count images"))
+    monkeypatch.setitem(
+        ENTRIES, "count", Entry("boxscore.extensions.diagnostics.commands:DIAGNOSTICS", "count images")
+    )
     arguments = ["count", "--gt", GT, "--dt", DT, "--times", "3", "--iou-threshold", "1", "--output"]
     assert run(*arguments, "csv").out == "part,images\nall,72\n"
     assert run(*arguments, "text").out.startswith("Counts x 3\n24 images")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from boxscore.cli.demo import SAMPLES
+from boxscore.extensions.data_tools.demo_command import SAMPLES
 from support.running import Run
 from support.samples import DATASETS, DT, GT
 

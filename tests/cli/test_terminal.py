@@ -309,7 +309,7 @@ def test_output_writes_a_file_by_its_ending(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("boxscore.reports.history.now", lambda: "2026-11-20T12:00:00Z")
+    monkeypatch.setattr("boxscore.extensions.decisions.history.now", lambda: "2026-11-20T12:00:00Z")
     path = tmp_path / name
     path.write_text("old")
     for call in (COCO, ["check", GT, DT, "--min", "AP=.9"], ["errors", GT, DT], ["validate", GT, DT]):

@@ -111,7 +111,7 @@ assert COCO.__module__ == "boxscore.compat.pycocotools.coco"
 assert pickle.loads(pickle.dumps(pycocotools.cocoeval.Params("bbox"))).maxDets == [1, 10, 100]
 assert mask_utils.area(mask_utils.frPyObjects([[0, 0, 4, 0, 4, 4, 0, 4]], 8, 8)).tolist() == [16]
 assert mask_utils._mask.__name__ == "pycocotools._mask"
-import boxscore.similarity.mask
+import boxscore.extensions.masks.mask
 """
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import boxscore
-from boxscore.data import anchors as module
+from boxscore.extensions.data_tools import anchors as module
 from support.real_data import real
 from support.running import Run
 from support.samples import SHAPES

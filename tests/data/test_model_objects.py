@@ -12,7 +12,7 @@ import pytest
 
 import boxscore
 from boxscore import BoxscoreWarning, Detections, Evaluator, GroundTruth, InputError
-from boxscore.data.tensors import as_array
+from boxscore.extensions.training.tensors import as_array
 from support import model_objects as make
 from support.each import each
 from support.model_objects import NAMES, SIZE, Tensor, plain

@@ -15,7 +15,7 @@ from boxscore.data import base
 from boxscore.data.masks import Masks
 from boxscore.data.outlines import LONGEST_OUTLINE
 from boxscore.data.run_lengths import MOST_PIXELS
-from boxscore.similarity.mask import mask_iou
+from boxscore.extensions.masks.mask import mask_iou
 
 
 def test_runs_of_length_0_stop_the_count_as_in_pycocotools() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import boxscore
 from boxscore.data.operations import of_images
-from boxscore.data.statistics_in_parts import counted_part, statistics_of_parts
+from boxscore.extensions.large.statistics_in_parts import counted_part, statistics_of_parts
 
 
 def table(

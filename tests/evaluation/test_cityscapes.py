@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 import boxscore
 from boxscore import Evaluation, InputError
-from boxscore._utils.resampling import Draws
 from boxscore.distributed import Part, merge
-from boxscore.formats.cityscapes import CLASSES
+from boxscore.extensions.crowds.cityscapes import CLASSES
+from boxscore.extensions.weights.resampling import Draws
 from oracles import cityscapes
 from oracles.cityscapes import Found, Image, Segment
 from support.parted import bits, parts_of, whole

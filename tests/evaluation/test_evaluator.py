@@ -18,7 +18,7 @@ import pytest
 import boxscore
 from boxscore import BoxscoreWarning, Detections, Evaluator, GroundTruth, InputError
 from boxscore.evaluator import gather_with_torch
-from boxscore.evaluator.shares import merged
+from boxscore.extensions.training.shares import merged
 
 Pairs = list[tuple[dict[str, Any], dict[str, Any]]]
 
@@ -134,8 +134,8 @@ def test_parts_of_one_image(protocol: str, room: int, monkeypatch: pytest.Monkey
     }.get(protocol, protocol)
     pairs = images(23, masks=protocol == "coco-segm")
     expected = fed(Evaluator(protocol=rules), pairs, 23).compute()
-    monkeypatch.setattr("boxscore.evaluator.evaluating.MATCHED_TOGETHER", 1)
-    monkeypatch.setattr("boxscore.evaluator.evaluating.ROOM", room)
+    monkeypatch.setattr("boxscore.extensions.training.evaluating.MATCHED_TOGETHER", 1)
+    monkeypatch.setattr("boxscore.extensions.training.evaluating.ROOM", room)
     for each in (pairs, pairs[::-1]):
         evaluator = fed(Evaluator(protocol=rules), each, 1)
         assert len(evaluator._held) >= 4
@@ -150,7 +150,7 @@ def test_parts_of_one_image(protocol: str, room: int, monkeypatch: pytest.Monkey
 
 
 def test_what_is_put_in_room_is_joined_without_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("boxscore.evaluator.evaluating.MATCHED_TOGETHER", 1)
+    monkeypatch.setattr("boxscore.extensions.training.evaluating.MATCHED_TOGETHER", 1)
     evaluator = fed(Evaluator(classes=range(4)), images(20, ids=False), 1)
     before = [part.detections.boxes for part in evaluator._parts()]
     whole = evaluator.compute().detections
@@ -190,7 +190,7 @@ def test_merged_parts_hold_no_box_twice() -> None:
 @pytest.mark.long
 def test_updates_go_on_after_compute(monkeypatch: pytest.MonkeyPatch) -> None:
     """Computing merges all levels into one part; the levels below it stay apart from each other."""
-    monkeypatch.setattr("boxscore.evaluator.evaluating.MATCHED_TOGETHER", 1)
+    monkeypatch.setattr("boxscore.extensions.training.evaluating.MATCHED_TOGETHER", 1)
     pairs = images(23)
     evaluator = fed(Evaluator(), pairs[:11], 1)
     assert len(evaluator._held) >= 4
@@ -210,7 +210,7 @@ def test_tables_of_the_result_belong_to_the_matches() -> None:
 
 
 def test_what_cannot_be_matched_is_said_by_compute(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("boxscore.evaluator.evaluating.MATCHED_TOGETHER", 2)
+    monkeypatch.setattr("boxscore.extensions.training.evaluating.MATCHED_TOGETHER", 2)
     pairs = images(4, masks=True)
     prediction = next(p for p, t in pairs if len(p["labels"]) and len(t["labels"]))
     prediction["masks"] = prediction["masks"][:, :, :-1]

@@ -78,7 +78,7 @@ def test_the_bits_of_evaluate(
     expected = boxscore.evaluate(truth, detections, protocol=protocol, digest=False)
     assert 0 < expected["AP"] < 1
     assert_same(fed(Evaluator(protocol=protocol, ground_truth=truth), by_image).compute(), expected)
-    monkeypatch.setattr("boxscore.evaluator.evaluating.MATCHED_TOGETHER", 1)
+    monkeypatch.setattr("boxscore.extensions.training.evaluating.MATCHED_TOGETHER", 1)
     images = list(by_image)
     halves = [Evaluator(protocol=protocol, ground_truth=truth) for _ in range(2)]
     for half, part in zip(halves, (images[::2], images[1::2]), strict=True):

@@ -12,8 +12,8 @@ import pytest
 
 import boxscore
 from boxscore import Detections, Evaluation, GroundTruth
-from boxscore._utils.resampling import Draws
 from boxscore.distributed import Part, merge
+from boxscore.extensions.weights.resampling import Draws
 from boxscore.protocols import load_protocol
 from oracles import kitti
 from oracles.crowds import Box

@@ -166,7 +166,7 @@ def test_intervals_are_of_every_group(tmp_path: Path) -> None:
     for key, value in zip(made.metrics, made.total.value.tolist(), strict=True):
         assert value == pytest.approx(wanted[key], abs=EXACT, nan_ok=True)
     # A draw of every image once is the whole.
-    from boxscore._utils.resampling import Groups
+    from boxscore.extensions.weights.resampling import Groups
 
     ones = Groups(np.zeros(len(truth.images), dtype=np.uint8), 0, 1)
     weighted = result.weighted_metrics(result.protocol.rows, ones).values[0, :, -1]

@@ -9,9 +9,9 @@ import pytest
 
 import boxscore
 from boxscore import Detections, GroundTruth, InputError, ProtocolError, diagnostics
-from boxscore.data.hierarchy import expand_classes
 from boxscore.diagnostics import bootstrap_intervals
-from boxscore.validation.completion import most_with_lower_scores
+from boxscore.extensions.federated.hierarchy import expand_classes
+from boxscore.extensions.validation.completion import most_with_lower_scores
 from oracles import open_images
 from support.each import each
 from support.federated_cases import open_images_case, open_images_mask_case, tied

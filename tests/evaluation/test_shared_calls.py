@@ -21,7 +21,7 @@ import os, signal, sys, time
 import numpy as np
 import boxscore
 import pytest
-from boxscore._utils.resampling import Draws
+from boxscore.extensions.weights.resampling import Draws
 from boxscore.diagnostics import compare_detectors
 from boxscore.similarity.box import BoxSimilarity
 from support.limits import little_worth_forking

@@ -16,8 +16,8 @@ import pytest
 
 import boxscore
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
+from boxscore.extensions.formats._gathered import rotated_corners, short_names
 from boxscore.formats import detect_format, load_detections, load_ground_truth
-from boxscore.formats._gathered import rotated_corners, short_names
 from boxscore.formats._unpacking import unpacked
 from support.annotations import BOXES, FORMATS, example, record, write
 from support.real_data import real

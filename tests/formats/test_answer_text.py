@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from boxscore import InputError, parse_answer
-from boxscore.formats._answer_text import ReadAnswer, read_answer
-from boxscore.formats.coordinates import COORDINATES, Evidence
+from boxscore.extensions.scoreless._answer_text import ReadAnswer, read_answer
+from boxscore.extensions.scoreless.coordinates import COORDINATES, Evidence
 from support.each import each
 from support.real_data import real
 
@@ -312,7 +312,7 @@ def test_what_is_refused(text: Any, options: dict[str, Any], message: str) -> No
 
 
 def test_an_answer_that_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("boxscore.formats.parsed_answers.LONGEST", 10)
+    monkeypatch.setattr("boxscore.extensions.scoreless.parsed_answers.LONGEST", 10)
     with pytest.raises(InputError, match=r"text must have at most 10 letters\. Got 11\."):
         parse_answer("x" * 11)
 

@@ -18,8 +18,8 @@ from boxscore import load_detections, load_ground_truth
 from boxscore.cli import main
 from boxscore.data.numbering import COCO_IDS, match_best
 from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.extensions.validation.digest import quick_findings
 from boxscore.validation import find_class_map, validate, validate_files
-from boxscore.validation.digest import quick_findings
 from support.quiet import quiet
 from support.real_data import real
 

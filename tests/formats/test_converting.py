@@ -19,9 +19,9 @@ import boxscore
 from boxscore.cli import main
 from boxscore.data.vocabulary import Images
 from boxscore.errors import InputError
+from boxscore.extensions.data_tools.converting import lost
 from boxscore.formats import writable_formats
 from boxscore.formats._format import CONTENT
-from boxscore.formats.converting import lost
 from boxscore.formats.registry import format_named
 from support.quiet import quiet
 from support.samples import SHAPES, SHAPES_VOC

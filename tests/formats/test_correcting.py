@@ -13,7 +13,7 @@ import boxscore
 from boxscore.cli import main
 from boxscore.diagnostics import LabelEdits
 from boxscore.errors import InputError
-from boxscore.formats.correcting import corrections_of, write_corrected
+from boxscore.extensions.formats.correcting import corrections_of, write_corrected
 from support import annotations
 
 SAMPLE = Path(__file__).parents[2] / "datasets" / "shapes_coco"
@@ -209,7 +209,7 @@ def test_a_format_that_is_not_written_is_refused(name: str, tmp_path: Path) -> N
 
 
 def test_what_was_written_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from boxscore.formats import _yolo_correcting
+    from boxscore.extensions.formats import _yolo_correcting
 
     folder = put(tmp_path / "own", YOLO)
     monkeypatch.setattr(_yolo_correcting, "_line", lambda line, one, place: line.replace("0.50", "0.51"))

@@ -11,11 +11,11 @@ import pytest
 
 import boxscore
 from boxscore.errors import FileFormatError
+from boxscore.extensions.data_tools.converting import lost
+from boxscore.extensions.formats.columns import ColumnsFormat
 from boxscore.formats import detect_format, format_names, reading, registry
 from boxscore.formats._format import Format, ReadOptions
 from boxscore.formats._sniffer import Sniffer
-from boxscore.formats.columns import ColumnsFormat
-from boxscore.formats.converting import lost
 from boxscore.validation import validate_files
 from support.program import run_python
 from support.running import Run

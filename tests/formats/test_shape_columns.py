@@ -62,7 +62,7 @@ def oriented(name: str) -> Tables:
     )
     shapes = rotated
     if name == "quadrilaterals":
-        from boxscore.data.quadrilaterals import corners_of_rotated
+        from boxscore.extensions.oriented.quadrilaterals import corners_of_rotated
 
         shapes = corners_of_rotated(rotated).reshape(count, 8)
     moved = shapes + rng.normal(0, 0.4, shapes.shape)

@@ -26,7 +26,7 @@ TESTS = {
         *(
             "tests/golden",
             "tests/bad_input",
-            "tests/validation",
+            "tests/extensions/validation",
             "tests/parity",
             "tests/properties",
             "tests/rules",
@@ -40,7 +40,7 @@ TESTS = {
             "tests/scoring",
         ),
         *("tests/evaluation", "tests/cli", "tests/utils", "qa/fuzz/test_readers.py"),
-        *("tests/reports/test_report_files.py", "tests/diagnostics"),
+        *("tests/extensions/pages/test_report_files.py", "tests/extensions/diagnostics"),
     ],
     "smoke": [
         *(

@@ -73,7 +73,9 @@ def test_the_wheel_has_types_protocols_and_the_licence(contents: list[str]) -> N
     assert "boxscore/py.typed" in contents
     for protocol in ("coco", "voc2007", "voc2007-numpy", "voc2012"):
         assert any(path.endswith(f"/protocols/{protocol}.toml") for path in contents)
-    assert {f"boxscore/cli/samples/{name}.json" for name in ("instances", "detections")} <= {*contents}
+    assert {
+        f"boxscore/extensions/data_tools/demo_samples/{name}.json" for name in ("instances", "detections")
+    } <= {*contents}
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in contents)
 
 
@@ -97,7 +99,7 @@ def test_the_wheel_works_without_the_repository(wheel: Path, tmp_path: Path) -> 
     installed = tmp_path / "installed"
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(installed)
-    shutil.copytree(SAMPLES, tmp_path / "samples")
+    shutil.copytree(SAMPLES, tmp_path / "demo_samples")
     environment = without_repository(PYTHONPATH=str(installed))
 
     def run(*arguments: str) -> str:
@@ -149,7 +151,7 @@ def test_the_wheel_installs_into_a_new_environment(wheel: Path, tmp_path: Path) 
     if "No matching distribution" in installation.stderr or "NewConnectionError" in installation.stderr:
         pytest.skip("no package index to install the dependencies from")
     assert installation.returncode == 0, installation.stderr
-    shutil.copytree(SAMPLES, tmp_path / "samples")
+    shutil.copytree(SAMPLES, tmp_path / "demo_samples")
     done = subprocess.run(
         [
             str(programs / "boxscore"),

@@ -14,7 +14,7 @@ import boxscore
 from boxscore import InputError, Protocol, ProtocolError, load_protocol
 from boxscore.data.alignment import align
 from boxscore.data.vocabulary import Images
-from boxscore.diagnostics._tools import fits
+from boxscore.extensions.diagnostics._tools import fits
 from boxscore.protocols import protocol_names
 from boxscore.protocols.acting import UNSAID, Act, Refusal, Scope, Way
 from boxscore.protocols.fields import Field, all_fields

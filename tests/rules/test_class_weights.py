@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import boxscore
-from boxscore._utils.resampling import Draws
 from boxscore.diagnostics import error_types, froc_scores, localisation_recall_precision
+from boxscore.extensions.weights.resampling import Draws
 from boxscore.formats.class_weights import class_weights_in_file
 from boxscore.protocols import changed_protocol, load_protocol
 from support import limits

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import boxscore
-from boxscore.diagnostics._tools import CHOICES
+from boxscore.extensions.diagnostics._tools import CHOICES
 from support.each import each
 from support.scenes import (
     BOX_PROTOCOLS,

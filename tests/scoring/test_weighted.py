@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import boxscore
-from boxscore._utils.resampling import Groups
+from boxscore.extensions.weights.resampling import Groups
 from boxscore.protocols import load_protocol
 from boxscore.protocols.summary import LEVEL_METRICS, OF_IMAGES, SUMMARY_KINDS
 from support.curves import RANGES, RULES, tables

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import boxscore
 from boxscore.compat.verification import verify
-from boxscore.data.keypoints import box_of_keypoints
-from boxscore.similarity.keypoints import object_keypoint_similarity, similarity_of_pairs
+from boxscore.extensions.keypoints.columns import box_of_keypoints
+from boxscore.extensions.keypoints.similarity import object_keypoint_similarity, similarity_of_pairs
 from support.examples import first_of
 from support.instances import assert_same_bits, evaluate, keypoint_case, run_pycocotools
 from support.real_data import real

@@ -12,8 +12,8 @@ from pycocotools import mask as coco_mask
 
 import boxscore
 from boxscore.data.masks import Masks
-from boxscore.similarity.boundary import boundary_iou, mask_boundary
-from boxscore.similarity.mask import mask_area, mask_iof, mask_iou, mask_to_box
+from boxscore.extensions.masks.boundary import boundary_iou, mask_boundary
+from boxscore.extensions.masks.mask import mask_area, mask_iof, mask_iou, mask_to_box
 
 
 def random_masks(count: int, seed: int = 0, shape: tuple[int, int] = (17, 23)) -> np.ndarray:

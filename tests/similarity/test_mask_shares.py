@@ -11,8 +11,8 @@ import pytest
 
 import boxscore
 from boxscore._utils.processes import Forked
-from boxscore.similarity import mask_pairs
-from boxscore.similarity.mask import MaskSimilarity
+from boxscore.extensions.masks import mask_pairs
+from boxscore.extensions.masks.mask import MaskSimilarity
 from support import limits
 from support.examples import first_of
 from support.instances import Record, evaluate, load

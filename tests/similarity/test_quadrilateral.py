@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 import boxscore
 from boxscore import InputError, quadrilateral_iou, rotated_convert
-from boxscore.data.quadrilaterals import (
+from boxscore.extensions.oriented.quadrilateral import QuadrilateralMeasure
+from boxscore.extensions.oriented.quadrilaterals import (
     corners_of_boxes,
     corners_of_rotated,
     crossing,
     minimum_rectangles,
     not_convex,
 )
-from boxscore.similarity.quadrilateral import QuadrilateralMeasure
 from oracles.devkit_polygons import polyiou as slow_polyiou
 
 FloatArray = NDArray[np.float64]

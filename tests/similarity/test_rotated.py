@@ -155,7 +155,7 @@ def test_upright_detections_count_as_turned_by_nothing() -> None:
 @pytest.mark.parametrize("together", [1, 64])
 @pytest.mark.parametrize("seed", range(10))
 def test_an_evaluator_sees_the_same(seed: int, together: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("boxscore.evaluator.evaluating.MATCHED_TOGETHER", together)
+    monkeypatch.setattr("boxscore.extensions.training.evaluating.MATCHED_TOGETHER", together)
     truth, found = tables(*rotated_case(seed))
     evaluator = boxscore.Evaluator(protocol="coco-rotated")
     for image, identifier in enumerate(truth.images.ids.tolist()):

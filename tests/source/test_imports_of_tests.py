@@ -1,4 +1,7 @@
-"""Tests ask the faces of matching, scoring and distributed; what is inside comes in by two doors alone."""
+"""Tests ask the faces of matching and scoring; what is inside comes in by two doors alone.
+
+Tests of an extension may know what is inside it.
+"""
 
 from __future__ import annotations
 
@@ -12,73 +15,34 @@ import pytest
 from support.each import each
 from support.kinds import TESTS
 
-PACKAGES = ("boxscore.matching", "boxscore.scoring", "boxscore.distributed")
-FACES = {package: set(importlib.import_module(package).__all__) for package in PACKAGES}
+PACKAGES = ("boxscore.matching", "boxscore.scoring")
+FACES = {package: set(getattr(importlib.import_module(package), "__all__", ())) for package in PACKAGES}
 
 DOORS = ("support/insides.py", "support/limits.py")
 
 ALLOWED = {
-    "boxscore.distributed.cluster.evaluate_tasks": "a cluster whose tasks die or wait",
-    "boxscore.distributed.cluster.local_cluster": "the cluster that --scheduler local starts",
-    "boxscore.distributed.engine.Here": "parts to a result as on a cluster, in one process",
-    "boxscore.distributed.local.LocalEngine": "parts in files, and processes that may be killed",
-    "boxscore.distributed.headers.headers_of": "what a result needs to know of parts first",
-    "boxscore.distributed.local.Load": "what partitions ask of memory",
-    "boxscore.distributed.local.plan_within": "how large partitions are within a memory limit",
-    "boxscore.distributed.merging.MergedParts": "the last road of a column",
-    "boxscore.distributed.parts.check_mergeable": "what rules refuse, in their words",
-    "boxscore.distributed.parts.match_part": "a part of two tables",
-    "boxscore.distributed.pieces.Cut": "which classes and scores a piece has",
-    "boxscore.distributed.pieces.cut": "a road of a column",
-    "boxscore.distributed.plan.asked_keys": "what a summary reads is computed first",
-    "boxscore.distributed.plan.most_of": "how many detections are merged at a time, by the data",
-    "boxscore.distributed.plan.partition_of": "how large partitions are, by the data",
-    "boxscore.distributed.reduction.score_classes": "where a worker is held up while it scores",
-    "boxscore.distributed.result.evaluation_of": "parts to a result as on a cluster",
-    "boxscore.distributed.scanning.streamed": "partitions that are read again for questions about boxes",
-    "boxscore.distributed.streaming.StreamTask": "where a worker is held up while it matches",
-    "boxscore.matching.assignment.components": "a kernel: edges that hang together",
-    "boxscore.matching.assignment.heaviest": "a kernel: the most pairs, and of these the largest sum",
-    "boxscore.matching.whole_groups.match_whole_groups": "a kernel, which takes pairs in blocks",
     "boxscore.matching.pairs.Pairs": "what such a kernel takes",
     "boxscore.matching.matches.Matches": "a value, which merges in any order",
     "boxscore.matching.matches.bit_type": "the type of bits over thresholds",
     "boxscore.matching.matches.merge": "how it merges",
-    "boxscore.matching.packed.packed": "a road of a column",
     "boxscore.matching.points.POINTS": "the signatures of points, which rules keep",
     "boxscore.matching.points.functions_at": "in which order the functions of a point run",
     "boxscore.matching.preparing.prepared": "what rules make of tables",
-    "boxscore.scoring.jaccard.heaviest_matching": "a kernel: the pairs of the largest sum",
-    "boxscore.scoring.weight_sums.WeightSums": "a kernel: sums of weights up to some positions",
-    "boxscore.scoring.weight_sums.weight_table": "what such a kernel takes",
     **dict.fromkeys(
         (
-            "boxscore.distributed.cluster",
-            "boxscore.distributed.local",
-            "boxscore.distributed.plan",
-            "boxscore.distributed.reduction",
-            "boxscore.distributed.result",
-            "boxscore.distributed.score_ranges",
-            "boxscore.distributed.source",
-            "boxscore.distributed.weighing",
             "boxscore.matching.candidates.MOST_PAIRS",
             "boxscore.matching.greedy.MOST_HELD",
             "boxscore.matching.greedy.WIDE",
             "boxscore.matching.matcher.MOST_PAIRS",
-            "boxscore.distributed.parts.FORM",
             "boxscore.scoring.blocks.MOST_VALUES",
             "boxscore.scoring.blocks.SUMMED_TOGETHER",
             "boxscore.scoring.curves.MOST_VALUES",
-            "boxscore.scoring.shared",
-            "boxscore.scoring.under_weights",
-            "boxscore.scoring.weight_sums",
-            "boxscore.scoring.weighted_curves",
         ),
         "a limit that is made small, or what a plan counts with",
     ),
 }
 
-INSIDE = re.compile(r"boxscore\.(?:matching|scoring|distributed)(?:\.\w+)+")
+INSIDE = re.compile(r"boxscore\.(?:matching|scoring)(?:\.\w+)+")
 FILES = sorted(
     path.relative_to(TESTS).as_posix() for path in TESTS.rglob("*.py") if "node_modules" not in path.parts
 )
@@ -146,11 +110,11 @@ def test_a_door_is_there(door: str) -> None:
         "from boxscore.scoring.curves import Curves",
         "from boxscore.scoring import curves",
         "import boxscore.matching.matcher",
-        "import boxscore.distributed.cluster as on_cluster",
-        "from boxscore.distributed import merging",
-        "def test():\n    from boxscore.distributed.reduction import reduced",
+        "import boxscore.matching.greedy as matching",
+        "from boxscore.matching import greedy",
+        "def test():\n    from boxscore.scoring.counts import Counter",
         "patch.setattr('boxscore.matching.greedy.WIDE', 0)",
-        "boxscore.distributed.weighing.MOST = 1",
+        "boxscore.scoring.blocks.MOST_VALUES = 1",
         "from boxscore import matching\nmatching.greedy.WIDE",
         "from boxscore import scoring as s\ns.curves.Curves.of(matches)",
     ],

@@ -168,11 +168,11 @@ def repository(folder: Path, **changes: str) -> Selection:
     core = {f"tests/rules/test_{number}.py": "" for number in range(60)}
     files = {
         **core,
-        "tests/reports/test_page.py": "from boxscore.diagnostics import errors",
-        "tests/diagnostics/test_errors.py": "",
-        "tests/suite/test_suite.py": "from support import suites",
+        "tests/extensions/pages/test_page.py": "from boxscore.extensions.diagnostics import errors",
+        "tests/extensions/diagnostics/test_errors.py": "",
+        "tests/extensions/suite/test_suite.py": "from support import suites",
         "qa/fuzz/test_fuzz.py": "",
-        "src/boxscore/diagnostics/errors.py": "",
+        "src/boxscore/extensions/diagnostics/errors.py": "",
         "tests/support/suites.py": "",
     }
     git = ["git", "-c", "user.name=a", "-c", "user.email=b", "-c", "init.defaultBranch=main"]
@@ -193,9 +193,9 @@ def repository(folder: Path, **changes: str) -> Selection:
 @pytest.mark.parametrize(
     ("change", "runs"),
     [
-        ("src__boxscore__diagnostics__errors", {"diagnostics": 1, "pages": 1}),
-        ("src__boxscore__diagnostics__new", {"diagnostics": 1}),
-        ("tests__suite__test_suite", {"suite": 1}),
+        ("src__boxscore__extensions__diagnostics__errors", {"diagnostics": 1, "pages": 1}),
+        ("src__boxscore__extensions__diagnostics__new", {"diagnostics": 1}),
+        ("tests__extensions__suite__test_suite", {"suite": 1}),
         ("tests__support__suites", {"suite": 1}),
         ("qa__fuzz__differential", {"qa": 1}),
         ("tests__rules__test_3", {}),

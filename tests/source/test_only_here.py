@@ -31,7 +31,7 @@ def test_matches_has_bits() -> None:
     assert {"in_range_bits", "counted_bits", "matched_bits"} == BITS
 
 
-@each([file for file in FILES if file not in ("matching/matches.py", "matching/packed.py")])
+@each([file for file in FILES if file not in ("matching/matches.py", "extensions/large/packed.py")])
 def test_only_matches_reads_its_bits(file: str) -> None:  # and packed.py copies them
     names = BITS | {"_true_bits"}
     assert [f"line {node.lineno}: {node.attr}" for node in attributes_read(file, names)] == []
@@ -40,7 +40,7 @@ def test_only_matches_reads_its_bits(file: str) -> None:  # and packed.py copies
 BITS_OF_RULES = {name: name.upper() for name, column in EXTRA_COLUMNS.items() if column.kind == "bits"}
 """Columns of bits that rules declare, and what their declarations are called."""
 
-MAKES_BITS = "matching/groups.py"
+MAKES_BITS = "extensions/federated/groups.py"
 
 
 def test_rules_declare_bits() -> None:
@@ -98,11 +98,15 @@ RULES = {"protocol", "load_protocol", "rules", "ignore", "chosen", "base", "Igno
 
 FLAG_READERS = {
     "matching/ignoring.py": "the place where they get their meaning",
-    "matching/regions.py": "a rule: objects of no class get the flag `ignore`",
-    "matching/shares.py": "a rule: a crowd outside of a range counts twice",
     "data": "they are columns of the tables",
+    "extensions/crowds": "readers, and rules of their own",
+    "extensions/data_tools": "tables are described, joined and converted",
+    "extensions/federated": "readers",
+    "extensions/formats": "readers",
+    "extensions/oriented": "readers",
+    "extensions/training": "columns of what comes in batches",
+    "extensions/validation": "says what is odd about them",
     "formats": "files are read into the columns, and written from them",
-    "validation": "says what is odd about them",
     "compat": "hands them to pycocotools, and takes them from its dictionaries",
     "integrations": "hands them to pycocotools, too",
     "protocols": "the rules are called by the flags",

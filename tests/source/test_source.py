@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import boxscore
+from support.border import CORE
 from support.each import each
 from support.imports import MODULES as FILE_OF
 from support.imports import imports_of
@@ -35,36 +36,23 @@ LAYERS = [
     "data",
     "protocols",
     "formats",
-    "label_maps",
     "similarity",
     "matching",
     "scoring",
     "suppression",
     "evaluation",
-    "evaluator",
-    "distributed",
-    "diagnostics",
-    "validation",
     "reports",
-    "suite",
     "compat",
-    "integrations",
     "cli",
 ]
-"""From left to right. A package imports from packages to its left; inside a package, from anywhere in it."""
+"""The core from left to right: a package imports from packages to its left, and from anywhere in itself.
 
-BACKWARDS = {
-    ("boxscore.evaluation.result", "diagnostics"),  # compare, plan
-    ("boxscore.evaluation.result", "distributed"),  # save_part
-    ("boxscore.evaluation.result", "reports"),  # to_json, to_latex, plot, report
-    ("boxscore.evaluation.result", "validation"),  # what is found in passing
-    ("boxscore.evaluator.evaluating", "distributed"),  # save_part
-    ("boxscore.diagnostics._result", "reports"),  # plot
-    ("boxscore.diagnostics.compare", "reports"),  # to_latex, to_markdown, report
-}
-"""Imports from right to left: of a method that only forwards, by a module's name in a text."""
+``test_border.py`` holds what extensions may import, and that the core imports none of them.
+"""
+
 
 SOCKETS = {
+    ("boxscore.evaluation.result", "reports"),  # methods of a result
     ("boxscore.protocols.summary", "scoring"),  # families of kinds of metrics
 }
 """Tables of names from right to left: a module is imported when something is asked of it."""
@@ -75,15 +63,17 @@ def layer_of(part: str) -> int:
 
 
 def test_every_package_has_a_layer() -> None:
-    assert {name.split(".")[1] for name in EVERY if name != "boxscore"} == set(LAYERS)
+    assert {name.split(".")[1] for name in CORE if name != "boxscore"} == set(LAYERS)
 
 
-@each([name for name in EVERY if name != "boxscore"])
+@each([name for name in CORE if name != "boxscore"])
 def test_imports_run_from_left_to_right(module: str) -> None:
     own = module.split(".")[1]
-    parts = {name.split(".")[1] for name in imports_of(module) if name != "boxscore"} - {own}
-    backwards = {(module, part) for part in parts if layer_of(part) >= layer_of(own)}
-    assert backwards == {pair for pair in BACKWARDS | SOCKETS if pair[0] == module}
+    parts = {name.split(".")[1] for name in imports_of(module).intersection(CORE) if name != "boxscore"} - {
+        own
+    }
+    backwards = {part for part in parts if layer_of(part) >= layer_of(own)}
+    assert backwards == {part for name, part in SOCKETS if name == module}
 
 
 @each([name for name in EVERY if not name.startswith(ADAPTERS)])
@@ -112,8 +102,13 @@ STANDS_IN = "boxscore.compat"
 """Whose modules have the names of the package that they stand in for: one that has no ``__all__`` has none."""
 
 FACES = {
-    *(name for name in PUBLIC if hasattr(importlib.import_module(name), "__path__")),
-    *(name for name in PUBLIC if name.count(".") == 1),
+    *(
+        name
+        for name in PUBLIC
+        if hasattr(importlib.import_module(name), "__path__") and not name.startswith("boxscore.extensions")
+    ),
+    *(name for name in PUBLIC if name.count(".") == 1 and name != "boxscore.extensions"),
+    "boxscore.reports.plots",
     "boxscore._utils.records",
 }
 """Packages, rooms that are one file, and one that gives type checkers other names for a decorator."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from boxscore.diagnostics.guarantee import NEVER, Sample
+from boxscore.extensions.decisions.guarantee import NEVER, Sample
 
 
 def drawn_sample(random: np.random.Generator, images: int) -> Sample:

@@ -24,31 +24,32 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from boxscore.distributed import DistributedEvaluation, local
-from boxscore.distributed.cluster import evaluate_tasks, local_cluster
-from boxscore.distributed.engine import Here
-from boxscore.distributed.headers import headers_of
-from boxscore.distributed.local import Load, LocalEngine, plan_within
-from boxscore.distributed.merging import MergedParts
-from boxscore.distributed.parts import check_mergeable, match_part
-from boxscore.distributed.pieces import Cut, cut
-from boxscore.distributed.plan import asked_keys, most_of, partition_of
-from boxscore.distributed.reduction import score_classes
-from boxscore.distributed.result import evaluation_of
-from boxscore.distributed.scanning import streamed
-from boxscore.distributed.streaming import StreamTask
-from boxscore.matching.assignment import components
-from boxscore.matching.assignment import heaviest as most_and_heaviest
+from boxscore.distributed import DistributedEvaluation
+from boxscore.extensions.crowds.jaccard_metric import heaviest_matching
+from boxscore.extensions.large import local
+from boxscore.extensions.large.cluster import evaluate_tasks, local_cluster
+from boxscore.extensions.large.engine import Here
+from boxscore.extensions.large.headers import headers_of
+from boxscore.extensions.large.local import Load, LocalEngine, plan_within
+from boxscore.extensions.large.merging import MergedParts
+from boxscore.extensions.large.packed import packed
+from boxscore.extensions.large.parts import check_mergeable, match_part
+from boxscore.extensions.large.pieces import Cut, cut
+from boxscore.extensions.large.plan import asked_keys, most_of, partition_of
+from boxscore.extensions.large.reduction import score_classes
+from boxscore.extensions.large.result import evaluation_of
+from boxscore.extensions.large.scanning import streamed
+from boxscore.extensions.large.streaming import StreamTask
+from boxscore.extensions.scoreless.assignment import components
+from boxscore.extensions.scoreless.assignment import heaviest as most_and_heaviest
+from boxscore.extensions.scoreless.whole_groups import match_whole_groups
+from boxscore.extensions.weights.weight_sums import WeightSums, weight_table
 from boxscore.matching.matches import Matches, bit_type
 from boxscore.matching.matches import merge as merge_matches
-from boxscore.matching.packed import packed
 from boxscore.matching.pairs import Pairs
 from boxscore.matching.points import POINTS, functions_at
 from boxscore.matching.preparing import prepared
-from boxscore.matching.whole_groups import match_whole_groups
 from boxscore.protocols import Protocol
-from boxscore.scoring.jaccard import heaviest_matching
-from boxscore.scoring.weight_sums import WeightSums, weight_table
 
 __all__ = [
     "POINTS",

@@ -8,17 +8,8 @@ from typing import Any
 
 import pytest
 
-from boxscore.distributed import (
-    cluster,
-    local,
-    plan,
-    reduction,
-    result,
-    score_ranges,
-    source,
-    weighing,
-)
-from boxscore.scoring import shared, under_weights, weight_sums, weighted_curves
+from boxscore.extensions.large import cluster, local, plan, reduction, result, score_ranges, source, weighing
+from boxscore.extensions.weights import shared, under_weights, weight_sums, weighted_curves
 from boxscore.suppression import _grid, _pairs
 
 
@@ -56,7 +47,7 @@ def few_scores_together(patch: pytest.MonkeyPatch, count: int) -> None:
 
 def few_weights_together(patch: pytest.MonkeyPatch, size: int) -> None:
     """Send weights of at most so many bytes to the pieces of calibration at a time, or one set."""
-    patch.setattr("boxscore.diagnostics._residuals.HELD", size)
+    patch.setattr("boxscore.extensions.diagnostics._residuals.HELD", size)
 
 
 def few_detections_asked_again(patch: pytest.MonkeyPatch, count: int) -> None:
@@ -159,4 +150,4 @@ def scoring_by(patch: pytest.MonkeyPatch, score: Any) -> None:
 
 def another_form_of_parts(patch: pytest.MonkeyPatch, form: int) -> None:
     """Write the files of parts as another boxscore does."""
-    patch.setattr("boxscore.distributed.parts.FORM", form)
+    patch.setattr("boxscore.extensions.large.parts.FORM", form)

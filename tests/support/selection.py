@@ -48,20 +48,20 @@ EXTENSIONS = {
         "formats/test_{annotations,correcting,data_below,plain_xml,shape_columns} data/test_image_names"
     ),
     "large": Extension(
-        "distributed/* formats/test_{parquet_dictionaries,parquet_footer,stores,secrets_of_addresses,json_pieces}"
+        "extensions/large/* formats/test_{parquet_dictionaries,parquet_footer,stores,secrets_of_addresses,json_pieces}"
         " data/test_statistics_in_parts suppression/test_nms_{in_parts,large} cli/test_{in_parts,the_host}"
         " utils/test_{addresses,held_ranges}",
-        "src/boxscore/distributed",
+        "src/boxscore/distributed.py",
     ),
     "weights": Extension("scoring/test_weight* utils/test_resampling"),
-    "diagnostics": Extension("diagnostics/*", "src/boxscore/diagnostics"),
-    "validation": Extension("validation/*", "src/boxscore/validation"),
-    "pages": Extension("reports/* cli/test_view", "src/boxscore/reports"),
-    "suite": Extension("suite/*", "src/boxscore/suite"),
+    "diagnostics": Extension("extensions/diagnostics/*", "src/boxscore/diagnostics.py"),
+    "validation": Extension("extensions/validation/*", "src/boxscore/validation.py"),
+    "pages": Extension("extensions/pages/* cli/test_view", "src/boxscore/reports"),
+    "suite": Extension("extensions/suite/*", "src/boxscore/suite.py"),
     "sweep": Extension("suppression/test_sweep*"),
-    "training": Extension("evaluation/test_evaluator* data/test_model_objects*", "src/boxscore/evaluator"),
+    "training": Extension("evaluation/test_evaluator* data/test_model_objects*", "src/boxscore/evaluator.py"),
     "compat": Extension("compat/test_[!v]*", "src/boxscore/compat"),
-    "label maps": Extension("label_maps/*", "src/boxscore/label_maps"),
+    "label maps": Extension("extensions/label_maps/*", "src/boxscore/label_maps.py"),
     "integrations": Extension("integrations/*", "src/boxscore/integrations"),
     "data tools": Extension("formats/test_{converting,class_maps}"),
     "docs": Extension("docs/*", "docs README.md CONTRIBUTING.md CHANGELOG.md"),

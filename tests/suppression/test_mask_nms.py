@@ -12,8 +12,8 @@ from nms_oracles import fast, hard, matrix_decay, soft
 from pycocotools import mask as coco_mask
 
 import boxscore
-from boxscore.similarity import mask as mask_module
-from boxscore.similarity.mask import as_masks
+from boxscore.extensions.masks import mask as mask_module
+from boxscore.extensions.masks.mask import as_masks
 from boxscore.suppression import mask_nms, suppress
 from boxscore.suppression._ranked import check_scores, rank
 from boxscore.suppression.hard import select

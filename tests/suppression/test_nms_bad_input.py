@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from boxscore.errors import BoxscoreWarning, InputError
-from boxscore.similarity.rotated import rotated_box_iou
+from boxscore.extensions.oriented.rotated import rotated_box_iou
 from boxscore.suppression import (
     batched_nms,
     cluster_nms,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from boxscore.similarity.rotated import rotated_box_iou
+from boxscore.extensions.oriented.rotated import rotated_box_iou
 from boxscore.suppression import (
     batched_nms,
     nms,

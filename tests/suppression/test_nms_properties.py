@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from boxscore.extensions.oriented.rotated import rotated_box_iou
 from boxscore.similarity.box import box_iou
-from boxscore.similarity.rotated import rotated_box_iou
 from boxscore.suppression import (
     batched_nms,
     cluster_nms,

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from boxscore.extensions.oriented.rotated import rotated_box_iou
 from boxscore.similarity.box import box_iou
-from boxscore.similarity.rotated import rotated_box_iou
 from boxscore.suppression import (
     batched_nms,
     cluster_nms,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import boxscore
 from boxscore import Detections, InputError, merge_patches, quadrilateral_nms, rotated_nms
 from boxscore.cli import main
-from boxscore.data.quadrilaterals import corners_of_rotated
+from boxscore.extensions.oriented.quadrilaterals import corners_of_rotated
 from oracles.devkit_polygons import polyiou as slow_polyiou
 
 FloatArray = NDArray[np.float64]

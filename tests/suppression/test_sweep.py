@@ -16,8 +16,8 @@ import pytest
 
 import boxscore
 from boxscore.cli import main
-from boxscore.cli.sweep import grid
 from boxscore.diagnostics import best_settings, sweep
+from boxscore.extensions.diagnostics.sweep_command import grid
 from boxscore.protocols import load_protocol
 from boxscore.suppression.methods import METHODS
 from support.examples import first_of
@@ -202,7 +202,7 @@ def test_best_settings(tables: tuple[boxscore.GroundTruth, boxscore.Detections])
 
 
 def test_many_classes_are_shown_when_asked_for(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
-    monkeypatch.setattr("boxscore.cli.sweep.FEW_CLASSES", 4)
+    monkeypatch.setattr("boxscore.extensions.diagnostics.sweep_command.FEW_CLASSES", 4)
     command = ["sweep", *COCO, "--iou-threshold", ".5"]
     shown = run(*command).out
     assert "--best shows that of each class as well" in shown

@@ -10,7 +10,7 @@ import pytest
 
 import boxscore
 from boxscore.diagnostics import sweep
-from boxscore.diagnostics.sweeping import Sweep
+from boxscore.extensions.diagnostics.sweeping import Sweep
 from boxscore.protocols import load_protocol
 from support.drawn import drawn, each_protocol
 from support.examples import first_of

@@ -102,7 +102,7 @@ def test_imports_of_other_modules_run_meanwhile() -> None:
 
 def test_what_loads_says_whose_it_is() -> None:
     assert boxscore.evaluate.__module__ == boxscore.Evaluation.__module__ == "boxscore"
-    assert boxscore.diagnostics.tie_bounds.__module__ == "boxscore.diagnostics.ties"
+    assert boxscore.diagnostics.tie_bounds.__module__ == "boxscore.extensions.diagnostics.ties"
 
 
 def in_new_process(code: str) -> list[int]:

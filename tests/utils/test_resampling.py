@@ -8,7 +8,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from boxscore._utils.resampling import interval, student_quantile
+from boxscore.extensions.weights.resampling import interval, student_quantile
 
 T_TABLE = {  # two-sided 5 %, to ten digits
     1: 12.7062047364,

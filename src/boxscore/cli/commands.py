@@ -34,137 +34,174 @@ class Entry(NamedTuple):
 BY_GROUP: Mapping[str, Mapping[str, Entry]] = {
     "start here": {
         "demo": Entry(
-            "boxscore.cli.demo", "evaluate small samples that come with boxscore, and show what to type next"
+            "boxscore.extensions.data_tools.demo_command",
+            "evaluate small samples that come with boxscore, and show what to type next",
         ),
         "evaluate": Entry("boxscore.cli.evaluate", "score detections against ground truth"),
-        "validate": Entry("boxscore.cli.validate", "find faults of the data that a score hides"),
+        "validate": Entry(
+            "boxscore.extensions.validation.validate_command", "find faults of the data that a score hides"
+        ),
         "report": Entry(
-            "boxscore.cli.report", "write an HTML report, tables and plots of a result", tables=True
+            "boxscore.extensions.pages.report_command",
+            "write an HTML report, tables and plots of a result",
+            tables=True,
         ),
         "view": Entry(
-            "boxscore.cli.view", "browse every image and its mistakes in a browser, on this machine"
+            "boxscore.extensions.pages.view_command",
+            "browse every image and its mistakes in a browser, on this machine",
         ),
     },
     "why this score?": {
         "errors": Entry(
-            "boxscore.cli.diagnostics:DIAGNOSTICS", "what each kind of error costs (TIDE)", tables=True
+            "boxscore.extensions.diagnostics.commands:DIAGNOSTICS",
+            "what each kind of error costs (TIDE)",
+            tables=True,
         ),
         "error-curves": Entry(
-            "boxscore.cli.diagnostics:DIAGNOSTICS",
+            "boxscore.extensions.diagnostics.commands:DIAGNOSTICS",
             "COCO's analysis of errors: C75, C50, Loc, Sim, Oth, BG, FN",
             tables=True,
         ),
         "keypoint-errors": Entry(
-            "boxscore.cli.diagnostics:DIAGNOSTICS",
+            "boxscore.extensions.diagnostics.commands:DIAGNOSTICS",
             "keypoints: jitter, inversion, swap or miss, of each joint",
             tables=True,
         ),
         "confusion": Entry(
-            "boxscore.cli.diagnostics:DIAGNOSTICS",
+            "boxscore.extensions.diagnostics.commands:DIAGNOSTICS",
             "confusion matrix: which classes are predicted as which",
             tables=True,
         ),
         "operating-points": Entry(
-            "boxscore.cli.diagnostics:DIAGNOSTICS", "which score threshold to use", tables=True
+            "boxscore.extensions.diagnostics.commands:DIAGNOSTICS",
+            "which score threshold to use",
+            tables=True,
         ),
         "slices": Entry(
-            "boxscore.cli.diagnostics:DIAGNOSTICS",
+            "boxscore.extensions.diagnostics.commands:DIAGNOSTICS",
             "scores by size, shape, crowdedness or any column",
             tables=True,
         ),
         "images": Entry(
-            "boxscore.cli.diagnostics:DIAGNOSTICS",
+            "boxscore.extensions.diagnostics.commands:DIAGNOSTICS",
             "counts and scores of every image, the worst first",
             tables=True,
         ),
         "iou": Entry(
-            "boxscore.cli.iou",
+            "boxscore.extensions.data_tools.iou_command",
             "IoU, GIoU, DIoU, CIoU of two boxes that are typed, or of every pair in two files",
             tables=True,
         ),
         "suspects": Entry(
-            "boxscore.cli.suspects",
+            "boxscore.extensions.labels.suspects_command",
             "labels that a confident detector contradicts, and what each costs",
             tables=True,
         ),
         "agreement": Entry(
-            "boxscore.cli.agreement",
+            "boxscore.extensions.labels.agreement_command",
             "how well do annotators agree? misses, classes, kappa, alpha, and the AP they allow",
             tables=True,
         ),
         "draw": Entry(
-            "boxscore.cli.draw", "draw boxes over the worst images, or over chosen ones", tables=True
+            "boxscore.extensions.pages.draw_command",
+            "draw boxes over the worst images, or over chosen ones",
+            tables=True,
         ),
         "calibration": Entry(
-            "boxscore.cli.diagnostics:DIAGNOSTICS",
+            "boxscore.extensions.diagnostics.commands:DIAGNOSTICS",
             "are scores probabilities? does 0.8 mean right in 80% of cases?",
             tables=True,
         ),
         "lrp": Entry(
-            "boxscore.cli.diagnostics:DIAGNOSTICS", "localisation-recall-precision errors", tables=True
+            "boxscore.extensions.diagnostics.commands:DIAGNOSTICS",
+            "localisation-recall-precision errors",
+            tables=True,
         ),
         "froc": Entry(
-            "boxscore.cli.diagnostics:DIAGNOSTICS",
+            "boxscore.extensions.diagnostics.commands:DIAGNOSTICS",
             "sensitivity at numbers of false positives per image (FROC)",
             tables=True,
         ),
         "ties": Entry(
-            "boxscore.cli.diagnostics:DIAGNOSTICS",
+            "boxscore.extensions.diagnostics.commands:DIAGNOSTICS",
             "how far the order of equal scores could move AP",
             tables=True,
         ),
         "explain": Entry(
-            "boxscore.cli.explain",
+            "boxscore.extensions.diagnostics.explain_command",
             "why do two tools give two numbers? which tool gave this number?",
             tables=True,
         ),
         "readings": Entry(
-            "boxscore.cli.readings",
+            "boxscore.extensions.diagnostics.readings_command",
             "the score of these files under every protocol that fits them",
             tables=True,
         ),
     },
     "which detector is better, and is it good enough?": {
         "compare": Entry(
-            "boxscore.cli.compare",
+            "boxscore.extensions.decisions.compare_command",
             "is one detector better than another? paired differences with intervals",
             tables=True,
         ),
         "bootstrap": Entry(
-            "boxscore.cli.diagnostics:DIAGNOSTICS",
+            "boxscore.extensions.diagnostics.commands:DIAGNOSTICS",
             "confidence intervals of every metric, over resampled images",
             tables=True,
         ),
         "suite": Entry(
-            "boxscore.cli.suite",
+            "boxscore.extensions.suite.suite_command",
             "many data sets, many models: one table, means, differences, and what failed",
             tables=True,
         ),
-        "check": Entry("boxscore.cli.check", "a gate for CI: minimum scores, and no worse than a baseline"),
-        "history": Entry("boxscore.cli.history", "the runs that check recorded: a table, a plot"),
+        "check": Entry(
+            "boxscore.extensions.decisions.check_command",
+            "a gate for CI: minimum scores, and no worse than a baseline",
+        ),
+        "history": Entry(
+            "boxscore.extensions.decisions.history_command", "the runs that check recorded: a table, a plot"
+        ),
     },
     "raw detections, and those of several models": {
         "nms": Entry(
             "boxscore.cli.nms", "turn raw detections into final ones: suppress, rescore or merge boxes"
         ),
         "fuse": Entry("boxscore.cli.fuse", "merge the results of several models into one file"),
-        "sweep": Entry("boxscore.cli.sweep", "which suppression settings score best", tables=True),
+        "sweep": Entry(
+            "boxscore.extensions.diagnostics.sweep_command",
+            "which suppression settings score best",
+            tables=True,
+        ),
     },
     "files": {
-        "stats": Entry("boxscore.cli.stats", "count images, objects, classes and sizes of a data set"),
+        "stats": Entry(
+            "boxscore.extensions.data_tools.stats_command",
+            "count images, objects, classes and sizes of a data set",
+        ),
         "convert": Entry(
-            "boxscore.cli.convert",
+            "boxscore.extensions.data_tools.convert_command",
             "write ground truth or detections in another format; merge, filter, sample and split them",
         ),
         "fix": Entry(
-            "boxscore.cli.fix", "write ground truth with the corrections that a person accepted", tables=True
+            "boxscore.extensions.labels.fix_command",
+            "write ground truth with the corrections that a person accepted",
+            tables=True,
         ),
-        "merge": Entry("boxscore.cli.merge", "combine parts that were saved separately into one result"),
+        "merge": Entry(
+            "boxscore.extensions.large.merge_command",
+            "combine parts that were saved separately into one result",
+        ),
         "formats": Entry("boxscore.cli.formats", "list the file formats"),
     },
     "label maps": {
-        "panoptic": Entry("boxscore.cli.panoptic", "panoptic quality of id maps and segment tables"),
-        "semantic": Entry("boxscore.cli.semantic", "mean IoU and accuracies of folders of label maps"),
+        "panoptic": Entry(
+            "boxscore.extensions.label_maps.panoptic_command",
+            "panoptic quality of id maps and segment tables",
+        ),
+        "semantic": Entry(
+            "boxscore.extensions.label_maps.semantic_command",
+            "mean IoU and accuracies of folders of label maps",
+        ),
     },
     "the rules": {
         "protocols": Entry("boxscore.cli.protocols", "list the protocols, or print one as TOML"),

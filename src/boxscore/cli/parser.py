@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from boxscore._utils.given_paths import path_of, together
 from boxscore.cli.arguments import AT_ONCE, DETECTIONS, GROUND_TRUTH, MEMORY_LIMIT, Option
 from boxscore.cli.sockets import extension
-from boxscore.cli.streams import say, without_addresses_secrets
+from boxscore.cli.streams import say, show, without_addresses_secrets
 from boxscore.errors import InputError, shortened
 
 _KINDS = {"int": "a whole number", "float": "a number"}
@@ -60,7 +60,7 @@ class _HelpAll(argparse.Action):
     """Prints the help with every option, and ends."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
-        print(parser.format_help_all(), end="")
+        show(parser.format_help_all().removesuffix("\n"))
         parser.exit()
 
 
@@ -136,7 +136,9 @@ class ArgumentParser(argparse.ArgumentParser):
         self.options: list[Option] = []
         self.command = name
         self._sides: Sequence[argparse.Action] = ()
-        self.add_argument("--help-all", action=_HelpAll, nargs=0)
+        self.add_argument(
+            "--help-all", action=_HelpAll, nargs=0, dest=argparse.SUPPRESS, default=argparse.SUPPRESS
+        )
 
     # ------------------------------------------------------------ help and errors
 

@@ -6,16 +6,16 @@ import importlib
 from typing import Any
 
 FUNCTIONS = {
-    "COORDINATES": "boxscore.formats.coordinates:COORDINATES",
-    "digest_of": "boxscore.cli.digests:digest_of",
-    "evaluated_elsewhere": "boxscore.cli.larger:evaluated_elsewhere",
-    "merge_patches": "boxscore.data.patches:merge_patches",
-    "report_written": "boxscore.cli.report_output:report_written",
-    "require_arrow": "boxscore.reports.folder:arrow_for_tables",
-    "require_matplotlib": "boxscore.reports.plots._style:pyplot",
-    "require_pillow": "boxscore.reports.pictures:require_pillow",
-    "rewritten_in_parts": "boxscore.cli.rewriting:rewritten_in_parts",
-    "save_report": "boxscore.cli.report_output:save_report",
+    "COORDINATES": "boxscore.extensions.scoreless.coordinates:COORDINATES",
+    "digest_of": "boxscore.extensions.validation.digest_command:digest_of",
+    "evaluated_elsewhere": "boxscore.extensions.large.command_line:evaluated_elsewhere",
+    "merge_patches": "boxscore.extensions.oriented.patches:merge_patches",
+    "report_written": "boxscore.extensions.pages.report_output:report_written",
+    "require_arrow": "boxscore.extensions.pages.folder:arrow_for_tables",
+    "require_matplotlib": "boxscore.extensions.pages.plots._style:pyplot",
+    "require_pillow": "boxscore.extensions.pages.pictures:require_pillow",
+    "rewritten_in_parts": "boxscore.extensions.large.rewriting_command:rewritten_in_parts",
+    "save_report": "boxscore.extensions.pages.report_output:save_report",
 }
 """What commands of the core take from extensions where an option asks for it."""
 

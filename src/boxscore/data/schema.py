@@ -188,8 +188,8 @@ _INSTANCES = (
         (8,),
         label="corners",
         frame=("corners",),
-        around=_later("boxscore.data.quadrilaterals:box_of_corners"),
-        area=_later("boxscore.data.quadrilaterals:area_of_corners"),
+        around=_later("boxscore.extensions.oriented.quadrilaterals:box_of_corners"),
+        area=_later("boxscore.extensions.oriented.quadrilaterals:area_of_corners"),
     ),
     Column(
         "rotated",
@@ -207,8 +207,8 @@ _INSTANCES = (
         "numbers",
         (None, 3),
         frame=("keypoints",),
-        array=_later("boxscore.data.keypoints:keypoint_array"),
-        around=_later("boxscore.data.keypoints:box_of_keypoints"),
+        array=_later("boxscore.extensions.keypoints.columns:keypoint_array"),
+        around=_later("boxscore.extensions.keypoints.columns:box_of_keypoints"),
     ),
 )
 

@@ -5,7 +5,7 @@ Conventions
 - Pixels are numbered column by column, and on through all masks of a batch: mask k starts at ``base[k]``.
 - A span is [start, end). The spans of a mask ascend and do not overlap; they may touch or be empty.
 - A code may hold a run of length 0 after its first. Encoders never write one, but the reference's overlaps
-  depend on it (see :mod:`boxscore.similarity.mask_pairs`), so their positions are stored.
+  depend on it, so their positions are stored.
 """
 
 from __future__ import annotations

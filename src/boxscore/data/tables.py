@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from boxscore.data.naming import ClassNames
 
 
-OBJECTS = "boxscore.data.samples"
+OBJECTS = "boxscore.extensions.data_tools.samples"
 """The extension that makes tables of what detectors and data loaders return, image by image."""
 
 
@@ -309,9 +309,9 @@ class GroundTruth(BoxTable):
         ----------
         targets : iterable
             One item per image: a mapping in torchvision's form (``boxes``, ``labels`` and flags), or what
-            torchvision, Hugging Face, ultralytics, supervision, detectron2, MMDetection and KerasCV give, as
-            in :mod:`boxscore.data.model_objects`. Attributes tell them apart; no library is imported.
-            A mapping of arrays with an axis of images, as Keras models return it, is split by image.
+            torchvision, Hugging Face, ultralytics, supervision, detectron2, MMDetection and KerasCV give.
+            Attributes tell them apart; no library is imported. A mapping of arrays with an axis of images, as
+            Keras models return it, is split by image.
         image_ids : iterable of int or str, optional
             The image of each item. Those of the items themselves (``image_id``, the file name of an
             ultralytics ``path``, MMDetection's ``img_id``) when not given.

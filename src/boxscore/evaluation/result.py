@@ -50,12 +50,12 @@ EXTENSIONS = {
     "as_json": "boxscore.reports",
     "as_latex": "boxscore.reports.text",
     "compare_detectors": "boxscore.diagnostics",
-    "error_of_mean": "boxscore.scoring.orderless",
-    "part_of": "boxscore.distributed.parts",
+    "error_of_mean": "boxscore.extensions.scoreless.orderless",
+    "part_of": "boxscore.extensions.large.parts",
     "plan_comparison": "boxscore.diagnostics",
     "plot_of": "boxscore.reports.plots",
-    "warn_of_findings": "boxscore.validation.digest",
-    "weighted_metrics_shared": "boxscore.scoring.shared",
+    "warn_of_findings": "boxscore.extensions.validation.digest",
+    "weighted_metrics_shared": "boxscore.extensions.weights.shared",
     "write_report": "boxscore.reports",
 }
 """Functions of the packages above, by name, and their modules, which load when one is called.

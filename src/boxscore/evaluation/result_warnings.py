@@ -152,8 +152,8 @@ def warn_of_annotators(ground_truth: GroundTruth, protocol: Protocol) -> None:
 def warn_of_metrics(result: Evaluation) -> None:
     """Let each kind of metric warn of what makes its numbers wrong."""
     for kind in kinds_of(result.protocol):
-        if kind.warn is not None:
-            kind.warn(result)
+        if kind.check is not None:
+            kind.check(result)
 
 
 def warn_of_id_zero(result: Evaluation) -> None:

@@ -14,7 +14,7 @@ from boxscore.formats.reading import load_both, read_detections, read_ground_tru
 from boxscore.formats.registry import detect_format, format_named, format_names
 
 with lazy_imports(__name__):
-    from boxscore.formats.converting import save_as, writable_formats
+    from boxscore.extensions.data_tools.converting import save_as, writable_formats
 
 __all__ = [
     "detect_format",

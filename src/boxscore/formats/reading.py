@@ -105,13 +105,16 @@ _ANSWERS = "answers of a language model"
 
 FURTHER = {
     "segments": _Further("pathlib:Path", of="masks in a second file"),
-    "image_labels": _Further("pathlib:Path", applied="boxscore.formats.image_label_files:with_image_labels"),
+    "image_labels": _Further(
+        "pathlib:Path", applied="boxscore.extensions.federated.image_label_files:with_image_labels"
+    ),
     "hierarchy": _Further(
-        "boxscore.formats.image_label_files:hierarchy_of", applied="boxscore.data.hierarchy:expand_classes"
+        "boxscore.extensions.federated.image_label_files:hierarchy_of",
+        applied="boxscore.extensions.federated.hierarchy:expand_classes",
     ),
     "descriptions": _Further(applied="boxscore.formats.class_descriptions:described"),
-    "coordinates": _Further("boxscore.formats.coordinates:checked_coordinates", of=_ANSWERS),
-    "repeated": _Further("boxscore.formats.coordinates:checked_repeated", of=_ANSWERS),
+    "coordinates": _Further("boxscore.extensions.scoreless.coordinates:checked_coordinates", of=_ANSWERS),
+    "repeated": _Further("boxscore.extensions.scoreless.coordinates:checked_repeated", of=_ANSWERS),
     "loose": _Further(of=_ANSWERS),
 }
 """The options beyond the core's by name; those that change ground truth do so in this order."""

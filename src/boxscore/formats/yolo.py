@@ -7,8 +7,7 @@ Conventions
   ``data.yaml`` keypoints follow the box.
 - Predictions are a folder of files with lines ``class cx cy w h confidence [track]``, as ultralytics writes
   them with ``save_txt=True save_conf=True``; polygons and keypoints likewise. Darknet's have the confidence
-  second (:mod:`boxscore.formats.darknet`). Which of the two it is, is inferred from the boxes, or must be
-  given as the format.
+  second. Which of the two it is, is inferred from the boxes, or must be given as the format.
 - Four corners are both a polygon and a rotated box: the protocol decides what is compared.
 - Fractions are multiplied by the image's size in float64.
 

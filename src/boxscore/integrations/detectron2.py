@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from boxscore import BoxscoreWarning, Evaluation, load_ground_truth
-from boxscore.data.tensors import as_array
+from boxscore.extensions.training.tensors import as_array
 from boxscore.integrations.detr import CocoEvaluator
 
 NAMES = {

@@ -24,9 +24,9 @@ import numpy as np
 from boxscore import Detections, Evaluation, GroundTruth, InputError, evaluate
 from boxscore.compat.pycocotools import mask as run_lengths
 from boxscore.compat.pycocotools.cocoeval import COCOeval
-from boxscore.data.tensors import as_array
 from boxscore.data.vocabulary import Categories, Images
 from boxscore.evaluator import gather_with_torch
+from boxscore.extensions.training.tensors import as_array
 
 PROTOCOLS = {"bbox": "coco", "segm": "coco-segm", "keypoints": "coco-keypoints"}
 

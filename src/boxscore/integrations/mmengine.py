@@ -19,7 +19,7 @@ from mmengine.registry import METRICS
 
 from boxscore import Evaluation, InputError, load_ground_truth
 from boxscore.data.masks import Masks
-from boxscore.data.tensors import as_array
+from boxscore.extensions.training.tensors import as_array
 from boxscore.integrations.detr import CocoEvaluator
 
 AREAS = ("s", "m", "l")

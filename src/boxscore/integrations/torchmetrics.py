@@ -30,8 +30,8 @@ from torchvision.ops import box_convert
 from boxscore import Detections, Evaluation, GroundTruth, InputError, evaluate
 from boxscore.compat.pycocotools import mask as run_lengths
 from boxscore.diagnostics import bootstrap_intervals, explain
-from boxscore.diagnostics.bootstrap import BootstrapIntervals
-from boxscore.diagnostics.explaining import Explanation
+from boxscore.extensions.diagnostics.bootstrap import BootstrapIntervals
+from boxscore.extensions.diagnostics.explaining import Explanation
 from boxscore.integrations.torch_columns import (
     Columns,
     check_batch,

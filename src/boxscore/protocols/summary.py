@@ -14,20 +14,20 @@ from boxscore.protocols.fields import Check, Rules, choice, list_of, rule, text,
 
 FAMILIES = {
     "boxscore.scoring.average_precision": "AP AR",
-    "boxscore.scoring.froc": "FROC",
-    "boxscore.scoring.miss_rate": "MR",
-    "boxscore.scoring.jaccard": "JI",
+    "boxscore.extensions.crowds.froc_metric": "FROC",
+    "boxscore.extensions.crowds.miss_rate_metric": "MR",
+    "boxscore.extensions.crowds.jaccard_metric": "JI",
     "boxscore.scoring.best_f1": "F1",
-    "boxscore.scoring.score_levels": "AP_R40 AP_R11 AOS_R40 AOS_R11",
-    "boxscore.scoring.ratios": "precision recall micro_F1 mean_iou object_iou fp_per_image",
-    "boxscore.scoring.exact_images": "exact_images",
-    "boxscore.scoring.image_counts": "image_precision image_recall image_F1",
-    "boxscore.scoring.phrase_counts": (
+    "boxscore.extensions.crowds.score_level_metrics": "AP_R40 AP_R11 AOS_R40 AOS_R11",
+    "boxscore.extensions.scoreless.ratios": "precision recall micro_F1 mean_iou object_iou fp_per_image",
+    "boxscore.extensions.scoreless.exact_images": "exact_images",
+    "boxscore.extensions.scoreless.image_counts": "image_precision image_recall image_F1",
+    "boxscore.extensions.scoreless.phrase_counts": (
         "cgF1 smoothed_precision smoothed_recall smoothed_F1 positive_macro_F1 positive_micro_F1 "
         "positive_micro_precision IL_precision IL_recall IL_F1 IL_FPR IL_MCC"
     ),
-    "boxscore.scoring.curve_ends": "end_precision end_recall end_F1",
-    "boxscore.scoring.orderless": "AP_lowest AP_expected AP_highest",
+    "boxscore.extensions.scoreless.curve_ends": "end_precision end_recall end_F1",
+    "boxscore.extensions.scoreless.orderless": "AP_lowest AP_expected AP_highest",
 }
 """Families of kinds of summary metrics: the module that computes a family, and the names of its kinds.
 
@@ -38,15 +38,15 @@ imported when they are asked for.
 SUMMARY_KINDS = tuple(name for names in FAMILIES.values() for name in names.split())
 """Kinds of summary metrics, in the order in which messages list them."""
 
-ORDERLESS = tuple(FAMILIES["boxscore.scoring.orderless"].split())
+ORDERLESS = tuple(FAMILIES["boxscore.extensions.scoreless.orderless"].split())
 """Kinds of all orders of the detections."""
 
-LEVEL_METRICS = tuple(FAMILIES["boxscore.scoring.score_levels"].split())
+LEVEL_METRICS = tuple(FAMILIES["boxscore.extensions.crowds.score_level_metrics"].split())
 """Kinds that are read at score levels."""
 
 OF_IMAGES = (
-    *FAMILIES["boxscore.scoring.image_counts"].split(),
-    *FAMILIES["boxscore.scoring.phrase_counts"].split(),
+    *FAMILIES["boxscore.extensions.scoreless.image_counts"].split(),
+    *FAMILIES["boxscore.extensions.scoreless.phrase_counts"].split(),
 )
 """Kinds that count the objects and detections of each image together."""
 

@@ -5,11 +5,9 @@ Conventions
 - Axes: D detections in class order, C of them with a candidate, T IoU thresholds, K classes.
 - A detection that is ignored (its ground truth is, or it matches nothing and lies outside the area range)
   is not *counted*.
-- Precision rises only at a true positive, so counts up to each of them are all that a curve needs. A *run* is
-  some true positives that stand together: one here, several in a bin of bounds.
-- Three counters have one interface, :class:`Counter`: :class:`TruePositiveCounts`, where every image counts
-  once; :class:`~boxscore.scoring.weighted.WeightedCounts`, under image weights; and that of bounds,
-  ``BinCounts``.
+- Precision rises only at a true positive, so cumulative counts at each of them are all that a curve needs.
+- Counters have one interface, :class:`Counter`. In :class:`TruePositiveCounts` every image counts once; an
+  extension has another, under image weights.
 """
 
 from __future__ import annotations

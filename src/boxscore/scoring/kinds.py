@@ -49,7 +49,7 @@ class Kind:
     """Whether a class has its value whatever images there are without it."""
     count: Callable[[Matches, Protocol], Matches] | None = None
     """Counts what it needs of overlaps, once, and stores it with the matches."""
-    warn: Callable[[Any], None] | None = None
+    check: Callable[[Any], None] | None = None
     """Warns of what makes its number wrong, given the ``Evaluation``."""
 
     def state(self, curves: Curves, protocol: Protocol) -> State:

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 SIMILARITIES: dict[SimilarityName, str] = {
     "box": "boxscore.similarity.box:BoxSimilarity",
-    "rotated": "boxscore.similarity.rotated:RotatedSimilarity",
-    "quadrilateral": "boxscore.similarity.quadrilateral:QuadrilateralSimilarity",
-    "probiou": "boxscore.similarity.probiou:ProbIouSimilarity",
-    "mask": "boxscore.similarity.mask:MaskSimilarity",
-    "boundary": "boxscore.similarity.boundary:BoundarySimilarity",
-    "keypoints": "boxscore.similarity.keypoints:KeypointSimilarity",
-    "distance": "boxscore.similarity.points:DistanceSimilarity",
-    "point_in_box": "boxscore.similarity.points:PointInBoxSimilarity",
-    "point_in_mask": "boxscore.similarity.points:PointInMaskSimilarity",
+    "rotated": "boxscore.extensions.oriented.rotated:RotatedSimilarity",
+    "quadrilateral": "boxscore.extensions.oriented.quadrilateral:QuadrilateralSimilarity",
+    "probiou": "boxscore.extensions.oriented.probiou:ProbIouSimilarity",
+    "mask": "boxscore.extensions.masks.mask:MaskSimilarity",
+    "boundary": "boxscore.extensions.masks.boundary:BoundarySimilarity",
+    "keypoints": "boxscore.extensions.keypoints.similarity:KeypointSimilarity",
+    "distance": "boxscore.extensions.crowds.points:DistanceSimilarity",
+    "point_in_box": "boxscore.extensions.crowds.points:PointInBoxSimilarity",
+    "point_in_mask": "boxscore.extensions.crowds.points:PointInMaskSimilarity",
 }
 """The module that holds each, imported when a protocol compares by it, and the class."""
 

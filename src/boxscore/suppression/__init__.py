@@ -22,6 +22,9 @@ no boxes at all is a legal input.
 from boxscore._utils.lazy import lazy_imports
 
 with lazy_imports(__name__):
+    from boxscore.extensions.masks.suppression import mask_nms as mask_nms
+    from boxscore.extensions.oriented.suppression import quadrilateral_nms as quadrilateral_nms
+    from boxscore.extensions.oriented.suppression import rotated_nms as rotated_nms
     from boxscore.suppression.fast import cluster_nms as cluster_nms
     from boxscore.suppression.fast import fast_nms as fast_nms
     from boxscore.suppression.fusion import Fused as Fused
@@ -30,13 +33,10 @@ with lazy_imports(__name__):
     from boxscore.suppression.hard import batched_nms as batched_nms
     from boxscore.suppression.hard import diou_nms as diou_nms
     from boxscore.suppression.hard import nms as nms
-    from boxscore.suppression.masks import mask_nms as mask_nms
     from boxscore.suppression.matrix import matrix_nms as matrix_nms
     from boxscore.suppression.merging import greedy_nmm as greedy_nmm
     from boxscore.suppression.merging import nmm as nmm
     from boxscore.suppression.result import Suppression as Suppression
-    from boxscore.suppression.rotated import quadrilateral_nms as quadrilateral_nms
-    from boxscore.suppression.rotated import rotated_nms as rotated_nms
     from boxscore.suppression.soft import soft_nms as soft_nms
     from boxscore.suppression.suppressing import suppress as suppress
     from boxscore.suppression.suppressing import suppress_boxes as suppress_boxes

@@ -51,7 +51,12 @@ if TYPE_CHECKING:
 
 Overlapping = Literal["box", "mask", "rotated", "quadrilateral", "probiou"]
 """What of two detections overlaps."""
-MEASURES = {"mask": "masks", "rotated": "rotated", "quadrilateral": "rotated", "probiou": "rotated"}
+MEASURES = {
+    "mask": "boxscore.extensions.masks.suppression",
+    "rotated": "boxscore.extensions.oriented.suppression",
+    "quadrilateral": "boxscore.extensions.oriented.suppression",
+    "probiou": "boxscore.extensions.oriented.suppression",
+}
 """The module of this package that measures what overlaps, other than boxes; imported when it is asked for."""
 Cap = tuple[NDArray[Any], int]
 """A group for each row, and the cap per group."""
@@ -309,7 +314,7 @@ class Suppressor:
         if self._similarity == "box":
             options = BoxOptions("xyxy", self._pixel_offset, setting.measured, setting.floor)
             return prepare(self._boxes, self._detections.scores, self._group, options)
-        module = importlib.import_module(f"boxscore.suppression.{MEASURES[self._similarity]}")
+        module = importlib.import_module(MEASURES[self._similarity])
         measure: MeasureOf = module.table_measure(
             self._detections,
             self._group,

@@ -228,7 +228,7 @@ class ApRules(Rules):
         step=Step("objects in recall's denominator", "scoring"),
         scope=scores(Scope.CLASS),
         columns=(TAKES_PART,),
-        does=(Does("after", "boxscore.matching.regions:with_taking_part", TAKES_PART.asked_for),),
+        does=(Does("after", "boxscore.extensions.crowds.regions:with_taking_part", TAKES_PART.asked_for),),
         refuses=(
             Refusal(
                 "together",

@@ -71,7 +71,7 @@ class BoxRules(Rules):
         does=(
             Does(
                 "ignore",
-                "boxscore.matching.small_sides:without_small_sides",
+                "boxscore.extensions.oriented.small_sides:without_small_sides",
                 lambda protocol: protocol.boxes.least_side > 0,
             ),
         ),
@@ -100,7 +100,7 @@ class BoxRules(Rules):
         does=(
             Does(
                 "prepare",
-                "boxscore.matching.clipping:clipped",
+                "boxscore.extensions.crowds.clipping:clipped",
                 lambda protocol: protocol.boxes.clip == "image",
                 30,
             ),

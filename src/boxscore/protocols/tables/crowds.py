@@ -163,7 +163,7 @@ class JaccardRules(Rules):
         scope=scores(Scope.CLASS),
         columns=(TRUTH_SHARE, CROWDS),
         refuses=_JACCARD_REFUSED,
-        does=(Does("after", "boxscore.matching.crowd_shares:with_truth_shares", _asks_for_jaccard),),
+        does=(Does("after", "boxscore.extensions.crowds.crowd_shares:with_truth_shares", _asks_for_jaccard),),
     )
 
 
@@ -223,7 +223,7 @@ class ScoreLevelRules(Rules):
         step=Step("objects of like classes", "matching", _neighbours_text),
         scope=matches(Scope.IMAGE),
         columns=(LEVEL_COUNTS, LEVEL_SIMILARITY, ORIENTED),
-        does=(Does("after", "boxscore.matching.score_levels:with_score_levels", _asks_for_levels),),
+        does=(Does("after", "boxscore.extensions.crowds.score_levels:with_score_levels", _asks_for_levels),),
         refuses=(
             Refusal(
                 "together",

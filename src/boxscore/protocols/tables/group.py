@@ -88,9 +88,9 @@ class GroupRules(Rules):
             ),
         ),
         does=(
-            Does("ignore", "boxscore.matching.groups:ignoring_groups", _merges),
-            Does("pairs", "boxscore.matching.groups:in_passes", _in_passes, 20),
-            Does("after", "boxscore.matching.groups:with_group_columns", _in_passes),
+            Does("ignore", "boxscore.extensions.federated.groups:ignoring_groups", _merges),
+            Does("pairs", "boxscore.extensions.federated.groups:in_passes", _in_passes, 20),
+            Does("after", "boxscore.extensions.federated.groups:with_group_columns", _in_passes),
         ),
     )
     weight: float = rule(

@@ -198,7 +198,7 @@ class IgnoreRules(Rules):
         does=(
             Does(
                 "ignore",
-                "boxscore.matching.joined_keypoints:ignoring_unlabelled",
+                "boxscore.extensions.keypoints.joining:ignoring_unlabelled",
                 lambda protocol: protocol.ignore.unlabelled == "ignore",
             ),
         ),
@@ -233,7 +233,9 @@ class IgnoreRules(Rules):
         scope=matches(Scope.ROW),
         replaces=True,
         refuses=(Refusal("plain_tables", _bounds_columns),),
-        does=(Does("ranges", "boxscore.matching.column_ranges:in_column_ranges", _bounds_columns, 10),),
+        does=(
+            Does("ranges", "boxscore.extensions.crowds.column_ranges:in_column_ranges", _bounds_columns, 10),
+        ),
     )
     image_ranges: Mapping[str, Mapping[str, tuple[float, float]]] = rule(
         {},
@@ -246,8 +248,12 @@ class IgnoreRules(Rules):
         replaces=True,
         reads=Reads("images", _image_columns),
         does=(
-            Does("ranges", "boxscore.matching.column_ranges:in_image_ranges", _bounds_images, 20),
-            Does("unmatched", "boxscore.matching.column_ranges:counted_in_image_ranges", _bounds_images),
+            Does("ranges", "boxscore.extensions.crowds.column_ranges:in_image_ranges", _bounds_images, 20),
+            Does(
+                "unmatched",
+                "boxscore.extensions.crowds.column_ranges:counted_in_image_ranges",
+                _bounds_images,
+            ),
         ),
     )
     outside: Outside = rule(
@@ -276,7 +282,9 @@ class IgnoreRules(Rules):
         word=Word("dtheight", silent=0.0),
         step=Step("heights of detections", "ranking", {0.0: "any"}),
         scope=matches(Scope.ROW),
-        does=(Does("pairs", "boxscore.matching.column_ranges:range_by_range", _differs_by_range, 10),),
+        does=(
+            Does("pairs", "boxscore.extensions.crowds.column_ranges:range_by_range", _differs_by_range, 10),
+        ),
     )
     # shares
     share: Share = rule(
@@ -316,7 +324,7 @@ class IgnoreRules(Rules):
                 got="some",
             ),
         ),
-        does=(Does("pairs", "boxscore.matching.shares:summed_shares", _sums, 10),),
+        does=(Does("pairs", "boxscore.extensions.crowds.shares:summed_shares", _sums, 10),),
     )
     void: str = rule(
         "",
@@ -327,7 +335,7 @@ class IgnoreRules(Rules):
         step=Step("regions of no class", "tables", {"": "none"}),
         scope=prepares(lambda protocol: Scope.IMAGE if protocol.ignore.void else Scope.ROW),
         refuses=(Refusal("plain_tables", _has_void),),
-        does=(Does("prepare", "boxscore.matching.regions:with_void", _has_void, 60),),
+        does=(Does("prepare", "boxscore.extensions.crowds.regions:with_void", _has_void, 60),),
     )
     # regions
     regions: str = rule(
@@ -340,7 +348,7 @@ class IgnoreRules(Rules):
         step=Step("regions that are not annotated", "tables", {"": "none"}),
         scope=prepares(lambda protocol: Scope.IMAGE if protocol.ignore.regions else Scope.ROW),
         refuses=(Refusal("plain_tables", _has_regions),),
-        does=(Does("prepare", "boxscore.matching.regions:outside_regions", _has_regions, 40),),
+        does=(Does("prepare", "boxscore.extensions.crowds.regions:outside_regions", _has_regions, 40),),
     )
 
     # ranges

@@ -78,7 +78,7 @@ class KeypointRules(Rules):
         does=(
             Does(
                 "prepare",
-                "boxscore.matching.joined_keypoints:with_compared_keypoints",
+                "boxscore.extensions.keypoints.joining:with_compared_keypoints",
                 lambda protocol: protocol.similarity == "keypoints",
                 -20,
             ),

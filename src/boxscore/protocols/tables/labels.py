@@ -83,7 +83,7 @@ class LabelRules(Rules):
             Refusal("streams", _best, "be 'all' where Parquet is read in partitions", cause=_NOT_READ),
         ),
         reads=Reads("rows", lambda protocol: (ANNOTATOR,) if _best(protocol) else ()),
-        does=(Does("ignore", "boxscore.matching.annotators:ignoring_other_annotators", _best),),
+        does=(Does("ignore", "boxscore.extensions.scoreless.annotators:ignoring_other_annotators", _best),),
     )
     inexhaustive_images: InexhaustiveImages = rule(
         "count",
@@ -97,7 +97,7 @@ class LabelRules(Rules):
             Refusal("streams", _drops, "be 'count' where Parquet is read in partitions", cause=_NOT_READ),
         ),
         reads=Reads("images", lambda protocol: (EXHAUSTIVE, ANNOTATORS) if _drops(protocol) else ()),
-        does=(Does("prepare", "boxscore.matching.annotators:exhaustive_images", _drops, -30),),
+        does=(Does("prepare", "boxscore.extensions.scoreless.annotators:exhaustive_images", _drops, -30),),
     )
     # labels
     unlisted: Unlisted = rule(
@@ -123,8 +123,10 @@ class LabelRules(Rules):
         scope=ranks(_unlisted),
         refuses=(Refusal("unlabelled_images", lambda protocol: protocol.labels.unlisted == "drop"),),
         does=(
-            Does("eligible", "boxscore.matching.listing:listed", _drops_unlisted),
-            Does("match", "boxscore.matching.listing:matching_listed", _never_matches_unlisted, 20),
+            Does("eligible", "boxscore.extensions.federated.listing:listed", _drops_unlisted),
+            Does(
+                "match", "boxscore.extensions.federated.listing:matching_listed", _never_matches_unlisted, 20
+            ),
         ),
     )
     listed_by: ListedBy = rule(
@@ -145,7 +147,9 @@ class LabelRules(Rules):
         step=Step("classes not annotated in full", "tables", {"count": "counted", "ignore": "ignored"}),
         scope=matches(_exhaustive),
         refuses=(Refusal("unlabelled_images", _ignores_unmatched),),
-        does=(Does("unmatched", "boxscore.matching.listing:counted_unmatched", _ignores_unmatched),),
+        does=(
+            Does("unmatched", "boxscore.extensions.federated.listing:counted_unmatched", _ignores_unmatched),
+        ),
     )
     undetected: Undetected = rule(
         "count",
@@ -156,7 +160,7 @@ class LabelRules(Rules):
         step=Step("objects of undetected classes", "tables", {"count": "counted", "drop": "dropped"}),
         scope=prepares(lambda protocol: Scope.IMAGE if protocol.labels.undetected == "drop" else Scope.ROW),
         refuses=(Refusal("cuts", _drops_undetected), Refusal("plain_tables", _drops_undetected)),
-        does=(Does("prepare", "boxscore.matching.listing:detected", _drops_undetected, 50),),
+        does=(Does("prepare", "boxscore.extensions.federated.listing:detected", _drops_undetected, 50),),
     )
     not_evaluated: tuple[str, ...] = rule(
         (),

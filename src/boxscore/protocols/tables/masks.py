@@ -43,7 +43,7 @@ class MaskRules(Rules):
         does=(
             Does(
                 "ignore",
-                "boxscore.matching.groups:ignoring_box_only",
+                "boxscore.extensions.federated.groups:ignoring_box_only",
                 lambda protocol: protocol.masks_may_lack,
             ),
         ),

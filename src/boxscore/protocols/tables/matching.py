@@ -243,7 +243,11 @@ class MatchingRules(Rules):
         step=Step("candidate", "matching"),
         scope=matches(Scope.IMAGE),
         refuses=_CANDIDATES_REFUSED,
-        does=(Does("match", "boxscore.matching.whole_groups:matching_whole_groups", _not_ranked, 10),),
+        does=(
+            Does(
+                "match", "boxscore.extensions.scoreless.whole_groups:matching_whole_groups", _not_ranked, 10
+            ),
+        ),
     )
     equal_iou: EqualIou = rule(
         "last",
@@ -349,7 +353,7 @@ class MatchingRules(Rules):
         step="matching.equal_scores",
         scope=prepares(lambda protocol: Scope.IMAGE if protocol.matching.ranked_files else Scope.ROW),
         refuses=(Refusal("plain_tables", _ranked),),
-        does=(Does("prepare", "boxscore.matching.stretching:check_ranked", _ranked, -10),),
+        does=(Does("prepare", "boxscore.extensions.crowds.stretching:check_ranked", _ranked, -10),),
     )
     # score threshold
     score_threshold: float = rule(
@@ -393,7 +397,7 @@ class MatchingRules(Rules):
         ),
         scope=prepares(Scope.ROW),
         columns=(PAIR_IOU,),
-        does=(Does("after", "boxscore.scoring.overlap_sums:with_pair_iou", PAIR_IOU.asked_for),),
+        does=(Does("after", "boxscore.extensions.scoreless.overlap_sums:with_pair_iou", PAIR_IOU.asked_for),),
         refuses=(
             _refused_without_scores(
                 "matching.max_detections", "be [] (all)", lambda p: p.matching.max_detections

@@ -127,5 +127,5 @@ class RoundingRules(Rules):
         step=Step("scores", "tables", {False: "as given", True: "stretched over [0, 1]"}),
         scope=prepares(lambda protocol: Scope.DATA_SET if _scales(protocol) else Scope.ROW),
         refuses=_STRETCHING_REFUSED,
-        does=(Does("prepare", "boxscore.matching.stretching:stretched", _scales, 10),),
+        does=(Does("prepare", "boxscore.extensions.crowds.stretching:stretched", _scales, 10),),
     )

@@ -21,8 +21,8 @@ import numpy as np
 from boxscore.compat.faster_coco_eval.core import mask
 from boxscore.compat.faster_coco_eval.core.coco import COCO
 from boxscore.compat.faster_coco_eval.core.faster_eval_api import COCOeval_faster
-from boxscore.data.tensors import as_array
 from boxscore.evaluator import gather_with_torch
+from boxscore.extensions.training.tensors import as_array
 
 __all__ = ["FasterCocoEvaluator", "all_gather", "convert_to_xywh", "merge"]
 

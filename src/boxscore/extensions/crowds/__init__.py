@@ -1,0 +1,1 @@
+"""Crowds, streets and faces: CrowdHuman, Caltech, CityPersons, WIDER FACE, VisDrone, Cityscapes, KITTI."""

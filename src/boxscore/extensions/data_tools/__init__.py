@@ -1,0 +1,1 @@
+"""Convert, merge, sample, split and describe data sets."""

@@ -1,0 +1,295 @@
+"""Write ground truth or detections in another format, whole or a part of them.
+
+What the format cannot hold is an error that names it; --lossy leaves it out. Several data sets are merged:
+classes by name, and ids that clash are renumbered. Then classes are renamed, and rows and images filtered,
+sampled and split, in this order.
+
+Examples
+--------
+  boxscore convert instances_val2017.json --output gt.npz
+  boxscore convert gt.npz --dt results.json --output dt.npz
+  boxscore convert VOC2007 --image-set test --output test.json
+  boxscore convert instances.json --output labels --to yolo --lossy
+  boxscore convert a.json b.json --output both.json
+  boxscore convert gt.json --dt results.json --output detections --to parquet --partitions 8
+  boxscore convert all.json --output part.json --split train=0.8 val=0.2 --seed 1
+  boxscore convert --dt dt.csv --expand-hierarchy hierarchy.json --to openimages --output expanded.csv
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from boxscore._utils import checks
+from boxscore._utils.files import refuse_replacing
+from boxscore._utils.text import counted
+from boxscore.cli.arguments import (
+    CLASSES,
+    DETECTION_FILES,
+    DETECTIONS,
+    FORMAT,
+    GROUND_TRUTH,
+    GROUND_TRUTH_FILES,
+    IMAGE_SET,
+    IMAGES,
+    PART,
+    RESULTS_OUTPUT,
+    Option,
+)
+from boxscore.cli.choices import chosen, chosen_classes
+from boxscore.cli.inputs import detection_arguments, ground_truth_arguments, resolve_columns
+from boxscore.cli.streams import say
+from boxscore.data.operations import (
+    filter_objects,
+    merge_tables,
+    remap_classes,
+    sample_images,
+    split_images,
+)
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.errors import InputError
+from boxscore.extensions.data_tools.converting import Target, writable_formats
+from boxscore.extensions.federated.hierarchy import Hierarchy, expand_classes
+from boxscore.extensions.federated.image_label_files import read_hierarchy
+from boxscore.extensions.federated.open_images import save_image_labels
+from boxscore.formats.class_maps import pairs_in_file
+from boxscore.formats.image_sizes import image_sizes_of, with_known_sizes
+from boxscore.formats.parquet import FORMAT as FORMAT_OF_PARTITIONS
+from boxscore.formats.parquet import arrow
+from boxscore.formats.reading import read_ground_truth, read_listed, read_options
+from boxscore.formats.results import load_results
+
+OPTIONS = (
+    GROUND_TRUTH.but(help=f"{GROUND_TRUTH.help}; several are merged", many=True, required=False),
+    DETECTIONS.but(
+        help="convert these, of the same images; one per ground truth, or without any",
+        many=True,
+        required=False,
+    ),
+    FORMAT,
+    IMAGE_SET,
+    *(*GROUND_TRUTH_FILES, *DETECTION_FILES),
+    RESULTS_OUTPUT.but(help="where to write: a file, or a folder for VOC and YOLO"),
+    Option(
+        "to",
+        "format to write; boxscore formats lists them (default: by the ending of --output)",
+        choices=lambda: ("auto", *writable_formats()),
+        default="auto",
+        metavar="FORMAT",
+    ),
+    Option("lossy", "leave out what the format cannot hold", kind=bool, default=False),
+    Option(
+        "expand-hierarchy",
+        "add a copy of each row for every ancestor of its class; image-level labels as in Open Images",
+        kind=Path,
+        metavar="FILE.json",
+        group="a hierarchy of classes",
+    ),
+    Option(
+        "output-image-labels",
+        "also write the image-level labels, expanded if the rows are",
+        kind=Path,
+        metavar="FILE.csv",
+        writes=(".",),
+        group="a hierarchy of classes",
+    ),
+    Option(
+        "remap-classes",
+        "rename, merge or leave out classes: a file of lines from,to as for --class-map",
+        kind=Path,
+        metavar="FILE.csv",
+        group=PART,
+    ),
+    IMAGES.but(group=PART),
+    CLASSES.but(group=PART),
+    Option("area", "only objects of this area in square pixels", metavar="LOW:HIGH", group=PART),
+    Option(
+        "crowd",
+        "only crowds, or only objects that are not crowds",
+        choices=("only", "none"),
+        variable="of_crowds",
+        group=PART,
+    ),
+    Option(
+        "without-empty",
+        "leave out images without objects",
+        kind=bool,
+        default=False,
+        group=PART,
+    ),
+    Option("sample", "only N images, chosen at random", kind=int, metavar="N", group=PART),
+    Option(
+        "split",
+        "split the images into parts, e.g. train=0.8 val=0.2; with --output OUT.json they are OUT-train.json "
+        "and OUT-val.json",
+        many=True,
+        metavar="NAME=SHARE",
+        group=PART,
+    ),
+    Option(
+        "partitions",
+        "write a folder of N Parquet files, no image in two of them, for --memory-limit and clusters",
+        kind=int,
+        metavar="N",
+        group=PART,
+    ),
+    Option(
+        "seed",
+        "random seed of --sample and --split",
+        kind=int,
+        default=0,
+        metavar="N",
+        group=PART,
+    ),
+)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read, save; return the exit status."""
+    target = Target(arguments.output, arguments.to, lossy=arguments.lossy, strict=arguments.strict)
+    if target.format.name == FORMAT_OF_PARTITIONS.name:
+        arrow()
+    if arguments.partitions is not None:
+        _check_partitions(arguments, target)
+    shares = None if arguments.split is None else _shares(arguments.split)
+    for name in shares or ():
+        refuse_replacing("a part of --output", _part_of(arguments.output, name))
+    mapping = None if arguments.remap_classes is None else pairs_in_file(arguments.remap_classes)
+    hierarchy = None if arguments.expand_hierarchy is None else read_hierarchy(arguments.expand_hierarchy)
+    if hierarchy is not None and arguments.hierarchy is not None:
+        raise InputError("--hierarchy", "be left out beside --expand-hierarchy", got=str(arguments.hierarchy))
+    table = _merged(arguments)
+    target.check_ids(table)
+    if hierarchy is not None:
+        table = _expanded(table, hierarchy)
+    if mapping is not None:
+        table = remap_classes(table, mapping.resolved(table.categories, table.categories))
+    table = _part(table, arguments)
+    if arguments.output_image_labels is not None:
+        _write_labels(table, arguments.output_image_labels)
+        table = table.replaced(image_labels=None)  # a file of boxes need not hold them
+    if arguments.partitions is not None:
+        with target.without_lost(table, arguments.output) as (writable, _):
+            FORMAT_OF_PARTITIONS.save_partitions(writable, arguments.output, arguments.partitions)
+        say(f"{counted(len(table), 'row')} written to {arguments.output}")
+        return 0
+    if shares is None:
+        _write(table, arguments.output, target)
+        return 0
+    parts = split_images(table, shares, seed=arguments.seed)
+    for part in parts.values():
+        target.check(part)
+    for name, part in parts.items():
+        _write(part, _part_of(arguments.output, name), target)
+    return 0
+
+
+def _part_of(output: Path, name: str) -> Path:
+    """Return the file of a part of a split."""
+    return output.with_name(f"{output.stem}-{name}{output.suffix}")
+
+
+def _check_partitions(arguments: argparse.Namespace, target: Target) -> None:
+    """Refuse partitions of anything but Parquet, before something is read."""
+    checks.whole_number(arguments.partitions, 1, name="--partitions", high=100_000)
+    if arguments.split is not None:
+        cause = "convert each part of the split by itself"
+        raise InputError("--partitions", "be left out with --split", got="both", cause=cause)
+    if target.format.name != FORMAT_OF_PARTITIONS.name:
+        raise InputError("--partitions", "be of Parquet", got=target.format.name, cause="add --to parquet")
+
+
+def _expanded(table: GroundTruth | Detections, hierarchy: Hierarchy) -> GroundTruth | Detections:
+    if isinstance(table, GroundTruth):
+        return expand_classes(table, hierarchy)
+    return expand_classes(table, hierarchy)
+
+
+def _write_labels(table: GroundTruth | Detections, path: Path) -> None:
+    if not isinstance(table, GroundTruth):
+        raise InputError("--output-image-labels", "be given with ground truth alone", got="detections")
+    say(f"{counted(save_image_labels(table, path), 'label')} of images written to {path}")
+
+
+def _merged(arguments: argparse.Namespace) -> GroundTruth | Detections:
+    """Read the ground truths, or the detections, and merge several."""
+    truths, results = arguments.ground_truth or [], arguments.detections or []
+    if not truths and not results:
+        raise InputError("--gt or --dt", "be given", got="neither")
+    if truths and results and len(truths) != len(results):
+        got = f"{len(results)} of {len(truths)}"
+        raise InputError("detections", "be given for each ground truth", got=got)
+    resolve_columns(arguments)
+    sizes = image_sizes_of(arguments.image_sizes, arguments.image_folder)
+    expanding = arguments.expand_hierarchy is not None  # which changes no box, and keeps those of any sides
+    common: dict[str, Any] = {"any_sides": expanding, "needs_areas": not expanding}
+    tables = []
+    for path in truths:
+        side = argparse.Namespace(**{**vars(arguments), "ground_truth": path})
+        table = read_ground_truth(path, read_options(**ground_truth_arguments(side), **common))
+        if sizes is not None:
+            table = table.replaced(images=with_known_sizes(table.images, sizes))
+        tables.append(table)
+    if not results:
+        return merge_tables(tables)
+    detections = []
+    for number, path in enumerate(results):
+        side = argparse.Namespace(**{**vars(arguments), "detections": path})
+        options = read_options(**detection_arguments(side), **common)
+        if tables:
+            tables[number], table_of_results = read_listed(path, tables[number], options)
+        else:
+            table_of_results = load_results(path, options).table
+        detections.append(table_of_results)
+    return merge_tables(detections)
+
+
+def _part(table: GroundTruth | Detections, arguments: argparse.Namespace) -> GroundTruth | Detections:
+    """Filter by image, class and row, and sample images."""
+    part = filter_objects(
+        table,
+        images=chosen(arguments.images, table.images),
+        classes=chosen_classes(arguments.classes, table.categories),
+        area=None if arguments.area is None else _area(arguments.area),
+        crowd=None if arguments.of_crowds is None else arguments.of_crowds == "only",
+        without_empty=arguments.without_empty,
+    )
+    return part if arguments.sample is None else sample_images(part, arguments.sample, seed=arguments.seed)
+
+
+def _write(table: GroundTruth | Detections, path: Path, target: Target) -> None:
+    with target.without_lost(table, path) as (writable, _):
+        target.format.save(writable, path)
+    size = path.stat().st_size if path.is_file() else 0
+    text = f" ({size / 1e6:.1f} MB)" if size >= 1e6 else f" ({size / 1e3:.0f} kB)" if size else ""
+    say(f"{counted(len(writable), 'row')} written to {path}{text}")
+
+
+def _area(text: str) -> tuple[float, float]:
+    low, colon, high = text.partition(":")
+    try:
+        bounds = checks.plain_number(low or "0"), checks.plain_number(high or "inf")
+    except ValueError:
+        colon = ""
+    if not colon:
+        raise InputError("--area", "be two numbers, LOW:HIGH", got=repr(text))
+    return bounds
+
+
+def _shares(texts: Sequence[str]) -> dict[str, float]:
+    """Return the parts of a split and their shares."""
+    shares: dict[str, float] = {}
+    for text in texts:
+        name, sign, share = text.partition("=")
+        try:
+            value = checks.plain_number(share)
+        except ValueError:
+            sign = ""
+        if not sign or not name or name in shares:
+            rule = "be parts of different names, NAME=SHARE"
+            raise InputError("--split", rule, got=repr(text), cause="e.g. --split train=0.8 val=0.2")
+        shares[checks.plain_name(name, name="a part of a split")] = value
+    return shares

@@ -1,0 +1,60 @@
+"""Evaluate small samples that come with boxscore, without a download, and show what to type next.
+
+Examples
+--------
+  boxscore demo
+  boxscore demo --output samples
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from boxscore._utils.files import write_folder
+from boxscore._utils.text import printable
+from boxscore.cli.arguments import FOLDER_OUTPUT
+from boxscore.cli.output import evaluation_text
+from boxscore.cli.streams import show
+from boxscore.evaluation import evaluate
+from boxscore.formats import load_detections, load_ground_truth
+
+SAMPLES = Path(__file__).parent / "demo_samples"
+"""Made by ``datasets/make_demo.py``."""
+_FILES = ("instances.json", "detections.json")
+
+OPTIONS = (FOLDER_OUTPUT.but(help="copy the samples into this folder", required=False),)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Evaluate, print; return the exit status."""
+    folder = SAMPLES
+    if arguments.output is not None:
+        folder = arguments.output
+        write_folder(folder, {name: (SAMPLES / name).read_bytes() for name in _FILES})
+    truth, results = (folder / name for name in _FILES)
+    ground_truth = load_ground_truth(truth)
+    show(evaluation_text(evaluate(ground_truth, load_detections(results, ground_truth))))
+    shown = [printable(str(path)) for path in (truth, results)]
+    show(f"\nground truth: {shown[0]}\ndetections:   {shown[1]}\n\nWhat to type next:\n")
+    if arguments.output is None:
+        folder = Path("samples")
+        show("  # copy the two files into a folder of yours\n  boxscore demo --output samples")
+    truth, results = (folder / name for name in _FILES)
+    files = f"{_quoted(truth)} {_quoted(results)}"
+    for command, what in (
+        (f"boxscore evaluate {files} --per-class", "AP of every class"),
+        (f"boxscore validate {files}", "is anything wrong with the data?"),
+        (f"boxscore errors {files}", "what costs AP?"),
+        (f"boxscore report {files} --report report", "all of it as a page"),
+        (f"boxscore stats {_quoted(truth)}", "what the data set holds"),
+    ):
+        show(f"  # {what}\n  {command}")
+    return 0
+
+
+def _quoted(path: Path) -> str:
+    """Return a path as a shell takes it, without what could steer a terminal."""
+    import shlex
+
+    return shlex.quote(printable(str(path)))

@@ -1,0 +1,538 @@
+"""One image's prediction and target, as a training loop has them, checked and converted into columns.
+
+Conventions
+-----------
+- A prediction has ``boxes`` [D, 4], ``labels`` [D] and, unless no prediction has them, ``scores`` [D]; a
+  target ``boxes``, ``labels`` and, where the data set has them, ``image_id``, ``area``, ``iscrowd``,
+  ``difficult``, ``ignore``, and LVIS's lists ``neg_category_ids`` and ``not_exhaustive_category_ids``, of ids
+  or names of classes. Both may have ``masks`` [D, H, W] or [D, 1, H, W], ``keypoints`` [D, J, 3] and
+  ``rotated`` [D, 5]; then ``boxes`` may be missing. Other keys are not read.
+- Arrays may be lists, NumPy arrays, or tensors on any device; no library is imported for them.
+- The objects of detection libraries are put into these keys by
+  :mod:`boxscore.extensions.training.model_objects`.
+- Boxes are stored as corners and sizes, whatever form they came in.
+- Masks are stored as RLEs. Masks of numbers are probabilities: a pixel belongs to the mask above 0.5.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils import checks
+from boxscore._utils.text import counted_of
+from boxscore.data.boxes import BOX_FORMATS, BoxFormat, corners_and_sizes
+from boxscore.data.building import (
+    CategoriesLike,
+    ImagesLike,
+    built_columns,
+    categories_of,
+    vocabulary_columns,
+)
+from boxscore.data.image_labels import ImageLabelKind, ImageLabels
+from boxscore.data.masks import Masks
+from boxscore.data.naming import ClassNames, by_name, in_classes, kinds_of_labels, named_by, names_by_number
+from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, Schema
+from boxscore.data.scores import COUNTED
+from boxscore.data.vocabulary import Categories, Id, Images, as_ids
+from boxscore.errors import InputError
+from boxscore.extensions.training.model_objects import Sample, one_per_image, sample_of
+from boxscore.extensions.training.tensors import as_array
+
+Columns = dict[str, Any]
+"""One image's prediction or target: checked arrays by key."""
+
+SHAPES = ("boxes", "masks", "keypoints", "rotated")
+"""Keys that say where objects are; one of them is needed."""
+
+MASK_THRESHOLD = 0.5
+"""A pixel belongs to a mask of probabilities above this, as in torchvision's evaluation."""
+
+Invalid = Literal["error", "drop", "false_positive"]
+"""What becomes of boxes and scores that are no numbers, and of boxes with a negative side."""
+
+REMEDY = "invalid='drop' leaves such rows out, invalid='false_positive' counts them as false positives"
+
+LARGEST_NUMBER = float(np.finfo(np.float64).max)
+FAR_AWAY = -1e9
+"""Where no image is."""
+LIMITS = {
+    **dict.fromkeys(("boxes", "sizes", "rotated", "keypoints"), checks.LARGEST_COORDINATE),
+    **dict.fromkeys(("scores", "area"), LARGEST_NUMBER),
+}
+"""The largest numbers that mean anything."""
+
+FLAGS = ("iscrowd", "difficult", "ignore")
+
+LISTS: Mapping[str, ImageLabelKind] = {
+    "neg_category_ids": "negative",
+    "not_exhaustive_category_ids": "not_exhaustive",
+}
+"""Keys of a target that list classes of the whole image, as in LVIS's files, and what they say."""
+
+
+def image_id(sample: Sample, *, place: str) -> Id | None:
+    """Return an image's id, or None where its target or prediction has none."""
+    value = sample.columns.get("image_id")
+    if value is None or type(value) is int:
+        return value
+    array = as_array(value, "image_id")
+    if array.size != 1:
+        raise InputError("image_id", "be one id", got=repr(value), place=place)
+    identifier: Id = as_ids([array.item()], name="image_id").tolist()[0]
+    return identifier
+
+
+class Rows(NamedTuple):
+    """The rows of some images, in order."""
+
+    counts: Sequence[int]
+    """Rows of each image."""
+    columns: Columns
+    invalid: int = 0
+    """Rows of the only image that cannot be scored; see :data:`Invalid`."""
+
+    def each(self) -> list[Rows]:
+        """Return the rows of each image."""
+        if len(self.counts) == 1:
+            return [self]
+        bounds = itertools.pairwise(itertools.accumulate(self.counts, initial=0))
+        return [
+            Rows([end - start], {key: values[start:end] for key, values in self.columns.items()})
+            for start, end in bounds
+        ]
+
+
+OF_KIND: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
+    "prediction": (("labels",), ("scores",)),
+    "target": (("labels",), ("area", *FLAGS)),
+}
+"""The keys that predictions and targets need, and those beside labels and shapes that are read."""
+
+
+def rows_of(
+    samples: Sequence[Sample],
+    kind: str,
+    *,
+    box_format: BoxFormat,
+    places: Sequence[str],
+    invalid: Invalid | None = None,
+    together: bool = True,
+    ranked: bool = False,
+) -> list[Rows]:
+    """Check predictions or targets; images that are alike come together, which takes a tenth of the time.
+
+    Parameters
+    ----------
+    samples : sequence of Sample
+        One per image.
+    kind : {"prediction", "target"}
+    box_format : str
+        Of samples that do not say theirs.
+    places : sequence of str
+        What messages call the images.
+    invalid : {"error", "drop", "false_positive"}, optional
+        As a caller has it; without it invalid rows are an error whose message names no such option.
+    together : bool, default True
+        Whether images may come together.
+    ranked : bool, default False
+        Whether each image that has rows must have ``scores``.
+    """
+    each = [
+        _converted(sample, kind, place, ranked=ranked) for sample, place in zip(samples, places, strict=True)
+    ]
+    forms = [sample.box_format or box_format for sample in samples]
+    if together and _are_alike(samples, each, forms):
+        counts = [len(columns["labels"]) for columns in each]
+        filled = [columns for columns in each if len(columns["labels"])] or each[:1]
+        columns = {key: np.concatenate([columns[key] for columns in filled]) for key in filled[0]}
+        rows = _checked(columns, counts, kind, forms[0], places, invalid)
+        if not rows.invalid:
+            return [rows]
+    return [
+        _checked(dict(columns), [len(columns["labels"])], kind, form, [place], invalid)
+        for columns, form, place in zip(each, forms, places, strict=True)
+    ]
+
+
+def _are_alike(samples: Sequence[Sample], each: Sequence[Columns], forms: Sequence[str]) -> bool:
+    """Whether images have the same keys, of arrays that can be joined, and class numbers without names."""
+    if len(each) < 2 or len(set(forms)) > 1 or any(sample.names is not None for sample in samples):
+        return False
+    filled = [columns for columns in each if len(columns["labels"])] or each[:1]
+    if any(columns["labels"].dtype == object for columns in filled):
+        return False
+    shapes = [
+        {key: value.shape[1:] for key, value in columns.items() if isinstance(value, np.ndarray)}
+        for columns in filled
+    ]
+    listed = any(key in columns for columns in each for key in LISTS)
+    return not listed and all(
+        shape == shapes[0] and len(shape) == len(columns)
+        for shape, columns in zip(shapes, filled, strict=True)
+    )
+
+
+def _converted(sample: Sample, kind: str, place: str, *, ranked: bool) -> Columns:
+    """Return what a sample gives, as arrays of as many rows; some may be the caller's."""
+    side = sample.columns
+    needed, optional = OF_KIND[kind]
+    given = {key for key, value in side.items() if value is not None}
+    named = (*needed, "scores") if kind == "prediction" else needed
+    misnamed = len(named) > len(needed) and "scores" not in given and not given.isdisjoint(_SCORES)
+    refused = functools.partial(
+        InputError, f"a {kind}", f"have boxes, {', '.join(named)}", got=f"keys {list(side)}", place=place
+    )
+    if not given.issuperset(needed) or given.isdisjoint(SHAPES) or misnamed:
+        raise refused(cause=_other_name(side, named))
+    labels = as_ids(_one_value_each(side["labels"], f"{kind} labels", place), name="labels")
+    if ranked and len(labels) and "scores" not in given:
+        raise refused(cause=COUNTED)
+    columns: Columns = {"labels": labels}
+    for key in (*SHAPES, *optional):
+        if key not in given:
+            continue
+        if key == "masks":
+            columns[key] = _codes(side[key])
+        elif key == "boxes":
+            columns[key] = _four_numbers(as_array(side[key], f"{kind} {key}"), kind, place)
+        elif key == "keypoints":
+            columns[key] = checks.numbers(as_array(side[key], f"{kind} {key}"), name=f"{kind} {key}")
+        elif key == "rotated":
+            columns[key] = DETECTIONS.column(key).made_of(as_array(side[key], f"{kind} {key}"))
+        else:
+            convert = checks.flags if key in FLAGS else _plain_numbers
+            columns[key] = convert(_one_value_each(side[key], f"{kind} {key}", place), name=f"{kind} {key}")
+        if len(columns[key]) != len(labels):
+            checks.same_length(len(labels), of=f"labels of {place}", **{key: columns[key]})
+    if sample.names is not None:
+        checks.same_length(len(labels), of=f"labels of {place}", names=sample.names)
+        columns["names"] = as_ids(list(sample.names), name="names")
+    if kind == "target":
+        for key in LISTS:
+            listed = side.get(key)
+            if listed is not None:
+                columns[key] = as_ids(as_array(listed, f"target {key}").reshape(-1), name=key).tolist()
+    return columns
+
+
+def _four_numbers(array: NDArray[Any], kind: str, place: str) -> NDArray[np.floating[Any]]:
+    """Check that boxes are numbers [N, 4]."""
+    if array.ndim == 2 and array.shape[1] == 4 and array.dtype.char in "fd":
+        return array
+    if array.ndim == 3 and array.size:
+        cause = "of a whole batch? there is one prediction and one target per image"
+        got = f"shape {list(array.shape)}"
+        raise InputError(f"{kind} boxes", "have shape [N, 4]", got=got, place=place, cause=cause)
+    return checks.float_array(array, name=f"{kind} boxes", columns=4)
+
+
+def _plain_numbers(array: NDArray[Any], *, name: str) -> NDArray[np.floating[Any]]:
+    return array if array.dtype.char in "fd" else checks.numbers(array, name=name)
+
+
+def _checked(
+    columns: Columns,
+    counts: Sequence[int],
+    kind: str,
+    form: BoxFormat,
+    places: Sequence[str],
+    invalid: Invalid | None,
+) -> Rows:
+    """Check the values of some images, and convert boxes into corners and sizes; arrays are copied."""
+    # Copy the arrays, since the caller may change them later; numbers become float64.
+    for key, value in columns.items():
+        if isinstance(value, np.ndarray):
+            columns[key] = value.astype(np.float64 if value.dtype.kind == "f" else value.dtype)
+    # Drop or move what cannot be scored, or check it and refuse the first wrong row by its place.
+    if invalid not in (None, "error"):
+        as_false_positives = invalid == "false_positive" and kind == "prediction"
+        return _without_invalid(columns, counts, form, as_false_positives=as_false_positives)
+
+    def row(number: int) -> str:
+        image = int(np.searchsorted(np.cumsum(counts), number, side="right"))
+        return f"row {number - sum(counts[:image])} of the {kind} of {places[image]}"
+
+    # Check the boxes before and after they become corners: a negative size has another cause than a number
+    # that is not finite.
+    remedy = REMEDY if invalid == "error" else ""
+    if "rotated" in columns:
+        DETECTIONS.column("rotated").check(columns["rotated"], row)
+    if "boxes" in columns:
+        checks.finite(columns["boxes"], name="box", place=row, cause=remedy)
+        corners, sizes = corners_and_sizes(columns["boxes"], form, overwrite=True)
+        cause = " ".join(filter(None, ["is box_format right?", remedy]))
+        checks.sizes_not_negative(sizes, place=row, cause=cause)
+        columns["boxes"], columns["sizes"] = corners, sizes
+    for key in {"scores", "area"} & set(columns):
+        checks.finite(columns[key], name=key, place=row, limit=LARGEST_NUMBER, cause=remedy)
+    return Rows(counts, columns)
+
+
+# ---------------------------------------------------------------- what cannot be scored
+
+
+def _without_invalid(
+    columns: Columns, counts: Sequence[int], box_format: BoxFormat, *, as_false_positives: bool
+) -> Rows:
+    """Drop rows whose box, score or area means nothing, or make detections of them that match nothing."""
+    # Convert boxes even if some are not finite: those rows are found below.
+    if "boxes" in columns:
+        with np.errstate(invalid="ignore", over="ignore"):
+            corners, sizes = corners_and_sizes(columns["boxes"], box_format, overwrite=True)
+        columns["boxes"], columns["sizes"] = corners, sizes
+    # A row is bad if a number is beyond its limit or a side is negative, [N].
+    bad = np.zeros(len(columns["labels"]), dtype=bool)
+    for key, limit in LIMITS.items():
+        if key in columns:
+            values = columns[key]
+            bad |= ~(np.abs(values) <= limit).all(axis=tuple(range(1, values.ndim)))  # NaN compares false
+    for key, sides in (("sizes", slice(None)), ("rotated", slice(2, 4))):
+        if key in columns:
+            bad |= (columns[key][:, sides] < 0).any(axis=1)
+    if not bad.any():
+        return Rows(counts, columns)
+    # Bad detections stay and match nothing, or their rows go.
+    if as_false_positives:
+        _match_nothing(columns, bad)
+    else:
+        columns |= {key: _rows_of(values, ~bad) for key, values in columns.items() if key not in LISTS}
+    return Rows([len(columns["labels"])], columns, int(bad.sum()))
+
+
+def _rows_of(values: Any, valid: NDArray[np.bool_]) -> Any:
+    if isinstance(values, list):
+        return [value for value, is_valid in zip(values, valid.tolist(), strict=True) if is_valid]
+    return values[valid]
+
+
+def _match_nothing(columns: Columns, bad: NDArray[np.bool_]) -> None:
+    """Move detections far outside the image, without area; those without a score come last in their image."""
+    for key, value in (("boxes", FAR_AWAY), ("sizes", 0.0), ("keypoints", FAR_AWAY)):
+        if key in columns:
+            columns[key][bad] = value
+    if "rotated" in columns:
+        columns["rotated"][bad] = [FAR_AWAY, FAR_AWAY, 0.0, 0.0, 0.0]
+    if "masks" in columns:
+        columns["masks"] = [
+            _empty_mask(mask) if is_bad else mask
+            for mask, is_bad in zip(columns["masks"], bad.tolist(), strict=True)
+        ]
+    scores = columns.get("scores", np.empty(0))
+    known = np.isfinite(scores)
+    scores[~known] = min(0.0, float(scores[known].min(initial=0.0)))
+
+
+def _empty_mask(mask: Any) -> Any:
+    """Return a mask of no pixel, of the same image."""
+    if isinstance(mask, Mapping):
+        return {"size": mask["size"], "counts": [int(mask["size"][0]) * int(mask["size"][1])]}
+    return [[0.0] * 6]
+
+
+def listed_by(pieces: Sequence[Rows]) -> list[Id]:
+    """Return the classes that targets list for whole images, each once."""
+    names = (name for rows in pieces for key in LISTS for name in rows.columns.get(key, ()))
+    return list(dict.fromkeys(names))
+
+
+def image_labels_of(
+    pieces: Sequence[Rows], identifiers: Sequence[Id], *, images: Images, categories: Categories
+) -> ImageLabels | None:
+    """Return what targets list for whole images; None where no target has a list."""
+    if not any(key in piece.columns for piece in pieces for key in LISTS):
+        return None
+    starts = itertools.accumulate((len(piece.counts) for piece in pieces), initial=0)
+    rows = [
+        (identifiers[start], name, kind, key)
+        for start, piece in zip(starts, pieces, strict=False)  # with lists, an image comes alone
+        for key, kind in LISTS.items()
+        for name in piece.columns.get(key, ())
+    ]
+    return ImageLabels.from_arrays(
+        [row[0] for row in rows],
+        [row[1] for row in rows],
+        [row[2] for row in rows],
+        images=images,
+        categories=categories,
+        place=lambda row: f"{rows[row][3]} of image {rows[row][0]!r}",
+    )
+
+
+def _one_value_each(values: Any, name: str, place: str) -> NDArray[Any]:
+    """Return one value per object, [N]; of [N, C] it is not known which."""
+    array = as_array(values, name)
+    if array.ndim > 1 and array.size > max(array.shape):
+        cause = "one for each class? scores, labels = x.max(-1) are the best of each"
+        raise InputError(name, "have shape [N]", got=f"shape {list(array.shape)}", place=place, cause=cause)
+    return array.reshape(-1)
+
+
+_SCORES = ("confidence", "confidences", "conf", "probs", "score")
+_OTHER_NAMES = {
+    "labels": ("classes", "class_ids", "class_id", "category_ids", "category_id", "cls", "pred_classes"),
+    "scores": _SCORES,
+    "boxes": ("bboxes", "bbox", "rois", "pred_boxes", "xyxy"),
+}
+
+
+def _other_name(side: Mapping[str, Any], needed: Sequence[str]) -> str:
+    """Say which key may be what is missing."""
+    for name in ("boxes", *needed):
+        other = next((key for key in _OTHER_NAMES[name] if key in side), None)
+        if side.get(name) is None and other is not None:
+            return f"is {other!r} the {name}?"
+    return ""
+
+
+def labels_of(pieces: Sequence[Rows]) -> list[Id]:
+    """Return the labels that occur, each once."""
+    labels = np.concatenate([rows.columns["labels"] for rows in pieces])
+    return np.unique(labels).tolist() if labels.dtype != object else list(dict.fromkeys(labels.tolist()))
+
+
+def table_columns(
+    schema: Schema,
+    pieces: Sequence[Rows],
+    identifiers: Sequence[Id],
+    *,
+    images: ImagesLike,
+    categories: CategoriesLike | None,
+    source: str,
+) -> dict[str, Any]:
+    """Concatenate images, in their order, into the columns of a table."""
+
+    def place(row: int) -> str:
+        return f"row {row} of {source}"
+
+    # Join each column over all images with objects. A column must be in all of them or in none, since nothing
+    # can replace a missing value.
+    counts = [count for rows in pieces for count in rows.counts]
+    sides = [rows.columns for rows in pieces]
+    filled = [side for side in sides if len(side["labels"])]
+    given: dict[str, Any] = {}
+    for key in (*SHAPES, "sizes", "area", "scores"):
+        parts = [side[key] for side in filled if key in side]
+        if len(parts) not in (0, len(filled)):
+            got = f"{counted_of(len(parts), len(filled), 'image')} with it"
+            filled_ids = [name for name, count in zip(identifiers, counts, strict=True) if count]
+            there = [key in side for side in filled]
+            which = ""
+            if len(filled_ids) == len(filled):
+                which = f"image {filled_ids[there.index(True)]!r}, not {filled_ids[there.index(False)]!r}"
+            raise InputError(key, "be given for every image or for none", got=got, cause=which)
+        if parts:
+            given[key] = (
+                [mask for part in parts for mask in part] if key == "masks" else np.concatenate(parts)
+            )
+    # Flags are false where an image lacks them.
+    if schema is GROUND_TRUTH:
+        flags = {"crowd": "iscrowd", "difficult": "difficult", "ignore": "ignore"}
+        given |= {name: _joined(sides, key) for name, key in flags.items()}
+    # Look up images and labels once for all rows: each id is repeated by the rows of its image.
+    boxes, sizes = given.pop("boxes", None if filled else np.empty((0, 4))), given.pop("sizes", None)
+    rows = vocabulary_columns(
+        np.repeat(as_ids(identifiers, name="image_ids"), counts),
+        as_ids(np.concatenate([side["labels"] for side in sides]) if sides else [], name="labels"),
+        images,
+        categories,
+        count=None,
+        of=f"{schema.noun} boxes",
+        place=place,
+    )
+    # Build the columns without another copy of the boxes.
+    table = built_columns(
+        schema, rows, boxes, box_format="xyxy", given=given, sizes=sizes, reuse=True, place=place
+    )
+    if schema is DETECTIONS:
+        has_boxes = boxes is not None or "rotated" in given
+        table["boxes_given"] = has_boxes and "masks" not in given
+    if schema is GROUND_TRUTH:
+        labels = image_labels_of(pieces, identifiers, images=rows["images"], categories=rows["categories"])
+        table |= {} if labels is None else {"image_labels": labels}
+    return {**table, "source": source}
+
+
+def _joined(sides: Sequence[Columns], key: str) -> NDArray[np.bool_]:
+    """Concatenate a column of flags over images; false where an image does not have it."""
+    columns = [side.get(key, np.zeros(len(side["labels"]), dtype=bool)) for side in sides]
+    return np.concatenate(columns) if columns else np.zeros(0, dtype=bool)
+
+
+def table_of_objects(
+    schema: Schema,
+    items: Any,
+    *,
+    image_ids: Iterable[Id] | None,
+    class_names: ClassNames | None,
+    box_format: BoxFormat,
+    images: ImagesLike | None,
+    categories: CategoriesLike | None,
+    source: str,
+) -> dict[str, Any]:
+    """Return the columns of a table of predictions, or of targets, one object per image."""
+    checks.one_of(box_format, BOX_FORMATS, name="box_format")
+    kind = "target" if schema is GROUND_TRUTH else "prediction"
+    samples = [
+        sample_of(item, kind, f"{kind} {position}")
+        for position, item in enumerate(one_per_image(items, kind))
+    ]
+    identifiers = _identifiers(samples, image_ids, kind)
+    names = None if class_names is None else names_by_number(class_names)
+    vocabulary = None if categories is None else categories_of(categories)
+    places = [f"image {identifier!r}" for identifier in identifiers]
+    pieces, kinds = [], set()
+    together = names is None
+    starts = 0
+    for rows in rows_of(samples, kind, box_format=box_format, places=places, together=together):
+        place, side = places[starts], rows.columns
+        starts += len(rows.counts)
+        if names is not None:
+            side = named_by(side, names, place=place)
+        kinds |= kinds_of_labels(side)
+        side = by_name(side) if vocabulary is None else in_classes(side, vocabulary, place=place)
+        pieces.append(rows._replace(columns=side))
+    if vocabulary is None and {"both", "numbers"} <= kinds:
+        cause = "pass class_names= or categories="
+        raise InputError(f"the classes of {kind}s", "all have names, or none", got="some", cause=cause)
+    known = Images.build(identifiers) if images is None else images
+    return table_columns(schema, pieces, identifiers, images=known, categories=vocabulary, source=source)
+
+
+def _identifiers(samples: Sequence[Sample], image_ids: Iterable[Id] | None, kind: str) -> list[Id]:
+    """Return the image of each object: as the caller says, else as the objects do."""
+    if image_ids is not None:
+        given = as_array(image_ids, "image_ids") if hasattr(image_ids, "detach") else image_ids
+        identifiers: list[Id] = as_ids(given, name="image_ids").tolist()
+        checks.same_length(len(samples), of=f"{kind}s", image_ids=identifiers)
+    else:
+        given_ids = [image_id(sample, place=f"{kind} {position}") for position, sample in enumerate(samples)]
+        identifiers = [identifier for identifier in given_ids if identifier is not None]
+        if len(identifiers) < len(samples):
+            got = f"None, and {kind} {given_ids.index(None)} has no id of its own"
+            cause = f"one per {kind}, such as range({len(samples)}) on both sides"
+            raise InputError("image_ids", "be given", got=got, cause=cause)
+    twice = [identifier for identifier, count in Counter(identifiers).items() if count > 1]
+    if twice:
+        cause = "" if image_ids is not None else f"pass image_ids=, one per {kind}"
+        raise InputError("image_ids", "occur only once", got=f"{twice[0]!r} again", cause=cause)
+    return identifiers
+
+
+def _codes(masks: Any) -> list[Any]:
+    """Encode masks: arrays [N, H, W] or [N, 1, H, W]; polygons and RLEs stay."""
+    if isinstance(masks, (list, tuple)) and all(isinstance(mask, (dict, list)) for mask in masks):
+        return list(masks)
+    array = as_array(masks, "masks")
+    if array.ndim == 4 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 3:
+        rule = "have shape [N, H, W] or [N, 1, H, W]"
+        raise InputError("masks", rule, got=f"shape {list(array.shape)}")
+    return list(Masks(array if array.dtype == bool else array > MASK_THRESHOLD).codes())

@@ -1,0 +1,1 @@
+"""Decide between detectors: comparisons, power, sequential tests, guarantees, the gate for CI."""

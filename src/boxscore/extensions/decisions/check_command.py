@@ -1,0 +1,475 @@
+r"""Fail when numbers are too low: a gate for pipelines. Exit status 1 when a check fails.
+
+The result is computed from --gt and --dt, or read from the JSON that boxscore wrote (--result).
+
+A bound is METRIC=NUMBER, or "CLASS METRIC=NUMBER" for one class. Against a baseline's result
+(--no-regression), a metric fails when it is lower by more than --tolerance. Against a baseline's detections
+(--baseline-detections), it fails when the drop is significant by a swap test over the images; with
+--tolerance, when the whole interval of the difference lies below minus --tolerance. For a pipeline that looks
+at every commit, --sequential keeps that promise over all looks of a --history together. An error in the
+input, such as boxes in the wrong format, fails as well, also in the baseline's detections; --allow NAME
+accepts it.
+
+Examples
+--------
+  boxscore check instances.json results.json --min AP=0.35 "traffic light AP=0.2"
+  boxscore check --result report/result.json --no-regression baseline.json --tolerance 0.002
+  boxscore check instances.json new.json --baseline-detections old.json --metrics AP
+  boxscore check instances.json new.json --baseline-detections old.json --sequential --history scores.jsonl
+  boxscore check instances.json results.json --min AP=0.35 --history scores.jsonl --junit check.xml
+  boxscore check instances.json new.json --baseline-detections old.json --metrics AP --summary comment.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from boxscore._utils import checks
+from boxscore._utils.files import write_atomically
+from boxscore._utils.text import fixed, markdown_table, text_table
+from boxscore._version import __version__
+from boxscore.cli.arguments import (
+    ALLOW,
+    BATCH,
+    DETECTIONS,
+    GROUND_TRUTH,
+    INPUTS,
+    MEMORY_LIMIT,
+    METRICS,
+    OUTPUT,
+    Option,
+)
+from boxscore.cli.choices import readers
+from boxscore.cli.inputs import Inputs, evaluate_inputs, read_inputs, read_others, with_detections
+from boxscore.cli.output import Digest, Section, refuse_errors, remembered_warnings, written
+from boxscore.cli.parameters import options_of
+from boxscore.cli.streams import coloured, say, show, signature_lines, table_width
+from boxscore.data.unlisted import listing
+from boxscore.diagnostics import bootstrap_intervals
+from boxscore.errors import InputError
+from boxscore.evaluation import Evaluation
+from boxscore.extensions.decisions import gate, history
+from boxscore.extensions.decisions.compare import TOO_FEW
+from boxscore.extensions.validation.digest_command import digest_of
+
+if TYPE_CHECKING:
+    from boxscore.extensions.decisions.compare import DetectorComparison
+    from boxscore.extensions.decisions.sequential import DropSoFar
+
+OPTIONS = (
+    *(option.but(required=False) if option in (GROUND_TRUTH, DETECTIONS) else option for option in INPUTS),
+    MEMORY_LIMIT,
+    OUTPUT,
+    Option("result", "check this result instead of evaluating", kind=Path, metavar="FILE.json"),
+    Option(
+        "min", 'lower bounds, e.g. AP=0.35 "traffic light AP=0.2"', many=True, default=(), metavar="BOUND"
+    ),
+    Option("max", "upper bounds", many=True, default=(), metavar="BOUND"),
+    Option(
+        "no-regression",
+        "no metric may be lower than in this result",
+        kind=Path,
+        metavar="FILE.json",
+        mistyped_as=("--baseline",),
+    ),
+    Option(
+        "baseline-detections",
+        "no metric may be significantly lower than that of these detections",
+        kind=Path,
+        metavar="PATH",
+    ),
+    Option(
+        "sequential",
+        "equal detectors fail at any look of the --history with probability 1 - confidence at most",
+        kind=bool,
+        default=False,
+    ),
+    BATCH,
+    Option("tolerance", "largest drop that passes", kind=float, default=0.0, metavar="X"),
+    METRICS.but(help="check only these metrics (default: all)", default=()),
+    *(
+        option
+        for option in options_of(bootstrap_intervals)
+        if option.name in ("resamples", "confidence", "seed", "group")
+    ),
+    ALLOW.but(key=""),
+    Option("name", "name of the model, for the record", metavar="TEXT"),
+    Option(
+        "history",
+        "add the result as a line of JSON to this file",
+        kind=Path,
+        metavar="FILE.jsonl",
+        writes=(".",),
+    ),
+    Option(
+        "summary",
+        "also write a summary for a pull request, GitHub's Markdown: differences, classes folded",
+        kind=Path,
+        metavar="FILE.md",
+        writes=(".",),
+    ),
+    Option("junit", "also write the checks as JUnit XML", kind=Path, metavar="FILE.xml", writes=(".",)),
+)
+
+
+class _Checked(NamedTuple):
+    """A result, where it was computed the input and evaluation as well."""
+
+    result: gate.Result
+    inputs: Inputs | None = None
+    evaluation: Evaluation | None = None
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read or evaluate, check, record, print; return the exit status."""
+    with contextlib.ExitStack() as stack:
+        return _run(arguments, stack)
+
+
+def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
+    """Keep what is evaluated in partitions in ``stack`` until it is checked."""
+    tolerance = checks.number_between(arguments.tolerance, 0, 1, name="--tolerance")
+    _check_sequential(arguments)
+    with remembered_warnings(hold_box_forms=not arguments.strict) as messages:
+        checked = _checked(arguments, stack)
+        result, digest = checked.result, Digest([], {})
+        if checked.evaluation is not None and checked.inputs is not None:
+            digest = digest_of(checked.evaluation, allowed=arguments.allow, warned=messages)
+    if arguments.strict:
+        refuse_errors(digest)
+    done = gate.check_bounds(
+        result,
+        minimum=[gate.parse_bound(text, result, name="--min") for text in arguments.min],
+        maximum=[gate.parse_bound(text, result, name="--max") for text in arguments.max],
+    )
+    if arguments.no_regression:
+        place = str(arguments.no_regression)
+        baseline = gate.read_result(arguments.no_regression)
+        done += gate.check_baseline(
+            result, baseline, tolerance=tolerance, only=arguments.metrics, place=place
+        )
+    of_baseline, drop, comparison = Digest([], {}), None, None
+    if arguments.baseline_detections:
+        baseline_evaluation, evaluation, of_baseline = _with_baseline(checked, arguments, stack)
+        if arguments.sequential:
+            drop = _drop(baseline_evaluation, evaluation, arguments)
+        else:
+            comparison = _compared(baseline_evaluation, evaluation, arguments)
+            done += gate.check_difference(
+                comparison,
+                tolerance=tolerance,
+                place=str(arguments.baseline_detections),
+                lower_is_better=frozenset(evaluation.protocol.lower_is_better),
+            )
+        if arguments.strict:
+            refuse_errors(of_baseline)
+    if not done and arguments.history is None:
+        raise InputError(
+            "check must be given something to check: --min, --max, --no-regression or --baseline-detections."
+        )
+    errors = gate.check_input(digest.errors)
+    errors += gate.check_input(
+        [code for code in of_baseline.errors if code not in digest.errors], of="baseline"
+    )
+    if drop is None:
+        done += errors
+        record = _record(arguments, result, done)
+    else:
+        done, record = _at_next_look(arguments, result, drop, done, errors)
+    note = _note(done, record, arguments)
+    text = _written(done, note, record, result.signature, arguments)
+    if arguments.summary is not None:
+        from boxscore.extensions.decisions.pull_request import pull_request_summary
+
+        about = {"evaluation": checked.evaluation, "comparison": comparison, "name": arguments.name}
+        summary = pull_request_summary(done, note=note, signature=result.signature, **about)
+        write_atomically(arguments.summary, summary)
+    if arguments.junit is not None:
+        from boxscore.extensions.decisions.junit import as_junit
+
+        properties = {"signature": result.signature, "boxscore": __version__}
+        properties |= {} if arguments.name is None else {"name": arguments.name}
+        write_atomically(arguments.junit, as_junit(done, time=record["time"], properties=properties))
+    if arguments.history is not None and drop is None:
+        history.append_record(arguments.history, record)
+    show(text)
+    for line in [*digest.lines, *of_baseline.lines]:
+        say(line)
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        _annotate(done)
+    return 0 if record["passed"] else 1
+
+
+def _check_sequential(arguments: argparse.Namespace) -> None:
+    """Refuse what does not go with looks at every commit, before anything is read."""
+    if not arguments.sequential:
+        if arguments.batch is not None:
+            raise InputError("--batch", "be beside --sequential", got=arguments.batch)
+        return
+    if arguments.baseline_detections is None or arguments.history is None:
+        raise InputError(
+            "--sequential",
+            "be beside --baseline-detections and --history",
+            got="no " + ("--history" if arguments.baseline_detections else "--baseline-detections"),
+            cause="the history says how many looks there were before",
+        )
+    if arguments.tolerance:
+        raise InputError(
+            "--sequential",
+            "be without --tolerance",
+            got=f"--tolerance {arguments.tolerance:g}",
+            cause="results are exchanged, which cannot test a margin",
+        )
+    if len(arguments.metrics) > 1:
+        raise InputError(
+            "--sequential",
+            "decide by one metric",
+            got=f"--metrics {' '.join(arguments.metrics)}",
+            cause="name one; the others can have bounds: --min",
+        )
+
+
+def _drop(baseline: Evaluation, evaluation: Evaluation, arguments: argparse.Namespace) -> DropSoFar:
+    """Compare batch by batch."""
+    from boxscore.extensions.decisions.sequential import drop_in_batches
+
+    return drop_in_batches(
+        baseline,
+        evaluation,
+        metric=arguments.metrics[0] if arguments.metrics else None,
+        batch=arguments.batch,
+        resamples=arguments.resamples,
+        confidence=arguments.confidence,
+        seed=arguments.seed,
+        group=arguments.group,
+        workers=readers(arguments),
+    )
+
+
+def _at_next_look(
+    arguments: argparse.Namespace,
+    result: gate.Result,
+    drop: DropSoFar,
+    done: Sequence[gate.Check],
+    errors: Sequence[gate.Check],
+) -> tuple[list[gate.Check], dict[str, Any]]:
+    """Decide by the looks in the history, and add this one to it: no other run comes in between."""
+    from boxscore.extensions.decisions.sequential import share_of_look
+
+    every, record = list[gate.Check](), _record(arguments, result, ())
+    place = str(arguments.baseline_detections)
+    gate.check_drop(drop, look=1, level=1.0, place=place)  # an error leaves no line
+
+    def decided(earlier: history.History) -> dict[str, Any]:
+        record["sequential"] = {
+            "metric": drop.metric,
+            "p_value": drop.p_value,
+            **{key: value for key, value in drop.reading._asdict().items() if key != "confidence"},
+        }
+        look = history.next_look(earlier, record)
+        level = (1 - arguments.confidence) * share_of_look(look.number)
+        record["sequential"] |= {"look": look.number, "again": look.again, "level": level}
+        at_look = gate.check_drop(
+            drop, look=look.number, level=level, lower_is_better=result.lower_is_better, place=place
+        )
+        every.extend([*done, at_look, *errors])
+        record["checks"] = [check.as_dict() for check in every]
+        record["passed"] = all(check.passed for check in every)
+        return record
+
+    history.append_after(arguments.history, decided)
+    return every, record
+
+
+def _checked(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> _Checked:
+    """Read a result from a file, or evaluate."""
+    evaluated = arguments.ground_truth is not None or arguments.detections is not None
+    if (arguments.result is not None) == evaluated:
+        raise InputError("check must be given --result, or --ground-truth and --detections.")
+    if arguments.result is not None:
+        if arguments.baseline_detections is not None:
+            raise InputError(
+                "--baseline-detections",
+                "be beside --ground-truth and --detections",
+                got="--result",
+                cause="differences are resampled over images; for a result's numbers use --no-regression",
+            )
+        return _Checked(gate.read_result(arguments.result))
+    if arguments.ground_truth is None or arguments.detections is None:
+        given = arguments.ground_truth if arguments.detections is None else arguments.detections
+        raise InputError(
+            "check",
+            "be given both --ground-truth and --detections",
+            got=f"only {given}",
+            cause="a result that boxscore wrote is checked with --result FILE.json",
+        )
+    if arguments.memory_limit is not None:
+        from boxscore.extensions.large.command_line import evaluation_in_parts
+
+        evaluation = stack.enter_context(evaluation_in_parts(arguments))
+        return _Checked(gate.result_of(evaluation), None, evaluation)
+    inputs = read_inputs(arguments)
+    evaluation = evaluate_inputs(inputs)
+    return _Checked(gate.result_of(evaluation), inputs, evaluation)
+
+
+def _with_baseline(
+    checked: _Checked, arguments: argparse.Namespace, stack: contextlib.ExitStack
+) -> tuple[Evaluation, Evaluation, Digest]:
+    """Evaluate the baseline's detections, and the checked ones on the same images; say what is wrong."""
+    inputs, evaluation = checked.inputs, checked.evaluation
+    assert evaluation is not None
+    if inputs is None:
+        from boxscore.extensions.large.command_line import evaluation_in_parts
+
+        call = with_detections(arguments.baseline_detections, arguments)
+        return stack.enter_context(evaluation_in_parts(call)), evaluation, Digest([], {})
+    with remembered_warnings(hold_box_forms=not arguments.strict) as messages:
+        table = read_others(arguments.baseline_detections, inputs, arguments)
+        truth = listing(inputs.ground_truth, [table])
+        if truth is not inputs.ground_truth:
+            evaluation = evaluate_inputs(inputs._replace(ground_truth=truth))
+        baseline = evaluate_inputs(inputs._replace(ground_truth=truth, detections=table))
+        digest = digest_of(baseline, name="baseline", allowed=arguments.allow, warned=messages)
+    return baseline, evaluation, digest
+
+
+def _compared(
+    baseline: Evaluation, evaluation: Evaluation, arguments: argparse.Namespace
+) -> DetectorComparison:
+    """Compare over all images."""
+    from boxscore.extensions.decisions.compare import compare_detectors
+
+    return compare_detectors(
+        {"baseline": baseline, "checked": evaluation},
+        resamples=arguments.resamples,
+        confidence=arguments.confidence,
+        seed=arguments.seed,
+        metrics=arguments.metrics or None,
+        group=arguments.group,
+        workers=readers(arguments),
+    )
+
+
+def _record(arguments: argparse.Namespace, result: gate.Result, done: Sequence[gate.Check]) -> dict[str, Any]:
+    """Return the record of the run; inputs are read again for their hashes only where these are shown."""
+    named = ("ground_truth", "detections", "result", "no_regression", "baseline_detections")
+    paths = {name: getattr(arguments, name) for name in named if getattr(arguments, name) is not None}
+    wanted = arguments.output == "json" or arguments.history is not None
+    return {
+        "time": history.now(),
+        "name": arguments.name,
+        "boxscore": __version__,
+        "passed": all(check.passed for check in done),
+        "signature": result.signature,
+        "metrics": dict(result.metrics),
+        "checks": [check.as_dict() for check in done],
+        "inputs": {
+            name: {"path": str(path), "sha256": history.fingerprint(path)} for name, path in paths.items()
+        }
+        if wanted
+        else {},
+    }
+
+
+def _note(done: Sequence[gate.Check], record: Mapping[str, Any], arguments: argparse.Namespace) -> str:
+    """Say the outcome in a line, and what its words mean in others."""
+    failed = sum(not check.passed for check in done)
+    note = f"{failed} of {len(done)} failed" if failed else "all checks passed"
+    undecided = sum(check.undecided for check in done)
+    if undecided and not failed:
+        note = f"{undecided} of {len(done)} undecided: {TOO_FEW}; none failed"
+    if not done:
+        note = "recorded, nothing checked"
+    if "sequential" in record:
+        note += f"\n{_look_text(record['sequential'], arguments.confidence)}"
+    elif arguments.baseline_detections:
+        share = f"{100 * arguments.confidence:g} %"
+        text = (
+            f"the whole {share} interval of the difference lies below -{arguments.tolerance:g}"
+            if arguments.tolerance
+            else f"p_value at most {1 - arguments.confidence:.4g}, the chance of such a drop if the two "
+            "results of each image are exchanged at random; adjusted for all metrics that are checked"
+        )
+        note += f"\nsignificant: {text}"
+    if any(check.rule == gate.NO_ERROR for check in done):
+        note += f"\n{gate.NO_ERROR}: correct it, or accept it with --allow NAME"
+    return note
+
+
+def _written(
+    done: Sequence[gate.Check],
+    note: str,
+    record: Mapping[str, Any],
+    signature: str,
+    arguments: argparse.Namespace,
+) -> str:
+    columns, form = _columns(done), arguments.output
+    if form == "markdown":
+        mark = ":white_check_mark:" if all(check.passed for check in done) else ":x:"
+        head = note.replace("\n", "; ")
+        return f"### {mark} boxscore check: {head}\n\n{markdown_table(columns)}\n\n`{signature}`"
+    if form == "text":
+        table = f"{text_table(columns, width=table_width(), paint=_painted)}\n\n" if done else ""
+        return f"{table}{note}\n{signature_lines(signature)}"
+    return written(
+        form, [Section("boxscore check", columns, note.replace("\n", "; "))], value=record, footer=signature
+    )
+
+
+def _look_text(look: Mapping[str, Any], confidence: float) -> str:
+    """Say what a look of a history may spend."""
+    number, level = look["look"], 1 - confidence
+    which = f"look {number}" + (" again, the same data" if look["again"] else "")
+    return (
+        f"significant: p_value at most {look['level']:.3g}, {level:.4g} / ({number} x {number + 1}) at "
+        f"{which}; all looks of this history together fail equal detectors with probability "
+        f"{level:.4g} at most"
+    )
+
+
+def _columns(done: Sequence[gate.Check]) -> dict[str, Any]:
+    """Columns of the table; the class and the interval only where a check has them."""
+    columns: dict[str, Any] = {}
+    if any(check.class_name is not None for check in done):
+        columns["class"] = [check.class_name for check in done]
+    columns |= {
+        "metric": [check.metric for check in done],
+        "value": [check.value for check in done],
+        "must be": [check.rule for check in done],
+    }
+    if any(check.low is not None for check in done):
+        columns["difference"] = [
+            None if check.low is None or check.high is None else f"[{fixed(check.low)}, {fixed(check.high)}]"
+            for check in done
+        ]
+    if any(check.p_value is not None for check in done):
+        columns["p"] = [check.p_value for check in done]
+    return {**columns, "result": [_result(check) for check in done]}
+
+
+def _result(check: gate.Check) -> str:
+    return TOO_FEW if check.undecided else "passed" if check.passed else "FAILED"
+
+
+def _annotate(done: Sequence[gate.Check]) -> None:
+    """Report failed checks to GitHub Actions, which shows such lines, of stderr too, on the run's page."""
+    for check in done:
+        if not check.passed:
+            value = "undefined" if check.value is None else f"{check.value:.4f}"
+            text = f"{check.title} is {value}, must be {check.rule}"
+            if check.rule == gate.NO_ERROR:
+                text = f"error in the input: {check.title}"
+            for mark, code in (("%", "%25"), ("\r", "%0D"), ("\n", "%0A")):
+                text = text.replace(mark, code)
+            say(f"::error title=boxscore check::{text}", quiet=False)
+
+
+def _painted(_: int, name: str, text: str) -> str:
+    colours = {"FAILED": "red", "passed": "green"}
+    return coloured(text, colours[text.strip()]) if name == "result" and text.strip() in colours else text

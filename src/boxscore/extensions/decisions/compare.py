@@ -1,0 +1,596 @@
+"""Is one detector better than another? Paired differences on one ground truth, with intervals.
+
+Conventions
+-----------
+- Intervals: all results get the same draws of images (:mod:`boxscore.extensions.diagnostics.bootstrap`), so
+  an image's difficulty cancels: the interval of a difference is narrower than the intervals of its two sides
+  suggest.
+- ``delta`` is other minus first, also of a metric that falls when a detector gets better (a miss rate).
+  ``other_wins`` is the share of draws in which the other is better, ties counted as half.
+- Verdicts: the two detectors' results of an image are exchanged at random
+  (:mod:`boxscore.extensions.decisions.swapping`). ``verdict`` is ``better`` or ``worse`` where ``p_value`` is
+  at most 1 - confidence; ``too few images`` below six.
+- ``p_value`` allows for the number of detectors compared with the first (Holm), and per class for the number
+  of classes (max-T). The number of metrics is not allowed for.
+- Every pair of detectors is compared as well, when it is asked for (:class:`PairedDifferences`):
+  ``significant`` allows for the number of pairs (Holm). An interval is of its pair alone.
+- Beside a detector without scores one with scores is counted from the score of its best F1, chosen on the
+  other half of the images (:mod:`boxscore.extensions.decisions.cross_fitting`), and ``scores_text`` says so.
+- Results of some millions of detections that were merged from parts are not exchanged: there
+  the verdict is whether the interval excludes 0, and ``p_value`` is NaN.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.array_types import FloatArray
+from boxscore._utils.lazy import shortcut
+from boxscore._utils.processes import Workers
+from boxscore._utils.progress import stage
+from boxscore._utils.read_only import read_only, unchangeable
+from boxscore.data.class_names import EVERY_CLASS
+from boxscore.errors import InputError
+from boxscore.evaluation import Evaluation
+from boxscore.extensions.decisions.cross_fitting import CrossFit, counted_alike
+from boxscore.extensions.decisions.swapping import SwappedDifferences, holm, swapped_differences
+from boxscore.extensions.diagnostics._result import DiagnosticResult, Floats
+from boxscore.extensions.diagnostics._units import (
+    Group,
+    note_on_few_images,
+    units_of_images,
+    units_of_values,
+    warn_of_frames,
+)
+from boxscore.extensions.diagnostics.bootstrap import (
+    Intervals,
+    chosen_rows,
+    intervals_that_hold,
+    resampled_metrics,
+)
+from boxscore.extensions.diagnostics.ties import decided_by_ties, knows_ties
+from boxscore.extensions.weights.resampling import (
+    LEAST_UNITS_OF_VERDICT,
+    Method,
+    Units,
+    check_intervals,
+    spread,
+    unit_count,
+)
+from boxscore.protocols.summary import SummaryRow
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+TOO_FEW = "too few images"
+"""The verdict where no exchange is rare enough."""
+
+
+class Differences(NamedTuple):
+    """Other minus first, with its uncertainty; arrays of one shape."""
+
+    value_first: Floats
+    value_other: Floats
+    delta: Floats
+    low: Floats
+    """Lower end of the interval of ``delta``."""
+    high: Floats
+    standard_error: Floats
+    other_wins: Floats
+    """Share of draws in which the other is better, ties as half."""
+    p_value: Floats
+    """Adjusted p-value of the swap test: for several detectors, and per class for all classes."""
+    verdict: Any
+    """``better``, ``worse`` (the other, in both), ``cannot tell`` or ``too few images``."""
+
+    def take(self, *index: int | slice) -> Differences:
+        """Index every array."""
+        return Differences(*(values[index] for values in self))
+
+
+class PairedDifferences(NamedTuple):
+    """Differences of every pair over all classes, row minus column; arrays [N, N, M], the diagonal NaN."""
+
+    delta: Floats
+    low: Floats
+    """Lower end of the interval of ``delta``, of this pair alone."""
+    high: Floats
+    p_value: Floats
+    """Of the swap test, adjusted for the number of pairs."""
+    significant: Any
+    """Whether the p-value is at most 1 - confidence."""
+
+
+class Resampling(NamedTuple):
+    """How the images were resampled, and the confidence of intervals and verdicts."""
+
+    resamples: int
+    confidence: float
+    method: Method
+    seed: int
+    group: Group = None
+    units: int = 0
+    """Images, or groups of images, that were drawn and exchanged."""
+    test: str = "swap"
+    """What verdicts are of: ``swap``, or ``interval`` where results could not be exchanged."""
+    workers: Workers = "auto"
+
+    @property
+    def level(self) -> float:
+        """The largest p-value that is significant; the last bits of 1 - confidence do not decide."""
+        return 1 - self.confidence + 1e-12
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class DetectorComparison(DiagnosticResult):
+    """The first result compared with each of the others, and every pair; O others, N = O + 1, M metrics.
+
+    ``per_class`` has K classes.
+
+    Attributes
+    ----------
+    first : str
+    others : list of str, [O]
+    classes : list of str, [K]
+    metrics : list of str, [M]
+    per_class : Differences, [O, M, K]
+        Of each class alone.
+    total : Differences, [O, M]
+        All classes together.
+    decided_by_ties : ndarray of object, [O, M]
+        Whether another order of equally scored detections could change the sign of the total ``delta``; None
+        for metrics other than AP, and where merged parts do not know it.
+    intervals : Intervals, [N, M]
+        The score of each result itself, the first one first, over all classes; from the same draws.
+    draws : ndarray, float64 [N, resamples, M]
+        The score of each result in each draw of images, over all classes.
+    unadjusted : ndarray, float64 [O, M]
+        The p-value of each ``total`` alone, without an allowance for the number of detectors.
+    drops : ndarray, float64 [O, M]
+        The p-value of each result being worse than the first, adjusted for all metrics (max-T): for a gate.
+    resampling : Resampling
+    evaluations : mapping of str to Evaluation
+        The compared results, the first one first.
+    cross_fits : mapping of str to CrossFit
+        Of detectors with scores beside others without: from which scores their boxes count.
+    """
+
+    first: str
+    others: list[str]
+    classes: list[str]
+    metrics: list[str]
+    per_class: Differences
+    total: Differences
+    decided_by_ties: NDArray[np.object_]
+    intervals: Intervals
+    draws: FloatArray
+    unadjusted: FloatArray
+    drops: FloatArray
+    resampling: Resampling
+    evaluations: Mapping[str, Evaluation]
+    cross_fits: Mapping[str, CrossFit] = dataclasses.field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """All results, the first one first."""
+        return [self.first, *self.others]
+
+    def with_other(self, name: str) -> DetectorComparison:
+        """Return the comparison with one of the others alone; its p-values stay adjusted."""
+        i = self.others.index(name)
+        only, both = slice(i, i + 1), [0, i + 1]
+        return dataclasses.replace(
+            self,
+            others=[name],
+            per_class=self.per_class.take(only),
+            total=self.total.take(only),
+            decided_by_ties=self.decided_by_ties[only],
+            intervals=Intervals(*(values[both] for values in self.intervals)),
+            draws=self.draws[both],
+            unadjusted=self.total.p_value[only],
+            drops=self.drops[only],
+            evaluations={key: self.evaluations[key] for key in (self.first, name)},
+            cross_fits={key: fit for key, fit in self.cross_fits.items() if key in (self.first, name)},
+        )
+
+    @functools.cached_property
+    def pairs(self) -> PairedDifferences:
+        """Every pair of results, computed when it is first asked for: a swap test each; arrays [N, N, M]."""
+        return PairedDifferences(*map(read_only, _every_pair(self)))
+
+    @functools.cached_property
+    def note(self) -> str:
+        """Where boxes with scores were cut, and what ``intervals`` do not cover; empty where neither is."""
+        first = self.evaluations[self.first]
+        few = note_on_few_images(first, chosen_rows(first, self.metrics)[0])
+        return " ".join(filter(None, [self.scores_text, few]))
+
+    @property
+    def scores_text(self) -> str:
+        """From which scores boxes count beside others without, a line each; empty where all are alike."""
+        return "\n".join(fit.text(name) for name, fit in self.cross_fits.items())
+
+    def verdict_text(self) -> str:
+        """Say what the verdicts are of, in a sentence or two."""
+        how, others = self.resampling, len(self.others)
+        if how.test == "interval":
+            return f"verdict: whether the {100 * how.confidence:g} % interval of the difference excludes 0"
+        unit = "image" if how.group is None else "group"
+        family = f", adjusted for {others} comparisons (Holm)" if others > 1 else ""
+        return (
+            f"verdict: swap test, p_value at most {1 - how.confidence:.4g}: the chance of such a difference "
+            f"if the two detectors' results of each {unit} are exchanged at random{family}; per class, "
+            "adjusted for all classes (max-T)"
+        )
+
+    @property
+    def lower_is_better(self) -> tuple[bool, ...]:
+        """Whether each metric, [M], falls when a detector gets better."""
+        falling = self.evaluations[self.first].protocol.lower_is_better
+        return tuple(metric in falling for metric in self.metrics)
+
+    def clear_best(self, metric: int) -> int | None:
+        """Position of the best result in a metric, by its position; None if the second may be as good."""
+        values = self.intervals.value[:, metric] * (-1 if self.lower_is_better[metric] else 1)
+        defined = np.flatnonzero(np.isfinite(values))
+        if len(defined) < 2:
+            return None
+        best, second = defined[np.argsort(-values[defined], kind="stable")[:2]].tolist()
+        return best if bool(self.pairs.significant[best, second, metric]) else None
+
+    def to_latex(self, **options: Any) -> str:
+        """Write the detectors and their metrics as a LaTeX table for a paper.
+
+        Parameters
+        ----------
+        **options
+            Those of :func:`boxscore.reports.paper_table`: ``metrics``, ``scale``, ``decimals``,
+            ``intervals``, ``label``.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        InputError
+            When an option breaks a rule.
+        """
+        text: str = shortcut("boxscore.reports", "paper_table")(self, form="latex", **options)
+        return text
+
+    def to_markdown(self, **options: Any) -> str:
+        """Write the same table as :meth:`to_latex` in GitHub's Markdown."""
+        text: str = shortcut("boxscore.reports", "paper_table")(self, form="markdown", **options)
+        return text
+
+    def report(self, folder: str | Path, **options: Any) -> None:
+        """Write a report folder: a page that compares, and a page for each detector.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Made where it does not exist.
+        **options
+            Those of :class:`boxscore.reports.ReportOptions`: ``title``, ``image_folder``, ``gallery``, ...
+
+        Raises
+        ------
+        InputError
+            When an option breaks a rule or a file cannot be written.
+        """
+        shortcut("boxscore.reports", "write_comparison")(self, folder, **options)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per other result, class and metric.
+
+        ``first, other, class, metric, value_first, value_other, delta, low, high, standard_error,
+        other_wins, p_value, verdict, decided_by_ties``.
+        """
+        ties = np.full((len(self.others), len(self.metrics), len(self.classes)), None, dtype=object)
+        return self._frame(self.classes, self.per_class, ties)
+
+    def total_frame(self) -> pd.DataFrame:
+        """Return one row per other result and metric, over all classes."""
+        alone = Differences(*(values[..., None] for values in self.total))
+        return self._frame([EVERY_CLASS], alone, self.decided_by_ties[..., None])
+
+    def _frame(self, classes: list[str], part: Differences, ties: NDArray[np.object_]) -> pd.DataFrame:
+        import pandas as pd
+
+        count, M, K = ties.shape
+        columns = {name: values.transpose(0, 2, 1).ravel() for name, values in part._asdict().items()}
+        return pd.DataFrame(
+            {
+                "first": self.first,
+                "other": [other for other in self.others for _ in range(K * M)],
+                "class": [label for label in classes for _ in range(M)] * count,
+                "metric": self.metrics * (count * K),
+                **columns,
+                "decided_by_ties": pd.Series(ties.transpose(0, 2, 1).ravel(), dtype=object),
+            }
+        )
+
+
+def compare_detectors(
+    evaluations: Mapping[str, Evaluation],
+    *,
+    resamples: int = 1000,
+    confidence: float = 0.95,
+    method: Method = "expanded_percentile",
+    seed: int = 0,
+    metrics: Sequence[str] | None = None,
+    group: Group = None,
+    progress: bool = False,
+    workers: Workers = "auto",
+) -> DetectorComparison:
+    """Compare the first result with each of the others.
+
+    Parameters
+    ----------
+    evaluations : mapping of str to Evaluation
+        Two or more, by name, of one ground truth under one protocol.
+    resamples, confidence, method, seed, metrics, group, progress, workers
+        As in :func:`~boxscore.extensions.diagnostics.bootstrap.bootstrap_intervals`; ``resamples`` is also
+        the number of exchanges. Area ranges are metrics: ``APs`` and so on.
+
+    Returns
+    -------
+    DetectorComparison
+
+    Raises
+    ------
+    InputError
+        When there are fewer than two, or their images, objects, classes or protocols differ.
+    """
+    # Check that the results can be compared, and that all count the same objects and detections.
+    check_intervals(confidence, method)
+    names, results = list(evaluations), list(evaluations.values())
+    check_one_truth(names, results)
+    units = units_of_images(results[0], group)
+    evaluations, cross_fits = counted_alike(evaluations, units, seed)
+    results = list(evaluations.values())
+    check_comparable(names, results)
+    first = results[0]
+    rows = chosen_rows(first, metrics)
+    warn_of_frames(first, group)
+    # Every result gets the same draws of images, so that differences are paired,
+    # [results, resamples, rows, K + 1].
+    resampled = [
+        resampled_metrics(
+            result, rows, resamples=resamples, seed=seed, units=units, progress=progress, workers=workers
+        )
+        for result in results
+    ]
+    values = np.stack([value for value, _ in resampled])
+    draws = np.stack([of_draws for _, of_draws in resampled])  # [results, resamples, rows, K + 1]
+    counts = units_of_values(first, rows, units)
+    how = Resampling(
+        resamples,
+        confidence,
+        method,
+        seed,
+        group,
+        unit_count(first.image_count, units),
+        "swap" if all(result.holds_matches for result in results) else "interval",
+        workers,
+    )
+    # Exchange the results of the first and each other detector; the distribution of the difference gives
+    # p-values.
+    exchanged = [_exchanged(first, other, rows, how, units, progress) for other in results[1:]]
+    # For a metric that is better when lower, wins and verdicts reverse the sign of the difference.
+    falls = np.isin([row.key for row in rows], list(first.protocol.lower_is_better))
+    p_values, unadjusted = _adjusted(exchanged)
+    every = _differences(values, draws, p_values, counts, units, how, np.where(falls, -1.0, 1.0))
+    # An order of equal scores can decide a sign; mark the metrics where it does.
+    stage("orders of equal scores")
+    known = all(map(knows_ties, results))
+    ties = [
+        [decided_by_ties(first, other, row.key) if known and row.metric == "AP" else None for row in rows]
+        for other in results[1:]
+    ]
+    # Split off the column of all classes, which is last.
+    all_of = (slice(None), slice(None))
+    return unchangeable(
+        DetectorComparison(
+            names[0],
+            names[1:],
+            first.labels,
+            [row.key for row in rows],
+            every.take(*all_of, slice(-1)),
+            every.take(*all_of, -1),
+            np.array(ties, dtype=object).reshape(len(ties), len(rows)),
+            _intervals(values[..., -1], draws[..., -1], counts[:, -1], units, how),
+            draws[..., -1],
+            unadjusted,
+            np.stack([swaps.p_values_of_drops(falls) for swaps in exchanged]),
+            how,
+            dict(evaluations),
+            cross_fits,
+        )
+    )
+
+
+def _adjusted(exchanged: Sequence[SwappedDifferences]) -> tuple[FloatArray, FloatArray]:
+    """Return p-values, [O, M, K + 1], adjusted for classes and detectors, and those of all classes alone."""
+    of_classes = np.stack([swaps.p_values_of_classes() for swaps in exchanged])
+    alone = np.stack([swaps.p_values()[:, -1] for swaps in exchanged])
+    family = np.minimum(of_classes * len(exchanged), 1.0)
+    return np.concatenate([family, holm(alone)[..., None]], axis=-1), alone
+
+
+def _differences(
+    values: FloatArray,
+    draws: FloatArray,
+    p_values: FloatArray,
+    counts: NDArray[np.int64],
+    units: Units | None,
+    how: Resampling,
+    sign: FloatArray,
+) -> Differences:
+    """Compare the first with the others, [O, M, K + 1], from all scores and those of draws of images.
+
+    ``sign`` [M] is -1 for metrics that are better when they fall.
+    """
+    parts = []
+    for value, drawn, p_value in zip(values[1:], draws[1:], p_values, strict=True):
+        # Differences of one other result from the first, [M, K + 1], and of each draw.
+        delta, of_draws = value - values[0], drawn - draws[0]
+        low, high = intervals_that_hold(of_draws, delta, how.confidence, how.method, counts, units)
+        # Count the draws in which the other is better; equal draws count half.
+        defined = np.maximum(np.isfinite(of_draws).sum(axis=0), 1)
+        better = sign[:, None] * of_draws > 0
+        wins = (better.sum(axis=0) + 0.5 * (of_draws == 0).sum(axis=0)) / defined
+        wins = np.where(np.isfinite(delta), wins, np.nan)
+        verdict = _verdicts(sign[:, None] * delta, low, high, p_value, counts[:, -1:], how)
+        parts.append((values[0], value, delta, low, high, spread(of_draws), wins, p_value, verdict))
+    return Differences(*(np.stack(column) for column in zip(*parts, strict=True)))
+
+
+def _intervals(
+    values: FloatArray,
+    draws: FloatArray,
+    counts: NDArray[np.int64],
+    units: Units | None,
+    how: Resampling,
+) -> Intervals:
+    """Return the intervals of each result's own scores over all classes, [N, M]."""
+    ends = [_ends(drawn, value, counts, units, how) for drawn, value in zip(draws, values, strict=True)]
+    low, high = (np.stack(end) for end in zip(*ends, strict=True))
+    return Intervals(
+        values,
+        low,
+        high,
+        np.stack([spread(drawn) for drawn in draws]),
+        np.isfinite(draws).sum(axis=1),
+        np.broadcast_to(counts, values.shape),
+    )
+
+
+def _ends(
+    draws: FloatArray,
+    values: FloatArray,
+    counts: NDArray[np.int64],
+    units: Units | None,
+    how: Resampling,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of intervals of values over all classes, [M]."""
+    low, high = intervals_that_hold(
+        draws[..., None], values[:, None], how.confidence, how.method, counts[:, None], units
+    )
+    return low[:, 0], high[:, 0]
+
+
+def _exchanged(
+    first: Evaluation,
+    other: Evaluation,
+    rows: Sequence[SummaryRow],
+    how: Resampling,
+    units: Units | None,
+    progress: bool = False,
+) -> SwappedDifferences:
+    """Exchange the results of two detectors; NaN where they cannot be exchanged."""
+    if how.test == "interval":
+        return SwappedDifferences(np.full((1, len(rows), len(first.labels) + 1), np.nan))
+    return swapped_differences(
+        first,
+        other,
+        rows,
+        resamples=how.resamples,
+        seed=how.seed,
+        units=units,
+        progress=progress,
+        workers=how.workers,
+    )
+
+
+def _verdicts(
+    gain: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    p_value: FloatArray,
+    units: NDArray[np.int64],
+    how: Resampling,
+) -> NDArray[np.object_]:
+    """Say whether the other is better or worse; all arrays [M, K + 1], ``units`` [M, 1]."""
+    if how.test == "interval":
+        apart = (low > 0) | (high < 0)
+    else:
+        apart = p_value <= how.level
+    words = np.where(apart & (gain > 0), "better", np.where(apart & (gain < 0), "worse", "cannot tell"))
+    return np.where(units < LEAST_UNITS_OF_VERDICT, TOO_FEW, words).astype(object)
+
+
+def _every_pair(comparison: DetectorComparison) -> PairedDifferences:
+    """Compare each detector with each other one."""
+    # The draws of all results are known, so only exchanges are new.
+    how, results = comparison.resampling, list(comparison.evaluations.values())
+    first, values, draws = results[0], comparison.intervals.value, comparison.draws
+    N, M = values.shape
+    rows, units = chosen_rows(first, comparison.metrics), units_of_images(first, how.group)
+    counts = comparison.intervals.images[0]
+    delta, low, high, p_value = (np.full((N, N, M), np.nan) for _ in range(4))
+    # Fill one triangle of each matrix [N, N, M], and mirror it with the sign reversed.
+    pairs = [(i, j) for j in range(N) for i in range(j + 1, N)]
+    alone = np.full((len(pairs), M), np.nan)
+    for number, (i, j) in enumerate(pairs):
+        difference, of_draws = values[i] - values[j], draws[i] - draws[j]
+        lower, upper = _ends(of_draws, difference, counts, units, how)
+        delta[i, j], low[i, j], high[i, j] = difference, lower, upper
+        delta[j, i], low[j, i], high[j, i] = -difference, -upper, -lower
+        # Exchanges with the first result were made before; the others are made here.
+        if not j:
+            alone[number] = comparison.unadjusted[i - 1]
+        else:
+            between = _exchanged(results[j], results[i], rows, how, units, progress=True)
+            alone[number] = between.p_values()[:, -1]
+    # Adjust the p-values over all pairs together (Holm).
+    for (i, j), adjusted in zip(pairs, holm(alone), strict=True):
+        p_value[i, j] = p_value[j, i] = adjusted
+    apart = (low > 0) | (high < 0) if how.test == "interval" else p_value <= how.level
+    return PairedDifferences(delta, low, high, p_value, apart)
+
+
+def check_comparable(names: Sequence[str], results: Sequence[Evaluation]) -> None:
+    """Check that there are two results or more, of one ground truth under one protocol."""
+    check_one_truth(names, results)
+    first = results[0]
+    for name, other in zip(names[1:], results[1:], strict=True):
+        ranked = [result.has_scores for result in (first, other)]
+        if ranked[0] != ranked[1]:
+            scored, without = (names[0], name) if ranked[0] else (name, names[0])
+            raise InputError(
+                "compared results",
+                "have scores, or have none",
+                got=f"scores for {scored!r} and none for {without!r}",
+                cause="--scoreless (in Python Detections.without_scores()) counts the boxes of both, without "
+                "ranking them",
+            )
+        if first.protocol != other.protocol:
+            raise InputError(
+                "compared results",
+                "have the same protocol",
+                got=f"{first.protocol.name!r} and {other.protocol.name!r}",
+            )
+
+
+def check_one_truth(names: Sequence[str], results: Sequence[Evaluation]) -> None:
+    """Check that there are two results or more, of one ground truth."""
+    if len(results) < 2:
+        raise InputError("a comparison", "have two results or more", got=len(results))
+    first = results[0]
+    for name, other in zip(names[1:], results[1:], strict=True):
+        if not first.has_same_truth(other):
+            raise InputError(
+                "compared results",
+                "have the same ground truth",
+                got=f"two, for {names[0]!r} and {name!r}",
+            )

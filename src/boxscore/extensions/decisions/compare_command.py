@@ -1,0 +1,410 @@
+"""Say whether one detector is better than another: paired differences over resampled images.
+
+A detector with scores beside one without is counted from the score of its best F1, which is chosen for each
+half of the images on the other half.
+
+Examples
+--------
+  boxscore compare instances.json old.json new.json
+  boxscore compare instances.json old.json new.json --report comparison
+  boxscore compare instances.json a.json b.json --metrics AP --per-class
+  boxscore compare instances.json old.json new.json --sequential --metrics AP
+  boxscore compare instances.json a.json b.json --names A B --output latex
+  boxscore compare instances.json a.json b.json --plan --difference 0.01
+  boxscore compare instances.json detector.json answers.jsonl
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from boxscore._utils.progress import stage
+from boxscore._utils.text import counted, printable
+from boxscore.cli.arguments import (
+    BATCH,
+    COMPARISON_REPORT,
+    DETECTIONS,
+    INPUTS,
+    MEMORY_LIMIT,
+    METRICS,
+    OUTPUT,
+    PER_CLASS,
+    REPORT,
+    ROWS,
+    SCHEDULER,
+    SCRATCH,
+    Option,
+)
+from boxscore.cli.choices import chosen, readers
+from boxscore.cli.inputs import detector_names, evaluate_each, with_detections
+from boxscore.cli.output import (
+    Remembered,
+    Section,
+    chosen_rows,
+    print_frame,
+    refuse_errors,
+    remembered_warnings,
+    rows_of,
+    table_columns,
+    table_rows,
+    written,
+)
+from boxscore.cli.parameters import options_of
+from boxscore.cli.streams import as_typed, coloured, say, show
+from boxscore.data.class_names import EVERY_CLASS
+from boxscore.diagnostics import bootstrap_intervals
+from boxscore.errors import InputError
+from boxscore.evaluation import Evaluation
+from boxscore.extensions.pages.report_output import report_written, save_comparison
+from boxscore.extensions.validation.digest_command import digest_of, finding_lines_of
+from boxscore.reports.rows import ALL_ROWS, Rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from boxscore.extensions.decisions.compare import DetectorComparison, Resampling
+
+PLAN = (
+    Option(
+        "plan",
+        "instead of comparing, say which difference these images can show, and how many images one takes (of "
+        "the first metric of the summary, or of --metrics)",
+        kind=bool,
+        default=False,
+        group="how many images a verdict takes",
+    ),
+    Option(
+        "difference",
+        "plan for this difference, such as 0.01 (default: the observed one)",
+        kind=float,
+        metavar="D",
+        group="how many images a verdict takes",
+    ),
+    Option(
+        "power",
+        "plan for this chance to see it (default: 0.8)",
+        kind=float,
+        metavar="P",
+        group="how many images a verdict takes",
+    ),
+)
+
+OPTIONS = (
+    *(option.but(many=True) if option is DETECTIONS else option for option in INPUTS),
+    Option(
+        "names", "names of the detectors, in order (default: their file names)", many=True, metavar="NAME"
+    ),
+    OUTPUT.but(help="form of the result; latex and markdown: a table for a paper"),
+    *options_of(bootstrap_intervals, (METRICS, PER_CLASS)),
+    Option(
+        "sequential",
+        "compare two detectors batch by batch, and stop as soon as they differ",
+        kind=bool,
+        default=False,
+    ),
+    BATCH,
+    Option(
+        "order",
+        "with --sequential: the order in which images are read, listed, random, or a file of ids (default: "
+        "listed)",
+        metavar="listed|random|FILE",
+    ),
+    *PLAN,
+    *ROWS,
+    MEMORY_LIMIT,
+    SCHEDULER,
+    SCRATCH,
+    REPORT,
+    *COMPARISON_REPORT,
+    Option(
+        "fractions",
+        "numbers from 0 to 1 (default: times 100)",
+        kind=bool,
+        default=False,
+        group="the table for a paper",
+    ),
+    Option(
+        "decimals",
+        "decimals of its numbers (default: 1, and 3 of fractions)",
+        kind=int,
+        metavar="N",
+        group="the table for a paper",
+    ),
+    Option(
+        "no-intervals",
+        "leave out the intervals",
+        kind=bool,
+        default=True,
+        variable="intervals",
+        group="the table for a paper",
+    ),
+    Option(
+        "label",
+        "LaTeX label of the table",
+        default="tab:detectors",
+        metavar="NAME",
+        group="the table for a paper",
+    ),
+)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read, evaluate each, compare, print; return the exit status."""
+    with contextlib.ExitStack() as stack:
+        return _run(arguments, stack)
+
+
+def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
+    """Keep what is evaluated in partitions in ``stack`` until it is compared."""
+    rows = rows_of(arguments)
+    _check_sequential(arguments, per_class=arguments.per_class or rows != ALL_ROWS)
+    paths: list[Path] = arguments.detections
+    _check_plan(arguments)
+    if len(paths) < 2:
+        raise InputError("--detections", "name two files or more to compare", got=len(paths))
+    names = detector_names(paths, arguments.names)
+    with_findings = arguments.memory_limit is None and arguments.scheduler is None
+    with remembered_warnings(hold_box_forms=with_findings and not arguments.strict) as messages:
+        results = evaluate_each(paths, arguments) if with_findings else _in_parts(paths, arguments, stack)
+        named = dict(zip(names, results, strict=True))
+        digests = [
+            digest_of(result, name=name, warned=messages) for name, result in named.items() if with_findings
+        ]
+    for digest in digests if arguments.strict else ():
+        refuse_errors(digest)
+    if arguments.plan:
+        _show_plan(named, arguments, rows)
+    elif arguments.sequential:
+        _show_sequential(named, arguments)
+    else:
+        _show_comparison(named, arguments, rows, messages)
+    for line in finding_lines_of(list(named), digests):
+        say(line)
+    return 0
+
+
+def _in_parts(
+    paths: Sequence[Path], arguments: argparse.Namespace, stack: contextlib.ExitStack
+) -> list[Evaluation]:
+    """Evaluate each in parts, which stay on disk or on the cluster as long as the stack lives."""
+    calls = [with_detections(path, arguments) for path in paths]
+    if arguments.scheduler is None:
+        from boxscore.extensions.large.command_line import evaluation_in_parts
+
+        return [stack.enter_context(evaluation_in_parts(call)) for call in calls]
+    from boxscore.extensions.large.cluster_command import cluster_of, evaluate_by, refuse_needs_of_rows
+
+    refuse_needs_of_rows(arguments)
+    client = stack.enter_context(cluster_of(arguments))
+    return [evaluate_by(client, call) for call in calls]
+
+
+def _show_comparison(
+    named: dict[str, Evaluation], arguments: argparse.Namespace, rows: Rows, messages: Remembered
+) -> None:
+    """Compare over all images, and print the differences or a table for a paper; write the report."""
+    import pandas as pd
+
+    from boxscore.diagnostics import compare_detectors
+    from boxscore.reports import paper_table
+
+    stage("comparing")
+    comparison = compare_detectors(
+        named,
+        resamples=arguments.resamples,
+        confidence=arguments.confidence,
+        method=arguments.method,
+        seed=arguments.seed,
+        metrics=arguments.metrics,
+        group=arguments.group,
+        progress=True,
+        workers=readers(arguments),
+    )
+    per_class = arguments.per_class or rows != ALL_ROWS
+    table = None
+    if arguments.output in ("latex", "markdown") and not per_class:
+        table = paper_table(
+            comparison,
+            form=arguments.output,
+            metrics=arguments.metrics,
+            scale=1 if arguments.fractions else 100,
+            decimals=arguments.decimals,
+            intervals=arguments.intervals,
+            label=arguments.label,
+        )
+    if arguments.report:
+        save_comparison(comparison, arguments, messages)
+    if comparison.scores_text and arguments.output != "text":
+        say(comparison.scores_text)
+    frame, words = comparison.total_frame(), ""
+    if per_class:
+        classes, words = chosen_rows(comparison.to_frame(), rows)
+        frame = pd.concat([classes, frame], ignore_index=True)
+    first = comparison.evaluations[comparison.first]
+    if table is not None:
+        show(table)
+    elif arguments.output == "text":
+        sections = [_section(comparison, other, frame, words) for other in comparison.others]
+        show(written("text", sections, value={}, footer=first.signature))
+    else:
+        print_frame(frame, first, arguments.output, title="Comparison over resampled images", words=words)
+    if arguments.report:
+        report_written(arguments.report)
+
+
+def _check_sequential(arguments: argparse.Namespace, *, per_class: bool) -> None:
+    """Refuse what does not go with reading batch by batch, before anything is read."""
+    if not arguments.sequential:
+        for name in ("batch", "order"):
+            if getattr(arguments, name) is not None:
+                raise InputError(f"--{name}", "be beside --sequential", got=getattr(arguments, name))
+        return
+    if len(arguments.detections) != 2:
+        raise InputError("--sequential", "compare two files", got=len(arguments.detections))
+    if len(arguments.metrics or ()) > 1:
+        raise InputError(
+            "--sequential", "decide by one metric", got=f"--metrics {' '.join(arguments.metrics)}"
+        )
+    without = {
+        "--per-class": per_class,
+        "--report": arguments.report is not None,
+        "--memory-limit": arguments.memory_limit is not None,
+        "--scheduler": arguments.scheduler is not None,
+    }
+    for option, given in without.items():
+        if given:
+            raise InputError("--sequential", f"be without {option}", got="both")
+
+
+def _show_sequential(named: dict[str, Evaluation], arguments: argparse.Namespace) -> None:
+    """Compare batch by batch, and print the batches."""
+    from boxscore.diagnostics import compare_sequentially
+
+    stage("comparing")
+    first = next(iter(named.values()))
+    order = arguments.order or "listed"
+    result = compare_sequentially(
+        named,
+        metric=arguments.metrics[0] if arguments.metrics else None,
+        batch=arguments.batch,
+        order=order if order in ("listed", "random") else chosen([order], first.images) or (),
+        resamples=arguments.resamples,
+        confidence=arguments.confidence,
+        seed=arguments.seed,
+        group=arguments.group,
+        progress=True,
+        workers=readers(arguments),
+    )
+    frame, title = result.to_frame(), "Comparison batch by batch"
+    if arguments.output == "text":
+        title = f"{printable(result.first)} (first) and {printable(result.other)} (other), {result.metric}"
+        frame = frame.drop(columns=["first", "other", "metric"])
+    print_frame(frame, first, arguments.output, title=title, note=result.verdict_text())
+
+
+def _check_plan(arguments: argparse.Namespace) -> None:
+    """Refuse what a plan does not read, and what only a plan reads."""
+    if not arguments.plan:
+        for name in ("difference", "power"):
+            if (value := getattr(arguments, name)) is not None:
+                raise InputError(f"--{name}", "be left out without --plan", got=value)
+        return
+    if len(arguments.detections) != 2:
+        raise InputError("--detections", "name two files with --plan", got=len(arguments.detections))
+    if arguments.sequential:
+        raise InputError("--sequential", "be left out with --plan", got="both")
+    if arguments.report:
+        raise InputError("--report", "be left out with --plan", got=str(arguments.report))
+
+
+def _show_plan(named: dict[str, Evaluation], arguments: argparse.Namespace, rows: Rows) -> None:
+    """Print what the images can show, and how many it takes."""
+    import pandas as pd
+
+    from boxscore.diagnostics import plan_comparison
+
+    stage("planning")
+    (first, one), (other, two) = named.items()
+    plan = plan_comparison(
+        one,
+        two,
+        difference=arguments.difference,
+        power=0.8 if arguments.power is None else arguments.power,
+        confidence=arguments.confidence,
+        resamples=arguments.resamples,
+        seed=arguments.seed,
+        metrics=arguments.metrics,
+        group=arguments.group,
+        progress=True,
+        workers=readers(arguments),
+    )
+    per_class, words = arguments.per_class or rows != ALL_ROWS, ""
+    frame, curve = plan.total_frame(), plan.curve_frame()
+    if per_class:
+        classes, words = chosen_rows(plan.to_frame(), rows)
+        frame = pd.concat([classes, frame], ignore_index=True)
+    sentences = [as_typed(text) for text in plan.sentences]
+    names = f"{printable(first)} (first) and {printable(other)} (other)"
+    head, *rest = [*sentences, f"Planned from {names}."]
+    if arguments.output != "text":
+        head, rest = f"Images to tell {names} apart", sentences
+    if per_class:
+        head += f" {words}" * bool(words)
+        ends = ("detectable_low", "detectable_high"), ("images_needed_low", "images_needed_high")
+        sections = [
+            Section(
+                head, table_columns(frame), "\n".join(rest), first_out=("standard_error", "delta", *ends)
+            ),
+            Section("Power by the number of images, all classes together", table_columns(curve)),
+        ]
+    else:
+        sections = [Section(head, table_columns(curve), "\n".join(rest))]
+    value = {
+        "table": "Plan of a comparison",
+        "protocol": one.protocol.name,
+        "signature": one.signature,
+        "sentences": sentences,
+        "rows": table_rows(frame),
+        "curve": table_rows(curve),
+    }
+    table = table_columns(frame)
+    show(written(arguments.output, sections, value=value, table=table, footer=one.signature))
+
+
+def _section(comparison: DetectorComparison, other: str, frame: pd.DataFrame, words: str) -> Section:
+    """Return what a terminal shows of one pair: the names are above the table, not in every row."""
+    first, second = comparison.evaluations[comparison.first], comparison.evaluations[other]
+    counts, detections, how = first.counts, second.counts["detections"], comparison.resampling
+    note = (
+        f"{counts['detections']:,} and {counted(detections, 'detection')}, "
+        f"{counted(counts['ground_truths'], 'ground truth')}, {counted(counts['images'], 'image')}; "
+        f"{100 * how.confidence:g} % intervals of the difference from "
+        f"{counted(how.resamples, 'paired resample')} of {_units(how)}\n"
+        "delta: other minus first, with its interval from low to high; other_wins: share of the resamples in "
+        "which the other is better\n"
+        f"{comparison.verdict_text()}"
+    )
+    if comparison.scores_text:
+        note = f"{comparison.scores_text}\n{note}"
+    rows = frame[frame["other"] == other].drop(columns=["first", "other", "standard_error"])
+    for name, nothing in (("class", EVERY_CLASS), ("decided_by_ties", False)):
+        if rows[name].isin([nothing, None]).all():
+            rows = rows.drop(columns=name)
+    first_out = ("decided_by_ties", "other_wins")
+    title = f"{printable(comparison.first)} (first) and {printable(other)} (other)"
+    title += f", {words}" if words else ""
+    return Section(title, table_columns(rows), note, first_out=first_out, paint=_painted)
+
+
+def _units(how: Resampling) -> str:
+    """Say what was resampled."""
+    return counted(how.units, "image" if how.group is None else "group")
+
+
+def _painted(_: int, name: str, text: str) -> str:
+    colours = {"better": "green", "worse": "red"}
+    return coloured(text, colours[text.strip()]) if name == "verdict" and text.strip() in colours else text

@@ -1,0 +1,135 @@
+"""A detector with scores beside one without: which of its boxes count, where the other's are simply there.
+
+Goal
+----
+Boxes without scores are counted. A detector with scores is counted at a score threshold, and the threshold of
+its best F1 must not be chosen on the images that it is then counted on: that would favour it.
+
+Conventions
+-----------
+- The images are cut into two halves at random, by the seed; a group of images stays together. Of each half
+  the threshold with the best F1 of all classes together is found, at IoU 0.5 or else the first IoU threshold,
+  and the boxes of the *other* half with at least that score count. Then no score is read any more.
+- The halves and thresholds belong to the detector: resampled and exchanged images keep them.
+
+References
+----------
+V. Chernozhukov et al., "Double/debiased machine learning for treatment and structural parameters", The
+Econometrics Journal 21, 2018 (cross-fitting).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from boxscore._utils.array_types import BoolArray
+from boxscore._utils.text import printable
+from boxscore.errors import InputError
+from boxscore.evaluation import Evaluation
+from boxscore.extensions.diagnostics.confidence import operating_points
+from boxscore.extensions.weights.resampling import Units, unit_count
+from boxscore.matching.matcher import Matcher
+from boxscore.protocols import without_scores
+from boxscore.protocols.protocol import Protocol
+
+IOU = 0.5
+
+
+class CrossFit(NamedTuple):
+    """Where the boxes of a detector with scores were cut."""
+
+    iou_threshold: float
+    """At which F1 was the best."""
+    score_thresholds: tuple[float, float]
+    """Of the first half of the images, chosen on the second; and of the second."""
+
+    def text(self, name: str) -> str:
+        """Say it in a line."""
+        first, second = self.score_thresholds
+        return (
+            f"{printable(name)} has scores: its boxes count from the best F1 at IoU {self.iou_threshold:g}, "
+            f"chosen for each half of the images on the other half (score {first:.4g} and {second:.4g})."
+        )
+
+
+def counted_alike(
+    evaluations: Mapping[str, Evaluation], units: Units | None, seed: int
+) -> tuple[dict[str, Evaluation], dict[str, CrossFit]]:
+    """Count boxes with scores like those without, where there are both; else nothing changes."""
+    without = [one for one in evaluations.values() if not _is_ranked(one)]
+    if not without or len(without) == len(evaluations):
+        return dict(evaluations), {}
+    results, fits = {}, {}
+    for name, result in evaluations.items():
+        results[name] = result
+        if _is_ranked(result):
+            results[name], fits[name] = _cross_fitted(name, result, without[0].protocol, units, seed)
+    return results, fits
+
+
+def _is_ranked(evaluation: Evaluation) -> bool:
+    return evaluation.has_scores
+
+
+def _cross_fitted(
+    name: str, evaluation: Evaluation, protocol: Protocol, units: Units | None, seed: int
+) -> tuple[Evaluation, CrossFit]:
+    """Return the result of the boxes that count, under a protocol that reads no score."""
+    _check(name, evaluation, protocol)
+    thresholds = evaluation.protocol.matching.iou_thresholds
+    iou = IOU if IOU in thresholds else thresholds[0]
+    first = _first_half(evaluation.image_count, units, seed)
+    best = [_best(name, evaluation, half, iou) for half in (~first, first)]
+    of_image = np.where(first, *best)
+    detections = evaluation.detections
+    kept = detections.scores >= of_image[detections.image]
+    matcher = Matcher(
+        evaluation.ground_truth, detections.take(np.flatnonzero(kept)).without_scores(), protocol
+    )
+    result = Evaluation(matcher.ground_truth, matcher.detections, protocol, matcher.match())
+    return result, CrossFit(iou, (best[0], best[1]))
+
+
+def _check(name: str, evaluation: Evaluation, protocol: Protocol) -> None:
+    """Refuse what cannot be counted again without its files."""
+    if not evaluation.source.is_here:
+        rule = "be evaluated at once where others have no scores"
+        cause = "its boxes are counted again from its best F1, and parts do not hold them"
+        raise InputError("a result with scores", rule, got=f"parts of {name!r}", cause=cause)
+    if without_scores(evaluation.protocol).scope.prepared_by != protocol.scope.prepared_by:
+        rule = "prepare boxes alike"
+        raise InputError(
+            "the protocols of results with scores and without",
+            rule,
+            got=f"{evaluation.protocol.name!r} and {protocol.name!r}",
+            cause="give both one protocol",
+        )
+
+
+def _first_half(images: int, units: Units | None, seed: int) -> BoolArray:
+    """Whether each image is of the first half, [I]."""
+    count = unit_count(images, units)
+    order = np.random.default_rng(seed).permutation(count)
+    first = np.zeros(count, dtype=bool)
+    first[order[: count // 2]] = True
+    return first if units is None else first[units]
+
+
+def _best(name: str, evaluation: Evaluation, half: BoolArray, iou: float) -> float:
+    """Return the score threshold with the best F1 in some images."""
+    some = dataclasses.replace(evaluation, matched=evaluation.matched.take_images(half))
+    area = next(iter(evaluation.protocol.ignore.area_ranges))
+    score = float(operating_points(some, iou_threshold=iou, area=area).total.score)
+    if np.isnan(score):
+        raise InputError(
+            "each half of the images",
+            "have objects and detections, to choose a score threshold for the other half",
+            got="none of one of them",
+            place=name,
+            cause="too few images? --scoreless (in Python Detections.without_scores()) counts all boxes",
+        )
+    return score

@@ -1,0 +1,276 @@
+"""An append-only history of checks: one JSON object per line, one line per run.
+
+Conventions
+-----------
+- A line is added whole or not at all, by one write at the file's end under a lock: runs on one machine, or on
+  a shared file system with locks, may add at the same time. Nothing that stands there is ever changed.
+- A line that is no record (a merge conflict, a file that was cut) is skipped and counted, never guessed at.
+- A record's ``time`` is UTC, ISO 8601.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import errno
+import io
+import json
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from boxscore._utils.files import read_bytes, refuse_replacing
+from boxscore._utils.text import json_value
+from boxscore.errors import FileFormatError, InputError
+from boxscore.extensions.decisions.gate import is_value, json_once
+
+SCHEMA_VERSION = 1
+"""Version of a record; keys may be added within a version, never changed or dropped."""
+
+TRIES = 100
+"""How many times a history is opened again that another run has removed."""
+
+PICTURES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
+"""Not read for the fingerprint of a folder: the images of a data set score nothing."""
+
+
+class Record(NamedTuple):
+    """One run."""
+
+    time: datetime.datetime
+    name: str | None
+    metrics: Mapping[str, float | None]
+    signature: str
+    passed: bool
+    whole: Mapping[str, Any]
+    """The line as it stands in the file."""
+
+
+class History(NamedTuple):
+    """The runs of a file, in its order, and the numbers of the lines that are no records."""
+
+    records: list[Record]
+    damaged: list[int]
+
+
+class Look(NamedTuple):
+    """One sequential check among those of a history."""
+
+    number: int
+    """From 1; the same for a run that is an earlier one again."""
+    again: bool
+
+
+def next_look(earlier: History, record: Mapping[str, Any]) -> Look:
+    """Count the sequential checks of a history; ``record`` is the run that follows, without its look.
+
+    A line that is no record may have been one, so it counts.
+    """
+    looks = set[int]()
+    for run in earlier.records:
+        sequential = run.whole.get("sequential")
+        if not isinstance(sequential, dict):
+            continue
+        number = sequential.get("look")
+        if type(number) is int and number > 0:
+            looks.add(number)
+            if _same_run(run.whole, record):
+                return Look(number, again=True)
+    return Look(max([len(looks) + len(earlier.damaged), *looks]) + 1, again=False)
+
+
+def _same_run(earlier: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
+    """Whether all that was read and asked is the same, and the answer."""
+    hashes = _hashes(record)
+    return (
+        bool(hashes)
+        and None not in hashes.values()
+        and hashes == _hashes(earlier)
+        and record["sequential"].items() <= earlier["sequential"].items()
+        and json_value(record["metrics"]) == earlier["metrics"]
+        and record["signature"] == earlier["signature"]
+    )
+
+
+def _hashes(record: Mapping[str, Any]) -> dict[str, Any]:
+    inputs = record.get("inputs")
+    if not isinstance(inputs, dict) or not all(isinstance(value, dict) for value in inputs.values()):
+        return {}
+    return {name: value.get("sha256") for name, value in inputs.items()}
+
+
+def now() -> str:
+    """Return the time as a record has it."""
+    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def fingerprint(path: Path) -> str | None:
+    """Return the SHA-256 of a file; of a folder, that of its files' hashes; None of a pipe or device.
+
+    A folder's is the hash of the lines ``<sha256>  <path>`` that ``sha256sum`` prints of its files in the
+    order of their paths, without images.
+    """
+    import hashlib
+
+    try:
+        if not path.is_dir():
+            return _file_hash(path)
+        names = sorted(
+            inner.relative_to(path).as_posix()
+            for inner in path.rglob("*")
+            if inner.is_file() and inner.suffix.lower() not in PICTURES
+        )
+        lines = [f"{_file_hash(path / name)}  {name}\n" for name in names]
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}.") from None
+    return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _file_hash(path: Path) -> str | None:
+    if not stat.S_ISREG(path.stat().st_mode):
+        return None
+    import hashlib
+
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(1 << 20):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def append_record(path: Path, record: Mapping[str, Any]) -> None:
+    """Add a record as one line at the file's end; the file is made where it is missing."""
+    _append(path, lambda _: record)
+
+
+def append_after(path: Path, make: Callable[[History], Mapping[str, Any]]) -> None:
+    """Add the record that follows from the runs in the file; no other run adds one in between."""
+    _append(path, lambda file: make(_earlier(file)))
+
+
+def _append(path: Path, make: Callable[[int], Mapping[str, Any]]) -> None:
+    refuse_replacing("a history", path)
+    try:
+        made = None if path.exists() else Path(os.path.realpath(path))
+        with _locked(path) as file:
+            size = os.lseek(file, 0, os.SEEK_END)
+            with _whole_or_nothing(file, size, made):
+                record = {"schema": SCHEMA_VERSION, **make(file)}
+                line = json.dumps(json_value(record), allow_nan=False).encode() + b"\n"
+                if size:
+                    os.lseek(file, size - 1, os.SEEK_SET)
+                    if os.read(file, 1) != b"\n":  # a cut line: it must not spoil this one as well
+                        line = b"\n" + line
+                if os.write(file, line) < len(line):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise InputError(f"{path}: cannot be written: {reason}.") from None
+
+
+def _earlier(file: int) -> History:
+    with open(file, "rb", closefd=False) as whole:
+        whole.seek(0)
+        return _runs(whole)
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[int]:
+    """Open the file and wait for the others; again where one of them removed the file that it had made."""
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
+    for left in reversed(range(TRIES)):  # some file systems say that no file has a name
+        file = os.open(path, flags, 0o666)
+        try:
+            _lock(file)
+            if os.fstat(file).st_nlink or not left:
+                yield file
+                return
+        finally:
+            os.close(file)  # and gives the lock back
+
+
+@contextlib.contextmanager
+def _whole_or_nothing(file: int, size: int, made: Path | None) -> Iterator[None]:
+    """After an error leave nothing of a line, nor an empty file that was not there before."""
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.ftruncate(file, size)
+        if made is not None and not size:
+            with contextlib.suppress(OSError):
+                made.unlink()
+        raise
+
+
+def _lock(file: int) -> None:
+    """Wait for the others; where there are no locks, the one write at the end has to do."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return
+    with contextlib.suppress(OSError):
+        fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def read_history(path: Path) -> History:
+    """Read the runs of a file.
+
+    Raises
+    ------
+    FileFormatError
+        When no line is a record.
+    InputError
+        When the file cannot be read.
+    """
+    try:
+        with path.open("rb") if path.is_file() else io.BytesIO(read_bytes(path)) as file:
+            records, damaged = _runs(file)
+    except (OSError, ValueError) as error:  # a NUL byte in the path
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise InputError(f"{path}: cannot be read: {reason}.") from None
+    if not records:
+        got = f"{len(damaged)} other lines" if damaged else "an empty file"
+        cause = "boxscore check --history FILE adds a line to it"
+        raise FileFormatError("a history", "have a record", got=got, place=str(path), cause=cause)
+    return History(records, damaged)
+
+
+def _runs(file: Any) -> History:
+    records, damaged = list[Record](), list[int]()
+    for number, line in _lines(file):
+        record = _record(line)
+        if record is None:
+            damaged.append(number)
+        else:
+            records.append(record)
+    return History(records, damaged)
+
+
+def _lines(file: Any) -> Iterator[tuple[int, bytes]]:
+    for number, line in enumerate(file, start=1):
+        if line.strip():
+            yield number, line
+
+
+def _record(line: bytes) -> Record | None:
+    """Read one line; None where it is no record."""
+    try:
+        whole = json_once(line)
+        if not isinstance(whole, dict) or whole.get("schema") != SCHEMA_VERSION:
+            return None
+        time = datetime.datetime.strptime(whole["time"], "%Y-%m-%dT%H:%M:%SZ")
+        name, metrics = whole["name"], whole["metrics"]
+        valid = (
+            (name is None or isinstance(name, str))
+            and isinstance(metrics, dict)
+            and all(is_value(value) for value in metrics.values())
+            and isinstance(whole["signature"], str)
+            and type(whole["passed"]) is bool
+        )
+    except (KeyError, RecursionError, TypeError, ValueError):
+        return None
+    time = time.replace(tzinfo=datetime.timezone.utc)
+    return Record(time, name, metrics, whole["signature"], whole["passed"], whole) if valid else None

@@ -1,0 +1,85 @@
+"""Show the runs that boxscore check --history recorded, as a table and as a picture.
+
+Examples
+--------
+  boxscore history scores.jsonl
+  boxscore history scores.jsonl --metrics AP AP50 --plot scores.svg
+  boxscore history scores.jsonl --output csv
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from pathlib import Path
+from typing import Any
+
+from boxscore._utils import checks
+from boxscore._utils.files import write_atomically
+from boxscore._utils.text import counted
+from boxscore._utils.user_warnings import warn_user
+from boxscore.cli.arguments import METRICS, OUTPUT, PLOT_FORMS, Option
+from boxscore.cli.output import Section, written
+from boxscore.cli.streams import show
+from boxscore.errors import InputError
+from boxscore.extensions.decisions.gate import same_rules
+from boxscore.extensions.decisions.history import Record, read_history
+from boxscore.extensions.pages.report_output import picture
+from boxscore.protocols.metric_names import metric_named
+
+SHOWN = 3
+"""Metrics of the table and the picture where none are chosen."""
+
+OPTIONS = (
+    Option(
+        "history",
+        "the file that boxscore check --history wrote",
+        kind=Path,
+        positional=True,
+        required=True,
+        metavar="FILE.jsonl",
+    ),
+    OUTPUT,
+    METRICS.but(help="these metrics, e.g. AP AP50 (default: the first three of the last run)"),
+    Option("plot", "also plot them: a .png, .svg or .pdf file", kind=Path, metavar="FILE", writes=(".",)),
+)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read, print, draw; return the exit status."""
+    if arguments.plot is not None:
+        form = arguments.plot.suffix.removeprefix(".").lower()
+        checks.one_of(form, PLOT_FORMS, name="the ending of --plot")
+        if not arguments.plot.parent.is_dir():
+            raise InputError("--plot", "be in a folder that exists", got=repr(str(arguments.plot)))
+    records, damaged = read_history(arguments.history)
+    if damaged:
+        lines = f"{len(damaged)} damaged line{'s are' if len(damaged) > 1 else ' is'}"
+        warn_user(f"{arguments.history}: {lines} skipped, the first is line {damaged[0]}.")
+    shown = list(records[-1].metrics)[:SHOWN]
+    known = list(dict.fromkeys(name for record in reversed(records) for name in record.metrics))
+    chosen = [metric_named(name, known, option="--metrics") for name in arguments.metrics or shown]
+    if arguments.plot is not None:
+        from boxscore.reports import plots
+
+        write_atomically(arguments.plot, picture(plots.history(records, metrics=chosen), form))
+    columns: dict[str, Any] = {
+        "time": [record.whole["time"] for record in records],
+        "name": [record.name for record in records],
+        **{name: [record.metrics.get(name) for record in records] for name in chosen},
+        "checks": ["passed" if record.passed else "FAILED" for record in records],
+    }
+    section = Section(counted(len(records), "run"), columns, _note(records))
+    value = {"runs": [record.whole for record in records], "damaged_lines": damaged}
+    show(written(arguments.output, [section], value=value, footer=records[-1].signature))
+    return 0
+
+
+def _note(records: list[Record]) -> str:
+    """Say where the protocol changed: the scores before and after do not compare."""
+    changed = [
+        after.whole["time"]
+        for before, after in itertools.pairwise(records)
+        if not same_rules(before.signature, after.signature)
+    ]
+    return f"another protocol from {', '.join(changed)} on: scores do not compare" if changed else ""

@@ -1,0 +1,168 @@
+"""Whether two detectors differ by more than chance: their results of an image are exchanged at random.
+
+Goal
+----
+If one detector is as good as the other, it does not matter which of them is credited with what either did in
+an image. The difference of their scores is compared with what it becomes when whole results of images are
+exchanged. That needs no assumption on how scores are distributed, and holds for few images.
+
+Conventions
+-----------
+- An exchange takes all of an image, or of a group of images: every class, at every threshold.
+- ``p`` is the share of the exchanges whose difference is as large as the observed one, which is one of them.
+  All exchanges are made where there are no more of them than were asked for.
+- Over classes the largest difference of all, each in its standard deviations, is compared with the largest in
+  each exchange (max-T): the chance that any of equally good classes is called different is within the level.
+  Over several detectors p-values are adjusted by Holm's method.
+- Both detectors' matches are merged as those of twice the images, and an exchange weighs them 0 and 1:
+  nothing is matched again, and ties go as in an evaluation.
+
+References
+----------
+B. Phipson and G. K. Smyth, "Permutation P-values Should Never Be Zero", 2010. P. H. Westfall and S. S. Young,
+*Resampling-Based Multiple Testing*, 1993 (single-step max-T). S. Holm, "A Simple Sequentially Rejective
+Multiple Test Procedure", 1979.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.array_types import FloatArray
+from boxscore._utils.processes import Workers
+from boxscore.data.vocabulary import Images
+from boxscore.evaluation import Evaluation
+from boxscore.extensions.weights.resampling import Swaps, Units
+from boxscore.extensions.weights.shared import weighted_metrics_shared
+from boxscore.matching.matches import Matches, merge
+from boxscore.protocols.summary import SummaryRow
+
+NEGLIGIBLE = 1e-12
+"""Differences closer than this are equal: the same numbers, added up in another order."""
+
+
+class SwappedDifferences(NamedTuple):
+    """Other minus first when results of units are exchanged, [exchanges, rows, K + 1]; first as observed."""
+
+    values: FloatArray
+
+    @property
+    def observed(self) -> FloatArray:
+        """The difference without an exchange, [rows, K + 1]."""
+        first: FloatArray = self.values[0]
+        return first
+
+    def p_values(self) -> FloatArray:
+        """Return the share of exchanges as far from 0, [rows, K + 1]; NaN where a score is undefined."""
+        return _shares(np.abs(self.values))
+
+    def p_values_of_classes(self) -> FloatArray:
+        """Return p-values of the classes of each metric, adjusted over all of them, [rows, K]."""
+        rows = np.abs(self.values[..., :-1]).transpose(1, 0, 2)
+        return np.array([_adjusted(row) for row in rows]).reshape(rows.shape[0], rows.shape[2])
+
+    def p_values_of_drops(self, lower_is_better: NDArray[np.bool_]) -> FloatArray:
+        """Return p-values of drops over all classes, adjusted over the metrics, [rows].
+
+        ``lower_is_better`` says which metrics get worse when they rise, [rows].
+        """
+        drops = self.values[..., -1] * np.where(lower_is_better, 1.0, -1.0)
+        return _adjusted(np.concatenate([drops, -drops]))
+
+
+def _adjusted(values: FloatArray) -> FloatArray:
+    """Compare each of a family with the largest of all, in standard deviations; [N, family] to [family]."""
+    spread = np.sqrt((np.where(np.isnan(values), 0.0, values) ** 2).mean(axis=0))
+    varies = spread > NEGLIGIBLE
+    scaled = np.where(varies, values / np.where(varies, spread, 1.0), -np.inf)
+    largest = scaled.max(axis=1, keepdims=True, initial=-np.inf)
+    largest = np.broadcast_to(largest, values.shape).copy()
+    largest[0] = scaled[0]
+    adjusted = np.where(varies, _shares(largest), 1.0)
+    return np.where(np.isnan(values[0]), np.nan, adjusted)
+
+
+def _shares(values: FloatArray) -> FloatArray:
+    """Return the share of exchanges that are at least as large as the first, [exchanges, ...] to [...]."""
+    # An exchange that leaves a score undefined counts against a difference.
+    shares = (~(values < values[0] - NEGLIGIBLE)).mean(axis=0)
+    return np.where(np.isnan(values[0]), np.nan, shares)
+
+
+def swapped_differences(
+    first: Evaluation,
+    other: Evaluation,
+    rows: Sequence[SummaryRow],
+    *,
+    resamples: int,
+    seed: int,
+    units: Units | None = None,
+    progress: bool = False,
+    workers: Workers = "auto",
+) -> SwappedDifferences:
+    """Exchange the results of two evaluations of the same images, at random or in every way.
+
+    Parameters
+    ----------
+    first, other : Evaluation
+        Of one ground truth under one protocol, with their matches.
+    rows : sequence of SummaryRow
+    resamples : int
+        Number of exchanges; all, where there are no more.
+    seed : int
+    units : ndarray of int32, [images], optional
+        Group of each image, exchanged as a whole.
+    progress : bool, default False
+    workers : int or "auto", default "auto"
+        Processes that share the exchanges where that pays, as for
+        :func:`boxscore.evaluate`. The result is the same.
+
+    Returns
+    -------
+    SwappedDifferences
+    """
+    swaps = Swaps.of_seed(first.image_count, resamples, seed, units)
+    both, name = both_detectors(first, other), "swap test" if progress else ""
+    values = weighted_metrics_shared(both, first.protocol, rows, swaps, progress=name, workers=workers).values
+    return SwappedDifferences(values[1::2] - values[::2])
+
+
+def both_detectors(first: Evaluation, other: Evaluation) -> Matches:
+    """Merge the matches of two detectors as those of twice the images: the first one's are the even ones."""
+    every = Images.of_ids(np.broadcast_to(np.int64(0), 2 * first.image_count))  # known by their number alone
+    sides = []
+    for side, matches in enumerate((first.matched, other.matched)):
+        rows = 2 * first.images.rows(matches.images.ids) + np.int32(side)
+        sides.append(
+            dataclasses.replace(
+                matches.with_images(every, rows),
+                categories=first.matched.categories,
+                row=2 * matches.row + side,
+                truth_row=2 * matches.truth_row + side,
+            )
+        )
+    return merge(sides)
+
+
+def holm(p_values: FloatArray) -> FloatArray:
+    """Adjust p-values of a family (axis 0) by Holm's method; NaN is in no family.
+
+    Returns
+    -------
+    ndarray of float64
+        Of the same shape.
+    """
+    order = np.argsort(p_values, axis=0, kind="stable")  # NaN last
+    ascending = np.take_along_axis(p_values, order, axis=0)
+    size = np.isfinite(p_values).sum(axis=0)
+    ranks = np.arange(len(p_values)).reshape(-1, *[1] * (p_values.ndim - 1))
+    steps = np.where(np.isnan(ascending), -np.inf, ascending * np.maximum(size - ranks, 1))
+    adjusted = np.minimum(np.maximum.accumulate(steps, axis=0), 1.0)
+    out = np.empty_like(p_values)
+    np.put_along_axis(out, order, adjusted, axis=0)
+    return np.where(np.isnan(p_values), np.nan, out)

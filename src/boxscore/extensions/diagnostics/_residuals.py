@@ -1,0 +1,421 @@
+"""The calibration error without what chance adds to it, and an interval of it.
+
+Goal
+----
+The plain error adds up absolute gaps. Where scores are calibrated, chance alone makes every gap other than 0,
+so the plain error is too large, the more so the fewer detections a bin has; over resampled images it is
+larger still. Both are removed here.
+
+Conventions
+-----------
+- The *residual* of a detection is 1 or 0, as it is true or false, minus its score. A bin's residual is the
+  sum; divided by the number of detections it is the gap.
+- Split the images at random into halves. One half says of each bin which sign its gap has, the other how
+  large it is: chance that is in the sign is not in the size. The *debiased* error is the mean over all
+  splits. With a residual r of standard error s that is r erf(r / sqrt(2) s) - 2 s phi(r / s) for each bin.
+- A bin with an expected residual m is given m erf(m / 2 s) in expectation: 0 where scores are calibrated, |m|
+  where the gap is large, never more than |m|, and less by at most 0.48 s between. So the debiased error is
+  0 on average for calibrated scores, and can be below 0; otherwise it is too small, if at all.
+- The standard error is that of calibrated scores, whose residuals have the variance s (1 - s): outcomes that
+  are all the same by chance do not make it 0. Detections of an image depend on one another, so the variance
+  is multiplied by a design effect, one number of 1 or more for a class: by how much more the sums over images
+  vary than those of as many independent residuals.
+- Sums are those of exact digits (:mod:`boxscore._utils.exact_sums`): the same in any pieces. Pieces are of
+  disjoint units; where units are groups of images, their sums are gathered by unit first.
+- The plain error errs upwards and the debiased error downwards. The interval starts at the low end of the
+  debiased error and ends at the high end of the plain one, each over resampled images, their mean shifted to
+  the value itself; so it holds on either side, and is wider where bins are poor. Draws that vary less than
+  the standard errors, as those of outcomes that are all the same, get normal noise that makes up for it.
+
+References
+----------
+A. Kumar, P. Liang and T. Ma, "Verified Uncertainty Calibration", NeurIPS 2019, and R. Roelofs, N. Cain,
+J. Shlens and M. Mozer, "Mitigating Bias in Calibration Error Estimation", AISTATS 2022 (the bias).
+N. Oliveira, J. Lei and R. Tibshirani, "Unbiased Risk Estimation in the Normal Means Problem via Coupled
+Bootstrap Techniques", 2021 (a normal variable made into two independent ones).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from boxscore._utils.array_types import FloatArray, IntArray, Positions
+from boxscore._utils.exact_sums import added, digits_of, rounded
+from boxscore._utils.ordering import stable_order
+from boxscore.evaluation.source import Pieces
+from boxscore.extensions.diagnostics._result import mean_over_classes
+from boxscore.extensions.diagnostics._score_bins import CellSums, ScoredRows, cells_of, numbered
+from boxscore.extensions.weights.resampling import Units, unit_count
+from boxscore.matching.extra import narrowed
+from boxscore.scoring.summary import WeightSets
+
+DIGITS = 2
+"""Of the residual of a unit: whole multiples of 2**-62."""
+
+HELD = 1 << 27
+"""Bytes of the weights that are sent to all pieces at a time, and of what they return."""
+
+
+class Errors(NamedTuple):
+    """The expected calibration error; arrays [..., K + 2]: of each class, of all detections, and the mean."""
+
+    plain: FloatArray
+    debiased: FloatArray
+
+
+class UnitSums(NamedTuple):
+    """What each unit (an image, or images that belong together) of a piece has in each cell; arrays [C]."""
+
+    place: Positions
+    """Of the cell among those of all pieces; ascending."""
+    unit: IntArray
+    """Ascending in a cell."""
+    residual: IntArray
+    """Digits, [digits, C]."""
+    detections: IntArray
+
+
+class Counted(NamedTuple):
+    """What is counted of the units of a piece, [P] of cells and [Q] of bins of all classes together."""
+
+    units: IntArray
+    """With detections, of each class and in all, [K + 1]."""
+    apart: IntArray
+    """Units of each cell."""
+    total_apart: IntArray
+    squares: IntArray
+    """Sums of the squared numbers of detections of each unit in each cell."""
+    total_squares: IntArray
+
+
+class Cells(NamedTuple):
+    """The cells of all pieces, [P]: bins of a class that have detections."""
+
+    category: IntArray
+    bin: Positions
+    """Position among the bins of all classes together, [P]."""
+    classes: int
+    bins: int
+    """Q."""
+
+    @classmethod
+    def of(cls, cell: IntArray, classes: int, bins: int) -> Cells:
+        """Give a number to each bin that occurs."""
+        position, present = numbered(cell % bins)
+        return cls(cell // bins, position, classes, len(present))
+
+    def by_class(self, values: Any) -> Any:
+        """Add up numbers [P] by classes, [K]."""
+        return np.bincount(self.category, values, self.classes).astype(np.float64, copy=False)
+
+    def over_classes(self, values: Any) -> Any:
+        """Add up whole numbers [..., P] by bins, [..., Q]."""
+        order = np.argsort(self.bin, kind="stable")
+        starts = np.flatnonzero(np.diff(self.bin[order], prepend=-1))
+        return np.add.reduceat(values[..., order], starts, axis=-1) if len(starts) else values[..., :0]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class BinnedResiduals:
+    """Residuals of each unit in each cell, in pieces, and what all have together.
+
+    Attributes
+    ----------
+    pieces : Pieces
+        Of UnitSums.
+    spans : sequence of (int, int)
+        Of the units of each piece.
+    cells : Cells
+    noise : ndarray of float64, [P]
+        Standard error of the residual of each bin of a class.
+    total_noise : ndarray of float64, [Q]
+    detections : ndarray of int64, [P]
+    units : ndarray of int64, [K + 1]
+        Units with detections, of each class and in all.
+    class_weights : ndarray of float64, [K], or None
+        How much each class counts in the mean over classes; None: all the same.
+    """
+
+    pieces: Pieces
+    spans: Sequence[tuple[int, int]]
+    cells: Cells
+    noise: FloatArray
+    total_noise: FloatArray
+    detections: IntArray
+    units: IntArray
+    class_weights: FloatArray | None
+
+    @classmethod
+    def of(
+        cls,
+        rows: Pieces,
+        ends: FloatArray,
+        sums: CellSums,
+        images: int,
+        classes: int,
+        units: Units | None = None,
+        class_weights: FloatArray | None = None,
+    ) -> BinnedResiduals:
+        """Add up the rows of pieces by units and cells, and find the noise of the cells."""
+        cells = Cells.of(sums.cell, classes, len(ends) - 1)
+        by_unit = rows.then(_unit_sums, ends, sums.cell, units)
+        if units is not None and rows.count > 1:
+            by_unit = _gathered(by_unit, units, unit_count(images, units))
+        counts, most, spans = zip(*by_unit.results(_counted, cells), strict=True)
+        total = Counted(*(functools.reduce(np.add, column) for column in zip(*counts, strict=True)))
+        self = cls(by_unit, spans, cells, *(np.empty(0),) * 2, sums.detections, total.units, class_weights)
+        ones = np.ones((1, unit_count(images, units)), dtype=np.uint8)
+        residual, _ = self._weighed(ones)
+        noises = _noises(by_unit, cells, sums, total, residual[:, 0], max(most))
+        return dataclasses.replace(self, noise=noises[0], total_noise=noises[1])
+
+    def errors(self, weights: WeightSets | Sequence[FloatArray]) -> Errors:
+        """Compute the errors of sets of whole-number weights of units; both arrays are [sets, K + 2]."""
+        each: list[Errors] = []
+        for batch in self._batches(weights):
+            residual, detections = self._weighed(batch)
+            sums = rounded(residual), rounded(self.cells.over_classes(residual))
+            counts = detections, self.cells.over_classes(detections)
+            each += [self._errors(*(one[number] for one in (*sums, *counts))) for number in range(len(batch))]
+        return Errors(*(np.array(values) for values in zip(*each, strict=True)))
+
+    def spread(self) -> FloatArray:
+        """Return the standard error of the errors that the noise of the bins makes, [K + 2]."""
+        detections = self.cells.by_class(self.detections)
+        classes = np.sqrt(self.cells.by_class(self.noise**2)) / np.maximum(detections, 1)
+        total = np.sqrt((self.total_noise**2).sum()) / max(detections.sum(), 1)
+        weights = np.ones(self.cells.classes) if self.class_weights is None else self.class_weights
+        mean = np.sqrt(((weights * classes) ** 2).sum()) / max(weights[detections > 0].sum(), 1e-300)
+        return np.concatenate([classes, [total, mean]])
+
+    def _batches(self, weights: WeightSets | Sequence[FloatArray]) -> Iterator[Any]:
+        """Hold as many sets at a time as have their room, in few bytes."""
+        room = HELD if self.pieces.room is None else min(HELD, self.pieces.room // 4)
+        returned = 8 * (DIGITS + 1) * len(self.noise) * len(self.spans)
+        every, batch = iter(weights), list[Any]()
+        for one in every:
+            batch.append(narrowed(one))
+            if len(batch) * max(batch[0].nbytes, returned) >= room:
+                yield np.stack(batch)
+                batch = []
+        if batch:
+            yield np.stack(batch)
+
+    def _weighed(self, weights: Any) -> tuple[IntArray, IntArray]:
+        """Add up residuals and detections of all pieces, [digits, sets, P] and [sets, P]."""
+        sets, P = len(weights), len(self.cells.category)
+        own = [(weights[:, first:end], first) for first, end in self.spans]
+        residual = np.zeros((DIGITS, sets, P), dtype=np.int64)
+        detections = np.zeros((sets, P), dtype=np.int64)
+        for places, some, count in self.pieces.results_with(_weighed, own):
+            residual[..., places] += some
+            detections[:, places] += count
+        return residual, detections
+
+    def _errors(
+        self, residual: FloatArray, total_residual: FloatArray, detections: IntArray, total: IntArray
+    ) -> Errors:
+        cells = self.cells
+        noise, total_noise = self.noise * (detections > 0), self.total_noise * (total > 0)
+        of_class = cells.by_class(detections)
+
+        def over_bins(size: FloatArray, total_size: FloatArray) -> FloatArray:
+            whole = total_size.sum() / total.sum() if total.any() else np.nan
+            classes = np.divide(
+                cells.by_class(size), of_class, out=np.full(cells.classes, np.nan), where=of_class > 0
+            )
+            return np.concatenate([classes, [whole, mean_over_classes(classes, self.class_weights)]])
+
+        return Errors(
+            over_bins(np.abs(residual), np.abs(total_residual)),
+            over_bins(half_sampled(residual, noise), half_sampled(total_residual, total_noise)),
+        )
+
+
+def half_sampled(residual: FloatArray, noise: FloatArray) -> FloatArray:
+    """Size of residuals whose sign another half of the images gives, in the mean over all halves."""
+    # The closed form of the mean over all halves (see the module): no half is drawn. A residual without noise
+    # keeps its size.
+    size = np.abs(residual)
+    z = np.divide(size, noise, out=np.full_like(size, np.inf), where=noise > 0)
+    sure = np.fromiter(map(math.erf, (z / math.sqrt(2)).tolist()), np.float64, len(z))
+    debiased: FloatArray = size * sure - 2 * noise * np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
+    return debiased
+
+
+# ---------------------------------------------------------------- what pieces are asked
+
+
+def _unit_sums(rows: ScoredRows, ends: FloatArray, cell: IntArray, units: Units | None) -> UnitSums:
+    """Add up the residuals of a piece."""
+    number = np.zeros(int(cell[-1]) + 1 if len(cell) else 0, dtype=np.int64)
+    number[cell] = np.arange(len(cell))
+    unit = rows.image if units is None else units[rows.image].astype(np.int64)
+    residual = digits_of(rows.true - rows.score, DIGITS)
+    ones = np.ones(len(unit), dtype=np.int64)
+    return _grouped(UnitSums(number[cells_of(rows, ends)], unit, residual, ones))
+
+
+def _grouped(sums: UnitSums) -> UnitSums:
+    """Add up what is of one cell and unit."""
+    order, start = _groups(sums.place, sums.unit)
+    if not len(start):
+        return sums
+    first = order[start]
+    return UnitSums(
+        sums.place[first],
+        sums.unit[first],
+        np.add.reduceat(sums.residual[:, order], start, axis=1),
+        np.add.reduceat(sums.detections[order], start),
+    )
+
+
+def _groups(high: IntArray, low: IntArray) -> tuple[Positions, Positions]:
+    """Order pairs of numbers, and return where each group of equal ones starts."""
+    # Put both numbers into one key, shifted to start at 0, so that one stable integer sort orders the pairs.
+    least = int(low.min(initial=0))
+    span = int(low.max(initial=least)) + 1 - least
+    keys = high * span + (low - least)
+    order = stable_order(keys, int(keys.max(initial=-1)) + 1)
+    return order, np.flatnonzero(np.diff(keys[order], prepend=-1))
+
+
+def _gathered(by_unit: Pieces, units: Units, count: int) -> Pieces:
+    """Gather what units have in several pieces: as many pieces, each of some units."""
+    images = np.cumsum(np.bincount(units, minlength=count))
+    shares = np.arange(1, by_unit.count) / by_unit.count * images[-1]
+    ends = [0, *(np.searchsorted(images, shares) + 1).tolist(), count]
+    return by_unit.then(_in_order_of_units).exchanged(_cut, ends, _of_units)
+
+
+def _in_order_of_units(sums: UnitSums) -> UnitSums:
+    order = stable_order(sums.unit, int(sums.unit.max(initial=-1)) + 1)
+    return UnitSums(*(column[..., order] for column in sums))
+
+
+def _cut(sums: UnitSums, low: int, high: int) -> UnitSums:
+    """Take the units in [low, high) of what is in their order."""
+    part = slice(*np.searchsorted(sums.unit, [low, high]).tolist())
+    return UnitSums(*(column[..., part].copy() for column in sums))
+
+
+def _of_units(parts: Sequence[UnitSums]) -> UnitSums:
+    return _grouped(UnitSums(*(np.concatenate(column, axis=-1) for column in zip(*parts, strict=True))))
+
+
+def _together(sums: UnitSums, cells: Cells) -> UnitSums:
+    """Add up the classes of each unit and bin."""
+    return _grouped(sums._replace(place=cells.bin[sums.place]))
+
+
+def _counted(sums: UnitSums, cells: Cells) -> tuple[Counted, int, tuple[int, int]]:
+    """Count units; also return the most detections of a unit in a bin, and the span of units."""
+    # Count the distinct units of each class, from one sort of (class, unit) pairs.
+    P, K, total = len(cells.category), cells.classes, _together(sums, cells)
+    of_class = cells.category[sums.place]
+    order, start = _groups(of_class, sums.unit)
+    units = np.bincount(of_class[order[start]], minlength=K)
+    # Add up squared numbers of detections per cell and per bin of all classes: whole numbers, exact in any
+    # order, so pieces add up.
+    squares, total_squares = np.zeros(P, dtype=np.int64), np.zeros(cells.bins, dtype=np.int64)
+    np.add.at(squares, sums.place, sums.detections**2)
+    np.add.at(total_squares, total.place, total.detections**2)
+    counts = Counted(
+        np.append(units, len(np.unique(sums.unit))),
+        np.bincount(sums.place, minlength=P),
+        np.bincount(total.place, minlength=cells.bins),
+        squares,
+        total_squares,
+    )
+    # Units of a piece are in one span, which later asks for the weights of these units only.
+    span = (int(sums.unit.min()), int(sums.unit.max()) + 1) if len(sums.unit) else (0, 0)
+    return counts, int(total.detections.max(initial=0)), span
+
+
+def _weighed(sums: UnitSums, weights: Any, first: int) -> tuple[Positions, IntArray, IntArray]:
+    """Add up the units of each cell under sets of weights; which cells, [digits, sets, p] and [sets, p]."""
+    start = np.flatnonzero(np.diff(sums.place, prepend=-1))
+    residual = np.zeros((DIGITS, len(weights), len(start)), dtype=np.int64)
+    detections = np.zeros((len(weights), len(start)), dtype=np.int64)
+    at = sums.unit - first
+    for number, of_unit in enumerate(weights if len(start) else []):
+        weight = of_unit[at].astype(np.int64)
+        detections[number] = np.add.reduceat(weight * sums.detections, start)
+        for digit, values in zip(residual, sums.residual, strict=True):
+            digit[number] = np.add.reduceat(weight * values, start)
+    return sums.place[start], residual, detections
+
+
+# ---------------------------------------------------------------- noise
+
+
+def _noises(
+    by_unit: Pieces, cells: Cells, sums: CellSums, counts: Counted, residual: IntArray, most: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return the standard errors of the residuals of cells, and of bins of all classes together."""
+    # Round the exact digits of the whole data set once, for cells and for bins of all classes.
+    together = cells.over_classes
+    of_cells = rounded(residual), sums.detections, rounded(sums.squares), rounded(sums.variance)
+    of_bins = (
+        rounded(together(residual)),
+        together(sums.detections),
+        rounded(together(sums.squares)),
+        rounded(together(sums.variance)),
+    )
+    # Ask every piece for the squares of its units about the mean. A power of two of the size of the largest
+    # unit scales them for the digits and changes no bit.
+    gaps = [one[0] / one[1] for one in (of_cells, of_bins)]
+    scale = 2.0 ** most.bit_length()
+    answers = by_unit.results(_squares_apart, cells, *gaps, scale)
+    apart, total_apart = (
+        rounded(functools.reduce(np.add, column)) * scale**2 for column in zip(*answers, strict=True)
+    )
+    # Bins of all classes are treated as one class.
+    nothing = np.zeros(cells.bins, dtype=np.intp)
+    return (
+        _noise(*of_cells, apart, counts.apart, counts.squares, cells.category),
+        _noise(*of_bins, total_apart, counts.total_apart, counts.total_squares, nothing),
+    )
+
+
+def _squares_apart(
+    sums: UnitSums, cells: Cells, gap: FloatArray, total_gap: FloatArray, scale: float
+) -> tuple[IntArray, IntArray]:
+    """Add up, in each cell and bin, the squares by which units differ from their mean, of ``scale``."""
+    answers = []
+    for one, mean in ((sums, gap), (_together(sums, cells), total_gap)):
+        differs = (rounded(one.residual) - one.detections * mean[one.place]) / scale
+        answers.append(added(one.place, differs**2, len(mean)))
+    return answers[0], answers[1]
+
+
+def _noise(
+    residual: FloatArray,
+    in_bin: IntArray,
+    squares: FloatArray,
+    calibrated: FloatArray,
+    apart: FloatArray,
+    units: IntArray,
+    unit_squares: IntArray,
+    category: Positions,
+) -> FloatArray:
+    """Return the standard error of each bin's residual, if the scores of its class are calibrated."""
+    K, several = int(category.max(initial=-1)) + 1, units > 1
+    gap = residual / in_bin
+    # Of n residuals about their mean, or of sums of h n of them about theirs, the squares add up to less than
+    # the variance of the whole: to 1 - 1 / n of it, or to 1 less the sum of h squared.
+    # Scale both sums of squares to what they estimate, units apart and detections apart [P].
+    apart = apart[several] / (1 - (unit_squares / in_bin.astype(np.float64) ** 2)[several])
+    alone = (squares - in_bin * gap**2)[several] / (1 - 1 / in_bin[several])
+    # Their ratio is the design effect of a class, at least 1; it multiplies the variance of calibrated
+    # scores.
+    dependent, independent = (np.bincount(category[several], each, K) for each in (apart, alone))
+    effect = np.divide(dependent, independent, out=np.ones(K), where=independent > 0)
+    noise: FloatArray = np.sqrt(calibrated * np.maximum(effect, 1)[category])
+    return noise

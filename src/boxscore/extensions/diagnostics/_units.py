@@ -1,0 +1,186 @@
+"""The units of intervals and verdicts: images, or groups of images that belong together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils import checks
+from boxscore._utils.array_types import IntArray
+from boxscore._utils.text import counted
+from boxscore._utils.user_warnings import warn_user
+from boxscore.data.vocabulary import rows_among_all
+from boxscore.errors import InputError
+from boxscore.evaluation import Evaluation
+from boxscore.evaluation.source import Place
+from boxscore.extensions.weights.resampling import (
+    LEAST_GROUPS,
+    LEAST_UNITS,
+    LEAST_UNITS_OF_CLASS,
+    Units,
+)
+from boxscore.matching.matches import Matches
+from boxscore.protocols.summary import SummaryRow
+
+Group = str | Sequence[Any] | None
+"""A column of the images, a pattern with a group for their names, or a label for each image, by id."""
+
+FEWEST_FRAMES = 5
+"""Consecutive numbers under one name, on average, that look like the frames of a video."""
+
+
+def units_of_images(evaluation: Evaluation, group: Group) -> Units | None:
+    """Return the group of each image, [I]; None where each stands alone.
+
+    Raises
+    ------
+    InputError
+        When there is no such column, the pattern fits a name nowhere, or an image has no group.
+    """
+    if group is None:
+        return None
+    labels = _labels(evaluation, group)
+    images = evaluation.images
+    for row, label in enumerate(labels):
+        if label is None or label != label or label == "":
+            raise InputError(
+                "group", "be known of every image", got="none", place=f"image {images.ids.tolist()[row]!r}"
+            )
+    _, units = np.unique(np.array([str(label) for label in labels]), return_inverse=True)
+    return units.ravel().astype(np.int32)
+
+
+def _labels(evaluation: Evaluation, group: str | Sequence[Any]) -> list[Any]:
+    images = evaluation.images
+    if not isinstance(group, str):
+        labels = list(group)
+        checks.same_length(len(images), of="the images", group=labels)
+        return labels
+    if group in images.columns:
+        return list(images.columns[group].tolist())
+    if "(" not in group:
+        known = [repr(name) for name in images.columns]
+        rule = f"be a column of the images ({', '.join(known)})" if known else "be a column of the images"
+        cause = "a pattern with a group reads it off the file names: '(.+)_[0-9]+'"
+        raise InputError("group", rule, got=repr(group), cause=cause)
+    try:
+        pattern = re.compile(group)
+    except re.error as error:
+        raise InputError("group", "be a regular expression", got=repr(group), cause=str(error)) from None
+    if not pattern.groups:
+        raise InputError("group", "have a group in brackets: '(.+)_[0-9]+'", got=repr(group))
+    labels = []
+    for name in evaluation.image_names(group):
+        match = pattern.search(name)
+        if match is None:
+            raise InputError("group", "fit the name of every image", got=f"{group!r}, not in {name!r}")
+        labels.append(match[1])
+    return labels
+
+
+def warn_of_frames(evaluation: Evaluation, group: Group) -> None:
+    """Warn where names count up like the frames of videos, and no group is given."""
+    if group is not None:
+        return
+    runs, images = _numbered_runs(evaluation.images.names), evaluation.image_count
+    if 1 < runs <= images / FEWEST_FRAMES:
+        warn_user(
+            f"the images look like frames of {counted(runs, 'video')}: their names count up. "
+            "Frames of one video are alike; intervals and verdicts that take them for independent images are "
+            "too certain. Name what belongs together: --group COLUMN, or a pattern for file names as "
+            "--group '(.+)_[0-9]+' (in Python group=)."
+        )
+
+
+def _numbered_runs(names: list[str]) -> int:
+    """Count the runs of names that differ in a last number alone, which counts up; 0 where some have none."""
+    last = re.compile(r"^(.*?\D)(\d+)(\D*)$")
+    stems: dict[tuple[str, str], list[int]] = {}
+    for name in names:
+        parts = last.match(name)
+        if parts is None:
+            return 0
+        stems.setdefault((parts[1], parts[3]), []).append(int(parts[2]))
+    return len(stems) if all(_counts_up(numbers) for numbers in stems.values()) else 0
+
+
+def _counts_up(numbers: list[int]) -> bool:
+    """Whether numbers are equally spaced, but for a few that are missing."""
+    steps = np.diff(np.sort(numbers))
+    return len(steps) > 0 and bool(np.mean(steps == np.median(steps)) >= 0.9)
+
+
+def units_of_values(
+    evaluation: Evaluation, rows: Sequence[SummaryRow], units: Units | None
+) -> NDArray[np.int64]:
+    """Count the units with an object that each metric is over, per class and, last, in all: [rows, K + 1]."""
+    areas = [evaluation.protocol.position_of(row)[0] for row in rows]
+    distinct = sorted(set(areas))
+    options: dict[str, Any] = {"areas": distinct, "units": units}
+    answers = evaluation.source.over_images(_with_objects, options)
+    known = {
+        area: _joined([one[number] for one in answers], disjoint=units is None)
+        for number, area in enumerate(distinct)
+    }
+    return np.array([known[area] for area in areas], dtype=np.int64)
+
+
+class _WithObjects(NamedTuple):
+    """The units with an object that counts in an area range."""
+
+    counts: IntArray
+    """Of each class and, last, in all; [K + 1]."""
+    pairs: IntArray
+    """Unit times K plus class, each once."""
+
+
+def _with_objects(
+    matched: Matches, place: Place, *, areas: Sequence[int], units: Units | None
+) -> list[_WithObjects]:
+    """Find the units in some images, for each area range; without groups only their counts are kept."""
+    K, found = len(matched.categories), []
+    for area in areas:
+        objects = np.flatnonzero(matched.taking_part(area))
+        unit = rows_among_all(matched.truth_image[objects], place)
+        unit = unit if units is None else units[unit].astype(np.int64)
+        pairs = np.unique(unit * K + matched.truth_category[objects])
+        found.append(_WithObjects(_counts(pairs, K), pairs[:0] if units is None else pairs))
+    return found
+
+
+def _counts(pairs: IntArray, K: int) -> IntArray:
+    unit, category = np.divmod(pairs, max(K, 1))
+    return np.append(np.bincount(category, minlength=K), len(np.unique(unit)))
+
+
+def _joined(every: Sequence[_WithObjects], *, disjoint: bool) -> IntArray:
+    """Count the units of all images: those of partitions are disjoint where each image is one."""
+    if disjoint or len(every) == 1:
+        counts: IntArray = np.sum([one.counts for one in every], axis=0)
+        return counts
+    return _counts(np.unique(np.concatenate([one.pairs for one in every])), len(every[0].counts) - 1)
+
+
+def enough_units(counts: NDArray[np.int64], units: Units | None) -> NDArray[np.bool_]:
+    """Whether an interval of a value holds, by the units that it is of, [..., K + 1]; the last is of all."""
+    least = np.full(counts.shape[-1], LEAST_UNITS_OF_CLASS)
+    least[-1] = LEAST_UNITS if units is None else LEAST_GROUPS
+    enough: NDArray[np.bool_] = counts >= least
+    return enough
+
+
+def note_on_few_images(evaluation: Evaluation, row: SummaryRow) -> str:
+    """Say what intervals over all classes do not cover; nothing where most classes are in enough images."""
+    counts = units_of_values(evaluation, [row], None)[0, :-1]
+    counts = np.sort(counts[counts > 0])
+    middle = int(counts[len(counts) // 2]) if len(counts) else 0
+    if middle >= len(counts):
+        return ""
+    return (
+        f"Half of the {counted(len(counts), 'class')} are in at most {counted(middle, 'image')}: scores of "
+        "so few are too high on average, and intervals over all classes are of samples of this size."
+    )

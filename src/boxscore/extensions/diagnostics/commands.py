@@ -1,0 +1,446 @@
+"""The commands that print one diagnostic: a row each.
+
+A row names a function of ``boxscore.diagnostics``, whose parameters are options of the command, and what the
+command has besides.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from boxscore._utils import checks
+from boxscore._utils.records import NamedTuple
+from boxscore.cli.arguments import MEMORY_LIMIT, METRICS, OUTPUT, PER_CLASS, ROWS, Option, inputs_beside
+from boxscore.cli.parameters import options_of
+from boxscore.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from boxscore.evaluation import Evaluation
+    from boxscore.reports.rows import Rows
+
+
+class Diagnostic(NamedTuple):
+    """One command.
+
+    Attributes
+    ----------
+    description : str
+        Above its help.
+    function : str
+        Of ``boxscore.diagnostics``; takes an evaluation and what it has parameters for.
+    title : str
+        Above its table; may name options in braces.
+    note : str
+        Below the title in a terminal, of the function itself, not of one in ``instead``; may name the
+        protocol in braces.
+    extra : tuple of Option
+        Options besides the function's parameters, or in place of one.
+    exclusive : tuple of str
+        Names of options of which one at most is given.
+    instead : mapping of str to str
+        An option that chooses another function, and that function.
+    only_with, not_with : mapping of str to str
+        An option that is read only with another one of ``instead``, or only without it.
+    digits : int
+        Decimals in text, Markdown and LaTeX.
+    first_out : function of a table, optional
+        The columns that a narrow terminal does without first; else those to the right.
+    unset : mapping of str to function of an evaluation
+        The value of an option that is not given.
+    in_title : mapping of str to function of the arguments
+        Words of the title, by what stands in braces there.
+    sort : str, optional
+        The columns by which its rows are printed unless ``--sort`` names others, the order of the result if
+        empty; None where rows have no other order.
+    sort_without_scores : str
+        The same for detections without scores, where it differs.
+    examples : tuple of str
+        Options of one call each.
+    """
+
+    description: str
+    function: str
+    title: str
+    extra: tuple[Option, ...] = ()
+    exclusive: tuple[str, ...] = ()
+    instead: Mapping[str, str] = {}
+    only_with: Mapping[str, str] = {}
+    not_with: Mapping[str, str] = {}
+    digits: int = 4
+    examples: tuple[str, ...] = ("",)
+    first_out: Callable[[pd.DataFrame], Sequence[str | tuple[str, ...]]] | None = None
+    unset: Mapping[str, Callable[[Evaluation], Any]] = {}
+    in_title: Mapping[str, Callable[[argparse.Namespace], str]] = {}
+    sort: str | None = ""
+    sort_without_scores: str = ""
+    note: str = ""
+
+    @property
+    def options(self) -> tuple[Option, ...]:
+        """The function's parameters, and the further options of the command."""
+        from boxscore import diagnostics
+
+        options = options_of(getattr(diagnostics, self.function), self.extra)
+        return tuple(
+            option.but(exclusive="way") if option.name in self.exclusive else option for option in options
+        )
+
+    @property
+    def arguments(self) -> tuple[Option, ...]:
+        """Every option of the command."""
+        options = self.options
+        rows = () if self.sort is None else ROWS
+        return (*inputs_beside(options), MEMORY_LIMIT, OUTPUT, *options, *rows)
+
+    def help(self, name: str) -> str:
+        """Return the text above the options."""
+        call = f"  boxscore {name} instances.json results.json"
+        return "\n".join(
+            [
+                self.description,
+                "",
+                "Examples",
+                "--------",
+                *(f"{call} {more}".rstrip() for more in self.examples),
+            ]
+        )
+
+    def run(self, arguments: argparse.Namespace) -> int:
+        """Read, evaluate, print; return the exit status."""
+        from boxscore.cli.inputs import evaluate_inputs, read_inputs
+        from boxscore.cli.output import Digest, refuse_errors, remembered_warnings, rows_of
+        from boxscore.cli.streams import say
+        from boxscore.extensions.validation.digest_command import digest_of
+        from boxscore.reports.rows import ALL_ROWS
+
+        self._refuse_unread(arguments)
+        rows = ALL_ROWS if self.sort is None else rows_of(arguments, sort=self.sort)
+        in_memory = arguments.memory_limit is None
+        with contextlib.ExitStack() as stack:
+            with remembered_warnings(hold_box_forms=in_memory and not arguments.strict) as messages:
+                if in_memory:
+                    evaluation = evaluate_inputs(read_inputs(arguments))
+                    digest = digest_of(evaluation, warned=messages)
+                else:
+                    from boxscore.extensions.large.command_line import evaluation_in_parts
+
+                    evaluation, digest = stack.enter_context(evaluation_in_parts(arguments)), Digest([], {})
+            if arguments.strict:
+                refuse_errors(digest)
+            if self.sort_without_scores and not evaluation.has_scores:
+                rows = rows_of(arguments, sort=self.sort_without_scores)
+            self._print(evaluation, arguments, rows)
+        for line in digest.lines:
+            say(line)
+        return 0
+
+    def _refuse_unread(self, arguments: argparse.Namespace) -> None:
+        """Refuse options that what is asked for does not read."""
+        for option in self.options:
+            given = getattr(arguments, option.dest)
+            if given == option.default:
+                continue
+            for others, is_read in ((self.only_with, True), (self.not_with, False)):
+                other = others.get(option.dest)
+                if other is not None and _is_given(getattr(arguments, other)) != is_read:
+                    rule = f"be left out with{'out' if is_read else ''} --{other.replace('_', '-')}"
+                    raise InputError(option.typed(), rule, got=given)
+
+    def _print(self, evaluation: Evaluation, arguments: argparse.Namespace, rows: Rows) -> None:
+        import inspect
+
+        from boxscore import diagnostics
+        from boxscore._utils.progress import stage
+        from boxscore.cli.choices import readers
+        from boxscore.cli.output import chosen_rows, print_frame
+        from boxscore.data.class_names import EVERY_CLASS
+        from boxscore.reports.rows import ALL_ROWS
+
+        for dest, value_of in self.unset.items():
+            if getattr(arguments, dest) is None:
+                setattr(arguments, dest, value_of(evaluation))
+        instead = [name for dest, name in self.instead.items() if _is_given(getattr(arguments, dest))]
+        function = getattr(diagnostics, instead[0] if instead else self.function)
+        values: dict[str, Any] = {"progress": True, "workers": readers(arguments)}
+        for option in self.options:
+            value = getattr(arguments, option.dest)
+            values[option.dest] = option.combine(value) if option.combine and value is not None else value
+        for value in [*values.values()]:
+            if isinstance(value, dict):  # an option that is several parameters
+                values |= value
+        options = {
+            parameter: values[parameter]
+            for parameter in inspect.signature(function).parameters
+            if parameter in values
+        }
+        per_class = values.get("per_class", True) or rows != ALL_ROWS
+        words_of_title = {name: words_of(arguments) for name, words_of in self.in_title.items()}
+        usual_title = self.title.format_map({**vars(arguments), **words_of_title})
+        stage(f"computing: {usual_title}")
+        result = function(evaluation, **options)
+        frame, totals = _frames(result, per_class=per_class)
+        note = "" if instead else self.note
+        note = note or getattr(result, "note", "")
+        if arguments.output == "text" and hasattr(result, "terminal_rows"):
+            frame, rest = result.terminal_rows(frame)
+            note = note or rest
+        frame, words = chosen_rows(frame, rows, falling=evaluation.protocol.lower_is_better)
+        frame = frame if totals is None else _below(frame, totals)
+        title = getattr(result, "title", "") or usual_title
+        if arguments.output == "text" and "class" in frame and (frame["class"] == EVERY_CLASS).all():
+            frame, title = frame.drop(columns="class"), f"{title}, all classes together"
+        first_out = self.first_out(frame) if self.first_out is not None and not instead else []
+        first_out = first_out or getattr(result, "first_out", [])
+        print_frame(
+            frame,
+            evaluation,
+            arguments.output,
+            title=title,
+            digits=self.digits,
+            first_out=first_out,
+            words=words,
+            note=note,
+        )
+
+
+def _is_given(value: object) -> bool:
+    return value is not None and value is not False
+
+
+def _frames(result: Any, *, per_class: bool) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+    """Return the table of a result, or its totals alone, and the totals below; a named index is a column."""
+    frame: pd.DataFrame = result
+    totals = None
+    if hasattr(result, "total_frame"):
+        frame, totals = result.to_frame(), result.total_frame()
+        if totals is not None and not per_class:
+            frame, totals = totals, None
+    return (frame if frame.index.name is None else frame.reset_index()), totals
+
+
+def _below(frame: pd.DataFrame, totals: pd.DataFrame) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.concat([frame, totals], ignore_index=True)
+
+
+def _edges_or_count(values: list[float]) -> int | list[float]:
+    """Read a single whole number as a count of slices."""
+    return int(values[0]) if len(values) == 1 and values[0].is_integer() else values
+
+
+def _guarantee(text: str) -> dict[str, float]:
+    """Read ``recall=0.9``: what is to be guaranteed, and the level."""
+    measure, _, level = text.partition("=")
+    try:
+        if measure in ("recall", "precision", "fppi"):
+            return {measure: checks.plain_number(level)}
+    except ValueError:
+        pass
+    rule = "be recall=R, precision=P or fppi=N, each with a number"
+    raise InputError("--guarantee", rule, got=repr(text), cause="for example recall=0.9")
+
+
+def _best_score(evaluation: Evaluation) -> float:
+    """Return the score of the best F1, as the report has it; with none, every detection counts."""
+    from boxscore.extensions.diagnostics.confusion import EVERY_SCORE
+
+    return max(evaluation.operating_score, EVERY_SCORE)
+
+
+def _and_score(arguments: argparse.Namespace) -> str:
+    """Name the score threshold, unless every detection counts."""
+    from boxscore.extensions.diagnostics.confusion import EVERY_SCORE
+
+    score: float = arguments.score_threshold
+    return f" and score {score:.4g}" if score > EVERY_SCORE else ""
+
+
+def _least_confused(frame: pd.DataFrame) -> list[str]:
+    """Order the classes of a confusion matrix by how rarely others are taken for them; background stays."""
+    names = list(map(str, frame.columns[1:]))
+    counts = frame.iloc[:, 1:].to_numpy(dtype=float)
+    wrong = counts.sum(axis=0) - counts.diagonal()
+    return [names[at] for at in wrong[:-1].argsort(kind="stable")]
+
+
+DIAGNOSTICS = {
+    "bootstrap": Diagnostic(
+        "Compute confidence intervals of every metric, over resampled images.",
+        "bootstrap_intervals",
+        "Bootstrap over images",
+        (METRICS, PER_CLASS),
+        examples=("--resamples 1000", "--metrics AP AP50 --per-class"),
+    ),
+    "errors": Diagnostic(
+        "Show how much AP each kind of error costs (TIDE), or F1 where detections have no scores.",
+        "error_types",
+        "Error types (TIDE) at IoU {iou_threshold:g}, background below {background_iou:g}",
+        (
+            PER_CLASS.but(help="add one row per class and kind"),
+            Option("list", "list every error instead", kind=bool, default=False),
+        ),
+        instead={"list": "error_list"},
+        examples=("", "--per-class --output csv", "--list --output csv"),
+    ),
+    "error-curves": Diagnostic(
+        "Compute COCO's analysis of errors: areas under precision-recall curves that forgive, step by step, "
+        "poor localisation (Loc), similar classes (Sim), other classes (Oth), background (BG) and missed "
+        "objects (FN).",
+        "error_areas",
+        "Area under the curve, step by step (C75 and C50 are AP at IoU 0.75 and 0.50)",
+        (
+            Option(
+                "curve", "print one row per class, step and recall point instead", kind=bool, default=False
+            ),
+        ),
+        instead={"curve": "error_curves"},
+        examples=("", "--max-detections 500 --sort C50", "--curve --output csv"),
+    ),
+    "keypoint-errors": Diagnostic(
+        "Count what is wrong with the keypoints of matched detections: jitter, inversion (left for right), "
+        "swap (another person's) or miss, of each joint.",
+        "keypoint_errors",
+        "Keypoints of matched detections (Ronchi and Perona)",
+        digits=3,
+        sort=None,
+        examples=("", "--output csv"),
+    ),
+    "confusion": Diagnostic(
+        "Count which classes are predicted as which, with background as an additional class.",
+        "confusion_matrix",
+        "Confusion matrix at IoU {iou_threshold:g}{and_score} (rows: truth)",
+        (
+            Option(
+                "score-threshold",
+                "leave out detections that score below this (default: the score of the best F1, as in the "
+                "report)",
+                kind=float,
+                metavar="S",
+            ),
+            Option(
+                "top",
+                "list the N largest confusions between classes with their images instead; csv and json also "
+                "have the N largest with background",
+                kind=int,
+                metavar="N",
+                variable="limit",
+            ),
+        ),
+        instead={"limit": "top_confusions"},
+        digits=3,
+        first_out=_least_confused,
+        sort=None,
+        unset={"score_threshold": _best_score},
+        in_title={"and_score": _and_score},
+        examples=("", "--score-threshold 0.25", "--normalise truth --output csv", "--top 20"),
+    ),
+    "operating-points": Diagnostic(
+        "Find the score threshold to use: that of the best F-score, or of a wanted precision or recall.",
+        "operating_points",
+        "Score thresholds (operating points)",
+        (
+            Option("curve", "print one row per threshold instead", kind=bool, default=False),
+            Option(
+                "guarantee",
+                "print thresholds with a guarantee for new images: recall=R or precision=P, at least this in "
+                "the mean over images, or fppi=N, false positives per image, at most this",
+                kind=_guarantee,
+                metavar="MEASURE=LEVEL",
+            ),
+            Option(
+                "at-most",
+                "for --guarantee fppi: an image counts at most N false positives (default: the max "
+                "detections of the protocol, for all classes together times the classes)",
+                kind=int,
+                metavar="N",
+            ),
+            Option(
+                "confidence",
+                "for --guarantee precision: the share of sets of images that give a right threshold "
+                "(default: 0.95)",
+                kind=float,
+                metavar="P",
+            ),
+        ),
+        exclusive=("at-score", "at-precision", "at-recall", "curve", "guarantee"),
+        instead={"curve": "confidence_curve", "guarantee": "threshold_guarantee"},
+        only_with={"at_most": "guarantee", "confidence": "guarantee"},
+        not_with={"beta": "guarantee"},
+        examples=("", "--at-score 0.5", "--at-precision 0.9 --output csv", "--guarantee recall=0.9"),
+    ),
+    "calibration": Diagnostic(
+        "Check whether scores are probabilities: are 80% of the detections with a score of 0.8 right?",
+        "calibration_error",
+        "Calibration error",
+        (Option("reliability", "print every bin instead", kind=bool, default=False),),
+        instead={"reliability": "reliability"},
+        note="chance adds to expected_error, not to debiased_error; low and high are an interval of the true "
+        "error",
+        first_out=lambda _: ["accuracy", "confidence", "maximum_error"],
+        examples=("", "--bins 15 --score-threshold 0.05", "--reliability --output csv"),
+    ),
+    "lrp": Diagnostic(
+        "Print localisation-recall-precision errors: localisation, false positives and misses in one number.",
+        "localisation_recall_precision",
+        "Localisation recall precision (LRP) errors",
+        examples=("", "--at-score 0.5"),
+    ),
+    "froc": Diagnostic(
+        "Print the sensitivity of each class at given numbers of false positives per image, and their mean.",
+        "froc_scores",
+        "Sensitivity at false positives per image (FROC)",
+        (Option("curve", "print one row per threshold instead", kind=bool, default=False),),
+        exclusive=("fppi", "curve"),
+        instead={"curve": "froc_curve"},
+        examples=("", "--fppi 0.1 1 10", "--curve --output csv"),
+    ),
+    "images": Diagnostic(
+        "Print one row per image, the worst first: true and false positives, missed objects, precision, "
+        "recall, F1 and AP.",
+        "image_scores",
+        "Images",
+        digits=3,
+        first_out=lambda _: ["detections", "objects"],
+        sort="AP,FN,FP",
+        sort_without_scores="F1,FN,FP",
+        examples=("", "--score-threshold 0.5 --top 20", "--sort FP --output csv"),
+    ),
+    "slices": Diagnostic(
+        "Score parts of the data: by size, shape, crowdedness, or a column of images or annotations.",
+        "slice_scores",
+        "Slices by {by}",
+        (
+            Option(
+                "by",
+                "size, relative_size, aspect_ratio, crowdedness, or a column of images or annotations",
+                required=True,
+                metavar="WHAT",
+            ),
+            Option(
+                "bins",
+                "ascending edges, or one whole number N for N slices of equal counts",
+                kind=float,
+                many=True,
+                commas=True,
+                metavar="EDGE",
+                combine=_edges_or_count,
+            ),
+        ),
+        examples=("--by size", "--by camera", "--by relative_size --bins 0 0.01 0.1 1"),
+    ),
+    "ties": Diagnostic(
+        "Print the expected, lowest and highest AP over all orders of equally scored detections.",
+        "tie_bounds",
+        "Expected, lowest and highest values over the orders of equal scores",
+        (METRICS, PER_CLASS),
+        digits=6,
+        examples=("", "--metrics AP --per-class"),
+    ),
+}
+"""By name of the command."""

@@ -1,0 +1,116 @@
+"""Explain why two tools give two numbers, or find the tool that gave one.
+
+Examples
+--------
+  boxscore explain instances.json results.json --from ultralytics-old --to coco
+  boxscore explain instances.json results.json --number 0.595
+  boxscore explain VOC2007 results_dir --image-set test --from voc2012 --ablation
+  boxscore explain boxes.csv predictions.csv --image-labels labels.csv --hierarchy hierarchy.json
+  ... --from openimages-challenge --expansions
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from boxscore.cli.arguments import INPUTS, OUTPUT, Option
+from boxscore.cli.inputs import evaluate_inputs, ground_truth_arguments, read_inputs
+from boxscore.cli.output import Section, table_columns, table_rows, written
+from boxscore.cli.streams import show
+from boxscore.data.unlisted import listing
+from boxscore.errors import InputError
+from boxscore.extensions.diagnostics._tools import tool_of
+from boxscore.extensions.federated.image_label_files import read_hierarchy
+from boxscore.formats.reading import read_ground_truth, read_options
+from boxscore.similarity.registry import needs_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+OPTIONS = (
+    *INPUTS,
+    OUTPUT,
+    Option("from", "a tool, protocol or FILE.toml", variable="first", metavar="TOOL"),
+    Option("to", "a tool, protocol or FILE.toml", default="coco", variable="last", metavar="TOOL"),
+    Option("number", "search the known tools for this number", metavar="X"),
+    Option("ablation", "change one choice of --from at a time instead", kind=bool, default=False),
+    Option(
+        "expansions",
+        "score ground truth and detections by --from, as they are and expanded along --hierarchy",
+        kind=bool,
+        default=False,
+    ),
+    Option("iou-threshold", "compare AP at this IoU threshold only", kind=float, metavar="T"),
+)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read, explain, print; return the exit status."""
+    from boxscore.diagnostics import ablation, explain, find_number, tool_names
+    from boxscore.extensions.diagnostics._tools import tool_of
+
+    if arguments.protocol is not None:
+        raise InputError("explain", "be given --from and --to", got=f"--protocol {arguments.protocol}")
+    if (arguments.first is None) == (arguments.number is None):
+        raise InputError(
+            "explain",
+            "be given either --from TOOL or --number X",
+            got="neither" if arguments.first is None else "both",
+            cause=f"known tools: {', '.join(tool_names())}",
+        )
+    if arguments.expansions:
+        return _expansions(arguments)
+    named = [arguments.first] if arguments.ablation else [arguments.first, arguments.last]
+    tools = [] if arguments.first is None else [tool_of(name, None).protocol for name in named]
+    evaluation = evaluate_inputs(read_inputs(arguments, *tools))
+    if evaluation.protocol.similarity != "box":
+        raise InputError(
+            "explain",
+            "name tools of that similarity with --from and --to, such as --from lvis-segm --to lvis-boundary",
+            got=f"--iou-type {arguments.iou_type}",
+        )
+    tables = (evaluation.ground_truth, evaluation.detections)
+    if arguments.number is not None:
+        frame = find_number(*tables, arguments.number)
+        _print(frame, arguments.output, f"Tools that give {arguments.number}, nearest first")
+        return 0
+    if arguments.ablation:
+        frame = ablation(*tables, arguments.first, iou=arguments.iou_threshold)
+        _print(frame, arguments.output, f"One choice of {arguments.first} changed at a time")
+        return 0
+    explanation = explain(*tables, arguments.first, arguments.last, iou=arguments.iou_threshold)
+    title = f"From {explanation.first} to {explanation.last}"
+    _print(explanation.table, arguments.output, title, value=explanation.as_dict())
+    return 0
+
+
+def _expansions(arguments: argparse.Namespace) -> int:
+    """Score the data as given and expanded."""
+    from boxscore.diagnostics import expansions
+
+    if arguments.first is None or arguments.hierarchy is None:
+        raise InputError(
+            "--expansions",
+            "have a protocol, --from, and --hierarchy FILE.json",
+            got="no --from" if arguments.first is None else "no --hierarchy",
+        )
+    protocol = tool_of(arguments.first, None).protocol
+    wide = read_inputs(arguments, protocol)
+    path, arguments.hierarchy = arguments.hierarchy, None
+    given = {**ground_truth_arguments(arguments), **needs_of(protocol)}
+    given |= {"note": _said_before, "needs_areas": False}
+    narrow = read_ground_truth(arguments.ground_truth, read_options(**given))
+    narrow = listing(narrow, [wide.detections])
+    frame = expansions(narrow, wide.detections, read_hierarchy(path), protocol)
+    _print(frame, arguments.output, f"{arguments.first} with and without the hierarchy")
+    return 0
+
+
+def _said_before(text: str) -> None:
+    """Leave out a note on the ground truth, which was read before."""
+
+
+def _print(frame: pd.DataFrame, form: str, title: str, *, value: dict[str, Any] | None = None) -> None:
+    value = value or {"table": title, "rows": table_rows(frame)}
+    show(written(form, [Section(title, table_columns(frame), digits=6)], value=value, longest=100))

@@ -1,0 +1,236 @@
+"""Which kind of mistake each detection and each object is, by TIDE's rules.
+
+Conventions
+-----------
+- Kinds, and which object an error is of, follow the rules in :mod:`boxscore.extensions.diagnostics.tide`.
+- With scores the matching is TIDE's own. Without scores it is that of the protocol, at one of its thresholds,
+  and no detection is left out: there is no order to match or to cut by. A detection that the protocol ignores
+  is no error then, and an object is served once for each kind that is fixed, not once for all: no score says
+  which error on it comes first. Of equal overlaps an unmatched object comes first, then the class and the box
+  decide, not the order of the file.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils import checks
+from boxscore._utils.array_types import BoolArray, FloatArray
+from boxscore._utils.ordering import group_order, is_first, run_starts
+from boxscore.errors import InputError
+from boxscore.evaluation import Evaluation
+from boxscore.extensions.diagnostics._reading import (
+    check_overlaps,
+    greedy_one_to_one,
+    threshold_index,
+    warn_of_subsets,
+)
+from boxscore.matching.matcher import CrossPairs
+from boxscore.matching.outcomes import IGNORED, TRUE_POSITIVE, outcomes_by_row
+
+ERROR_TYPES = ("classification", "localisation", "both", "duplicate", "background", "missed")
+NO_ERROR = -1
+MOST_DETECTIONS = 100
+"""Per image, over all classes, where detections are ranked."""
+
+
+class Errors(NamedTuple):
+    """What was decided of each row of the two tables."""
+
+    rows: NDArray[np.intp]  # detections within max detections, by image (ids ascending) and score
+    true: BoolArray  # [D] by table row
+    excused: BoolArray  # [D]
+    kind: NDArray[np.int8]  # [D] position in ERROR_TYPES, or NO_ERROR
+    object_row: NDArray[np.intp]  # [D] ground truth of a localisation or classification error
+    fixes: BoolArray  # [D] fixing this error makes it a true positive
+    positive: BoolArray  # [G] not ignored
+    matched: BoolArray  # [G]
+    missed: BoolArray  # [G]
+
+
+class _Matching(NamedTuple):
+    """What errors are named by."""
+
+    true: BoolArray  # [D]
+    excused: BoolArray  # [D] neither right nor wrong
+    unnamed: BoolArray  # [D] excused, and no error is named
+    counted: BoolArray  # [G]
+    matched: BoolArray  # [G]
+
+
+def named_errors(
+    evaluation: Evaluation, *, iou_threshold: float, background_iou: float, max_detections: int
+) -> Errors:
+    """Match and name every error, by options that are checked."""
+    options = {"iou_threshold": iou_threshold, "background_iou": background_iou}
+    check_options(evaluation, **options, max_detections=max_detections, ranked=evaluation.detections.scored)
+    return errors_of(evaluation, **options, max_detections=max_detections)
+
+
+def errors_of(
+    evaluation: Evaluation, *, iou_threshold: float, background_iou: float, max_detections: int
+) -> Errors:
+    """Match and name every error, once per evaluation and options."""
+    return evaluation.once(
+        ("errors of TIDE", iou_threshold, background_iou, max_detections),
+        lambda: _named(evaluation, iou_threshold, background_iou, max_detections),
+    )
+
+
+def check_options(
+    evaluation: Evaluation,
+    *,
+    iou_threshold: float,
+    background_iou: float,
+    max_detections: int,
+    ranked: bool,
+) -> None:
+    """Refuse options out of range, and warn of subsets of objects."""
+    check_overlaps(iou_threshold, background_iou)
+    checks.whole_number(max_detections, 1, name="max_detections")
+    if not ranked:
+        threshold_index(evaluation, iou_threshold)
+        if max_detections != MOST_DETECTIONS:
+            rule = "be left out where detections have no scores"
+            raise InputError("max_detections", rule, got=max_detections, cause="no order says which to keep")
+    warn_of_subsets(evaluation, "types of errors are")
+
+
+def _named(
+    evaluation: Evaluation, iou_threshold: float, background_iou: float, max_detections: int
+) -> Errors:
+    # Find the pairs that overlap at all, across classes; ignored objects are measured by the detection's
+    # area.
+    truth, detections = evaluation.ground_truth, evaluation.detections
+    ranked = detections.scored
+    pairs = evaluation.matcher.across_classes(
+        iou_threshold=background_iou,
+        max_detections=max_detections if ranked else None,
+        by_foreground=evaluation.matcher.ignoring.ignored,
+    )
+    # Match as TIDE does, or, without scores, take the protocol's matching and sort pairs by content.
+    if ranked:
+        matching = _as_tide(evaluation, pairs, iou_threshold)
+    else:
+        matching = _as_protocol(evaluation, iou_threshold)
+        pairs = _by_box(evaluation, pairs, matching.matched)
+    true, excused, unnamed, counted, matched = matching
+    same_class = truth.category[pairs.truth] == detections.category[pairs.detection]
+    region = ~counted[pairs.truth]
+    D, G = len(detections), len(truth)
+
+    def best(allowed: BoolArray) -> tuple[NDArray[np.intp], FloatArray]:
+        return largest_overlaps(pairs.detection, pairs.truth, pairs.iou, allowed, D)
+
+    # Largest overlap of each detection with an object of its class, of another class, and with a taken one,
+    # [D] each.
+    same_row, same = best(same_class & ~region)
+    other_row, other = best(~same_class & ~region)
+    _, taken = best(same_class & ~region & matched[pairs.truth])
+    # Apply TIDE's rules in their order; ``np.select`` takes the first that holds.
+    rules = [
+        (same >= background_iou) & (same <= iou_threshold),
+        other >= iou_threshold,
+        taken >= iou_threshold,
+        np.maximum(same, other) <= background_iou,
+    ]
+    order = [
+        ERROR_TYPES.index(name) for name in ("localisation", "classification", "duplicate", "background")
+    ]
+    kind = np.select(rules, order, ERROR_TYPES.index("both")).astype(np.int8)
+    # True detections, those that no rule may name, and those that were not ranked have no error.
+    took_part = np.zeros(D, dtype=bool)
+    took_part[pairs.rows] = True
+    kind[true | unnamed | ~took_part] = NO_ERROR
+
+    # An error of place or class is about one object. It is fixed if the object is unmatched and no better
+    # error is about it: candidates come by descending score, so the first of each object wins.
+    about = np.where(kind == ERROR_TYPES.index("localisation"), same_row, other_row)
+    open_object = (kind == 0) | (kind == 1)
+    open_object &= ~matched[about] if G else False
+    fixes, usable = np.zeros(D, dtype=bool), np.zeros(G, dtype=bool)
+    candidates = pairs.rows[open_object[pairs.rows]]  # by image and descending score
+    share = about[candidates] if ranked else 2 * about[candidates] + kind[candidates]
+    fixes[candidates[is_first(share)]] = True
+    usable[about[candidates]] = True
+    # Objects that no error is about are missed.
+    missed = counted & ~matched & ~usable
+    return Errors(pairs.rows, true, excused, kind, about, fixes, counted, matched, missed)
+
+
+def _as_tide(evaluation: Evaluation, pairs: CrossPairs, iou_threshold: float) -> _Matching:
+    """Match by descending score, each detection to the free object that it overlaps most."""
+    truth, detections = evaluation.ground_truth, evaluation.detections
+    same_class = truth.category[pairs.truth] == detections.category[pairs.detection]
+    ignored = evaluation.matcher.ignoring.ignored
+    region = ignored[pairs.truth]
+    D, G = len(detections), len(truth)
+    # Sort the pairs of one class that reach the threshold by score and then by overlap; the greedy pass takes
+    # each row once.
+    match = np.flatnonzero(same_class & ~region & (pairs.iou >= iou_threshold))
+    if len(match):  # by image and descending score already
+        match = match[group_order(_runs(pairs.detection[match]), pairs.iou[match])]
+    match = match[greedy_one_to_one(pairs.detection[match], pairs.truth[match])]
+    # Scatter the matches, and excuse what an ignored region of its class covers.
+    true, matched, excused = np.zeros(D, dtype=bool), np.zeros(G, dtype=bool), np.zeros(D, dtype=bool)
+    true[pairs.detection[match]] = True
+    matched[pairs.truth[match]] = True
+    excused[pairs.detection[same_class & region & (pairs.iou > iou_threshold)]] = True
+    unjudged = evaluation.matcher.inexhaustive & ~true
+    return _Matching(true, (excused & ~true) | unjudged, unjudged, ~ignored, matched)
+
+
+def _as_protocol(evaluation: Evaluation, iou_threshold: float) -> _Matching:
+    """Take the protocol's matching at one of its thresholds."""
+    outcomes = outcomes_by_row(
+        evaluation.matched,
+        len(evaluation.detections),
+        len(evaluation.ground_truth),
+        threshold=threshold_index(evaluation, iou_threshold),
+    )
+    true = outcomes.detection == TRUE_POSITIVE
+    matched = np.zeros(len(evaluation.ground_truth), dtype=bool)
+    matched[outcomes.truth_row[true]] = True
+    ignored = outcomes.detection == IGNORED
+    return _Matching(true, ignored, ignored, outcomes.counted, matched)
+
+
+def _by_box(evaluation: Evaluation, pairs: CrossPairs, matched: BoolArray) -> CrossPairs:
+    """Sort the pairs of each detection: unmatched objects first, then by class and box."""
+    truth = evaluation.ground_truth
+    keys = (*truth.boxes.T[::-1], truth.category, matched)
+    order = np.lexsort((*(key[pairs.truth] for key in keys), pairs.position))
+    return CrossPairs(
+        pairs.rows, pairs.detection[order], pairs.truth[order], pairs.iou[order], pairs.position[order]
+    )
+
+
+def _runs(values: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the number of the run of equal values that each is in, [N]."""
+    return np.append(0, np.cumsum(values[1:] != values[:-1]))
+
+
+def largest_overlaps(
+    rows: NDArray[np.intp], partners: NDArray[np.intp], overlap: FloatArray, allowed: BoolArray, count: int
+) -> tuple[NDArray[np.intp], FloatArray]:
+    """Return the partner of each row with the largest overlap, of equal ones the first, and that overlap.
+
+    The pairs [P] of a row stand together. Results are [count], -1 and 0 for a row without an allowed pair.
+    """
+    nearest, largest = np.full(count, -1, dtype=np.intp), np.zeros(count)
+    chosen = np.flatnonzero(allowed)
+    if not len(chosen):
+        return nearest, largest
+    row, value = rows.take(chosen), overlap.take(chosen)
+    # Reduce each run of pairs to its largest overlap, then find the first pair that has it: all rows in a few
+    # passes.
+    starts = run_starts(row)
+    best = np.maximum.reduceat(value, starts)
+    equal = np.flatnonzero(value == np.repeat(best, np.diff(starts, append=len(chosen))))
+    first = equal[np.searchsorted(equal, starts)]
+    of = row[starts]
+    nearest[of], largest[of] = partners[chosen[first]], best
+    return nearest, largest

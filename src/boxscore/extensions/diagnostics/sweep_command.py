@@ -1,0 +1,273 @@
+"""Find the suppression settings that score best: NMS and evaluation over a grid of them.
+
+A grid is a list of numbers, start:stop:step with both ends, or both: .3:.9:.05 or 0 .05 .1. Every number is
+what boxscore nms and boxscore evaluate give with that setting.
+
+Examples
+--------
+  boxscore sweep instances.json raw.json --iou-threshold .3:.9:.05
+  boxscore sweep instances.json raw.json --method hard soft-gaussian --score-threshold 0 .05 .1
+  boxscore sweep instances.json raw.json --iou-threshold .3:.9:.05 --plot sweep.png
+  boxscore sweep VOC2007 raw_dir --image-set test --protocol voc2007 --pixel-offset 1 --best
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from boxscore._utils import checks
+from boxscore._utils.files import write_atomically
+from boxscore.cli.arguments import GROUPS, INPUTS, METRICS, OUTPUT, PER_CLASS, PLOT_FORMS, Option
+from boxscore.cli.choices import group_options
+from boxscore.cli.inputs import read_inputs
+from boxscore.cli.output import Section, table_columns, table_rows, written
+from boxscore.cli.streams import coloured, show
+from boxscore.errors import InputError
+from boxscore.extensions.diagnostics.sweeping import Sweep, best_settings, sweep
+from boxscore.extensions.pages.report_output import picture
+from boxscore.protocols.metric_names import metric_named
+from boxscore.protocols.protocol import Protocol
+from boxscore.suppression.methods import METHODS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST = 10_000
+"""Numbers a range may have; more is a misprint."""
+
+FEW_CLASSES = 20
+"""Classes whose best settings a terminal shows unless ``--best`` or ``--per-class`` is given."""
+
+SHOWN = 3
+"""Metrics in text and Markdown where none are chosen: twelve columns are too wide to read."""
+
+
+OPTIONS = (
+    *(option for option in INPUTS if option.name != "score-threshold"),
+    OUTPUT,
+    Option(
+        "method",
+        f"methods to try, of {', '.join(METHODS)}",
+        default=("hard",),
+        metavar="NAME",
+        many=True,
+        commas=True,
+    ),
+    Option(
+        "iou-threshold",
+        "IoU thresholds to try",
+        default=(".3:.7:.1",),
+        metavar="GRID",
+        many=True,
+        commas=True,
+    ),
+    Option(
+        "sigma",
+        "widths of the Gaussian methods to try (default: that of each method)",
+        metavar="GRID",
+        many=True,
+        commas=True,
+    ),
+    Option(
+        "score-threshold",
+        "score thresholds to try (default: that of each method)",
+        metavar="GRID",
+        many=True,
+        commas=True,
+    ),
+    *GROUPS,
+    METRICS,
+    PER_CLASS.but(help="add one row per setting and class"),
+    Option("best", "print only the best settings", kind=bool, default=False),
+    Option(
+        "plot",
+        "also plot the first of the metrics against the IoU threshold: a .png, .svg or .pdf file",
+        kind=Path,
+        metavar="FILE",
+        writes=(".",),
+    ),
+)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read, sweep, print; return the exit status."""
+    if arguments.plot is not None:
+        _check_plot(arguments.plot)
+    methods = [checks.one_of(name, list(METHODS), name="method") for name in arguments.method]
+    iou_thresholds = grid(arguments.iou_threshold, name="--iou-threshold")
+    sigmas, score_thresholds = (
+        None if text is None else grid(text, name=name)
+        for name, text in (("--sigma", arguments.sigma), ("--score-threshold", arguments.score_threshold))
+    )
+    for value in iou_thresholds:
+        checks.number_between(value, 0, 1, name="--iou-threshold")
+    inputs = read_inputs(arguments)
+    keys = inputs.protocol.class_keys
+    metrics = list(keys.values())
+    known = {
+        **dict(zip(metrics, metrics, strict=True)),
+        **keys,
+    }  # a class's name of a metric is one of it too
+    chosen = [
+        known[name if name in known else metric_named(name, list(keys), option="--metrics")]
+        for name in arguments.metrics or keys
+    ]
+    if arguments.metrics is None and arguments.output in ("text", "markdown", "latex"):
+        chosen = chosen[:SHOWN]
+    result = sweep(
+        inputs.ground_truth,
+        inputs.detections,
+        methods=methods,
+        iou_thresholds=iou_thresholds,
+        sigmas=sigmas,
+        score_thresholds=score_thresholds,
+        protocol=inputs.protocol,
+        images=inputs.images,
+        classes=inputs.classes,
+        workers=inputs.workers,
+        **group_options(arguments, inputs.detections.categories),
+    )
+    table = result.printed_frame() if arguments.per_class else result.total_frame().drop(columns="class")
+    table = table[[name for name in table.columns if name in chosen or name not in metrics]]
+    best = best_settings(result, metrics=[name for name in metrics if name in chosen])
+    whole, classes = best.total_frame(), best.to_frame()
+    if arguments.plot is not None:
+        _draw(result, chosen[0], arguments.plot)
+    unset = [
+        name for name, given in (("sigma", sigmas), ("score_threshold", score_thresholds)) if given is None
+    ]
+    named = {value: key for key, value in keys.items()}  # as evaluate and check call them
+    table, whole, classes = (
+        frame.drop(columns=unset).rename(columns=named) for frame in (table, whole, classes)
+    )
+    for frame in (whole, classes):
+        frame["metric"] = frame["metric"].map(named)
+    _print(table, whole, classes, inputs.protocol, arguments)
+    return 0
+
+
+def _check_plot(path: Path) -> None:
+    """Find out before the work whether the plot can be written."""
+    checks.one_of(path.suffix.removeprefix(".").lower(), PLOT_FORMS, name="the ending of --plot")
+    if not path.parent.is_dir():
+        raise InputError("--plot", "be in a folder that exists", got=repr(str(path)))
+
+
+def _draw(result: Sweep, metric: str, path: Path) -> None:
+    """Write the picture."""
+    from boxscore.reports import plots
+
+    figure = plots.sweep(result, metric=metric)
+    write_atomically(path, picture(figure, path.suffix.removeprefix(".").lower()))
+
+
+def _print(
+    table: pd.DataFrame,
+    whole: pd.DataFrame,
+    classes: pd.DataFrame,
+    protocol: Protocol,
+    arguments: argparse.Namespace,
+) -> None:
+    """Print the grid and the best of it, or the best alone."""
+    import pandas as pd
+
+    best = pd.concat([whole, classes], ignore_index=True)
+    if not arguments.per_class and not arguments.best and len(best):
+        classes = classes[classes["metric"] == best["metric"].iloc[0]]
+    frames = {
+        "NMS sweep": table,
+        "Best setting of each metric": whole.drop(columns="class"),
+        "Best setting of each class": classes,
+    }
+    notes = {}
+    explicit = arguments.best or arguments.per_class
+    if arguments.output == "text" and len(classes) > FEW_CLASSES and not explicit:
+        del frames["Best setting of each class"]
+        notes["Best setting of each metric"] = "--best shows that of each class as well"
+    value: dict[str, Any] = {
+        "table": "NMS sweep",
+        "protocol": protocol.name,
+        "signature": protocol.signature(),
+    }
+    if arguments.best:
+        del frames["NMS sweep"]
+    else:
+        value["rows"] = table_rows(table)
+    show(
+        written(
+            arguments.output,
+            [
+                Section(
+                    title,
+                    _columns(frame),
+                    notes.get(title, ""),
+                    paint=_best_of(frame, protocol) if frame is table and not arguments.per_class else None,
+                )
+                for title, frame in frames.items()
+            ],
+            value={**value, "best": table_rows(best)},
+            table=table_columns(best if arguments.best else table),
+            footer=protocol.signature(),
+        )
+    )
+
+
+def _best_of(frame: pd.DataFrame, protocol: Protocol) -> Callable[[int, str, str], str]:
+    """Return what marks the best value of each metric."""
+    metrics = [row.key for row in protocol.rows if row.key in frame.columns]
+    best = {name: frame[name].max() for name in metrics}
+    values = {name: frame[name].tolist() for name in best}
+
+    def paint(row: int, name: str, text: str) -> str:
+        return coloured(text, "green") if name in best and values[name][row] == best[name] else text
+
+    return paint
+
+
+def _columns(frame: pd.DataFrame) -> dict[str, list[object]]:
+    """Columns to show: thresholds as they were written rather than to four digits."""
+    columns = table_columns(frame)
+    for name in ("iou_threshold", "sigma", "score_threshold"):
+        if name in columns:
+            columns[name] = ["-" if value != value else f"{value:g}" for value in columns[name]]
+    return columns
+
+
+def grid(parts: Sequence[str], *, name: str) -> list[float]:
+    """Read a grid: numbers and ranges, each number once.
+
+    Ranges are counted in decimals, so that .3:.9:.05 has the .35 that a user would write.
+
+    Raises
+    ------
+    InputError
+        When a part is neither a number nor ``start:stop:step``, or a number comes twice.
+
+    Examples
+    --------
+    >>> grid(["0", ".3:.45:.05"], name="--iou-threshold")
+    [0.0, 0.3, 0.35, 0.4, 0.45]
+    """
+    values: list[float] = []
+    for part in parts:
+        try:
+            numbers = [Decimal(word.strip()) for word in part.split(":")]
+        except InvalidOperation:
+            numbers = []
+        if len(numbers) not in (1, 3) or not all(number.is_finite() for number in numbers):
+            cause = "paths come before lists" if Path(part).exists() else ""
+            raise InputError(name, "be numbers or start:stop:step", got=repr(part), cause=cause)
+        if len(numbers) == 1:
+            values.append(float(numbers[0]))
+            continue
+        start, stop, step = numbers
+        if step <= 0 or stop < start or (stop - start) / step > MOST:
+            raise InputError(name, "rise from start to stop by a step above 0", got=repr(part))
+        values += [float(start + step * count) for count in range(int((stop - start) / step) + 1)]
+    if len(set(values)) < len(values):
+        raise InputError(name, "have each number once", got=repr(" ".join(parts)))
+    return values

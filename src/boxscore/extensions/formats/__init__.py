@@ -1,0 +1,1 @@
+"""Read and write the formats of annotation tools."""

@@ -1,0 +1,164 @@
+"""XML of VOC and of CVAT with some labels corrected, the rest of the text as it stands."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from boxscore._utils.files import read_bytes
+from boxscore.data.vocabulary import Id
+from boxscore.errors import InputError
+from boxscore.extensions.formats.cvat import file_in
+
+if TYPE_CHECKING:
+    from boxscore.formats._corrections import Correction
+
+SIDES = ("xmin", "ymin", "xmax", "ymax")
+CVAT_SIDES = ("xtl", "ytl", "xbr", "ybr")
+_ATTRIBUTES = r"(?:[^>\"']|\"[^\"]*\"|'[^']*')*?"
+_SHAPE = re.compile(rf"<(box|polygon|ellipse|mask)\s{_ATTRIBUTES}>")
+_IMAGE = re.compile(rf"<image\s({_ATTRIBUTES})(?:/>|>(.*?)</image\s*>)", re.DOTALL)
+
+
+def corrected_voc(
+    path: Path, corrections: Sequence[Correction], image_set: str | Path | None
+) -> dict[Path, bytes]:
+    """Return the files of a folder of VOC that corrections change."""
+    folder, files = path / "Annotations" if (path / "Annotations").is_dir() else path, {}
+    for image, some in by_image(corrections).items():
+        file = folder / f"{image}.xml"
+        text = _decoded(file)
+        plain = _without_comments(text)
+        objects = [*re.finditer(r"<object\b[^>]*>.*?</object\s*>", plain, re.DOTALL)]
+        end = plain.rfind("</annotation")
+        spans: dict[tuple[int, int], str] = {}
+        added = []
+        for one in some:
+            if one.place is None:
+                added.append(_new_object(one))
+                continue
+            start, stop = objects[one.place].span()
+            inside = re.sub(
+                r"<part\b.*?</part\s*>", lambda match: " " * len(match[0]), plain[start:stop], flags=re.DOTALL
+            )
+            spans[_inner(inside, start, "name", file)] = html.escape(one.label, quote=False)
+            if one.box is not None:
+                low, high = _inner(inside, start, "bndbox", file)
+                for side, value in zip(SIDES, one.box, strict=True):
+                    spans[_inner(plain[low:high], low, side, file)] = _plain(value)
+        if added:
+            first = objects[0].start() if objects else 0
+            gap = text[len(text[:first].rstrip()) : first] if objects else "\n  "
+            at = objects[-1].end() if objects else len(text[:end].rstrip())
+            spans[at, at] = "".join(f"{gap}{one}" for one in added)
+        files[file] = _replaced(text, spans).encode()
+    return files
+
+
+def corrected_cvat(
+    path: Path, corrections: Sequence[Correction], image_set: str | Path | None
+) -> dict[Path, bytes] | None:
+    """Return CVAT's file with corrections of images; None for tracks."""
+    file = file_in(path)
+    text = _decoded(file)
+    plain = _without_comments(text)
+    if re.search(r"<track\b", plain):
+        return None
+    images: dict[str, list[re.Match[str]]] = {}
+    for match in _IMAGE.finditer(plain):
+        images.setdefault(_attribute(match[1], "name") or _attribute(match[1], "id"), []).append(match)
+    spans: dict[tuple[int, int], str] = {}
+    for image, some in by_image(corrections).items():
+        matches = images.get(some[0].file_name or str(image), [])
+        if len(matches) != 1:
+            return None
+        inside, start = (matches[0][2] or ""), matches[0].start(2)
+        shapes = [shape for shape in _SHAPE.finditer(inside) if _attribute(shape[0], "label")]
+        added = ""
+        for one in some:
+            if one.place is None:
+                assert one.box is not None, "a new label has a box"
+                sides = " ".join(
+                    f'{side}="{_plain(value)}"' for side, value in zip(CVAT_SIDES, one.box, strict=True)
+                )
+                label = html.escape(one.label)
+                box = f'<box label="{label}" source="manual" occluded="0" {sides} z_order="0"></box>'
+                added += f"  {box}\n  "
+                continue
+            shape = shapes[one.place]
+            values = {"label": html.escape(one.label)}
+            if one.box is not None:
+                if shape[1] != "box":
+                    rule = "be a box to be drawn again"
+                    raise InputError("a label", rule, got=f"a {shape[1]}", place=str(file))
+                values |= dict(zip(CVAT_SIDES, map(_plain, one.box), strict=True))
+            for name, value in values.items():
+                found = re.search(rf"\s{name}\s*=\s*([\"'])(.*?)\1", shape[0])
+                assert found is not None, "the file was read"
+                at = start + shape.start()
+                spans[at + found.start(2), at + found.end(2)] = value
+        if added:
+            if matches[0][2] is None:
+                opening = text[matches[0].start() : matches[0].end()].removesuffix("/>")
+                spans[matches[0].span()] = f"{opening}>\n  {added}</image>"
+            else:
+                spans[matches[0].end(2), matches[0].end(2)] = added
+    return {file: _replaced(text, spans).encode()}
+
+
+def by_image(corrections: Sequence[Correction]) -> dict[Id, list[Correction]]:
+    """Sort corrections by their images."""
+    made: dict[Id, list[Correction]] = {}
+    for one in corrections:
+        made.setdefault(one.image, []).append(one)
+    return made
+
+
+def _new_object(one: Correction) -> str:
+    assert one.box is not None, "a new label has a box"
+    sides = "".join(f"<{side}>{_plain(value)}</{side}>" for side, value in zip(SIDES, one.box, strict=True))
+    name = html.escape(one.label, quote=False)
+    return f"<object><name>{name}</name><difficult>0</difficult><bndbox>{sides}</bndbox></object>"
+
+
+def _inner(text: str, start: int, tag: str, file: Path) -> tuple[int, int]:
+    """Where the content of the first element with a tag stands, of a text that starts at ``start``."""
+    match = re.search(rf"<{tag}\b[^>]*>(.*?)</{tag}\s*>", text, re.DOTALL)
+    if match is None:
+        raise InputError("an object", f"have {tag} to be corrected", got="none", place=str(file))
+    return start + match.start(1), start + match.end(1)
+
+
+def _attribute(text: str, name: str) -> str:
+    match = re.search(rf"(?:^|\s){name}\s*=\s*([\"'])(.*?)\1", text)
+    return html.unescape(match[2]) if match else ""
+
+
+def _plain(number: float) -> str:
+    return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
+
+
+def _replaced(text: str, spans: Mapping[tuple[int, int], str]) -> str:
+    """Replace parts of a text, from start to end, none of which overlap."""
+    parts, at = [], 0
+    for (start, end), new in sorted(spans.items()):
+        parts += [text[at:start], new]
+        at = end
+    return "".join([*parts, text[at:]])
+
+
+def _without_comments(text: str) -> str:
+    """Return XML with comments and CDATA blank, everything else where it stands."""
+    return re.sub(r"<!--.*?-->|<!\[CDATA\[.*?\]\]>", lambda match: " " * len(match[0]), text, flags=re.DOTALL)
+
+
+def _decoded(file: Path) -> str:
+    """Return a file of UTF-8, which XML is if it does not say otherwise."""
+    try:
+        return read_bytes(file).decode("utf-8")
+    except UnicodeDecodeError:
+        rule = "be UTF-8 to be corrected"
+        raise InputError("an XML file", rule, got="another encoding", place=str(file)) from None

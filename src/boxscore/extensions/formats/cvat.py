@@ -1,0 +1,253 @@
+"""CVAT's XML, version 1.1: images with their shapes, or the tracks of a video.
+
+Conventions
+-----------
+- Boxes are ``xtl, ytl, xbr, ybr`` in pixels, from 0. ``rotation`` rotates a box clockwise about its centre.
+- In a video, images are the frames that the task declares; ``outside="1"`` is absence.
+- Polygons, ellipses and masks are objects too; points, lines and skeletons are left out, with a warning.
+- The classes are the labels of the task. A project's subsets are chosen as image sets.
+
+References
+----------
+https://docs.cvat.ai/docs/manual/advanced/xml_format/
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+from boxscore._utils import checks
+from boxscore.errors import FileFormatError, InputError
+from boxscore.extensions.formats._gathered import Gathered, rotated_corners
+from boxscore.formats._format import ReadOptions
+from boxscore.formats._rows import RowFormat, Rows
+from boxscore.formats._sniffer import Sniffer
+from boxscore.formats._voc_xml import XmlFile, read_xml
+
+MOST_FRAMES = 10_000_000
+MOST_PIXELS = 100_000_000
+"""Of an image with masks."""
+
+_META = ("meta/task", "meta/project", "meta/job")
+
+
+class CvatFormat(RowFormat):
+    """CVAT's XML files."""
+
+    name = "cvat"
+    folder_endings = (".xml",)
+    boxes = "xyxy"
+    takes = frozenset({"image_set"})
+
+    def detect(self, sniffer: Sniffer) -> str | None:
+        """Recognise the outermost element, in a file or in the ``annotations.xml`` of a folder."""
+        if sniffer.is_folder:
+            only = _only_xml(sniffer)
+            return None if only is None else self.detect(Sniffer(only))
+        start = sniffer.text[:4096] if sniffer.is_xml else ""
+        matches = re.search(r"<annotations[\s>]", start) and re.search(
+            r"<(?:meta|image|track|version)\b", start
+        )
+        return "CVAT's XML" if matches else None
+
+    def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
+        """Read images or tracks."""
+        file = read_xml(file_in(path))
+        if file.root.tag != "annotations":
+            got = f"<{file.root.tag}>"
+            raise FileFormatError("CVAT's XML", "be <annotations>", got=got, place=str(file.path))
+        gathered = Gathered(path, options)
+        tracks = file.root.findall("track")
+        if tracks:
+            _read_tracks(file, tracks, gathered)
+        else:
+            _read_images(file, options.image_set, gathered)
+        labels = itertools.chain.from_iterable(file.root.findall(f"{at}/labels/label/name") for at in _META)
+        names = [name.text.strip() for name in labels if name.text and name.text.strip()]
+        return gathered.rows(of_results=of_results, classes=list(dict.fromkeys(names)) or None)
+
+
+FORMAT = CvatFormat()
+
+
+def file_in(path: Path) -> Path:
+    """Return the only XML file of a folder, or the file itself."""
+    return (_only_xml(Sniffer(path)) or path) if path.is_dir() else path
+
+
+def _only_xml(sniffer: Sniffer) -> Path | None:
+    """Return the only XML file of a folder."""
+    files = [sniffer.path / name for name in sniffer.names if name.lower().endswith(".xml")]
+    return files[0] if len(files) == 1 and files[0].is_file() else None
+
+
+class _Where:
+    """Names an element, when a message needs it."""
+
+    def __init__(self, file: XmlFile, element: Element) -> None:
+        self.file, self.element = file, element
+
+    def __str__(self) -> str:
+        return self.file.place(self.element)
+
+
+def _read_images(file: XmlFile, image_set: object, gathered: Gathered) -> None:
+    images = file.root.findall("image")
+    subsets = [image.get("subset", "") for image in images]
+    if image_set is not None:
+        known = sorted(set(subsets) - {""})
+        if str(image_set) not in known:
+            cause = checks.did_you_mean(image_set, known)
+            got, place = repr(str(image_set)), str(file.path)
+            raise InputError("image_set", "be a subset of the project", got=got, place=place, cause=cause)
+        images = [image for image, subset in zip(images, subsets, strict=True) if subset == str(image_set)]
+    names = [image.get("name") or image.get("id") or "" for image in images]
+    for attribute in ("subset", "task_id"):  # of a project, where its tasks name images alike
+        if len(set(names)) < len(names):
+            folders = [image.get(attribute, "") for image in images]
+            names = [
+                f"{folder}/{name}" if folder else name for folder, name in zip(folders, names, strict=True)
+            ]
+    for image, name in zip(images, names, strict=True):
+        if not name:
+            raise FileFormatError("an image", "have a name", got="none", place=file.place(image))
+        width, height = (_number(image, side, file, default=math.nan) for side in ("width", "height"))
+        position = gathered.image(name, width, height)
+        for shape in image:
+            _add(shape, shape.get("label"), position, image, file, gathered)
+
+
+def _read_tracks(file: XmlFile, tracks: list[Element], gathered: Gathered) -> None:
+    frames = list(_frames(file))
+    size = next(
+        (element for at in _META if (element := file.root.find(f"{at}/original_size")) is not None), None
+    )
+    width, height = (
+        None if size is None else _plain(size.findtext(side), side, size, file)
+        for side in ("width", "height")
+    )
+    used = {
+        int(_number(shape, "frame", file)) for track in tracks for shape in track if shape.tag != "attribute"
+    }
+    holder = Element("track", {"width": str(width or ""), "height": str(height or "")})
+    positions = {
+        frame: gathered.image(frame, width, height, file_name=f"frame_{frame:06d}.png")
+        for frame in sorted({*frames, *used})
+    }
+    for track in tracks:
+        for shape in track:
+            if shape.tag != "attribute" and shape.get("outside", "0") != "1":
+                frame = int(_number(shape, "frame", file))
+                label = track.get("label") or shape.get("label")
+                _add(shape, label, positions[frame], holder, file, gathered)
+
+
+def _frames(file: XmlFile) -> Iterator[int]:
+    """Return the numbers of the frames that a video's task has."""
+    task = next((element for at in _META if (element := file.root.find(at)) is not None), None)
+    if task is None:
+        return
+    start, stop = (task.findtext(tag) for tag in ("start_frame", "stop_frame"))
+    if not start or not stop:
+        return
+    first, last = (_plain(text, "a frame", task, file) for text in (start, stop))
+    step = re.search(r"step\s*=\s*(\d{1,9})", task.findtext("frame_filter") or "")
+    if first < 0 or last - first > MOST_FRAMES:
+        rule = f"have at most {MOST_FRAMES:,} frames"
+        raise FileFormatError("a task", rule, got=f"{start} to {stop}", place=file.place(task))
+    yield from range(int(first), int(last) + 1, max(1, int(step[1])) if step else 1)
+
+
+def _add(
+    shape: Element, label: str | None, image: int, holder: Element, file: XmlFile, gathered: Gathered
+) -> None:
+    """Add a shape; ``holder`` has the size of its image."""
+    if shape.tag in ("tag", "attribute"):
+        return
+    if shape.tag not in ("box", "polygon", "ellipse", "mask"):
+        gathered.leave_out(f"<{shape.tag}>")
+        return
+    origin: Any = _Where(file, shape)
+    if not label:
+        gathered.leave_out(f"<{shape.tag}> without label")
+        return
+    if shape.tag == "polygon":
+        points = (shape.get("points") or "").replace(";", ",").split(",")
+        values = [_plain(text, "points", shape, file) for text in points]
+        gathered.add_polygon(image, label, values, origin)
+        return
+    if shape.tag == "mask":
+        _add_mask(shape, label, image, holder, file, gathered)
+        return
+    rotation = _number(shape, "rotation", file, default=0.0)
+    if shape.tag == "ellipse":
+        x, y, rx, ry = (_number(shape, side, file) for side in ("cx", "cy", "rx", "ry"))
+        cosine, sine = math.cos(math.radians(rotation)), math.sin(math.radians(rotation))
+        across, down = math.hypot(rx * cosine, ry * sine), math.hypot(rx * sine, ry * cosine)
+        area = math.pi * abs(rx * ry)
+        gathered.add(image, label, (x - across, y - down, x + across, y + down), origin, area=area)
+        return
+    x1, y1, x2, y2 = (_number(shape, side, file) for side in ("xtl", "ytl", "xbr", "ybr"))
+    if rotation % 360 == 0:
+        gathered.add_box(image, label, (x1, y1, x2, y2), "xyxy", origin)
+        return
+    centre = ((x1 + x2) / 2, (y1 + y2) / 2)
+    gathered.add_rotated(image, label, rotated_corners((x1, y1, x2, y2), rotation, centre=centre), origin)
+
+
+def _add_mask(
+    shape: Element, label: str, image: int, holder: Element, file: XmlFile, gathered: Gathered
+) -> None:
+    """Add a mask: runs of rows within a box, the first of them background."""
+    left, top, width, height = (
+        int(_number(shape, side, file)) for side in ("left", "top", "width", "height")
+    )
+    across = int(_number(holder, "width", file, default=0.0))
+    down = int(_number(holder, "height", file, default=0.0))
+    inside = left >= 0 and top >= 0 and 0 < width <= across - left and 0 < height <= down - top
+    if not inside or across * down > MOST_PIXELS:
+        rule = f"lie in an image of known size, of at most {MOST_PIXELS:,} pixels"
+        got = f"{width} x {height} at {left}, {top} in {across} x {down}"
+        raise FileFormatError("a mask", rule, got=got, place=file.place(shape))
+    runs = [int(_plain(run, "rle", shape, file)) for run in (shape.get("rle") or "").split(",")]
+    if min(runs) < 0 or sum(runs) != width * height:
+        rule = f"have runs of {width * height} pixels in all"
+        raise FileFormatError("a mask", rule, got=str(sum(runs)), place=file.place(shape))
+    # COCO counts down the columns of the whole image, beginning with background: the pixels are transposed.
+    pixels = np.repeat(np.arange(len(runs)) % 2, runs).astype(bool).reshape(height, width)
+    whole = np.zeros((across, down), dtype=bool)
+    whole[left : left + width, top : top + height] = pixels.T
+    flat = whole.ravel()
+    changes = np.flatnonzero(np.diff(flat, prepend=False))
+    counts = np.diff(changes, prepend=0, append=flat.size).tolist()
+    box = (float(left), float(top), float(left + width), float(top + height))
+    mask = {"size": [down, across], "counts": counts}
+    origin: Any = _Where(file, shape)
+    gathered.add(image, label, box, origin, area=float(pixels.sum()), mask=mask)
+
+
+def _number(element: Element, name: str, file: XmlFile, *, default: float | None = None) -> float:
+    text = element.get(name)
+    if not text:
+        if default is not None:
+            return default
+        raise FileFormatError(f"a {element.tag}", f"have {name}", got="none", place=file.place(element))
+    return _plain(text, name, element, file)
+
+
+def _plain(text: str | None, name: str, element: Element, file: XmlFile) -> float:
+    try:
+        value = checks.plain_number(text or "")
+    except ValueError:
+        value = math.nan
+    if not abs(value) <= 1e15:
+        raise FileFormatError(name, "be a number", got=repr(text)[:60], place=file.place(element))
+    return value

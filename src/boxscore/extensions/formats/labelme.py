@@ -1,0 +1,102 @@
+"""LabelMe: one JSON file per image.
+
+Conventions
+-----------
+- A rectangle is two opposite corners in any order, a polygon its points, a circle its centre and a point on
+  it.
+- The image is called ``imagePath``, without its folder; ``imageData`` is skipped.
+- Points and lines are left out, with a warning. A ``mask`` counts as its rectangle.
+
+References
+----------
+https://github.com/wkentaro/labelme, ``labelme/_label_file.py``
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import msgspec
+
+from boxscore.errors import FileFormatError
+from boxscore.extensions.formats._gathered import Gathered, Origin, decoded
+from boxscore.formats._format import ReadOptions
+from boxscore.formats._json_folders import first_json, json_files
+from boxscore.formats._rows import RowFormat, Rows
+from boxscore.formats._sniffer import Sniffer
+
+
+class _Shape(msgspec.Struct, gc=False):
+    label: str | int
+    points: list[tuple[float, float]]
+    shape_type: str | None = "polygon"
+    score: float | None = None
+
+
+class _File(msgspec.Struct, gc=False):
+    shapes: list[_Shape]
+    image_path: str | None = msgspec.field(default=None, name="imagePath")
+    image_width: float | None = msgspec.field(default=None, name="imageWidth")
+    image_height: float | None = msgspec.field(default=None, name="imageHeight")
+
+
+class LabelMeFormat(RowFormat):
+    """Folders of LabelMe's JSON."""
+
+    name = "labelme"
+    folder_endings = (".json",)
+    boxes = "xyxy"
+
+    def detect(self, sniffer: Sniffer) -> str | None:
+        """Recognise a file of one image, or a folder whose first JSON file is one."""
+        file = first_json(sniffer)
+        if file is None or not file.text.lstrip().startswith("{"):
+            return None
+        if file.has_keys("imageData") or file.has_keys("shapes", "shape_type"):
+            return "a folder of LabelMe's JSON" if sniffer.is_folder else "LabelMe's JSON"
+        return (
+            "LabelMe's JSON"
+            if file.has_keys("shapes", "imagePath") or file.has_keys("shapes", "flags")
+            else None
+        )
+
+    def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
+        """Read every file."""
+        gathered = Gathered(path, options)
+        for file in json_files(path):
+            whole = ("LabelMe's JSON", "an object with shapes")
+            content = decoded(file, _File, record="shape", whole=whole)
+            name = (content.image_path or "").replace("\\", "/").rpartition("/")[2] or f"{file.stem}.jpg"
+            folder = file.parent.relative_to(path).as_posix() if path.is_dir() else "."
+            image = gathered.image(
+                name if folder == "." else f"{folder}/{name}", content.image_width, content.image_height
+            )
+            for number, shape in enumerate(content.shapes):
+                _add(shape, image, Origin("shape", number, file), gathered)
+        return gathered.rows(of_results=of_results)
+
+
+FORMAT = LabelMeFormat()
+
+
+def _add(shape: _Shape, image: int, origin: Origin, gathered: Gathered) -> None:
+    kind, points, score = shape.shape_type or "polygon", shape.points, shape.score
+    label = str(shape.label)
+    if kind in ("rectangle", "mask", "circle"):
+        if len(points) != 2:
+            rule = "have two points"
+            raise FileFormatError(f"a {kind}", rule, got=len(points), place=str(origin))
+        (x1, y1), (x2, y2) = points
+        if kind != "circle":
+            gathered.add_box(image, label, (x1, y1, x2, y2), "xyxy", origin, score=score)
+            return
+        radius = math.hypot(x2 - x1, y2 - y1)
+        x1, y1, x2, y2 = x1 - radius, y1 - radius, x1 + radius, y1 + radius
+        area = math.pi * ((x2 - x1) / 2) ** 2
+        gathered.add(image, label, (x1, y1, x2, y2), origin, score=score, area=area)
+    elif kind == "polygon":
+        flat = [number for point in points for number in point]
+        gathered.add_polygon(image, label, flat, origin, score=score)
+    else:
+        gathered.leave_out(f"{kind[:20]}s")

@@ -1,0 +1,223 @@
+"""Label Studio: its JSON export, with annotations and predictions, and JSON_MIN.
+
+Conventions
+-----------
+- Coordinates are percent of ``original_width`` and ``original_height``; ``rotation`` rotates a rectangle
+  clockwise about its top left corner.
+- Ground truth is the annotations, detections are the predictions with their ``score``. Of several annotations
+  or predictions of a task the first counts, with a warning; cancelled ones never do. Of several classes of a
+  region the first counts, as in Label Studio's export to COCO.
+- An image is called as its upload, without the eight digits that Label Studio puts before the name.
+
+References
+----------
+https://labelstud.io/guide/export, https://labelstud.io/guide/predictions
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from boxscore._utils.text import counted, verb
+from boxscore._utils.user_warnings import warn_user
+from boxscore.errors import FileFormatError
+from boxscore.extensions.formats._gathered import Gathered, Origin, decoded, decoded_text, rotated_corners
+from boxscore.formats._format import ReadOptions
+from boxscore.formats._rows import RowFormat, Rows
+from boxscore.formats._sniffer import Sniffer
+
+_UPLOAD = re.compile(r"[0-9a-f]{8}-(?=.)")
+_IMAGE = re.compile(r".*\.(?:jpe?g|png|bmp|webp|tiff?|gif|avif)", re.IGNORECASE)
+
+
+class _Value(msgspec.Struct, gc=False):
+    x: float | None = None
+    y: float | None = None
+    width: float | None = None
+    height: float | None = None
+    rotation: float | None = 0
+    points: list[tuple[float, float]] | None = None
+    rectanglelabels: list[str] | None = None
+    polygonlabels: list[str] | None = None
+    labels: list[str] | None = None
+    original_width: float | None = None
+    original_height: float | None = None
+
+
+class _Result(msgspec.Struct, gc=False):
+    value: _Value = msgspec.field(default_factory=_Value)
+    type: str | None = ""
+    to_name: str | None = ""
+    score: float | None = None
+    original_width: float | None = None
+    original_height: float | None = None
+
+
+class _Annotation(msgspec.Struct, gc=False):
+    result: list[_Result] = []
+    was_cancelled: bool | None = False
+    ground_truth: bool | None = False
+    score: float | None = None
+
+
+class _Task(msgspec.Struct, gc=False):
+    annotations: list[_Annotation] | None = None
+    predictions: list[_Annotation | int] | None = None
+    data: dict[str, Any] = {}
+    file_upload: str | None = None
+
+
+class LabelStudioFormat(RowFormat):
+    """Label Studio's JSON exports."""
+
+    name = "labelstudio"
+    boxes = "xyxy"
+
+    def detect(self, sniffer: Sniffer) -> str | None:
+        """Recognise tasks by the keys of annotations."""
+        if not sniffer.is_json or not sniffer.text.lstrip().startswith("["):
+            return None
+        if sniffer.has_keys("result", "data") and (
+            sniffer.has_keys("from_name") or sniffer.has_keys("completed_by")
+        ):
+            return "Label Studio's JSON"
+        regions = sniffer.has_keys("rectanglelabels") or sniffer.has_keys("polygonlabels")
+        return "Label Studio's JSON_MIN" if regions and sniffer.has_keys("original_width") else None
+
+    def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
+        """Read the annotations, or the predictions."""
+        sniffer = Sniffer(path)
+        whole = ("Label Studio's JSON", "a list of tasks")
+        gathered = Gathered(path, options)
+        if not sniffer.has_keys("result"):
+            tasks = decoded(path, list[dict[str, msgspec.Raw]], record="task", whole=whole)
+            for number, task in enumerate(tasks):
+                _add_minimal(task, Origin("task", number, path), gathered)
+            return gathered.rows(of_results=of_results)
+        several = 0
+        for number, full in enumerate(decoded(path, list[_Task], record="task", whole=whole)):
+            origin = Origin("task", number, path)
+            given = full.predictions if of_results else full.annotations
+            valid = [
+                annotation
+                for annotation in given or []
+                if isinstance(annotation, _Annotation) and not annotation.was_cancelled
+            ]
+            chosen = [annotation for annotation in valid if annotation.ground_truth] or valid
+            several += len(chosen) > 1
+            results = chosen[0].result if chosen else []
+            regions = [(result, result.value) for result in results]
+            name = _image_name(full.data, full.file_upload, origin)
+            score = chosen[0].score if chosen else None
+            _add(name, regions, origin, gathered, score)
+        if several:
+            what = "predictions" if of_results else "annotations"
+            counts = f"{counted(several, 'task')} {verb(several, 'have')}"
+            text = f"{path}: {counts} several {what}; the first of each counts."
+            warn_user(text)
+        return gathered.rows(of_results=of_results)
+
+
+FORMAT = LabelStudioFormat()
+
+
+def _add_minimal(task: dict[str, msgspec.Raw], origin: Origin, gathered: Gathered) -> None:
+    """Add a task of JSON_MIN, whose regions are values of its keys."""
+    data: dict[str, Any] = {}
+    regions: list[tuple[_Result, _Value]] = []
+    place = Path(str(origin))
+    for key, raw in task.items():
+        text = bytes(raw)
+        if text.startswith(b'"'):
+            data[key] = decoded_text(text, place, str, record="task", whole=(repr(key), "text"))
+        elif text.startswith(b"[") and b'"original_width"' in text:
+            whole = (repr(key), "a list of regions")
+            values = decoded_text(text, place, list[_Value], record="region", whole=whole)
+            regions += [
+                (_Result(original_width=value.original_width, original_height=value.original_height), value)
+                for value in values
+            ]
+    _add(_image_name(data, None, origin), regions, origin, gathered, None)
+
+
+def _image_name(data: dict[str, Any], upload: str | None, origin: Origin) -> str:
+    """Return the name of a task's image: that of its upload, else of the path in its data."""
+    texts = {key: value for key, value in data.items() if isinstance(value, str) and value.strip()}
+    usual: tuple[str, ...] = ("image", "img", "photo", "url", "picture")
+    named = [key for key in usual if key in texts]
+    paths = named or [key for key, value in texts.items() if _IMAGE.fullmatch(_last(value))]
+    if upload and _IMAGE.fullmatch(upload):
+        return upload
+    if paths and _last(texts[paths[0]]):
+        return _last(texts[paths[0]])
+    got = ", ".join(map(repr, list(data)[:8])) or "no data"
+    raise FileFormatError("a task", "have one image", got=got, place=str(origin))
+
+
+def _last(text: str) -> str:
+    """Return the file name at the end of a path, an address, or ``/data/local-files/?d=path``."""
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return text.rpartition("/")[2]
+    path = parts.query.partition("d=")[2] if parts.path.endswith("local-files/") else parts.path
+    return unquote(path).replace("\\", "/").rpartition("/")[2]
+
+
+def _add(
+    name: str, regions: list[tuple[_Result, _Value]], origin: Origin, gathered: Gathered, score: float | None
+) -> None:
+    width, height = next(
+        (
+            (result.original_width, result.original_height)
+            for result, _ in regions
+            if result.original_width and result.original_height
+        ),
+        (None, None),
+    )
+    if len({result.to_name for result, value in regions if _labels(value)}) > 1:
+        raise FileFormatError("a task", "have one image", got="several", place=str(origin))
+    image = gathered.image(_UPLOAD.sub("", name, count=1), width, height, file_name=name)
+    for number, (result, value) in enumerate(regions):
+        labels = _labels(value)
+        if not labels:
+            kind = result.type or "regions without label"
+            if kind not in ("choices", "textarea", "rating", "taxonomy", "number"):
+                gathered.leave_out(kind[:30])
+            continue
+        region_origin = Origin(f"task {origin.number}, region", number, origin.file)
+        across, down = result.original_width or width, result.original_height or height
+        if not across or not down:
+            raise FileFormatError("a region", "have original_width", got="none", place=str(region_origin))
+        points = score if result.score is None else result.score
+        if value.points is not None:
+            flat = [
+                part * side / 100
+                for pair in value.points
+                for part, side in zip(pair, (across, down), strict=True)
+            ]
+            gathered.add_polygon(image, labels[0], flat, region_origin, score=points)
+            continue
+        if value.x is None or value.y is None or value.width is None or value.height is None:
+            raise FileFormatError(
+                "a region", "have x, y, width and height", got="not all", place=str(region_origin)
+            )
+        if value.rotation:
+            x1, y1 = value.x * across / 100, value.y * down / 100
+            box = (x1, y1, x1 + value.width * across / 100, y1 + value.height * down / 100)
+            corners = rotated_corners(box, value.rotation, centre=(x1, y1))
+            gathered.add_rotated(image, labels[0], corners, region_origin, score=points)
+            continue
+        numbers, size = (value.x, value.y, value.width, value.height), (across, down)
+        gathered.add_box(image, labels[0], numbers, "xywh", region_origin, score=points, percent_of=size)
+
+
+def _labels(value: _Value) -> list[str] | None:
+    """Return the classes of a rectangle or polygon; None for anything else."""
+    has_shape = value.points is not None or value.width is not None
+    return value.rectanglelabels or value.polygonlabels or (value.labels if has_shape else None)

@@ -1,0 +1,1 @@
+"""Keypoints: OKS, joined parts, errors and distances."""

@@ -1,0 +1,204 @@
+"""PCK and PCKh: the share of keypoints within a distance of where they are, of persons given one to one.
+
+Conventions
+-----------
+- Predictions and persons are paired row by row: no score, no matching. A distance is Euclidean, over a
+  normaliser of the person; where that is 0, or a keypoint is not labelled, there is none.
+- Read are shares per keypoint and their mean: weighted by how many are labelled (MPII), or plain over the
+  keypoints that are labelled anywhere (mmpose's PCKAccuracy).
+- A PCK means nothing without its normaliser, threshold, mean and comparison; the result says the last three.
+
+References
+----------
+HRNet and SimpleBaseline, ``lib/dataset/mpii.py``; mmpose 759b39c13, ``mmpose/evaluation/metrics/keypoint_2d_
+metrics.py`` and ``functional/keypoint_eval.py``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from boxscore._utils import checks
+from boxscore._utils.array_types import FloatArray
+from boxscore.errors import InputError
+from boxscore.extensions.diagnostics._result import DiagnosticResult
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Mean = Literal["weighted", "plain"]
+Precision = Literal["double", "single"]
+AUC_STEPS = 20
+"""Thresholds of the area under the curve of PCK: 0, 1/20, ... 19/20."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class CorrectKeypoints(DiagnosticResult):
+    """Shares of correct keypoints.
+
+    Attributes
+    ----------
+    names : ndarray of object, [J]
+    labelled : ndarray of int64, [J]
+        How many have a distance.
+    share : ndarray of float64, [J]
+        PCK of each; NaN where none is labelled.
+    mean : float
+        Over the keypoints that take part.
+    area : float
+        Mean of the plain mean PCK below 0, 1/20, ... 19/20 (AUC).
+    distance : float
+        Mean of all distances (EPE where the normaliser is 1, NME where it is another).
+    rule : str
+        Threshold, comparison and mean.
+    """
+
+    names: NDArray[np.object_]
+    labelled: NDArray[np.int64]
+    share: FloatArray
+    mean: float
+    area: float
+    distance: float
+    rule: str
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per keypoint and, last, the mean."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "keypoint": [*self.names.tolist(), "(mean)"],
+                "labelled": [*self.labelled.tolist(), int(self.labelled.sum())],
+                "PCK": [*self.share.tolist(), self.mean],
+            }
+        )
+
+
+def correct_keypoints(
+    predicted: ArrayLike,
+    truth: ArrayLike,
+    normaliser: ArrayLike,
+    *,
+    labelled: ArrayLike | None = None,
+    threshold: float = 0.5,
+    closed: bool = True,
+    mean: Mean = "weighted",
+    precision: Precision = "double",
+    leave_out: Sequence[int] = (),
+    names: Sequence[str] | None = None,
+) -> CorrectKeypoints:
+    """Count the keypoints that lie within a share of the normaliser.
+
+    Parameters
+    ----------
+    predicted, truth : array_like, [N, J, 2]
+        Pixels, row by row the same person. Of MPII add 1 to predictions that count from 0.
+    normaliser : array_like, [N] or a number
+        What distances are divided by: 0.6 times the diagonal of the head's box (PCKh), the larger side of the
+        person's box (PCK), a length of the torso, or a number of pixels.
+    labelled : array_like of bool, [N, J], optional
+        All where it is not given.
+    threshold : float, default 0.5
+    closed : bool, default True
+        Whether a distance equal to the threshold is correct: HRNet's MPII code has ``<=``, mmpose ``<``.
+    mean : {"weighted", "plain"}, default "weighted"
+        Over keypoints by how many are labelled, or plain.
+    precision : {"double", "single"}, default "double"
+        What distances are kept in: mmpose has float32, and divides before it takes the root, which decides
+        about distances on the threshold.
+    leave_out : sequence of int, default ()
+        Numbers of keypoints from 0 that take no part in means: 6 and 7 of MPII, pelvis and thorax.
+    names : sequence of str, optional
+        Of the keypoints; their numbers from 1 when not given.
+
+    Returns
+    -------
+    CorrectKeypoints
+
+    Raises
+    ------
+    InputError
+        When shapes differ or a number is not finite.
+
+    Examples
+    --------
+    >>> truth = [[[0, 0], [10, 0]], [[0, 0], [10, 0]]]
+    >>> found = [[[0, 4], [10, 0]], [[0, 6], [10, 1]]]
+    >>> correct_keypoints(found, truth, 10, threshold=0.5).share.tolist()
+    [0.5, 1.0]
+    """
+    # Check shapes: places [N, J, 2], ``normaliser`` [N], ``labelled`` [N, J]. A person whose normalizer is 0
+    # has no distance.
+    checks.one_of(mean, ("weighted", "plain"), name="mean")
+    checks.one_of(precision, ("double", "single"), name="precision")
+    places = [_points(values, name) for values, name in ((predicted, "predicted"), (truth, "truth"))]
+    if places[0].shape != places[1].shape:
+        raise InputError(
+            "truth",
+            f"have the shape of predicted, {list(places[0].shape)}",
+            got=f"shape {list(places[1].shape)}",
+        )
+    N, J, _ = places[0].shape
+    scale = np.broadcast_to(
+        checks.float_array(np.atleast_1d(np.asarray(normaliser)), name="normaliser"), (N,)
+    )
+    known = np.ones((N, J), dtype=bool) if labelled is None else np.asarray(labelled, dtype=bool)
+    if known.shape != (N, J):
+        raise InputError("labelled", f"have shape [{N}, {J}]", got=f"shape {list(known.shape)}")
+    known = known & (scale > 0)[:, None]
+    checks.number_between(threshold, 0, np.inf, name="threshold")
+    # Keypoints without a label get the distance NaN, which no comparison calls correct.
+    distance = _distances(places[0], places[1], scale, precision)
+    distance[~known] = np.nan
+    hit = (distance <= threshold) if closed else (distance < threshold)  # NaN is neither
+    # Share of each keypoint, and their mean, over those that take part and are labeled anywhere.
+    count = known.sum(axis=0)
+    share = np.divide(hit.sum(axis=0), count, out=np.full(J, np.nan), where=count > 0)
+    part = np.ones(J, dtype=bool)
+    part[list(leave_out)] = False
+    part &= count > 0
+    weights = count[part] if mean == "weighted" else np.ones(int(part.sum()))
+    total = float(np.average(share[part], weights=weights)) if part.any() else np.nan
+    # Mean distance and the area over 20 thresholds: mmpose's AUC, always with a strict comparison.
+    every = distance[known]
+    steps = [_plain_mean(distance < step / AUC_STEPS, count) for step in range(AUC_STEPS)]
+    given = tuple(str(n + 1) for n in range(J)) if names is None else tuple(names)
+    checks.same_length(J, of="keypoints", names=given)
+    return CorrectKeypoints(
+        np.array(given, dtype=object),
+        count.astype(np.int64),
+        share,
+        total,
+        float(np.mean(steps)),
+        float(every.mean()) if len(every) else np.nan,
+        f"distance {'<=' if closed else '<'} {threshold:g}, {mean} mean, {precision} precision",
+    )
+
+
+def _points(values: ArrayLike, name: str) -> FloatArray:
+    array = checks.numbers(values, name=name, rule="have shape [N, J, 2], every row alike")
+    if array.ndim != 3 or array.shape[2] != 2:
+        raise InputError(name, "have shape [N, J, 2]", got=f"shape {list(array.shape)}")
+    checks.finite(array.reshape(len(array), -1), name=name, place=lambda row: f"row {row}")
+    return array
+
+
+def _distances(predicted: FloatArray, truth: FloatArray, scale: FloatArray, precision: str) -> FloatArray:
+    """Distances over the normaliser, [N, J]."""
+    with np.errstate(all="ignore"):  # a normaliser of 0 is left out
+        if precision == "double":
+            length: FloatArray = np.linalg.norm(predicted - truth, axis=2)
+            return length / scale[:, None]
+        single = np.linalg.norm((predicted - truth) / scale[:, None, None], axis=2).astype(np.float32)
+        return np.asarray(single, dtype=np.float64)
+
+
+def _plain_mean(hit: NDArray[np.bool_], count: NDArray[np.int64]) -> float:
+    """Mean over the keypoints that are labelled anywhere."""
+    some = count > 0
+    return float((hit.sum(axis=0)[some] / count[some]).mean()) if some.any() else np.nan

@@ -1,0 +1,1 @@
+"""Panoptic quality and semantic IoU of label maps."""

@@ -1,0 +1,413 @@
+"""How well annotators agree: whose labels match whose, by how much, and what a detector can expect of them.
+
+Conventions
+-----------
+- Two annotators' labels of an image are paired whatever their classes: the most pairs with an IoU of
+  ``iou_threshold`` or more, and of these the greatest sum of IoU
+  (:mod:`boxscore.extensions.scoreless.assignment`).
+- ``f1``, ``mean_f1`` and the ceilings are of the protocol ``scoreless``, one annotator as the detector:
+  labels of one class are paired, anew at each threshold. ``ceiling`` is the AP of a detector that finds what
+  the annotator finds, with scores that say nothing; ``highest``, with scores that put the errors last.
+- A *unit* is an object: labels of several annotators that were paired, an annotator after the other, each
+  with the units that there are. Of an object that an annotator lacks the value is ``(nothing)``.
+- Cohen's kappa is of the classes of the pairs of two annotators; Krippendorff's alpha (nominal) of the units
+  of all. Undefined, as where all say the same class, is NaN.
+
+References
+----------
+J. Cohen, "A Coefficient of Agreement for Nominal Scales", Educational and Psychological Measurement 1960.
+K. Krippendorff, "Computing Krippendorff's Alpha-Reliability", 2011.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.array_types import FloatArray, IntArray, Positions
+from boxscore._utils.checks import did_you_mean
+from boxscore._utils.user_warnings import warn_user
+from boxscore.data.alignment import align, with_labels
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.vocabulary import Id, Images
+from boxscore.errors import InputError
+from boxscore.evaluation import evaluate
+from boxscore.extensions.diagnostics._result import DiagnosticResult
+from boxscore.extensions.scoreless.assignment import UNIT, components, heaviest
+from boxscore.matching.matcher import CrossPairs, Matcher
+from boxscore.protocols import load_protocol
+from boxscore.protocols.protocol import Protocol
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def best_pairs(first: Positions, second: Positions, iou: FloatArray) -> Positions:
+    """Positions of the pairs of the matching with the most pairs, and of these the greatest sum of IoU."""
+    chosen: list[int] = []
+    if not len(first):
+        return np.empty(0, dtype=np.intp)
+    weight = np.floor(np.clip(iou, 0, 1) * UNIT).astype(np.int64)
+    component = components(first, second)
+    order = np.lexsort((second, first, component))
+    for edges in np.split(order, np.flatnonzero(np.diff(component[order])) + 1):
+        chosen += edges[heaviest(first[edges], second[edges], weight[edges])].tolist()
+    return np.sort(np.array(chosen, dtype=np.intp))
+
+
+def cohens_kappa(first: IntArray, second: IntArray, classes: int) -> float:
+    """Agree beyond chance on the classes of the pairs of two annotators; NaN where chance is certain."""
+    counts = np.zeros((classes, classes))
+    np.add.at(counts, (first, second), 1)
+    total = counts.sum()
+    if not total:
+        return float("nan")
+    observed = np.trace(counts) / total
+    expected = (counts.sum(axis=0) @ counts.sum(axis=1)) / total**2
+    return float((observed - expected) / (1 - expected)) if expected < 1 else float("nan")
+
+
+def krippendorffs_alpha(values: NDArray[np.integer], classes: int) -> float:
+    """Agree beyond chance among any number, [annotators, units]; -1: not asked. NaN where undefined."""
+    counts = np.stack([(values == value).sum(axis=0) for value in range(classes)], axis=1)  # [units, classes]
+    raters = counts.sum(axis=1)
+    counts = counts[raters > 1].astype(np.float64)
+    raters = raters[raters > 1]
+    pairs = (counts.T / (raters - 1)) @ counts
+    pairs[np.diag_indices(classes)] -= (counts / (raters - 1)[:, None]).sum(axis=0)
+    each = pairs.sum(axis=0)
+    total = each.sum()
+    disagreed = total - np.trace(pairs)
+    expected = total**2 - (each**2).sum()
+    return float(1 - (total - 1) * disagreed / expected) if expected > 0 else float("nan")
+
+
+# ---------------------------------------------------------------- of tables
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Agreement(DiagnosticResult):
+    """How well annotators agree.
+
+    Attributes
+    ----------
+    annotators : list of str, [A]
+    classes : list of str, [K]
+    pairs : list of AnnotatorPair
+        Of each two annotators.
+    alpha : float
+        Krippendorff's, of the units of all.
+    class_alpha : ndarray of float64, [K]
+        Of each class against all else.
+    units : ndarray of intp, [A, U]
+        Class of each annotator's label in each unit; K for none.
+    unit_image : ndarray of intp, [U]
+    image_ids : ndarray, [I]
+    """
+
+    annotators: list[str]
+    classes: list[str]
+    pairs: list[AnnotatorPair]
+    alpha: float
+    class_alpha: FloatArray
+    units: Positions
+    unit_image: Positions
+    image_ids: NDArray[Any]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per two annotators.
+
+        ``first, other, labels_first, labels_other, matched, missed_by_first, missed_by_other, mean_iou, f1,
+        mean_f1, same_class, kappa, ceiling_first, ceiling_other, highest_first, highest_other``.
+        """
+        import pandas as pd
+
+        return pd.DataFrame([pair.as_row() for pair in self.pairs])
+
+    def image_frame(self) -> pd.DataFrame:
+        """Return one row per image with a label, the worst first: ``image_id, objects, agreed, share``."""
+        import pandas as pd
+
+        agreed = (self.units == self.units[:1]).all(axis=0)
+        count = len(self.image_ids)
+        objects = np.bincount(self.unit_image, minlength=count)
+        same = np.bincount(self.unit_image[agreed], minlength=count)
+        some = np.flatnonzero(objects)
+        frame = pd.DataFrame(
+            {"image_id": self.image_ids[some], "objects": objects[some], "agreed": same[some]}
+        )
+        frame["share"] = frame["agreed"] / frame["objects"]
+        return frame.sort_values(["share", "objects"], ascending=[True, False], ignore_index=True)
+
+    def class_frame(self) -> pd.DataFrame:
+        """Return one row per class: ``class, labels, agreed, alpha``."""
+        import pandas as pd
+
+        same = (self.units == self.units[:1]).all(axis=0)
+        K = len(self.classes)
+        return pd.DataFrame(
+            {
+                "class": self.classes,
+                "labels": [int((self.units == k).sum()) for k in range(K)],
+                "agreed": [int((self.units[0][same] == k).sum()) for k in range(K)],
+                "alpha": self.class_alpha,
+            }
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class AnnotatorPair:
+    """Two annotators."""
+
+    first: str
+    other: str
+    labels: tuple[int, int]
+    iou: FloatArray
+    """Of the pairs, [P]."""
+    classes: tuple[Positions, Positions]
+    """Of the pairs, [P]."""
+    metrics: tuple[Mapping[str, float], Mapping[str, float]]
+    """Of the protocol ``scoreless``: the first as the detector, and the other."""
+    kappa: float
+
+    def as_row(self) -> dict[str, Any]:
+        """Return the row of a table."""
+        matched = len(self.iou)
+        return {
+            "first": self.first,
+            "other": self.other,
+            "labels_first": self.labels[0],
+            "labels_other": self.labels[1],
+            "matched": matched,
+            "missed_by_first": self.labels[1] - matched,
+            "missed_by_other": self.labels[0] - matched,
+            "mean_iou": float(self.iou.mean()) if matched else float("nan"),
+            "f1": self.metrics[0]["F1_50"],
+            "mean_f1": self.metrics[0]["F1"],
+            "same_class": int((self.classes[0] == self.classes[1]).sum()),
+            "kappa": self.kappa,
+            "ceiling_first": self.metrics[0]["AP_expected"],
+            "ceiling_other": self.metrics[1]["AP_expected"],
+            "highest_first": self.metrics[0]["AP_highest"],
+            "highest_other": self.metrics[1]["AP_highest"],
+        }
+
+
+def labels_by_annotator(table: GroundTruth, column: str) -> dict[str, GroundTruth]:
+    """Split the labels of several annotators in one table.
+
+    Parameters
+    ----------
+    table : GroundTruth
+    column : str
+        Says of each label whose it is.
+
+    Returns
+    -------
+    dict of str to GroundTruth
+        By name, sorted; each with all images, for nobody says who saw which.
+
+    Raises
+    ------
+    InputError
+        When there is no such column, or a label has no annotator.
+
+    Examples
+    --------
+    >>> boxes, by = [[0, 0, 9, 9]] * 2, {"by": ["b", "a"]}
+    >>> table = GroundTruth.from_arrays([1, 1], ["cat", "cat"], boxes, columns=by)
+    >>> list(labels_by_annotator(table, "by"))
+    ['a', 'b']
+    """
+    if column not in table.columns:
+        cause = did_you_mean(column, table.columns)
+        raise InputError(
+            "the annotators", f"be in a column {column}", got="none", place=table.source, cause=cause
+        )
+    values = [None if value != value else value for value in table.columns[column].tolist()]
+    if None in values:
+        place = f"row {values.index(None)} of {table.source}"
+        raise InputError(column, "name the annotator of each label", got="none", place=place)
+    of_row = np.array([str(value) for value in values], dtype=object)
+    return {name: table.take(np.flatnonzero(of_row == name)) for name in sorted({*of_row.tolist()})}
+
+
+def annotator_agreement(
+    annotators: Mapping[str, GroundTruth],
+    *,
+    protocol: str = "coco",
+    iou_threshold: float = 0.5,
+) -> Agreement:
+    """Compare the labels of two annotators or more on the same images.
+
+    Parameters
+    ----------
+    annotators : mapping of str to GroundTruth
+        By name. Images are those of all; one that a table does not list is without labels there. Classes
+        are those of the first.
+    protocol : str, default "coco"
+        Says what is compared: boxes, rotated boxes, masks or keypoints.
+    iou_threshold : float, default 0.5
+        From it on two labels are of one object.
+
+    Returns
+    -------
+    Agreement
+
+    Raises
+    ------
+    InputError
+        When there are fewer than two, or a file name has two ids, or a class is not one of the first.
+    """
+    if len(annotators) < 2:
+        raise InputError("annotators", "be two or more", got=len(annotators))
+    # Match under rules without scores that compare what the protocol compares; all tables get one vocabulary.
+    asked = load_protocol(protocol)
+    compared = {name: getattr(asked, name) for name in ("similarity", "boxes", "masks", "keypoints")}
+    rules = load_protocol("scoreless").replaced(**compared)
+    names, tables = list(annotators), _aligned(list(annotators.values()))
+    K = len(tables[0].categories)
+    matchings: dict[tuple[int, int], CrossPairs] = {}
+    pairs = []
+    # Measure each pair of annotators once, across classes: a label may agree in place and differ in class.
+    for a, b in itertools.combinations(range(len(names)), 2):
+        matcher = Matcher(tables[a], _as_detections(tables[b]), rules)
+        nowhere = np.zeros(len(tables[a]), dtype=bool)  # crowds are measured by IoU as well
+        matchings[a, b] = cross = matcher.across_classes(iou_threshold=iou_threshold, by_foreground=nowhere)
+        pairs.append(_pair_of((names[a], names[b]), (tables[a], tables[b]), cross, rules, K))
+    # Join the pairwise matches into units, one label per annotator, and compute alpha over all classes and
+    # for each class against the rest.
+    units, image = _units(tables, matchings, K)
+    alone = [krippendorffs_alpha((units == k).astype(np.intp), 2) for k in range(K)]
+    return Agreement(
+        names,
+        tables[0].categories.labels,
+        pairs,
+        krippendorffs_alpha(units, K + 1),
+        np.array(alone),
+        units,
+        image,
+        tables[0].images.ids,
+    )
+
+
+def _as_detections(table: GroundTruth) -> Detections:
+    """Take labels as boxes without scores."""
+    names = tuple(column.name for column in Detections.schema.instances)
+    given = {name: table.instances[name] for name in names if name in table.instances}
+    columns = {name: getattr(table, name) for name in ("image", "category", "boxes", "sizes", "images")}
+    return Detections(**columns, categories=table.categories, units=table.units, source=table.source, **given)
+
+
+def _aligned(tables: Sequence[GroundTruth]) -> list[GroundTruth]:
+    """Put all into the images of all and the classes of the first."""
+    _check_images(tables)
+    first, images = tables[0], Images.union([table.images for table in tables])
+    if not images.same_as(first.images):
+        rows = images.rows(first.images.ids)
+        first = with_labels(first.replaced(images=images, image=rows[first.image]), images=rows)
+    aligned = [first]
+    for table in tables[1:]:
+        other = align(_as_detections(table), first)
+        if other.left_out:
+            got = repr(next(iter(other.left_out)))
+            raise InputError(f"a class of {table.source}", "be one of the first annotator's", got=got)
+        aligned.append(
+            table.replaced(
+                images=first.images, categories=first.categories, image=other.image, category=other.category
+            )
+        )
+    return aligned
+
+
+def _check_images(tables: Sequence[GroundTruth]) -> None:
+    """Check that a file name has one id, and warn of images that not all list."""
+    first = tables[0]
+    known = _ids_by_name(first)
+    for table in tables[1:]:
+        for name, identifier in _ids_by_name(table).items():
+            if known.get(name, identifier) != identifier:
+                raise InputError(
+                    f"image {name!r} of {table.source}",
+                    f"have the id that it has in {first.source}",
+                    got=f"{identifier!r} for {known[name]!r}",
+                    cause="images are compared by id: number them alike",
+                )
+    listed = [{*table.images.ids.tolist()} for table in tables]
+    some = set.union(*listed) - set.intersection(*listed)
+    if some:
+        count, example = len(set.union(*listed)), min(some, key=str)
+        warn_user(
+            f"{len(some):,} of {count:,} images are not in every file, such as {example!r}; there they count "
+            "as images without labels"
+        )
+
+
+def _ids_by_name(table: GroundTruth) -> dict[str, Id]:
+    names, ids = table.images.file_names.tolist(), table.images.ids.tolist()
+    return {name: identifier for name, identifier in zip(names, ids, strict=True) if name is not None}
+
+
+def _pair_of(
+    names: tuple[str, str],
+    tables: tuple[GroundTruth, GroundTruth],
+    cross: CrossPairs,
+    rules: Protocol,
+    K: int,
+) -> AnnotatorPair:
+    first, second = cross.truth, cross.detection
+    one, two = tables[0].category[first], tables[1].category[second]
+    back, forth = (
+        evaluate(truth, _as_detections(other), protocol=rules, digest=False).metrics
+        for truth, other in (tables[::-1], tables)
+    )
+    chosen = best_pairs(first, second, cross.iou)
+    classes = one[chosen].astype(np.intp), two[chosen].astype(np.intp)
+    sizes = len(tables[0]), len(tables[1])
+    return AnnotatorPair(*names, sizes, cross.iou[chosen], classes, (back, forth), cohens_kappa(*classes, K))
+
+
+def _units(
+    tables: Sequence[GroundTruth],
+    matchings: Mapping[tuple[int, int], CrossPairs],
+    K: int,
+) -> tuple[Positions, Positions]:
+    """Return the class of each annotator in each unit, [A, U], K without one; and the image of each unit."""
+    # The units start as the labels of the first annotator; ``unit_at`` gives the unit of each label.
+    members: list[list[int]] = [[row] for row in range(len(tables[0]))]  # a label of each annotator, or -1
+    unit_at = [np.arange(len(tables[0]))]
+    # Add one annotator after the other. Its labels are joined to units by the largest overlap with any
+    # member.
+    for b in range(1, len(tables)):
+        edges: dict[tuple[int, int], float] = {}
+        for a in range(b):
+            cross = matchings[a, b]
+            columns = (unit_at[a][cross.truth], cross.detection, cross.iou)
+            for unit, label, iou in zip(*(column.tolist() for column in columns), strict=True):
+                edges[unit, label] = max(edges.get((unit, label), 0.0), iou)
+        # Each label joins one unit at most, and each unit gets one label, by the pairing that
+        # :func:`best_pairs` chooses.
+        keys = np.array(list(edges), dtype=np.intp).reshape(-1, 2)
+        chosen = best_pairs(keys[:, 0], keys[:, 1], np.array(list(edges.values())))
+        at = np.full(len(tables[b]), -1, dtype=np.intp)
+        at[keys[chosen, 1]] = keys[chosen, 0]
+        # A unit without a label of this annotator gets -1; a label without a unit starts its own.
+        for member in members:
+            member.append(-1)
+        for label in range(len(tables[b])):
+            if at[label] < 0:
+                at[label] = len(members)
+                members.append([-1] * (b + 1))
+            members[at[label]][b] = label
+        unit_at.append(at)
+    # Read class and image of each member, [A, U]. A row of -1 reads the entry behind the last: class K, image
+    # -1.
+    rows = np.array(members, dtype=np.intp).reshape(-1, len(tables)).T
+    classes = np.stack([np.append(table.category, K)[row] for table, row in zip(tables, rows, strict=True)])
+    images = np.stack([np.append(table.image, -1)[row] for table, row in zip(tables, rows, strict=True)])
+    return classes.astype(np.intp), images.max(axis=0).astype(np.intp)

@@ -1,0 +1,84 @@
+"""Write ground truth with the corrections that a person accepted among the suspects.
+
+Beside the options with which boxscore suspects --write wrote them. Of COCO, YOLO, VOC and CVAT everything
+that is not corrected stays as it stands; another format is written again, and refused where that would lose
+something. What was written is read again before it is put in place. The original is never overwritten.
+
+Examples
+--------
+  boxscore fix instances.json results.json --top 50 --vetted export.json --output fixed.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from boxscore._utils.progress import stage
+from boxscore._utils.text import counted
+from boxscore.cli.arguments import Option
+from boxscore.cli.inputs import read_inputs
+from boxscore.cli.streams import say, show
+from boxscore.data.tables import GroundTruth
+from boxscore.extensions.formats.correcting import corrections_of, write_corrected
+from boxscore.extensions.labels import suspects_command as suspects
+from boxscore.extensions.labels.label_edits import LabelEdits
+from boxscore.extensions.labels.vetting import in_vocabulary
+
+OPTIONS = (
+    *(option for option in suspects.OPTIONS if option.name not in ("output", "write", "tool", "vetted")),
+    next(option for option in suspects.OPTIONS if option.name == "vetted").but(
+        help="the file that came back", required=True
+    ),
+    Option(
+        "output",
+        "where to write the corrected ground truth: a file, or a new folder where it is one",
+        short="-o",
+        kind=Path,
+        metavar="PATH",
+        required=True,
+        writes=(".",),
+    ),
+)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read, evaluate, apply, write; return the exit status."""
+    evaluation, found, _ = suspects.listed(arguments)
+    done = suspects.vetted_of(evaluation, found, arguments)
+    truth, edits = evaluation.ground_truth, done.edits
+    stage("writing")
+
+    def read(path: Path) -> GroundTruth:
+        given = {"ground_truth": path, "detections": arguments.detections}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they were said when all was read first
+            return read_inputs(argparse.Namespace(**{**vars(arguments), **given})).ground_truth
+
+    before = read(arguments.ground_truth)
+    rows = {key: row for row, key in enumerate(before.ids.tolist())}
+    labels = in_vocabulary(edits.labels, before)
+    of_before = np.array([-1 if row < 0 else rows[truth.ids.tolist()[row]] for row in edits.removed.tolist()])
+    on_before = LabelEdits(of_before.astype(np.intp), edits.added, labels)
+    changed = {
+        row: labels.take(np.array([added]))
+        for row, added in zip(of_before.tolist(), edits.added.tolist(), strict=True)
+        if row >= 0
+    }
+    new = labels.take(edits.added[of_before < 0])
+    write_corrected(
+        arguments.ground_truth,
+        arguments.output,
+        before,
+        on_before.applied_to(before),
+        corrections_of(before, changed, new),
+        read=read,
+        format=arguments.format,
+        image_set=arguments.image_set,
+    )
+    show("\n".join(done.sentences))
+    say(f"{counted(len(done.edits), 'correction')} written to {arguments.output}")
+    return 0

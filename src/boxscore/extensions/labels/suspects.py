@@ -1,0 +1,378 @@
+"""Label suspects: confident detections that the ground truth contradicts.
+
+Goal
+----
+Data sets have errors, and a good detector finds some of them: objects it is confident of that nobody
+annotated, or that are annotated as something else. The list is for people to review, not a verdict.
+
+Conventions
+-----------
+- ``wrong class``: an annotation of another class overlaps the detection by ``iou_threshold`` or more, and
+  no annotation of its class does.
+- ``missing annotation``: no annotation of any class overlaps it by ``background_iou`` or more.
+- ``poor box``: an annotation of its class overlaps it by ``background_iou`` to
+  ``iou_threshold``, and no other detection matches it.
+- Ignored ground truths (crowds, difficult objects) explain whatever they overlap: such detections are not
+  listed. Nor are those of a class that is not annotated exhaustively in its image, where the protocol ignores
+  what matches nothing there. Of detections of one class that overlap each other by ``iou_threshold`` or more,
+  only the most suspicious is listed.
+- ``suspicion`` is the best precision of the class at any confidence threshold up to the detection's score:
+  the disagreement of a detector that is nearly always right counts most.
+- ``cost`` is the exact change of a summary metric if the label alone were as the detector says: relabelled,
+  added, or redrawn (:mod:`boxscore.extensions.labels.leave_one_out`). NaN where the protocol does not allow
+  it, and beyond the most suspicious :data:`MOST_COSTED`.
+- First come those that are high in two orders at once, by the sum of their places (Borda's count): by
+  suspicion, and by cost times the ground truths of the class, since else a class with few objects comes first
+  whatever the detector knows of it. Or one order alone. Ties go by suspicion, ties of that by score.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils import checks
+from boxscore._utils.ordering import inverse_order, rank_in_runs, stable_order
+from boxscore.data.boxes import without_inverted
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.evaluation import Evaluation
+from boxscore.extensions.diagnostics._reading import check_overlaps, warn_of_subsets
+from boxscore.extensions.diagnostics._result import DiagnosticResult, once_per_evaluation
+from boxscore.extensions.labels.label_edits import LabelEdits
+from boxscore.extensions.labels.leave_one_out import label_costs, refusal, row_named
+from boxscore.matching.matcher import CrossPairs
+from boxscore.scoring.counts import tie_starts
+from boxscore.scoring.score_counts import CountedDetections, ScoreCounts
+from boxscore.similarity.box import box_iou
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+KINDS = ("wrong class", "missing annotation", "poor box")
+WRONG_CLASS, MISSING, POOR_BOX = range(3)
+MOST_COSTED = 10_000
+"""Suspects whose cost is computed, the most suspicious; a millisecond each."""
+
+FIRST = {
+    "both": "what the detector is sure of and costs its class much",
+    "class_cost": "what costs its class most",
+    "cost": "what costs most",
+    "suspicion": "what the detector is surest of",
+}
+"""What an order lists first."""
+
+Order = Literal["both", "class_cost", "cost", "suspicion"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class LabelSuspects(DiagnosticResult):
+    """Confident detections that disagree with the ground truth, in the order that was asked for.
+
+    Attributes
+    ----------
+    cost : ndarray of float64, [N]
+        What the metric would gain if the label were as the detector says; NaN where that is not known.
+    metric : str
+        Its key in the summary.
+    order : {"both", "class_cost", "cost", "suspicion"}
+        What comes first.
+    refusal : str
+        What the protocol must do for costs and does not; empty where they are known.
+    suspicion : ndarray of float64, [N]
+        See the module's conventions.
+    kind : ndarray of intp, [N]
+        Positions in :data:`KINDS`.
+    detection : ndarray of intp, [N]
+        Rows of the detections.
+    truth : ndarray of intp, [N]
+        Row of the ground truth that overlaps most, of a poor box in its class; -1 for none.
+    iou : ndarray of float64, [N]
+        Overlap with it; NaN for none.
+    ground_truth, detections : GroundTruth, Detections
+        The tables as evaluated.
+    """
+
+    cost: NDArray[np.float64]
+    metric: str
+    order: Order
+    refusal: str
+    suspicion: NDArray[np.float64]
+    kind: NDArray[np.intp]
+    detection: NDArray[np.intp]
+    truth: NDArray[np.intp]
+    iou: NDArray[np.float64]
+    ground_truth: GroundTruth
+    detections: Detections
+
+    def __len__(self) -> int:
+        return len(self.detection)
+
+    @property
+    def note(self) -> str:
+        """Say what the first column is, or why it is empty, and what comes first."""
+        if self.refusal:
+            return f"the most suspicious first: cost asks for a protocol that would {self.refusal}"
+        some = f"; of the {MOST_COSTED:,} most suspicious" if np.isnan(self.cost).any() else ""
+        cost = f"cost: what {self.metric} would gain if the label were as the detector says{some}"
+        return f"{cost}\nfirst: {FIRST[self.order]}"
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per suspect.
+
+        ``cost, suspicion, kind, image_id, file_name, class, score, x1, y1, x2, y2, annotation_id, true_class,
+        iou``: the last three of the annotation that overlaps most, None and NaN when there is none.
+        """
+        import pandas as pd
+
+        # Annotations are looked up only where a suspect has one; the others get None.
+        truth, detections, rows = self.ground_truth, self.detections, self.detection
+        labels = np.array(truth.categories.labels, dtype=object)
+        has = self.truth >= 0
+        ids, classes = (np.full(len(rows), None, dtype=object) for _ in range(2))
+        ids[has] = truth.ids[self.truth[has]]
+        classes[has] = labels[truth.category[self.truth[has]]]
+        # Columns about the detection are complete, [N].
+        return pd.DataFrame(
+            {
+                "cost": self.cost,
+                "suspicion": self.suspicion,
+                "kind": [KINDS[k] for k in self.kind.tolist()],
+                "image_id": truth.images.ids[detections.image[rows]],
+                "file_name": truth.images.file_names[detections.image[rows]],
+                "class": labels[detections.category[rows]],
+                "score": detections.scores[rows],
+                **{name: detections.boxes[rows, i] for i, name in enumerate(("x1", "y1", "x2", "y2"))},
+                "annotation_id": ids,
+                "true_class": classes,
+                "iou": self.iou,
+            }
+        )
+
+
+@once_per_evaluation
+def label_suspects(
+    evaluation: Evaluation,
+    *,
+    score_threshold: float = 0.5,
+    iou_threshold: float = 0.5,
+    background_iou: float = 0.1,
+    limit: int | None = 100,
+    order: Order = "both",
+    metric: str | None = None,
+    each_class: bool = False,
+    against: Evaluation | None = None,
+) -> LabelSuspects:
+    """List confident detections that disagree with the ground truth, those first that are worth looking at.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    score_threshold : float, default 0.5
+        Leave out detections that score below this.
+    iou_threshold : float, default 0.5
+        Minimum IoU of a match. From it on a detection and an annotation are of the same object.
+    background_iou : float, default 0.1
+        IoU below which a detection has no object.
+    limit : int or None, default 100
+        Rows; None for all.
+    order : {"both", "class_cost", "cost", "suspicion"}, default "both"
+        What comes first: what is high by ``class_cost`` and by ``suspicion``; what costs most, times the
+        ground truths of its class; what costs most; what the detector is surest of. Where images cannot be
+        matched one by one there are no costs, and the order is ``suspicion``.
+    metric : str, optional
+        The summary metric of which costs are (default: the first).
+    each_class : bool, default False
+        List so many of each class of the detections, class by class.
+    against : Evaluation, optional
+        Of another detector on the same ground truth: costs are then of the difference between the two, and
+        the largest, up or down, come first.
+
+    Returns
+    -------
+    LabelSuspects
+
+    Raises
+    ------
+    InputError
+        When an option is out of range.
+    """
+    checks.one_of(order, get_args(Order), name="order")
+    checks.number_between(score_threshold, -np.inf, np.inf, name="score_threshold")
+    check_overlaps(iou_threshold, background_iou)
+    evaluation.require_overlaps("label suspects")
+    warn_of_subsets(evaluation, "label suspects are")
+    # Find pairs across classes, with ignored objects measured by the detection's area.
+    truth, detections = evaluation.ground_truth, evaluation.detections
+    ignored = evaluation.matcher.ignoring.ignored
+    pairs = evaluation.matcher.across_classes(
+        iou_threshold=background_iou, score_threshold=score_threshold, by_foreground=ignored
+    )
+    # Name each detection by its pairs, [D] flags each: explained, on an object of another class, badly placed
+    # on an object that nothing else found, or near nothing.
+    same_class = truth.category[pairs.truth] == detections.category[pairs.detection]
+    close = pairs.iou >= iou_threshold
+    D = len(detections)
+    explained = _any(pairs, ignored[pairs.truth] | (same_class & close), D) | evaluation.matcher.inexhaustive
+    seen = np.zeros(len(truth), dtype=bool)
+    seen[pairs.truth[same_class & close]] = True
+    other_class = _any(pairs, ~same_class & close, D)
+    badly_placed = _any(pairs, same_class & ~seen[pairs.truth], D)
+    near = _any(pairs, np.ones(len(same_class), dtype=bool), D)
+    kind = np.select([explained, other_class, badly_placed, ~near], [-1, 0, 2, 1], -1)
+
+    # Sort by the precision that the class reaches at the score, then by score and row; leave out repeats on
+    # one place.
+    suspicion = _precision_reached(evaluation, explained, pairs.rows)
+    rows = pairs.rows[kind[pairs.rows] >= 0]
+    rows = rows[np.lexsort((rows, -detections.scores[rows], -suspicion[rows]))]
+    rows = _without_repeats(evaluation, rows, iou_threshold)
+    # Say which annotation a suspect is about: for a poor box the unfound one of its class, else the nearest.
+    overlap, annotation = _most_overlapping(pairs, np.ones(len(same_class), dtype=bool), D)
+    of_own = _most_overlapping(pairs, same_class & ~seen[pairs.truth], D)  # which a poor box stands for
+    overlap, annotation = (
+        np.where(kind == POOR_BOX, own, any_) for own, any_ in zip(of_own, (overlap, annotation), strict=True)
+    )
+    if limit is not None:
+        checks.whole_number(limit, 1, name="limit")
+    # Cost the first suspects, as far as the protocol allows.
+    reason = refusal(evaluation)
+    row = row_named(evaluation, metric)
+    cost = np.full(len(rows), np.nan)
+    if not reason:
+        some = rows[:MOST_COSTED]
+        edits = proposals(evaluation, some, kind[some], annotation[some])
+        cost[: len(some)] = label_costs(evaluation, edits, metric=row.key, against=against).cost
+    # Order by size of the cost, or of the cost times objects of the class. "both" adds the ranks by cost and
+    # by suspicion; stable sorts keep the order by suspicion among equals.
+    if not reason and order != "suspicion":
+        sign = -1 if row.key in evaluation.protocol.lower_is_better else 1
+        size = sign * cost if against is None else np.abs(cost)
+        if order != "cost":
+            objects = np.maximum(evaluation.matched.positives(0), 1)
+            pooled = not evaluation.protocol.matching.per_class
+            size = size * objects[np.zeros_like(rows) if pooled else detections.category[rows]]
+        chosen = np.argsort(-size, kind="stable")
+        if order == "both":
+            chosen = np.argsort(inverse_order(chosen) + np.arange(len(rows)), kind="stable")
+        rows, cost = rows[chosen], cost[chosen]
+    # Cut the list last, so that each class can have its own rows.
+    chosen = _first(detections.category[rows], limit, each_class=each_class)
+    rows, cost = rows[chosen], cost[chosen]
+    return LabelSuspects(
+        cost,
+        row.key,
+        order,
+        reason,
+        suspicion[rows],
+        kind[rows],
+        rows,
+        annotation[rows],
+        np.where(annotation[rows] >= 0, overlap[rows], np.nan),
+        truth,
+        detections,
+    )
+
+
+def reasons(suspects: LabelSuspects) -> list[str]:
+    """Say in words why each is a suspect, for the person who looks."""
+    truth, found = suspects.ground_truth, suspects.detections
+    labels = truth.categories.labels
+    texts = []
+    columns = zip(suspects.detection.tolist(), suspects.kind.tolist(), suspects.truth.tolist(), strict=True)
+    for row, kind, annotation in columns:
+        words = KINDS[kind]
+        if annotation >= 0 and kind == WRONG_CLASS:
+            words += f": annotated as {labels[truth.category[annotation]]}"
+        texts.append(f"{words}, score {found.scores[row]:.3g}")
+    return texts
+
+
+def proposals(
+    evaluation: Evaluation, rows: NDArray[np.intp], kind: NDArray[np.intp], annotation: NDArray[np.intp]
+) -> LabelEdits:
+    """Edit labels as detections say, row by row: give another class, add, or draw again."""
+    from_detections = LabelEdits.from_detections(evaluation, rows, np.where(kind == POOR_BOX, annotation, -1))
+    wrong = np.flatnonzero(kind == WRONG_CLASS)
+    category = evaluation.detections.category[rows[wrong]]
+    both = LabelEdits.joined(
+        [from_detections, LabelEdits.relabelling(evaluation.ground_truth, annotation[wrong], category)]
+    )
+    place = np.arange(len(rows))
+    place[wrong] = len(rows) + np.arange(len(wrong))
+    return both.take(place)
+
+
+def _first(category: NDArray[np.int32], limit: int | None, *, each_class: bool) -> NDArray[np.intp]:
+    """Positions of the first rows, or of the first of each class, class by class."""
+    if not each_class:
+        return np.arange(len(category))[:limit]
+    by_class = stable_order(category, int(category.max(initial=0)) + 1)
+    kept = rank_in_runs(category[by_class]) < (len(category) if limit is None else limit)
+    return by_class[kept]
+
+
+def _any(pairs: CrossPairs, chosen: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:
+    """Whether a detection has a pair among the chosen, [D]."""
+    flags = np.zeros(count, dtype=bool)
+    flags[pairs.detection[chosen]] = True
+    return flags
+
+
+def _most_overlapping(
+    pairs: CrossPairs, chosen: NDArray[np.bool_], count: int
+) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Largest overlap of each detection in the chosen pairs, [D]; and that ground truth, -1 without."""
+    order = np.flatnonzero(chosen)
+    order = order[np.argsort(pairs.iou[order], kind="stable")]
+    overlap, row = np.zeros(count), np.full(count, -1, dtype=np.intp)
+    overlap[pairs.detection[order]] = pairs.iou[order]  # the last, largest, stays
+    row[pairs.detection[order]] = pairs.truth[order]
+    return overlap, row
+
+
+def _precision_reached(
+    evaluation: Evaluation, right: NDArray[np.bool_], rows: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Return the best precision of the class at any threshold up to each detection's score, [D]."""
+    # Count what is explained as true and the rest as false, class by class, at each distinct score.
+    detections, K = evaluation.detections, len(evaluation.detections.categories)
+    order = rows[np.lexsort((-detections.scores[rows], detections.category[rows]))]
+    category, score = detections.category[order], detections.scores[order]
+    unknown = np.full(len(order), np.nan)
+    counts = ScoreCounts.of(
+        CountedDetections(
+            category, score, right[order], unknown, np.zeros(K, dtype=np.int64), detections.image[order]
+        )
+    )
+    # The best precision up to a score is a running maximum from the lowest score up, [scores of the class].
+    best = counts.precision
+    for part in map(counts.part, range(K)):
+        best[part] = np.maximum.accumulate(best[part][::-1])[::-1]
+    # Spread it over the detections of each score.
+    starts = tie_starts(category, score)  # one for each score of a class, as in the counts
+    reached = np.zeros(len(detections))
+    reached[order] = np.repeat(best[: len(starts)], np.diff(starts, append=len(order)))
+    return reached
+
+
+def _without_repeats(
+    evaluation: Evaluation, rows: NDArray[np.intp], iou_threshold: float
+) -> NDArray[np.intp]:
+    """Leave out a suspect that a more suspicious one of its image and class overlaps."""
+    detections = evaluation.detections
+    # Go through the groups of one image and class; boxes across groups are never compared.
+    group = detections.image[rows].astype(np.int64) * len(detections.categories) + detections.category[rows]
+    keep = np.ones(len(rows), dtype=bool)
+    order = np.argsort(group, kind="stable")
+    for together in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
+        if len(together) > 1:
+            boxes = without_inverted(detections.boxes[rows[together]])
+            # In a group each kept suspect removes the later ones that it overlaps, as suppression does.
+            repeats = np.triu(box_iou(boxes, boxes) >= iou_threshold, k=1)
+            for i in range(len(together)):
+                if keep[together[i]]:
+                    keep[together[repeats[i]]] = False
+    return rows[keep]

@@ -1,0 +1,131 @@
+"""List confident detections that contradict the ground truth: labels that are worth looking at.
+
+cost is the exact change of a metric if the label alone were as the detector says. First come those that the
+detector is sure of and that cost their class much; --order cost lists what costs the metric most.
+
+Examples
+--------
+  boxscore suspects instances.json results.json --top 20
+  boxscore suspects instances.json results.json --order suspicion --score-threshold 0.7 --output csv
+  boxscore suspects instances.json results.json --against other.json
+  boxscore suspects instances.json results.json --top 50 --write tasks.json --tool labelstudio
+  boxscore suspects instances.json results.json --top 50 --vetted export.json
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import get_args
+
+from boxscore._utils.progress import stage
+from boxscore._utils.text import counted, decimals_of
+from boxscore.cli.arguments import OUTPUT, Option, inputs_beside
+from boxscore.cli.choices import readers
+from boxscore.cli.inputs import evaluate_each
+from boxscore.cli.output import Digest, print_frame, refuse_errors, remembered_warnings
+from boxscore.cli.parameters import options_of
+from boxscore.cli.streams import say
+from boxscore.diagnostics import label_suspects, vetted_suspects
+from boxscore.errors import InputError
+from boxscore.evaluation import Evaluation
+from boxscore.extensions.formats.proposals import Tool, write_proposals
+from boxscore.extensions.labels.label_edits import labels_of
+from boxscore.extensions.labels.suspects import LabelSuspects, reasons
+from boxscore.extensions.labels.vetting import VettedSuspects
+from boxscore.extensions.validation.digest_command import digest_of
+from boxscore.formats.reading import read_ground_truth, read_options
+
+_OPTIONS = options_of(
+    label_suspects,
+    (
+        Option("top", "list the first N", kind=int, default=100, metavar="N", variable="limit"),
+        Option("per-class", "list so many of each class", kind=bool, default=False, variable="each_class"),
+        Option("metric", "the summary metric of which costs are (default: the first)", metavar="METRIC"),
+        Option(
+            "against",
+            "results of another detector: costs are of the difference between the two, and the largest, up "
+            "or down, come first",
+            kind=Path,
+            metavar="PATH",
+        ),
+    ),
+)
+_VETTING = (
+    Option(
+        "write",
+        "write the proposals of the listed suspects for a person to vet, who deletes what is wrong and "
+        "corrects the rest",
+        kind=Path,
+        metavar="FILE",
+        writes=(".",),
+    ),
+    Option(
+        "tool",
+        "the annotation tool that --write is for (default: cvat for .xml, else labelstudio)",
+        choices=get_args(Tool),
+    ),
+    Option(
+        "vetted",
+        "the file that came back, beside the same options: the metric before and after, and how many of the "
+        "next fifty are worth looking at",
+        kind=Path,
+        metavar="FILE",
+    ),
+)
+OPTIONS = (*inputs_beside(_OPTIONS), OUTPUT, *_OPTIONS, *_VETTING)
+
+
+def listed(arguments: argparse.Namespace) -> tuple[Evaluation, LabelSuspects, Digest]:
+    """Read, evaluate, and list the suspects that the options ask for."""
+    paths = [path for path in (arguments.detections, arguments.against) if path is not None]
+    with remembered_warnings(hold_box_forms=not arguments.strict) as messages:
+        evaluation, *others = evaluate_each(paths, arguments)
+        digest = digest_of(evaluation, warned=messages)
+    if arguments.strict:
+        refuse_errors(digest)
+    stage("computing: what labels cost")
+    options = {option.dest: getattr(arguments, option.dest) for option in _OPTIONS}
+    options["against"] = others[0] if others else None
+    return evaluation, label_suspects(evaluation, **options), digest
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read, evaluate, list; return the exit status."""
+    if arguments.tool is not None and arguments.write is None:
+        raise InputError("--tool", "be beside --write", got=arguments.tool)
+    if arguments.write is not None and arguments.vetted is not None:
+        raise InputError("--write", "be without --vetted", got="both")
+    evaluation, suspects, digest = listed(arguments)
+    note, frame = suspects.note, suspects.to_frame()
+    if arguments.write is not None:
+        tool: Tool = arguments.tool or ("cvat" if arguments.write.suffix.lower() == ".xml" else "labelstudio")
+        write_proposals(
+            labels_of(evaluation, suspects.detection), reasons(suspects), arguments.write, tool=tool
+        )
+        say(f"{counted(len(suspects), 'suspect')} written to {arguments.write}, for {tool}")
+    if arguments.vetted is not None:
+        done = vetted_of(evaluation, suspects, arguments)
+        note, frame = "\n".join(done.sentences), done.to_frame()
+    print_frame(
+        frame,
+        evaluation,
+        arguments.output,
+        title="Likely label errors",
+        digits={"cost": decimals_of(suspects.cost.tolist())},
+        first_out=[("x1", "y1", "x2", "y2"), "annotation_id", "image_id", "suspicion"],
+        note=note,
+    )
+    for line in digest.lines:
+        say(line)
+    return 0
+
+
+def vetted_of(
+    evaluation: Evaluation, suspects: LabelSuspects, arguments: argparse.Namespace
+) -> VettedSuspects:
+    """Read the vetted file, and apply it."""
+    options = read_options(processes=readers(arguments), needs_areas=False)
+    vetted = read_ground_truth(arguments.vetted, options)
+    stage("the metric before and after")
+    return vetted_suspects(evaluation, suspects, vetted)

@@ -1,0 +1,312 @@
+"""Suspects that a person has vetted: the metric before and after, and what the next ones are worth.
+
+Conventions
+-----------
+- The vetted file is read as ground truth. A suspect is *accepted* where a box of the file lies on its
+  proposal (IoU of one half or more; the largest first, of equal ones that of the class, each once), *refused*
+  where none does.
+- Of a wrong class the annotation takes the file's class and keeps its place; a poor box takes the file's
+  place; a missing annotation is the file's box.
+- Before and after are of the same draws of images, so the interval of their difference is that of the edits.
+- ``next_fifty`` counts in the order of the list, where those worth looking at grow rarer. The logit of their
+  share is a line that falls or stays, with every slope and end weighed by how well it explains what was
+  vetted; the interval holds the number itself, not its mean.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from boxscore._utils.array_types import BoolArray, Positions
+from boxscore._utils.checks import GIVE_SIZES
+from boxscore._utils.read_only import read_only, unchangeable
+from boxscore.data.alignment import stacked
+from boxscore.data.boxes import without_inverted
+from boxscore.data.image_names import names_of
+from boxscore.data.tables import GroundTruth
+from boxscore.errors import InputError
+from boxscore.evaluation import Evaluation, evaluate
+from boxscore.extensions.diagnostics._reading import greedy_one_to_one
+from boxscore.extensions.diagnostics._result import DiagnosticResult
+from boxscore.extensions.diagnostics._units import units_of_values
+from boxscore.extensions.diagnostics.bootstrap import intervals_that_hold, resampled_metrics
+from boxscore.extensions.labels.label_edits import LabelEdits, labels_of
+from boxscore.extensions.labels.leave_one_out import row_named
+from boxscore.extensions.labels.suspects import KINDS, MISSING, POOR_BOX, WRONG_CLASS, LabelSuspects
+from boxscore.extensions.weights.resampling import check_intervals
+from boxscore.similarity.box import box_iou
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ON_PROPOSAL = 0.5
+"""IoU of a box of the file with the proposal that it stands for."""
+
+NEXT = 50
+ENDS = (np.arange(1, 100) - 0.5) / 99
+"""Shares accepted where the vetted suspects end, weighed as Jeffreys does."""
+FALLS = np.linspace(0, 3, 25)
+"""By how much the logit of the share falls in fifty suspects."""
+LIKELY = np.exp(-(FALLS**2) / 2)
+LIKELY[0] = LIKELY[1:].sum()
+"""How likely each fall is: none at all as likely as the others together, which are half of a normal law."""
+
+
+class NextFifty(NamedTuple):
+    """How many of the next fifty are worth looking at."""
+
+    expected: float
+    low: float
+    high: float
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class VettedSuspects(DiagnosticResult):
+    """What the edits that a person accepted change.
+
+    Attributes
+    ----------
+    suspects : LabelSuspects
+    accepted : ndarray of bool, [N]
+    edits : LabelEdits
+        Those of the accepted suspects.
+    ground_truth : GroundTruth
+        With these edits.
+    metric : str
+    before, after : float
+    low, high : float
+        Interval of after minus before.
+    next_fifty : NextFifty
+    """
+
+    suspects: LabelSuspects
+    accepted: BoolArray
+    edits: LabelEdits
+    ground_truth: GroundTruth
+    metric: str
+    before: float
+    after: float
+    low: float
+    high: float
+    next_fifty: NextFifty
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the suspects, each with whether it was ``accepted``."""
+        frame = self.suspects.to_frame()
+        frame.insert(0, "accepted", self.accepted)
+        return frame
+
+    @property
+    def sentences(self) -> list[str]:
+        """Say what came of it."""
+        accepted, count = int(self.accepted.sum()), len(self.accepted)
+        kinds = [
+            f"{int((self.accepted & (self.suspects.kind == k)).sum())} {name}" for k, name in enumerate(KINDS)
+        ]
+        share = "" if math.isnan(self.low) else f", interval {self.low:+.4f} to {self.high:+.4f}"
+        expected, low, high = self.next_fifty
+        values = f"{self.metric} {self.before:.4f} before, {self.after:.4f} after"
+        lines = [
+            f"{accepted} of {count} suspects accepted: {', '.join(kinds)}",
+            f"{values}: {self.after - self.before:+.4f}{share}",
+        ]
+        if count:
+            lines.append(
+                f"of the next {NEXT} about {expected:.0f} are worth looking at ({low:.0f} to {high:.0f})"
+            )
+        return read_only(lines)
+
+
+def vetted_suspects(
+    evaluation: Evaluation,
+    suspects: LabelSuspects,
+    vetted: GroundTruth,
+    *,
+    resamples: int = 1000,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> VettedSuspects:
+    """Apply what a person accepted, and say what it changes.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    suspects : LabelSuspects
+        Of the evaluation: those that were written to be vetted.
+    vetted : GroundTruth
+        The file that came back, in the images and classes of the ground truth.
+    resamples, confidence, seed
+        Of the interval of the difference.
+
+    Returns
+    -------
+    VettedSuspects
+
+    Raises
+    ------
+    InputError
+        When the vetted file has other images or classes.
+    """
+    evaluation.require_overlaps("vetted suspects")
+    check_intervals(confidence, "expanded_percentile")
+    truth = evaluation.ground_truth
+    vetted = in_vocabulary(vetted, truth)
+    proposals = labels_of(evaluation, suspects.detection)
+    partner = _partners(proposals, vetted)
+    accepted = partner >= 0
+    edits = _edits(truth, suspects, vetted, proposals, partner)
+    labels = edits.applied_to(truth)
+    after = evaluate(labels, evaluation.detections, protocol=evaluation.protocol, digest=False)
+    row = row_named(evaluation, suspects.metric)
+    (value, draws), (new_value, new_draws) = (
+        resampled_metrics(result, [row], resamples=resamples, seed=seed, units=None)
+        for result in (evaluation, after)
+    )
+    counts = units_of_values(evaluation, [row], None)
+    delta, of_draws = (new_value - value)[:, -1:], (new_draws - draws)[..., -1:]
+    low, high = intervals_that_hold(of_draws, delta, confidence, "expanded_percentile", counts[:, -1:], None)
+    result = VettedSuspects(
+        suspects,
+        accepted,
+        unchangeable(edits),
+        labels,
+        row.key,
+        evaluation[row.key],
+        after[row.key],
+        float(low[0, 0]),
+        float(high[0, 0]),
+        next_fifty(accepted, confidence),
+    )
+    return unchangeable(result)
+
+
+def in_vocabulary(vetted: GroundTruth, truth: GroundTruth) -> GroundTruth:
+    """Put the vetted labels into the images and classes of the ground truth, by name."""
+    # Find images by exact name first, then by any name that only one image can have; find classes by name.
+    names, asked = truth.images.names, vetted.images.names
+    exact, any_name = dict(zip(names, range(len(names)), strict=True)), names_of(truth.images).find(asked)
+    of_images = [exact.get(name, row) for name, row in zip(asked, any_name.rows.tolist(), strict=True)]
+    image = np.array(of_images, dtype=np.int32)
+    category = truth.categories.rows_of_classes(vetted.categories)
+    # Refuse what is not in the ground truth, images first.
+    for rows, used, vocabulary, what in (
+        (image, vetted.image, vetted.images.ids, "an image"),
+        (category, vetted.category, vetted.categories.labels, "a class"),
+    ):
+        wrong = np.flatnonzero(rows[used] < 0)
+        if len(wrong):
+            got = repr(list(vocabulary)[used[wrong[0]]])
+            raise InputError(f"{what} of {vetted.source}", "be in the ground truth", got=got)
+    # Renumber the rows; fractions become pixels where the ground truth has pixels.
+    vetted = vetted.replaced(
+        images=truth.images,
+        categories=truth.categories,
+        image=image[vetted.image],
+        category=category[vetted.category].astype(np.int32),
+    )
+    return _in_pixels(vetted) if vetted.units == "fractions" and truth.units == "pixels" else vetted
+
+
+def _in_pixels(vetted: GroundTruth) -> GroundTruth:
+    """Return labels that are fractions of images of known size in pixels."""
+    sizes = vetted.images.sizes[vetted.image]
+    if np.isnan(sizes).any():
+        rule = "be in pixels where images of the ground truth have no known size"
+        raise InputError(str(vetted.source), rule, got="fractions", cause=GIVE_SIZES)
+    sides = vetted.sizes * sizes
+    return vetted.replaced(
+        boxes=vetted.boxes * np.tile(sizes, 2), sizes=sides, area=sides.prod(axis=1), units="pixels"
+    )
+
+
+def _partners(proposals: GroundTruth, vetted: GroundTruth) -> Positions:
+    """Return the row of the vetted label on each proposal, [N]; -1 without one."""
+    # Compare only inside an image, proposals with vetted labels, [n, m].
+    pairs = []
+    for image in np.intersect1d(proposals.image, vetted.image).tolist():
+        rows, others = (np.flatnonzero(table.image == image) for table in (proposals, vetted))
+        first, second = (
+            without_inverted(table.boxes[at]) for table, at in ((proposals, rows), (vetted, others))
+        )
+        iou = box_iou(first, second)
+        same = proposals.category[rows][:, None] == vetted.category[others]
+        a, b = np.nonzero(iou >= ON_PROPOSAL)
+        # Prefer the larger overlap, rounded so that a box written with fewer digits still ties, then the same
+        # class, then the order of rows.
+        pairs += [
+            (-round(float(iou[i, j]), 6), not same[i, j], int(rows[i]), int(others[j]))
+            for i, j in zip(a.tolist(), b.tolist(), strict=True)
+        ]
+    pairs.sort()
+    # Take the pairs greedily, each side once.
+    partner = np.full(len(proposals), -1, dtype=np.intp)
+    if pairs:
+        proposal, label = (np.array([pair[side] for pair in pairs], dtype=np.intp) for side in (2, 3))
+        taken = greedy_one_to_one(proposal, label)
+        partner[proposal[taken]] = label[taken]
+    return partner
+
+
+def _edits(
+    truth: GroundTruth,
+    suspects: LabelSuspects,
+    vetted: GroundTruth,
+    proposals: GroundTruth,
+    partner: Positions,
+) -> LabelEdits:
+    """Make the edits of accepted suspects; the first of several on one annotation counts."""
+    # Of several accepted suspects on one annotation the first makes the edit; new objects never collide.
+    accepted = np.flatnonzero(partner >= 0)
+    removed = np.where(suspects.kind == MISSING, -1, suspects.truth)[accepted]
+    first = np.zeros(len(accepted), dtype=bool)
+    first[np.unique(removed, return_index=True)[1]] = True
+    keep = (removed < 0) | first
+    accepted, removed = accepted[keep], removed[keep]
+    # A new or redrawn label takes box and class of the vetted one.
+    kind, rows = suspects.kind[accepted], partner[accepted]
+    fresh = proposals.take(accepted).replaced(
+        boxes=vetted.boxes[rows],
+        sizes=vetted.sizes[rows],
+        area=vetted.sizes[rows].prod(axis=1),
+        category=vetted.category[rows],
+    )
+    # A label of another class keeps its box, and takes the class alone. Added labels are numbered over both
+    # tables, in the order of the suspects.
+    wrong = np.flatnonzero(kind == WRONG_CLASS)
+    renamed = truth.take(removed[wrong]).replaced(category=vetted.category[rows[wrong]])
+    added = np.arange(len(accepted))
+    added[wrong] = len(accepted) + np.arange(len(wrong))
+    assert set(np.unique(kind).tolist()) <= {WRONG_CLASS, MISSING, POOR_BOX}
+    return LabelEdits(removed.astype(np.intp), added, stacked([fresh, renamed]))
+
+
+def next_fifty(accepted: BoolArray, confidence: float = 0.95) -> NextFifty:
+    """Estimate how many of the next fifty are worth looking at, from those vetted, in their order."""
+    if not len(accepted):
+        return NextFifty(math.nan, math.nan, math.nan)
+    # The share of good suspects falls along the list: a logistic curve with an end value and a slope, both on
+    # a grid, [ends, falls].
+    count = len(accepted)
+    end = np.log(ENDS / (1 - ENDS))[:, None, None]
+    before = (count - np.arange(count) - 0.5) / NEXT
+    logit = end + FALLS[:, None] * before  # [ends, falls, N]
+    # Likelihood of what was accepted so far, in logarithms, times a prior: the weights of the grid.
+    likelihood = -(np.logaddexp(0, -logit) * accepted + np.logaddexp(0, logit) * ~accepted).sum(axis=2)
+    weight = np.exp(likelihood - likelihood.max()) * LIKELY / np.sqrt(ENDS * (1 - ENDS))[:, None]
+    # Chances of the next fifty, one after the other, [ends, falls, 50]; the distribution of their number
+    # grows by one suspect at a time, exactly.
+    ahead = 1 / (1 + np.exp(FALLS[:, None] * ((np.arange(NEXT) + 0.5) / NEXT) - end))
+    chance = np.zeros((*weight.shape, NEXT + 1))  # of each number
+    chance[..., 0] = 1
+    for share in np.moveaxis(ahead, 2, 0)[..., None]:
+        chance[..., 1:] = chance[..., 1:] * (1 - share) + chance[..., :-1] * share
+        chance[..., :1] *= 1 - share
+    # Average over the grid, and read mean and interval off the distribution.
+    together = np.tensordot(weight / weight.sum(), chance, axes=2)
+    up_to, tail = np.cumsum(together), (1 - confidence) / 2
+    low, high = np.searchsorted(up_to, [tail, 1 - tail])
+    return NextFifty(float(together @ np.arange(NEXT + 1)), float(low), float(min(high, NEXT)))

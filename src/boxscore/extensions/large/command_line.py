@@ -1,0 +1,297 @@
+"""Detections in Parquet, evaluated in partitions: where they are many, memory is limited, or workers help."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from boxscore._utils.files import temporary_folder
+from boxscore._utils.progress import stage
+from boxscore.cli.choices import chosen_classes, existing_folder, readers
+from boxscore.cli.inputs import (
+    UNLISTED_IN_PARTITIONS,
+    chosen_protocol,
+    detection_arguments,
+    evaluate_inputs,
+    ground_truth_arguments,
+    options_given,
+    read_inputs,
+    refuse_unlisted,
+    unlisted_in_partitions,
+)
+from boxscore.cli.streams import say
+from boxscore.errors import InputError
+from boxscore.evaluation import Evaluation
+from boxscore.extensions.large.engine import value_of
+from boxscore.extensions.large.headers import headers_of
+from boxscore.extensions.large.image_ranges import WHOLE, Shard
+from boxscore.extensions.large.local import Load, LocalEngine, Plan, bytes_of_text, check_scoring, plan_within
+from boxscore.extensions.large.parquet_groups import ParquetGroups
+from boxscore.extensions.large.parts import check_mergeable, save_parts
+from boxscore.extensions.large.plan import asked_keys
+from boxscore.extensions.large.result import MergedEvaluation, evaluation_of, warn_of_parts
+from boxscore.extensions.large.scanning import Task, streamed, table_tasks
+from boxscore.extensions.large.source import NO_ROWS, OF_PARTS
+from boxscore.extensions.large.streaming import StreamTask
+from boxscore.formats._shares import ImageShare, ReadAtOnceError, share_of
+from boxscore.formats.reading import read_detections_of_share, read_options, read_truth_of_share
+from boxscore.formats.registry import detect_format, is_parquet
+from boxscore.protocols.protocol import Protocol
+from boxscore.similarity.registry import needs_of
+
+NOT_STRICT = (
+    "--strict sees warnings of partitions, not findings about the input, which need all rows at once: "
+    "boxscore validate --memory-limit has them"
+)
+
+DRAWN = 80_000_000
+"""Bytes of what the first process loads and holds where it writes a page or pictures."""
+
+MANY = 1 << 23
+"""Boxes of detections from which they are evaluated in partitions unless something needs all at once."""
+
+NOT_IN_PARTITIONS = ("--verify", "--images", "--scoreless", "--report", "--class-map")
+"""Options that need all rows in memory; a report within a memory limit does not."""
+
+CHOOSES_PARTITIONS = ("--memory-limit", "--shard")
+
+
+def _chosen_by(arguments: argparse.Namespace) -> str | None:
+    """Return the option that chooses partitions."""
+    return next(iter(options_given(arguments, CHOOSES_PARTITIONS)), None)
+
+
+def is_larger(arguments: argparse.Namespace) -> bool:
+    """Whether the input is evaluated in partitions: by an option, or because it is Parquet and very long."""
+    option = _chosen_by(arguments)
+    path: Path = arguments.detections
+    in_parquet = path.exists() and arguments.dt_format in ("auto", "parquet") and is_parquet(path)
+    tables = option == "--shard" and not in_parquet
+    needing = options_given(arguments, NOT_IN_PARTITIONS)
+    if option == "--memory-limit" and "--report" in needing:
+        needing.remove("--report")
+    needing += ["--unlisted-images"] if arguments.unlisted_images not in (None, "error") else []
+    if option and not path.exists():
+        detect_format(path)  # which says so
+    if option and not in_parquet and not tables:
+        cause = "boxscore convert --gt GT --dt DT --to parquet --partitions 8 --output FOLDER writes it"
+        raise InputError(option, "be of detections in Parquet", got=repr(str(path)), cause=cause)
+    if option and needing:
+        cause = "partitions are forgotten once they are matched: leave out one of the two"
+        if needing[0] == "--unlisted-images":
+            cause = UNLISTED_IN_PARTITIONS
+        raise InputError(needing[0], f"be left out with {option}", got="both", cause=cause)
+    if tables:
+        return True
+    if not in_parquet or needing:
+        return False
+    if option or (arguments.workers or 1) > 1:
+        return True
+    if getattr(arguments, "save_part", None) is not None:
+        return False
+    return ParquetGroups.open(path, read_options(**detection_arguments(arguments))).boxes > MANY
+
+
+def evaluated_elsewhere(
+    arguments: argparse.Namespace, then: Callable[[Evaluation], None]
+) -> MergedEvaluation | None:
+    """Evaluate on a cluster or in partitions; None where the rows are read into this process.
+
+    ``then`` is called with a result of partitions while they can be read again.
+    """
+    if arguments.scheduler is not None:
+        from boxscore.extensions.large.cluster_command import evaluate_on_cluster
+
+        return evaluate_on_cluster(arguments)
+    return evaluate_larger(arguments, then) if is_larger(arguments) else None
+
+
+def evaluate_larger(arguments: argparse.Namespace, then: Callable[[Evaluation], None]) -> MergedEvaluation:
+    """Evaluate in partitions, by as many processes as ``--workers`` says.
+
+    ``then`` is called with the result while partitions can be read again.
+    """
+    drawn = DRAWN if arguments.report else 0
+    with partitions_of(arguments, chosen_protocol(arguments), drawn=drawn) as (engine, tasks, plan):
+        parts = engine.match(tasks)
+        result = _scored(engine, parts, plan, tasks if arguments.report else ())
+        with _named_where_refused():
+            then(result)
+        if arguments.save_part is not None:
+            shard = None if arguments.shard is None else tuple(shard_of(arguments))
+            save_parts(
+                arguments.save_part,
+                (dataclasses.replace(value_of(part), shard=shard) for part in parts),
+            )
+        return result
+
+
+def shard_of(arguments: argparse.Namespace) -> Shard:
+    """Read ``--shard``: which share, of how many."""
+    text = getattr(arguments, "shard", None)
+    if text is None:
+        return WHOLE
+    match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text)
+    if match is None or not 1 <= int(match[1]) <= int(match[2]):
+        raise InputError("--shard", "be K/N, such as 1/8, 2/8, ..., 8/8", got=repr(text))
+    return Shard(int(match[1]), int(match[2]))
+
+
+@contextlib.contextmanager
+def evaluation_in_parts(arguments: argparse.Namespace, *, drawn: int = 0) -> Iterator[Evaluation]:
+    """Evaluate for a further question: in partitions that stay on disk, if ``--memory-limit`` asks for it.
+
+    The first process needs ``drawn`` bytes besides.
+    """
+    if arguments.memory_limit is None or not is_larger(arguments):
+        yield evaluate_inputs(read_inputs(arguments))
+        return
+    with (
+        partitions_of(arguments, chosen_protocol(arguments), drawn=drawn) as (engine, tasks, plan),
+        _named_where_refused(),
+    ):
+        yield _scored(engine, engine.match(tasks), plan, tasks, later=True)
+
+
+@contextlib.contextmanager
+def _named_where_refused() -> Iterator[None]:
+    """Say of a question that needs rows that it does not go with the limit."""
+    try:
+        yield
+    except InputError as error:
+        if error.cause != NO_ROWS:
+            raise
+        what = error.name.removesuffix(OF_PARTS)
+        cause = "partitions hold scores and outcomes, no boxes"
+        raise InputError(what, "be left out with --memory-limit", got="both", cause=cause) from None
+
+
+def has_scores(arguments: argparse.Namespace) -> bool:
+    """Whether detections in Parquet have a column of scores."""
+    path: Path = arguments.detections
+    options = detection_arguments(arguments)
+    return ParquetGroups.open(path, read_options(**options)).parts.score is not None
+
+
+def _scored(
+    engine: LocalEngine,
+    parts: Sequence[Any],
+    plan: Plan,
+    tasks: Sequence[Task] = (),
+    *,
+    later: bool = False,
+) -> MergedEvaluation:
+    headers = headers_of(engine, parts)
+    warn_of_parts(headers)
+    check_scoring(headers, plan)
+    keys = asked_keys(headers[0].protocol)
+    return evaluation_of(
+        engine, parts, headers, most=plan.most, keys=keys, room=plan.room, tasks=tasks, later=later
+    )
+
+
+def told_of_partitions(
+    arguments: argparse.Namespace,
+    protocol: Protocol,
+    function: Callable[..., Any],
+    options: Mapping[str, Any],
+) -> list[Any]:
+    """Return what a function says of the tables of each partition, of which nothing is matched.
+
+    It takes both tables, the rows of each in its files, ``partitions``, how many there are, and ``options``.
+    """
+    with partitions_of(arguments, protocol, matched=False) as (engine, tasks, _):
+        options = {**options, "partitions": len(tasks)}
+        calls = [engine.submit(f"partition {task.number}", _told, task, function, options) for task in tasks]
+        return engine.results(calls, shown="reading")
+
+
+def _told(task: StreamTask, function: Callable[..., Any], options: Mapping[str, Any]) -> Any:
+    return task.told(function, options)
+
+
+@contextlib.contextmanager
+def partitions_of(
+    arguments: argparse.Namespace,
+    protocol: Protocol,
+    *,
+    matched: bool = True,
+    drawn: int = 0,
+) -> Iterator[tuple[LocalEngine, list[Any], Plan]]:
+    """Cut the input into tasks; with what runs them, and how much is done at a time.
+
+    The first process needs ``drawn`` bytes besides.
+    """
+    shard = shard_of(arguments)
+    if matched:
+        check_mergeable(protocol)
+    limit = None if arguments.memory_limit is None else bytes_of_text(arguments.memory_limit)
+    workers = 1 if arguments.workers is None else readers(arguments)
+    scratch = existing_folder(getattr(arguments, "scratch", None), name="--scratch")
+    if not is_parquet(arguments.detections):
+        with temporary_folder(scratch) as folder, LocalEngine(folder, 1) as engine:
+            yield engine, _tasks_of_tables(arguments, protocol, shard), plan_within(None, Load(0), 1)
+        return
+    options = detection_arguments(arguments)
+    options.pop("class_map")
+    refuse_unlisted(options.pop("unlisted_images"))
+    truth, truth_options = arguments.ground_truth, ground_truth_arguments(arguments)
+    sides = [ParquetGroups.open(arguments.detections, read_options(**options))]
+    in_parquet = is_parquet(truth, "ground truth")
+    if in_parquet:
+        sides.append(ParquetGroups.open(truth, read_options(**truth_options)))
+    load = Load.of(sides, None if in_parquet else truth).of_share(shard.shares)
+    load = load._replace(first=load.first + drawn)
+    plan = plan_within(limit, load, workers)
+    if arguments.strict and matched:
+        say(f"note: {NOT_STRICT}", name="boxscore")
+    by_option = _chosen_by(arguments) is not None  # else another call takes the option that the message names
+    with (
+        unlisted_in_partitions() if by_option else contextlib.nullcontext(),
+        temporary_folder(scratch) as folder,
+        streamed(
+            truth,
+            arguments.detections,
+            protocol,
+            partition=plan.partition,
+            truth_options=truth_options,
+            options=options,
+            classes=lambda categories: chosen_classes(getattr(arguments, "classes", None), categories),
+            scratch=folder,
+            shard=shard,
+        ) as tasks,
+        LocalEngine(folder, workers, sparing=limit is not None) as engine,
+    ):
+        yield engine, list(tasks), plan
+
+
+def _tasks_of_tables(arguments: argparse.Namespace, protocol: Protocol, shard: Shard) -> list[Task]:
+    """Return the task of a share of tables: of what was read of it, or else of all that is read at once."""
+    try:
+        return _tasks_of_share(arguments, protocol, shard)
+    except ReadAtOnceError:
+        inputs = read_inputs(arguments)
+    truth, ids = inputs.ground_truth, inputs.ground_truth.images.ids.tolist()
+    shares = [share_of(len(ids), number, shard.shares) for number in range(1, shard.shares + 1)]
+    tasks = table_tasks(
+        truth, inputs.detections, protocol, [ids[share] for share in shares], classes=inputs.classes
+    )
+    return [task for task in tasks if task.number == shard.number - 1] or [tasks[0].without_images()]
+
+
+def _tasks_of_share(arguments: argparse.Namespace, protocol: Protocol, shard: Shard) -> list[Task]:
+    """Read a share of both sides and nothing else of them, where their formats can."""
+    share = ImageShare(*shard)
+    common: dict[str, Any] = {**needs_of(protocol), "processes": 1}
+    truth_options = read_options(**ground_truth_arguments(arguments), **common)
+    options = read_options(**detection_arguments(arguments), **common)
+    stage(f"reading share {shard.number} of {shard.shares}")
+    truth = read_truth_of_share(arguments.ground_truth, truth_options, share)
+    detections = read_detections_of_share(arguments.detections, truth, options, share)
+    classes = chosen_classes(arguments.classes, truth.categories)
+    return list(table_tasks(truth, detections, protocol, None, classes=classes))

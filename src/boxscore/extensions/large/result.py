@@ -1,0 +1,560 @@
+"""The result of parts: an :class:`~boxscore.Evaluation` of numbers, whose rows are elsewhere.
+
+Conventions
+-----------
+- Metrics, per-class values, curves and arrays have the bits of one process. So has what weighs images
+  (bootstrap intervals, slices, comparisons), which is computed where the parts are. What needs boxes or
+  overlaps is asked of partitions, or refused by name (:mod:`boxscore.extensions.large.source`).
+- Parts that were merged are in this process; those of an engine are where it holds them. Only there does the
+  number of detections limit what is brought together.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.processes import Workers
+from boxscore._utils.read_only import read_only
+from boxscore._utils.text import counted
+from boxscore._utils.user_warnings import warn_user
+from boxscore.data.alignment import warn_left_out
+from boxscore.data.scores import no_scores
+from boxscore.data.vocabulary import Categories, Images, rows_among_all
+from boxscore.errors import InputError
+from boxscore.evaluation import Evaluation
+from boxscore.extensions.large.engine import Engine, Here
+from boxscore.extensions.large.headers import PartHeader, added_fallbacks, added_headers, header_of
+from boxscore.extensions.large.merging import MergedParts, check_shares, images_in_order, numbered_images
+from boxscore.extensions.large.parts import Part, TruthIdentity, load_one_of, parts_in
+from boxscore.extensions.large.plan import MOST, asked_keys, every_key
+from boxscore.extensions.large.reduction import Numbers, reduced
+from boxscore.extensions.large.score_ranges import Reading, can_be_thinned, thinned_counts
+from boxscore.extensions.large.source import InParts, no_rows, reads_all_scores
+from boxscore.extensions.large.weighing import HeldParts, weighted_parts
+from boxscore.matching.matches import Matches
+from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.summary import SummaryRow
+from boxscore.scoring.class_weights import differing_weights
+from boxscore.scoring.curves import Curves
+from boxscore.scoring.score_counts import ScoreCounts
+from boxscore.scoring.summary import Key, WeightedMetrics, WeightSets
+
+FETCHED = 1 << 24
+"""Detections whose parts are brought here, 20 to 30 bytes each, and several hundred while they are used."""
+
+PER_FETCHED = 400
+"""Bytes of each of them while they are used."""
+
+GATHERED = 1 << 20
+"""Detections whose matches are brought together for intervals and verdicts, unasked."""
+
+RATED = 1 << 19
+"""Most detections that are brought together for precision, recall and F1 per class."""
+
+
+def merge(parts: Iterable[Part | str | Path]) -> MergedEvaluation:
+    """Merge parts of disjoint images, or the files they were saved to.
+
+    Parameters
+    ----------
+    parts : iterable of Part, str or Path
+        In the order of their detections, where equal scores go in file order.
+
+    Returns
+    -------
+    MergedEvaluation
+        With the bits of :func:`boxscore.evaluate` on all images at once.
+
+    Raises
+    ------
+    InputError
+        When there is none; when protocols, versions or classes differ; when an image is in two; when shares
+        of a data set are not all there.
+    FileFormatError
+        When a file is no part, or damaged.
+
+    Examples
+    --------
+    >>> from boxscore import Detections, GroundTruth, evaluate
+    >>> from boxscore.distributed import part_of
+    >>> boxes = [[10, 10, 50, 50]]
+    >>> parts = []
+    >>> for image, score in ((1, 0.9), (2, 0.8)):
+    ...     truth = GroundTruth.from_arrays([image], ["cat"], boxes)
+    ...     detections = Detections.from_arrays([image], ["cat"], boxes, [score])
+    ...     parts.append(part_of(evaluate(truth, detections)))
+    >>> round(merge(parts)["AP"], 6)
+    1.0
+    """
+    every: list[Part] = []
+    for part in parts:
+        every += (
+            [part]
+            if isinstance(part, Part)
+            else map(functools.partial(load_one_of, part), range(parts_in(part)))
+        )
+    check_shares(every)
+    return MergedEvaluation(MergedParts(every))
+
+
+class MergedEvaluation(Evaluation):
+    """The result of parts: an :class:`~boxscore.Evaluation` of numbers, whose rows are elsewhere.
+
+    Metrics, per-class values, curves, arrays, bootstrap intervals, slices by image and comparisons are there,
+    with the bits of one process, as long as the parts are where they were. What needs boxes or overlaps is
+    asked of partitions where they can be read again, and else refused by name. Where an engine holds the
+    parts, operating points and FROC fetch them, of up to 16 million detections.
+
+    Parameters
+    ----------
+    parts : MergedParts
+        In this process.
+    """
+
+    def __init__(self, parts: MergedParts) -> None:
+        held = HeldParts(Here(), parts.parts, [header_of(part) for part in parts.parts])
+        compute = functools.partial(
+            reduced, Here(), parts.parts, headers=held.headers, keys=asked_keys(parts.protocol)
+        )
+        self._begin(held, compute, parts.protocol, is_here=True)
+        vars(self).update(parts=parts)
+
+    @classmethod
+    def of_numbers(cls, numbers: Numbers, held: HeldParts | None = None) -> MergedEvaluation:
+        """Make a result of numbers, and of the parts where they are."""
+        self = cls.__new__(cls)
+        self._begin(held, lambda: numbers, numbers.protocol)
+        _ = self._numbers, self._rates  # while the parts are there
+        return self
+
+    @classmethod
+    def later(cls, compute: Callable[[], Numbers], held: HeldParts) -> MergedEvaluation:
+        """Make a result of parts; its numbers are computed when they are asked for, while parts are there."""
+        self = cls.__new__(cls)
+        self._begin(held, compute, held.headers[0].protocol)
+        return self
+
+    def _begin(
+        self,
+        held: HeldParts | None,
+        compute: Callable[[], Numbers],
+        protocol: Protocol,
+        *,
+        is_here: bool = False,
+    ) -> None:
+        vars(self).update(protocol=protocol, chosen_classes=False)
+        vars(self).update(_held=held, _compute=compute, _is_here=is_here)
+
+    _held: HeldParts | None
+    _compute: Callable[[], Numbers]
+    _is_here: bool
+    """Whether the parts are in this process: values, which can all be read and travel with the result."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._is_here:
+            return {"parts": self.parts}
+        known = {"_numbers": self._numbers, "_rates": self._rates}
+        kept = {name: value for name, value in vars(self).items() if name != "_compute"}
+        return {**kept, **known, "_held": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Make a result of parts anew; of numbers take what is known."""
+        if "parts" in state and "_numbers" not in state:
+            MergedEvaluation.__init__(self, state["parts"])
+        else:
+            super().__setstate__(state)
+
+    # ------------------------------------------------------------ rows
+
+    @property
+    def source(self) -> InParts:
+        """Where the parts are, and the partitions that can be read again."""
+        kept = self._held is not None and not self._is_here and not reads_all_scores(self.protocol)
+        return InParts(self, self._held, keeps_matches=kept)
+
+    def require_overlaps(self, what: str) -> None:
+        """Refuse what parts do not hold.
+
+        Parameters
+        ----------
+        what : str
+        """
+        raise no_rows(what)
+
+    @property
+    def ground_truth(self) -> Any:
+        """Not stored."""
+        raise no_rows("the ground truth")
+
+    @property
+    def detections(self) -> Any:
+        """Not stored."""
+        raise no_rows("the detections")
+
+    @property
+    def matches(self) -> Any:
+        """Not stored."""
+        raise no_rows("the rows of matches")
+
+    @property
+    def outcomes(self) -> Any:
+        """Not stored."""
+        raise no_rows("the outcomes of rows")
+
+    @property
+    def matcher(self) -> Any:
+        """Not stored."""
+        raise no_rows("a second matching")
+
+    @property
+    def answers(self) -> Mapping[str, Any]:
+        """Nothing: parts do not keep how answers were read."""
+        return {}
+
+    @property
+    def sources(self) -> tuple[str, str]:
+        """Where the ground truth and the detections come from."""
+        self.source.require("the ground truth" if self._is_here else "the names of files")
+        sources: tuple[str, str] = self.source.there.tasks[0].sources
+        return sources
+
+    # ------------------------------------------------------------ images
+
+    @functools.cached_property
+    def images(self) -> Images:
+        """All images, with the columns that every part has; their ids and columns are brought here."""
+        held = self.source.there
+        with held.engine.asked_again():
+            tables = held.engine.results(
+                [held.engine.submit("images", _images_of, part) for part in held.parts], shown="images"
+            )
+        named = [SimpleNamespace(image_ids=ids, source="") for ids, _ in tables]
+        ids, places = numbered_images(named)
+        order = np.empty(len(ids), dtype=np.int64)
+        order[np.concatenate(places)] = np.arange(len(ids))
+        return images_in_order(ids, order, [columns for _, columns in tables])
+
+    @property
+    def image_count(self) -> int:
+        """Images that were evaluated, those without objects too."""
+        return self.counts["images"]
+
+    @property
+    def image_fingerprint(self) -> str:
+        """A digest of the ids of all images, which are not brought here."""
+        return f"{self.identity.names_digest:064x}"
+
+    def image_names(self, pattern: str) -> list[str]:
+        """Read the file names of all images in the partitions again; parts do not hold them.
+
+        Parameters
+        ----------
+        pattern : str
+            What is looked for in them.
+
+        Returns
+        -------
+        list of str
+        """
+        held = self._held
+        if held is None or not held.tasks:
+            raise InputError(
+                "group",
+                "be a column of the images, or a label for each image",
+                got=repr(pattern),
+                cause="merged parts hold no file names",
+            )
+        tasks = [held.engine.submit("names", _names_of, task) for task in held.tasks]
+        names = np.empty(self.image_count, dtype=object)
+        for place, some in zip(held.places(), held.engine.results(tasks, shown="names"), strict=True):
+            names[rows_among_all(np.arange(len(some)), place)] = some
+        return names.tolist()
+
+    def has_same_truth(self, other: Evaluation) -> bool:
+        """Whether another result is of the same images, classes and objects, by a digest of the objects.
+
+        Parameters
+        ----------
+        other : Evaluation
+
+        Returns
+        -------
+        bool
+        """
+        mine, yours = (
+            one.identity if isinstance(one, MergedEvaluation) else TruthIdentity.of(one.ground_truth)
+            for one in (self, other)
+        )
+        return mine.same_as(yours)
+
+    @property
+    def identity(self) -> TruthIdentity:
+        """What identifies the ground truth."""
+        if self._held is None:
+            return self._numbers.identity
+        return TruthIdentity.joined(header.identity for header in self._held.headers)
+
+    # ------------------------------------------------------------ matches
+
+    @property
+    def holds_matches(self) -> bool:
+        """Whether all matches are few enough to be held at once."""
+        return int(self.class_counts["detections"].sum()) <= min(GATHERED, FETCHED)
+
+    @functools.cached_property
+    def parts(self) -> MergedParts:
+        """The parts, brought here from where they are."""
+        held, count = self.source.there, int(self.class_counts["detections"].sum())
+        most = FETCHED if held.room is None else min(FETCHED, held.room // PER_FETCHED)
+        if count > most:
+            raise InputError(
+                "detections whose parts are fetched",
+                f"be at most {most:,}",
+                got=f"{count:,}",
+                cause="metrics, curves, bootstrap intervals, slices by image and comparisons need no parts "
+                "here, nor does what is given --score-threshold; for anything else evaluate some of the "
+                "images by themselves",
+            )
+        return MergedParts(held.engine.gather(held.parts))
+
+    @functools.cached_property
+    def matched(self) -> Matches:
+        """All classes merged, for what reads every score; made when it is first asked for."""
+        return self.parts.matches()
+
+    def require_scores(self) -> None:
+        """Refuse what only scores can answer."""
+        if not self.has_scores:
+            raise no_scores("")
+
+    def weighted_metrics(
+        self,
+        rows: Sequence[SummaryRow],
+        weights: WeightSets,
+        *,
+        progress: bool = False,
+        workers: Workers = "auto",
+    ) -> WeightedMetrics:
+        """Compute summary metrics under image weights, where the parts are.
+
+        Parameters
+        ----------
+        rows : sequence of SummaryRow
+        weights : WeightSets
+            Sets of whole numbers, [images] each.
+        progress : bool, default False
+            Show a progress bar if stderr is a terminal.
+        workers : int, default 1
+            Not used: the parts are shared already, or few.
+
+        Returns
+        -------
+        WeightedMetrics
+        """
+        held = self.source.there
+        own_bar = progress and isinstance(held.engine, Here)  # others show their tasks
+        return weighted_parts(held, rows, weights, progress=own_bar)
+
+    # ------------------------------------------------------------ numbers
+
+    @functools.cached_property
+    def _numbers(self) -> Numbers:
+        """What the summary asks for."""
+        return self._compute()
+
+    @functools.cached_property
+    def _curves(self) -> dict[tuple[int, int, str | None], Curves]:
+        return dict(self._numbers.curves)
+
+    @property
+    def labels(self) -> list[str]:
+        """A name for each class, [K]; the axis K of every array here."""
+        return read_only(self._numbers.labels)
+
+    @property
+    def categories(self) -> Categories:
+        """The classes of the ground truth, also where the protocol pools them."""
+        return self.identity.categories
+
+    @property
+    def class_columns(self) -> dict[str, NDArray[Any]]:
+        """What the data set says of each class, [K]; nothing with classes pooled."""
+        columns = self._numbers.categories.shown_columns
+        return read_only(columns if self.protocol.matching.per_class else {})
+
+    @property
+    def class_weights(self) -> NDArray[np.float64] | None:
+        """How much each class counts in means over classes, [K]; None where all count the same."""
+        return differing_weights(self.protocol.ap, self.identity.categories)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Numbers of images, ground truths, crowds, difficult, detections, classes and left out."""
+        if self._held is None:
+            return read_only(dict(self._numbers.counts))
+        return read_only(added_headers(self._held.headers).result_counts)
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """Detections of classes that the ground truth does not have."""
+        return dict(self._numbers.left_out)
+
+    @property
+    def class_counts(self) -> dict[str, NDArray[Any]]:
+        """Ground truths, detections, and true positives at the first threshold of each class, [K]."""
+        return read_only(dict(self._numbers.class_counts))
+
+    def curves_of(self, area: int = 0, cap: int = -1, pooled: str | None = None) -> Any:
+        """Return the numbers of an area range and max detections.
+
+        Parameters
+        ----------
+        area, cap : int
+            Positions on the axes A and M.
+        pooled : str, optional
+            As in :meth:`boxscore.Evaluation.curves_of`.
+
+        Returns
+        -------
+        Curves
+        """
+        key = area, cap % len(self.protocol.caps), pooled
+        if key not in self._curves:
+            rest = [one for one in every_key(self.protocol) if (*one, None) not in self._curves]
+            self._curves.update(reduced(Here(), self.parts.parts, keys=rest).curves)
+        return self._curves[key]
+
+    # ------------------------------------------------------------ numbers at score thresholds
+
+    @functools.cached_property
+    def _rates(self) -> tuple[float, dict[str, NDArray[Any]]]:
+        """The score of the best F1, and what it makes of each class; nothing of very many detections.
+
+        The best F1 over all classes needs all scores in one place.
+        """
+        if self._held is None or int(self.class_counts["detections"].sum()) > RATED:
+            return -np.inf, {}
+        whole = MergedEvaluation(MergedParts(self._held.engine.gather(self._held.parts)))
+        return whole.operating_score, whole.class_rates
+
+    @property
+    def class_rates(self) -> dict[str, NDArray[np.float64]]:
+        """Precision, recall and F1 of each class; none of more than half a million detections elsewhere."""
+        return super().class_rates if self._is_here else read_only(self._rates[1])
+
+    @property
+    def without_class_rates(self) -> str:
+        """Say of how many detections there are no :attr:`class_rates`."""
+        count = int(self.class_counts["detections"].sum())
+        if self._is_here or self._rates[1] or count <= RATED:
+            return ""
+        return f"precision, recall and F1 are left out of {count:,} detections, more than {RATED:,}"
+
+    @property
+    def operating_score(self) -> float:
+        """The score threshold of the best F1 of all classes together; minus infinity where there is none."""
+        if self._is_here or not self.has_scores:
+            return super().operating_score
+        if self._rates[1]:
+            return self._rates[0]
+        best = self.score_counts(keep=_best).best_score(len(self.labels))
+        return best if best == best else -np.inf
+
+    def score_counts(
+        self,
+        threshold: int = 0,
+        area: int = 0,
+        keep: Callable[[ScoreCounts], Sequence[int]] | None = None,
+        *,
+        overlaps: bool = False,
+    ) -> ScoreCounts:
+        """Return what each score threshold keeps, of what a question may read.
+
+        Parameters
+        ----------
+        threshold, area : int
+        keep : callable, optional
+            As in :meth:`boxscore.Evaluation.score_counts`; without it all parts are brought here.
+        overlaps : bool, default False
+            Partitions are read again for them.
+
+        Returns
+        -------
+        ScoreCounts
+        """
+        held = self.source.with_own_scores("LRP") if overlaps else self._held
+        thinned = held is not None and not self._is_here and can_be_thinned(held)
+        if overlaps and not thinned:
+            raise InputError(
+                "LRP",
+                "be asked of all images at once",
+                got="partitions",
+                cause=f"the protocol {self.protocol.name} gives ground truths weights",
+            )
+        if keep is None or held is None or not thinned:
+            return super().score_counts(threshold, area)
+        self.require_scores()
+        return thinned_counts(held, Reading(threshold, area, keep, overlaps))
+
+
+DistributedEvaluation = MergedEvaluation
+"""What an engine brought back: numbers, of parts that stay where they are."""
+
+
+def _best(counts: ScoreCounts) -> list[int]:
+    """Keep the point of the best F1 of a curve."""
+    return [int(np.argmax(counts.f_score()))] if len(counts.score) and counts.positive[0] else []
+
+
+def _names_of(task: Any) -> list[str]:
+    names: list[str] = task.image_names()
+    return names
+
+
+def _images_of(part: Part) -> tuple[NDArray[Any], Mapping[str, NDArray[Any]]]:
+    """Copy what is known of the images: nothing may hold on to the pages of a stored part."""
+    return part.image_ids.copy(), {name: values.copy() for name, values in part.image_columns.items()}
+
+
+# ---------------------------------------------------------------- from parts to a result
+
+
+def warn_of_parts(headers: Sequence[PartHeader | Part]) -> None:
+    """Warn once of the detections of all parts that were left out, and of what stood in for another."""
+    left_out: Counter[str] = Counter()
+    for header in headers:
+        left_out.update(header.left_out)
+    warn_left_out(left_out, headers[0].source.partition(" of ")[2])
+    text, count = added_fallbacks(headers)
+    if count:
+        more = f" So in {counted(count - 1, 'more partition')}." if count > 1 else ""
+        warn_user(text + more)
+
+
+def evaluation_of(
+    engine: Engine,
+    parts: Sequence[Any],
+    headers: Sequence[PartHeader],
+    *,
+    most: int = MOST,
+    keys: Sequence[Key] | None = None,
+    room: int | None = None,
+    tasks: Sequence[Any] = (),
+    later: bool = False,
+) -> MergedEvaluation:
+    """Reduce parts to a result; arguments as for :func:`~boxscore.extensions.large.reduction.reduced`.
+
+    ``room`` are the bytes that one process may take for later questions, and ``tasks`` read the partitions
+    again for those about boxes. ``later`` computes numbers when they are first asked for.
+    """
+    held = HeldParts(engine, list(parts), headers, room, tasks)
+    compute = functools.partial(reduced, engine, parts, most=most, headers=headers, keys=keys)
+    return MergedEvaluation.later(compute, held) if later else MergedEvaluation.of_numbers(compute(), held)

@@ -1,0 +1,63 @@
+"""Suppress or fuse detections in Parquet that are larger than memory, and write Parquet again."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from boxscore._utils.files import temporary_folder
+from boxscore.cli.choices import readers
+from boxscore.data.vocabulary import Categories
+from boxscore.errors import InputError
+from boxscore.extensions.large.local import Load, LocalEngine, bytes_of_text, plan_within
+from boxscore.extensions.large.parquet_groups import ParquetGroups
+from boxscore.extensions.large.suppressing import Counted, Rewrite, join_parquet, parquet_tasks, rewritten
+from boxscore.formats.reading import read_options
+from boxscore.formats.registry import open_at
+from boxscore.formats.results import check_one_form
+from boxscore.suppression.fusion import warn_of_scale
+from boxscore.suppression.tables import fused_part
+
+
+def rewritten_in_parts(
+    arguments: argparse.Namespace,
+    paths: Sequence[Path],
+    rewrite: Rewrite,
+    options_of: Callable[[Categories], Mapping[str, Any]],
+    *,
+    instances: Sequence[str] = (),
+) -> Counted:
+    """Suppress the detections of a file, or fuse those of several, partition by partition, and write them.
+
+    Parameters
+    ----------
+    arguments : Namespace
+    paths : sequence of Path
+    rewrite : callable
+        Makes the detections of one partition from those of each file.
+    options_of : callable
+        Takes the classes and returns the options of ``rewrite``.
+    instances : sequence of str
+        Instance columns that are compared.
+    """
+    formats = [open_at(path, side="detections").format for path in paths]
+    check_one_form([(path, each.name) for path, each in zip(paths, formats, strict=True)])
+    if formats[0].name != "parquet":
+        cause = "boxscore convert --gt GT --dt DT --to parquet --output FILE writes it"
+        raise InputError(
+            "--memory-limit", "be of detections in Parquet", got=repr(str(paths[0])), cause=cause
+        )
+    workers = 1 if arguments.workers is None else readers(arguments)
+    read = read_options(instances=list(instances), box_format=arguments.dt_box_format)
+    limit = bytes_of_text(arguments.memory_limit)
+    with temporary_folder() as folder, LocalEngine(folder, workers, sparing=True) as engine:
+        every = [ParquetGroups.open(path, read, further=None) for path in paths]
+        plan = plan_within(limit, Load.of(every, None), workers)
+        tasks = parquet_tasks(every, [read] * len(every), folder, plan.partition)
+        counts = rewritten(engine, tasks, rewrite, options_of(tasks[0].categories))
+        if rewrite is fused_part:
+            warn_of_scale(counts.largest)
+        join_parquet(tasks, arguments.output)
+        return counts

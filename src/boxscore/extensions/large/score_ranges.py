@@ -1,0 +1,250 @@
+"""Counts at score thresholds where no process holds all scores: operating points, FROC, LRP.
+
+Conventions
+-----------
+- A question reads few points of a curve: the best F-score, the last point with a precision. Each range of
+  scores keeps the points that it may read, with the counts of all higher scores added; of these few points
+  the question is then asked as in one process, and reads the same.
+- Counts are whole numbers, and so are the digits of overlaps: no order of detections decides a bit.
+- Overlaps are not in parts. A question that reads them has the partitions read again, whose counted rows are
+  then cut as parts are.
+- The curve of all classes together is cut by scores like that of a large class.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from boxscore._utils.array_types import FloatArray, IntArray
+from boxscore._utils.exact_sums import added
+from boxscore._utils.ordering import descending_order
+from boxscore.evaluation import Evaluation
+from boxscore.evaluation.source import ClassRows
+from boxscore.extensions.large.merging import MergedParts
+from boxscore.extensions.large.parts import Part
+from boxscore.extensions.large.pieces import Cut, edges_between, sample_of
+from boxscore.extensions.large.plan import MOST, ClassPlan, name_of
+from boxscore.extensions.large.source import cut_rows, joined_rows
+from boxscore.extensions.large.weighing import HeldParts
+from boxscore.matching.matches import Matches
+from boxscore.scoring.score_counts import DIGITS, CountsBefore, ScoreCounts, counted_detections, counts_up_to
+
+PER_SCORE = 150
+"""Bytes of a detection whose scores are counted."""
+
+Keep = Callable[[ScoreCounts], Sequence[int]]
+"""Takes the counts of one curve, or of a range of it, and returns the positions that a question may read."""
+
+
+class Reading(NamedTuple):
+    """What is counted: positions on the axes T and A, and what is kept."""
+
+    threshold: int
+    area: int
+    keep: Keep
+    overlaps: bool = False
+    """Whether the question reads overlaps."""
+
+
+class Kept(NamedTuple):
+    """The points of one curve that a range keeps."""
+
+    score: FloatArray
+    true: IntArray
+    false: IntArray
+    distance: FloatArray
+
+
+def counted_rows(matches: Matches, threshold: int, area: int) -> ClassRows:
+    """Select the counted detections, with whether each is true, and its overlap: NaN unless it is true."""
+    counted = counted_detections(matches, threshold, area)
+    bounds = np.searchsorted(counted.category, np.arange(len(counted.positive) + 1))
+    return ClassRows(bounds, counted.score, (counted.true, counted.iou))
+
+
+def can_be_thinned(held: HeldParts) -> bool:
+    """Whether counts of parts are whole numbers."""
+    return not any(header.weighted for header in held.headers)
+
+
+def thinned_counts(held: HeldParts, reading: Reading, *, most: int | None = None) -> ScoreCounts:
+    """Return the points that are kept of the curves of all classes, and of all classes together.
+
+    Parameters
+    ----------
+    held : HeldParts
+        Whose ground truths have no weights.
+    reading : Reading
+    most : int, optional
+        Detections that are merged at a time; what fits into the room when not given.
+
+    Returns
+    -------
+    ScoreCounts
+        Distances are NaN unless overlaps are read.
+    """
+    # Plan by room; count the ground truths of each class where the parts are, [K].
+    if most is None:
+        most = MOST if held.room is None else min(MOST, held.room // PER_SCORE)
+    engine = held.engine
+    with engine.asked_again():
+        plan = ClassPlan(engine, held.parts, held.headers, most)
+        counted = [engine.submit("objects", _objects, part, reading.area) for part in held.parts]
+        positive = np.sum(engine.results(counted), axis=0)
+        # One job for each block of classes, and one for all classes together. Those that are too large are
+        # cut by scores.
+        source = _Source(plan, _rows_again(held, reading) if reading.overlaps else None)
+        K = len(positive)
+        jobs = [_Job(block, False) for block in plan.blocks()] + [_Job(Cut(0, K), True)]
+        edges = _edges(plan, jobs, most)
+        # Count what comes before each range: whole numbers and digits, so they add up exactly.
+        up_to = _counts_up_to(source, edges, reading)
+        tasks: list[Any] = []
+        owners: list[_Job] = []
+        # Each range keeps the few points that the question may read, with the counts before it added.
+        for job in jobs:
+            for number, piece in enumerate(job.block.between(edges.get(job, []))):
+                name = f"{'all' if job.together else name_of(job.block)}-{number}"
+                before = up_to[job][:, number - 1] if number else np.zeros(2 + DIGITS, dtype=np.int64)
+                asked = source.pieces(piece, name), job, before, positive, reading
+                tasks.append(engine.submit(f"points-{name}", _kept, *asked))
+                owners.append(job)
+        answers = engine.results(tasks)
+    # Join the points of each curve, the highest scores first; the question is asked of these alone.
+    curves: list[list[Kept]] = [[] for _ in range(K + 1)]
+    for job, answer in zip(owners, answers, strict=True):
+        for number, kept in zip(job.curves(K), answer, strict=True):
+            curves[number].append(kept)
+    return _joined(curves, np.append(positive, positive.sum()))
+
+
+class _Source(NamedTuple):
+    """What is cut: parts, or the counted rows of the partitions."""
+
+    plan: ClassPlan
+    rows: Sequence[Any] | None
+
+    def pieces(self, piece: Cut, name: str) -> list[Any]:
+        """Cut all."""
+        if self.rows is None:
+            return self.plan.pieces(piece, name)
+        return [self.plan.engine.submit(f"cut-{name}", cut_rows, one, piece) for one in self.rows]
+
+    def each(self, piece: Cut, name: str) -> list[Any]:
+        """Cut all, each for itself."""
+        return [[one] for one in self.pieces(piece, name)]
+
+
+def _rows_again(held: HeldParts, reading: Reading) -> list[Any]:
+    """Read the partitions again; their counted rows stay where they are."""
+    options = {"threshold": reading.threshold, "area": reading.area}
+    tasks = [held.engine.submit("ask", _asked, task, options) for task in held.tasks]
+    return held.engine.held(tasks, shown="reading again")
+
+
+def _asked(task: Any, options: Mapping[str, Any]) -> ClassRows:
+    rows: ClassRows = task.asked(_rows_of, options)
+    return rows
+
+
+def _rows_of(evaluation: Evaluation, threshold: int, area: int) -> ClassRows:
+    return counted_rows(evaluation.matched, threshold, area)
+
+
+class _Job(NamedTuple):
+    """The curves of some classes, or that of all classes together."""
+
+    block: Cut
+    together: bool
+
+    def curves(self, K: int) -> range:
+        """Return their numbers; that of all classes together is K."""
+        return range(K, K + 1) if self.together else range(self.block.low, self.block.high)
+
+
+def _objects(part: Part, area: int) -> IntArray:
+    """Count the counted ground truths of each class, [K]."""
+    packed = part.matches
+    counted = (packed.truth_counted >> packed.truth_counted.dtype.type(area)) & 1
+    up_to: IntArray = np.concatenate([[0], np.cumsum(counted, dtype=np.int64)])[packed.bounds[2]]
+    return np.diff(up_to)
+
+
+def _edges(plan: ClassPlan, jobs: Sequence[_Job], most: int) -> dict[_Job, list[float]]:
+    """Choose scores between the ranges of curves with too many detections, descending, from samples."""
+    large = [
+        job for job in jobs if plan.count_of(job.block) > most and len(job.curves(len(plan.detections))) == 1
+    ]
+    if not large:
+        return {}
+    blocks = [job.block for job in large]
+    samples = plan.engine.results(
+        [plan.engine.submit("sample", sample_of, part, blocks) for part in plan.parts]
+    )
+    return {
+        job: edges_between([one for sample in samples for one in sample[at]], plan.count_of(job.block), most)
+        for at, job in enumerate(large)
+    }
+
+
+def _counts_up_to(
+    source: _Source, edges: Mapping[_Job, Sequence[float]], reading: Reading
+) -> dict[_Job, IntArray]:
+    """Count the true and the false detections from each edge on, and the digits of overlaps; [4, edges]."""
+    submit, up_to = source.plan.engine.submit, {}
+    for job, scores in edges.items():
+        name = f"{'all' if job.together else name_of(job.block)}-all"
+        tasks = [submit("count", _up_to, one, scores, reading) for one in source.each(job.block, name)]
+        up_to[job] = np.sum(source.plan.engine.results(tasks), axis=0)
+    return up_to
+
+
+def _up_to(pieces: Sequence[Any], scores: Sequence[float], reading: Reading) -> IntArray:
+    # Count by the range that each score falls into, then add up from the highest range down.
+    rows = _rows(pieces, reading)
+    at = np.searchsorted(-np.array(scores), -rows.score)  # of the first edge that a score reaches
+    size, (true, iou) = len(scores) + 1, rows.columns
+    overlaps = np.zeros((DIGITS, size), dtype=np.int64)
+    if reading.overlaps:
+        overlaps = added(at[true], 1 - iou[true], size, DIGITS)
+    counts = [np.bincount(at[side], minlength=size) for side in (true, ~true)]
+    return np.cumsum([*counts, *overlaps], axis=1)[:, :-1]
+
+
+def _rows(pieces: Sequence[Any], reading: Reading) -> ClassRows:
+    """Merge pieces of parts or of rows."""
+    if isinstance(pieces[0], ClassRows):
+        return joined_rows(pieces)
+    return counted_rows(MergedParts(pieces).matches(), reading.threshold, reading.area)
+
+
+def _kept(
+    pieces: Sequence[Any], job: _Job, before: IntArray, positive: IntArray, reading: Reading
+) -> list[Kept]:
+    """Merge a range, and keep points of its curves."""
+    rows, higher = _rows(pieces, reading), CountsBefore(int(before[0]), int(before[1]), before[2:])
+    if job.together:
+        parts: list[Any] = [descending_order(rows.score)]
+        objects = [int(positive.sum())]
+    else:
+        parts = [slice(*ends) for ends in itertools.pairwise(rows.bounds.tolist())]
+        objects = positive[job.block.low : job.block.high].tolist()
+    answer, (true, iou) = [], rows.columns
+    for part, count in zip(parts, objects, strict=True):
+        columns = counts_up_to(rows.score[part], true[part], iou[part], before=higher)
+        ends = np.array([0, len(columns[0])])
+        at = np.unique(np.array(reading.keep(ScoreCounts(*columns, ends, np.array([count]))), dtype=np.intp))
+        answer.append(Kept._make(column[at] for column in columns))
+    return answer
+
+
+def _joined(curves: Sequence[Sequence[Kept]], positive: IntArray) -> ScoreCounts:
+    """Put the points of all curves behind each other, the highest scores of each first."""
+    ends = np.cumsum([0, *(sum(len(kept.score) for kept in curve) for curve in curves)])
+    every = [kept for curve in curves for kept in curve]
+    columns = Kept._make(np.concatenate([kept[side] for kept in every]) for side in range(4))
+    return ScoreCounts(*columns, ends, positive)

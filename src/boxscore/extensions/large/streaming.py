@@ -1,0 +1,488 @@
+"""Parquet larger than memory: read in partitions of whole images, of which only the scores' share is held.
+
+Goal
+----
+Detections in Parquet, and ground truth in Parquet or in any format, become tasks: each reads the row groups
+that hold its images, matches them, and returns a part. No task needs another, so any ``map`` runs them.
+
+Conventions
+-----------
+- A partition is a range of ids of images (:mod:`boxscore.extensions.large.image_ranges`): no process holds
+  the ids of all. Where files are in their order, tasks read the row groups that reach into their range; where
+  rows are scattered, that side is first regrouped on disk, into one file per partition.
+- Whether boxes are fractions, what four numbers are, which classes there are: what one table would infer from
+  all its rows is inferred once, from the files, and holds in every partition.
+- An image's id is its id. Only where detections call images by other names than the ids of the ground truth,
+  all of them are read here, and the names go with the tasks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.pickling import PicklesFields
+from boxscore._utils.progress import progress
+from boxscore.data.alignment import select
+from boxscore.data.column_names import ColumnParts
+from boxscore.data.lookup import UnlistedImagesError, find_images, unlisted_error
+from boxscore.data.operations import no_detections, of_images, under_classes
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.vocabulary import Categories, Id, Images, Vocabulary, as_ids, sort_key
+from boxscore.errors import BoxscoreWarning, FileFormatError
+from boxscore.evaluation import Evaluation, check_class_labels, evaluate
+from boxscore.extensions.large.image_ranges import WHOLE, Cutter, IdRange, Ranges, Shard
+from boxscore.extensions.large.parquet_groups import KEY, BoxesTable, ParquetGroups
+from boxscore.extensions.large.parts import Part, match_part
+from boxscore.extensions.large.sides import Side, Source, located, side_of
+from boxscore.formats._format import ReadOptions
+from boxscore.formats._rows import (
+    Rows,
+    detections_of,
+    file_categories,
+    ground_truth_of,
+)
+from boxscore.formats._tables import classes_of, images_of, refuse_without_scores, rows_of
+from boxscore.formats.reading import FileOptions, read_ground_truth
+from boxscore.formats.registry import is_parquet
+from boxscore.matching.preparing import prepared
+from boxscore.protocols.protocol import Protocol
+from boxscore.scoring.class_weights import check_class_weights
+from boxscore.similarity.registry import similarity_of
+
+PARTITION = 1 << 20
+"""Boxes of a partition, about."""
+
+
+NO_ROWS = np.empty(0, dtype=np.int64)
+
+RANGES = "ranges"
+"""What a folder of partitions calls that of what is read from stores."""
+
+
+@dataclasses.dataclass(frozen=True)
+class StreamTask(PicklesFields):
+    """One partition: reads its images, matches them, returns their part.
+
+    Attributes
+    ----------
+    number : int
+    protocol : Protocol
+    ids : IdRange
+        Of its images.
+    truth : GroundTruth or Side
+        The table of its images; or where to read it.
+    truth_source : Source
+    categories : Categories
+        Of the whole ground truth.
+    detections : Side
+    source : Source
+    classes : sequence of ids or names, optional
+        Only these are evaluated.
+    """
+
+    number: int
+    protocol: Protocol
+    ids: IdRange
+    truth: GroundTruth | Side
+    truth_source: Source
+    categories: Categories
+    detections: Side
+    source: Source
+    classes: tuple[Id, ...] | None = None
+
+    @property
+    def sources(self) -> tuple[str, str]:
+        """The names of both sides, as in one process."""
+        truth = self.truth.source if isinstance(self.truth, GroundTruth) else str(self.truth.groups.path)
+        return truth, str(self.detections.groups.path)
+
+    def run(self) -> Part:
+        """Return the part of the partition."""
+        with _without_remarks():  # the part counts what is left out
+            truth, detections = self._tables()
+            truth, detections = prepared(truth, detections, self.protocol, share=True)
+            if self.classes is not None:
+                truth, detections = select(truth, detections, classes=self.classes)
+            part = match_part(truth, detections, self.protocol, rows=detections.columns.get(KEY, NO_ROWS))
+            source = f"partition {self.number} of {self.detections.groups.path}"
+            named = detections.replaced(source=source)
+            text = similarity_of(self.protocol).fallbacks(truth, named)
+        return dataclasses.replace(part, source=source, fallbacks=(text, int(text != "")))
+
+    def asked(self, function: Callable[..., Any], options: Mapping[str, Any], *, rows: bool = False) -> Any:
+        """Return what a function says of the evaluation of the partition alone.
+
+        With ``rows`` it is also given the rows of the detections in their files, [D].
+        """
+        with _without_remarks():
+            truth, detections = self._tables(named=True)
+            keys = {KEY: detections.columns[KEY]} if rows and KEY in detections.columns else {}
+            evaluation = self.evaluation_of(truth, detections.replaced(columns=keys))
+            if rows:
+                options = {**options, "rows": evaluation.detections.columns.get(KEY, NO_ROWS)}
+            return function(evaluation, **options)
+
+    def evaluation_of(self, truth: GroundTruth, detections: Detections) -> Evaluation:
+        """Evaluate tables of some images as those of the partition are."""
+        with _without_remarks():
+            return evaluate(
+                truth, detections, protocol=self.protocol, classes=self.classes, workers=1, digest=False
+            )
+
+    def told(self, function: Callable[..., Any], options: Mapping[str, Any]) -> Any:
+        """Return what a function says of the tables of the partition, and of their rows in their files.
+
+        Rows of ground truth that is no Parquet are not known: None.
+        """
+        with _without_remarks():
+            truth, detections = self._tables(named=True, keys=True)
+            if self.classes is not None:
+                truth, detections = select(truth, detections, classes=self.classes)
+            rows = [table.columns.get(KEY) for table in (truth, detections)]
+            return function(truth.replaced(columns={}), detections.replaced(columns={}), *rows, **options)
+
+    def tables_of(self, images: NDArray[np.int64]) -> tuple[GroundTruth, Detections]:
+        """Read both sides, and keep some images, by their rows in the partition."""
+        with _without_remarks():
+            truth, detections = self._tables(named=True)
+            return of_images(truth, images), of_images(detections.replaced(columns={}), images)
+
+    def _tables(self, *, named: bool = False, keys: bool = False) -> tuple[GroundTruth, Detections]:
+        """Read both sides; the file names of images, and the rows of ground truth, only where asked for."""
+        truth = self._truth(keys=keys)
+        if not named:
+            truth = truth.replaced(images=_without_names(truth.images))
+        boxes = self.detections.read(self.source, self.ids)
+        if boxes is None:
+            return truth, no_detections(truth.categories, images=truth.images)
+        side = self.detections
+        rows = rows_of(boxes, side.options, truth, of_results=True, fractions=side.fractions)
+        return truth, detections_of(dataclasses.replace(rows, named_by_id=True), side.options, truth)
+
+    def image_names(self) -> list[str]:
+        """Return the file name of each image of the partition, or its id."""
+        return self._truth(keys=False).images.names
+
+    def unlisted(self) -> tuple[list[Id], int]:
+        """Return the images of detections that are not listed, and count those that are."""
+        side = self.detections
+        found = side.images(self.source, self.ids)
+        if isinstance(self.truth, GroundTruth):
+            images: Vocabulary = self.truth.images
+        else:
+            known = as_ids(self.truth.images(self.truth_source, self.ids), name="image ids")
+            images = Vocabulary(known[Vocabulary.order(known)])
+        rows = images.rows(as_ids(found, name="image ids"))
+        return [found[at] for at in np.flatnonzero(rows < 0).tolist()], int((rows >= 0).sum())
+
+    def _truth(self, *, keys: bool) -> GroundTruth:
+        if isinstance(self.truth, GroundTruth):
+            return self.truth
+        table = self.truth.read(self.truth_source, self.ids)
+        if table is None:
+            return _nothing(self.categories)
+        options = self.truth.options
+        rows = rows_of(table, options, None, of_results=False, fractions=self.truth.fractions)
+        rows = dataclasses.replace(rows, stays_in_fractions=self.truth.stays_in_fractions)
+        truth = under_classes(ground_truth_of(rows, options), self.categories)
+        return _with_bounded_columns(truth, self.protocol, {KEY} if keys else set())
+
+
+@contextlib.contextmanager
+def _without_remarks() -> Iterator[None]:
+    """Say nothing of a share of the data, which says little of the whole."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BoxscoreWarning)
+        yield
+
+
+def _bounded_columns(protocol: Protocol) -> set[str]:
+    """Names of the columns that the protocol's ranges bound."""
+    return {name for columns in protocol.ignore.column_ranges.values() for name in columns}
+
+
+def _with_bounded_columns(
+    truth: GroundTruth, protocol: Protocol, further: Set[str] = frozenset()
+) -> GroundTruth:
+    """Leave out the columns that nothing reads."""
+    read = _bounded_columns(protocol) | further
+    return truth.replaced(columns={name: column for name, column in truth.columns.items() if name in read})
+
+
+def stream_tasks(
+    ground_truth: GroundTruth | Path,
+    detections: Path,
+    protocol: Protocol,
+    folder: Path,
+    *,
+    truth_options: FileOptions,
+    options: ReadOptions,
+    classes: Callable[[Categories], Sequence[Id] | None] | None = None,
+    partitions: int | None = None,
+    partition: int = PARTITION,
+    shard: Shard = WHOLE,
+) -> list[StreamTask]:
+    """Cut the images into partitions.
+
+    Parameters
+    ----------
+    ground_truth : GroundTruth or Path
+        A table, a Parquet file or folder, or anything that ``load_ground_truth`` reads.
+    detections : Path
+        A Parquet file, or a folder of them.
+    protocol : Protocol
+    folder : Path
+        Where scattered files are regrouped, and what is read from stores is held; must outlive the tasks.
+    truth_options : FileOptions
+    options : ReadOptions
+    classes : callable, optional
+        Takes the classes of the ground truth and returns those to evaluate, ids or names; None for all.
+    partitions : int, optional
+        How many, about; in place of ``partition``.
+    partition : int
+        Boxes of a partition, about; of both sides, where both are in Parquet.
+    shard : Shard
+        Which share of the images is cut.
+
+    Returns
+    -------
+    list of StreamTask
+
+    Raises
+    ------
+    FileFormatError
+        When a file is unreadable, or a row breaks a rule.
+    InputError
+        When a detection of the first row group is in an unknown image; of the others tasks find it.
+    """
+    protocol.scope.check("streams")
+    truth = _opened_truth(ground_truth, truth_options, _bounded_columns(protocol))
+    parquet = ParquetGroups.open(detections, options).holding(folder / RANGES)
+    if isinstance(truth, ParquetGroups):
+        truth = truth.holding(folder / RANGES)
+    if parquet.parts.score is None and protocol.matching.scores == "given":
+        rule = "have a column score or confidence"
+        cause = "is this the ground truth? Boxes without scores are counted by the protocol scoreless"
+        raise FileFormatError(
+            "detections", rule, got=f"only {', '.join(parquet.names)}", place=str(detections), cause=cause
+        )
+    refuse_without_scores(parquet.absent, parquet.parts, str(detections))
+    if isinstance(truth, GroundTruth):
+        categories = truth.categories
+        check_class_labels(truth.source, categories, truth.image_labels, protocol)
+    else:
+        categories = categories_of_groups(truth, truth_options)
+        check_class_labels(str(truth.path), categories, None, protocol)
+    some = None if classes is None else classes(categories)
+    check_class_weights(protocol.ap, categories, categories if some is None else Categories.build([]))
+    names = _names_of_images(parquet, truth)
+    table = truth if isinstance(truth, GroundTruth) else None
+    sides = [side_of(parquet, options, table, names, of_results=True)]
+    if isinstance(truth, ParquetGroups):
+        sides.append(side_of(truth, truth_options, None, None, of_results=False))
+    cutter = Cutter([side.groups for side in sides[names is not None :]], table)
+    chosen = shard.of(cutter)
+    count = partitions if partitions is not None else -(-cutter.boxes // (partition * shard.shares))
+    ranges = cutter.cut(max(1, count), chosen)
+    every = Ranges(tuple(one for one in (chosen.low, *ranges.edges, chosen.below) if one is not None))
+    numbers = range(chosen.low is not None, len(ranges.edges) + 1 + (chosen.low is not None))
+    known = [*([sides[0].groups] if names is not None else []), *cutter.sides]
+    sides = [dataclasses.replace(side, groups=groups) for side, groups in zip(sides, known, strict=True)]
+    sources = [
+        located(side, every, numbers, folder / name, partition)
+        for side, name in zip(sides, ("detections", "ground_truth"), strict=False)
+    ]
+    tables = [] if table is None else _tables_of_ranges(table, every, protocol)
+    return [
+        StreamTask(
+            at,
+            protocol,
+            every.all()[number],
+            sides[1] if table is None else tables[number],
+            sources[1][at] if table is None else Source(),
+            categories,
+            sides[0],
+            sources[0][at],
+            None if some is None else tuple(some),
+        )
+        for at, number in enumerate(numbers)
+    ]
+
+
+def _tables_of_ranges(truth: GroundTruth, ranges: Ranges, protocol: Protocol) -> list[GroundTruth]:
+    """Cut a table by the images of ranges."""
+    truth = _with_bounded_columns(truth, protocol)
+    number = ranges.numbers(truth.images.ids.tolist())
+    bounds = np.searchsorted(number, np.arange(len(ranges.edges) + 2))  # ids ascend
+    order = np.argsort(number[truth.image], kind="stable")
+    rows = np.searchsorted(number[truth.image][order], np.arange(len(ranges.edges) + 2))
+    return [
+        of_images(truth, np.arange(*images), order[slice(*boxes)])
+        for images, boxes in zip(
+            itertools.pairwise(bounds.tolist()), itertools.pairwise(rows.tolist()), strict=True
+        )
+    ]
+
+
+def counted_in_all(error: UnlistedImagesError, tasks: Sequence[StreamTask]) -> UnlistedImagesError:
+    """Return the error of one partition with the unlisted images of all, which are looked for again."""
+    names: dict[Id, None] = {}
+    listed = 0
+    for task in progress(tasks, desc="unlisted images", unit="partition"):
+        unknown, known = task.unlisted()
+        names |= dict.fromkeys(unknown)
+        listed += known
+    return unlisted_error(error.names[0], error.place, list(names), listed)
+
+
+def _nothing(categories: Categories) -> GroundTruth:
+    """Return ground truth without an image."""
+    nothing: Any = []
+    return GroundTruth.from_arrays(nothing, nothing, np.empty((0, 4)), categories=categories)
+
+
+# ---------------------------------------------------------------- what all rows together say
+
+
+def _opened_truth(
+    truth: GroundTruth | Path, options: FileOptions, further: set[str]
+) -> GroundTruth | ParquetGroups:
+    """Read ground truth; Parquet is only opened, unless it needs what is beside it."""
+    if isinstance(truth, GroundTruth):
+        return truth
+    if is_parquet(truth, "ground truth") and not {"image_labels", "hierarchy"} & options.further.keys():
+        return ParquetGroups.open(truth, options, further=further)
+    return read_ground_truth(truth, options)
+
+
+def categories_of_groups(truth: ParquetGroups, options: ReadOptions) -> Categories:
+    """Collect the classes of a side in Parquet."""
+    parts = truth.parts
+    columns = (parts.image, parts.class_name, parts.class_id, *parts.box[:1])
+    every: Categories | None = None
+    for group in progress(truth.groups, desc="classes", unit="row group"):
+        some = _categories_of(truth.read_columns(group, columns), parts, options)
+        every = some if every is None else Categories.union([every, some])
+    if every is None:  # what the schema names
+        every = _categories_of(BoxesTable(truth, [truth.empty()]), parts, options)
+    return every
+
+
+def _categories_of(table: BoxesTable, parts: ColumnParts, options: ReadOptions) -> Categories:
+    """Return the classes of those rows that have a box."""
+    # Take the classes of rows that have a box; a row without one only lists an image.
+    rows_with_boxes = np.flatnonzero(_have_boxes(table, parts))
+    labels, label, names = classes_of(
+        table, parts, options, rows_with_boxes, lambda row: table.place(int(rows_with_boxes[row]))
+    )
+    # Build rows without boxes and images, and collect their classes as the reader of whole files does.
+    nothing = np.empty(0, dtype=np.int64)
+    rows = Rows(
+        source=table.source,
+        images=[],
+        image=nothing,
+        labels=labels,
+        label=label,
+        boxes=None,
+        box_format="xyxy",
+        place=table.place,
+        classes=table.class_list,
+        label_names=names,
+    )
+    return file_categories(rows, options)[0]
+
+
+def _have_boxes(table: BoxesTable, parts: ColumnParts) -> NDArray[np.bool_]:
+    """Whether rows have a box, or a mask; by the first of its numbers, without which none may be there."""
+    if not parts.box:
+        assert parts.mask is not None
+        return table.distinct(parts.mask).positions >= 0
+    if len(parts.box) == 1:
+        return ~np.isnan(table.fours(parts.box[0])[:, 0])
+    return ~np.isnan(table.numbers(parts.box[0]))
+
+
+def _without_names(images: Images) -> Images:
+    """Return the images without file names: ids alone identify them."""
+    return dataclasses.replace(images, file_names=np.broadcast_to(np.array(None, dtype=object), len(images)))
+
+
+def _names_of_images(parquet: ParquetGroups, truth: GroundTruth | ParquetGroups) -> dict[Id, Id] | None:
+    """Return the image behind each name in the detections; None if these have the ground truth's ids.
+
+    The first row group decides whether they do.
+    """
+    # The first row group with boxes decides whether detections use ids; then no other is read for it.
+    first = next((group for group in parquet.groups if group.boxes), None)
+    if first is None:
+        return None
+    table = parquet.read_columns(first, [parquet.parts.image])
+    values, positions = images_of(table, parquet.parts)
+    used = as_ids([values[at] for at in np.unique(positions).tolist()], name="image ids")
+    if _are_ids(used, truth):
+        return None
+    # Collect each distinct name with the place of its first row, for messages.
+    images = truth.images if isinstance(truth, GroundTruth) else _images_of_truth(truth)
+    places: dict[Id, str] = {}
+    for group in progress(parquet.groups, desc="images of detections", unit="row group"):
+        table = parquet.read_columns(group, [parquet.parts.image])
+        values, positions = images_of(table, parquet.parts)
+        used, first_rows = np.unique(positions, return_index=True)
+        for at, row in zip(used.tolist(), first_rows.tolist(), strict=True):
+            if values[at] not in places:
+                places[values[at]] = table.place(row)
+    # Look all names up in one call.
+    where = list(places.values())
+    rows = find_images(as_ids(list(places), name="image ids"), images, place=where.__getitem__)
+    ids = images.ids.tolist()
+    return {value: ids[row] for value, row in zip(places, rows.tolist(), strict=True)}
+
+
+def _are_ids(used: NDArray[Any], truth: GroundTruth | ParquetGroups) -> bool:
+    """Return whether all of some values are ids of images in the ground truth."""
+    # In memory the vocabulary answers.
+    if isinstance(truth, GroundTruth):
+        return bool(truth.images.rows(used).min(initial=0) >= 0)
+    # Skip row groups whose ids, by the footer, are all outside the span of the wanted ones.
+    wanted = Vocabulary(used[Vocabulary.order(used)])
+    ends = Ranges(tuple(wanted.ids[[0, -1]].tolist()))
+    missing = np.ones(len(wanted), dtype=bool)
+    for group in truth.groups:
+        if group.least is not None and group.largest is not None:
+            low, high = ends.numbers([group.least, group.largest]).tolist()
+            if high == 0 or (low == 2 and sort_key(group.least) > sort_key(ends.edges[1])):
+                continue
+        # Tick off the ids that a group has, and stop when none is missing.
+        values, _ = images_of(truth.read_columns(group, [truth.parts.image]), truth.parts)
+        rows = wanted.rows(as_ids(values, name="image ids"))
+        missing[rows[rows >= 0]] = False
+        if not missing.any():
+            break
+    return not missing.any()
+
+
+def _images_of_truth(truth: ParquetGroups) -> Images:
+    """Collect the images of ground truth in Parquet, with their names."""
+    parts = truth.parts
+    names: dict[Id, str | None] = {}
+    for group in progress(truth.groups, desc="images", unit="row group"):
+        table = truth.read_columns(group, (parts.image, parts.file_name))
+        values, positions = images_of(table, parts)
+        names |= dict.fromkeys((one for one in values if one not in names), None)
+        if parts.file_name is not None:
+            texts, at = table.distinct(parts.file_name)
+            first = np.full(len(values), -1, dtype=np.int64)
+            first[positions[::-1]] = at[::-1]
+            names |= {
+                value: str(texts[one]) for value, one in zip(values, first.tolist(), strict=True) if one >= 0
+            }
+    return Images.build(list(names), file_names=list(names.values()))

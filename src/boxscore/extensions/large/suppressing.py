@@ -1,0 +1,160 @@
+"""Suppress or fuse detections in Parquet that are larger than memory, partition by partition.
+
+Conventions
+-----------
+- Groups are inside images, so the rows of some images decide what is left of them. The result has the bits
+  of a run in memory.
+- A partition is a range of image ids. Every column is read, those of the user too. Rows are written in
+  ascending order of image, and within an image in the order of a run in memory.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from boxscore._utils.pickling import PicklesFields
+from boxscore._utils.user_warnings import warn_user
+from boxscore.data.operations import no_detections, under_classes
+from boxscore.data.tables import Detections
+from boxscore.data.vocabulary import Categories
+from boxscore.errors import BoxscoreWarning
+from boxscore.extensions.large.engine import Engine
+from boxscore.extensions.large.image_ranges import Cutter, IdRange
+from boxscore.extensions.large.parquet_groups import AT, KEY, ParquetGroups
+from boxscore.extensions.large.sides import Side, Source, located, side_of
+from boxscore.extensions.large.streaming import RANGES, categories_of_groups
+from boxscore.formats._format import ReadOptions
+from boxscore.formats._rows import detections_of
+from boxscore.formats._tables import rows_of
+from boxscore.formats.parquet import FORMAT, write_joined
+from boxscore.suppression.tables import classes_of_all
+
+Rewrite = Callable[..., Detections]
+"""Takes tables of detections and options, and returns a table; pickles."""
+
+
+@dataclasses.dataclass(frozen=True)
+class RangeRows(PicklesFields):
+    """The rows of a range of images in one file."""
+
+    ids: IdRange
+    side: Side
+    source: Source
+
+    def table(self, categories: Categories) -> Detections:
+        """Read them, with the classes of all files."""
+        side, boxes = self.side, self.side.read(self.source, self.ids)
+        if boxes is None:
+            return no_detections(categories)
+        rows = rows_of(boxes, side.options, None, of_results=True, fractions=side.fractions)
+        table = detections_of(rows, side.options, None)
+        columns = {name: column for name, column in table.columns.items() if name not in (KEY, AT)}
+        return under_classes(table.replaced(columns=columns), categories)
+
+
+@dataclasses.dataclass(frozen=True)
+class RewriteTask(PicklesFields):
+    """One partition: read its detections of each file, and write what is left of them.
+
+    Attributes
+    ----------
+    number : int
+    sources : tuple of RangeRows
+    categories : Categories
+        Of all files.
+    output : Path
+    """
+
+    number: int
+    sources: tuple[RangeRows, ...]
+    categories: Categories
+    output: Path
+
+    def run(self, rewrite: Rewrite, options: Mapping[str, Any]) -> Counted:
+        """Write what a function makes of the detections, ascending by image, and count them."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            tables = [source.table(self.categories) for source in self.sources]
+            made = rewrite(tables, **options)
+        FORMAT.save(made.take(np.argsort(made.image, kind="stable")), self.output)
+        largest = max(float(table.scores.max(initial=0)) for table in tables)
+        return Counted(len(made), sum(map(len, tables)), largest, tuple(one.message for one in caught))
+
+
+class Counted(NamedTuple):
+    """Detections that are written, and those that were read."""
+
+    made: int
+    given: int
+    largest: float
+    """Score of those that were read."""
+    warnings: tuple[Warning | str, ...] = ()
+
+
+def rewritten(
+    engine: Engine, tasks: Sequence[RewriteTask], rewrite: Rewrite, options: Mapping[str, Any]
+) -> Counted:
+    """Rewrite every partition; what several of them warn of is said once."""
+    calls = [engine.submit(f"partition {task.number}", _run, task, rewrite, options) for task in tasks]
+    counts = engine.results(calls, shown="rewriting")
+    for text, warning in {str(each): each for one in counts for each in one.warnings}.items():
+        warn_user(warning if isinstance(warning, BoxscoreWarning) else text)
+    return Counted(
+        sum(one.made for one in counts),
+        sum(one.given for one in counts),
+        max(one.largest for one in counts),
+    )
+
+
+def _run(task: RewriteTask, rewrite: Rewrite, options: Mapping[str, Any]) -> Counted:
+    return task.run(rewrite, options)
+
+
+def parquet_tasks(
+    every: Sequence[ParquetGroups], options: Sequence[ReadOptions], folder: Path, partition: int
+) -> list[RewriteTask]:
+    """Cut detections into partitions of about so many boxes.
+
+    Parameters
+    ----------
+    every : sequence of ParquetGroups
+        A file or folder each, opened with every column.
+    options : sequence of ReadOptions
+        Of each.
+    folder : Path
+        For what is regrouped or read from stores, and for what is made of each partition.
+    partition : int
+    """
+    every = [groups.holding(folder / RANGES) for groups in every]
+    classes = [categories_of_groups(*one) for one in zip(every, options, strict=True)]
+    categories = classes_of_all(classes, [str(groups.path) for groups in every])
+    sides = [side_of(*one, None, None, of_results=True) for one in zip(every, options, strict=True)]
+    cutter = Cutter([side.groups for side in sides], None)
+    ranges = cutter.cut(max(1, -(-cutter.boxes // partition)))
+    sides = [
+        dataclasses.replace(side, groups=groups) for side, groups in zip(sides, cutter.sides, strict=True)
+    ]
+    numbers = range(len(ranges.edges) + 1)
+    sources = [
+        located(side, ranges, numbers, folder / f"regrouped-{at}", partition) for at, side in enumerate(sides)
+    ]
+    return [
+        RewriteTask(
+            number,
+            tuple(RangeRows(ids, *one) for one in zip(sides, own, strict=True)),
+            categories,
+            folder / f"made-{number}.parquet",
+        )
+        for number, (ids, *own) in enumerate(zip(ranges.all(), *sources, strict=True))
+    ]
+
+
+def join_parquet(tasks: Sequence[RewriteTask], output: Path) -> None:
+    """Write one file of what was made."""
+    write_joined([task.output for task in tasks], output, tasks[0].output.parent)

@@ -1,0 +1,1 @@
+"""Instance masks: overlaps and boundaries, and suppression by them."""

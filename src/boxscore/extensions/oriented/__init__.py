@@ -1,0 +1,1 @@
+"""Rotated boxes and quadrilaterals: DOTA, HRSC, ProbIoU."""

@@ -1,0 +1,31 @@
+"""Ground truths with a short side, which a protocol takes out of the data (mmrotate)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.data.tables import GroundTruth
+from boxscore.extensions.oriented.quadrilaterals import minimum_rectangles
+from boxscore.matching.ignoring import Ignoring
+from boxscore.protocols.protocol import Protocol
+
+
+def without_small_sides(
+    ground_truth: GroundTruth, protocol: Protocol, ignoring: Ignoring, matched: Any
+) -> Ignoring:
+    """Delete ground truths whose shorter side is below the protocol's."""
+    small = _shortest_side(ground_truth) < protocol.boxes.least_side
+    return ignoring._replace(ignored=ignoring.ignored | small, deleted=ignoring.deleted | small)
+
+
+def _shortest_side(ground_truth: GroundTruth) -> NDArray[np.float64]:
+    """Shorter side of each ground truth [G], of its rotated rectangle where it has one."""
+    sides = ground_truth.sizes
+    if ground_truth.rotated is not None:
+        sides = ground_truth.rotated[:, 2:4]
+    elif ground_truth.quadrilaterals is not None:
+        sides = minimum_rectangles(ground_truth.quadrilaterals)[:, 2:4]
+    return np.asarray(sides.min(axis=1, initial=np.inf))

@@ -1,0 +1,1 @@
+"""HTML reports, galleries, plots and the pages that are served."""

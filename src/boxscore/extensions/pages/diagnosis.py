@@ -1,0 +1,251 @@
+"""Sections of the report that show diagnostics: reshaped for drawing, never recomputed.
+
+Conventions
+-----------
+- Each function returns plain lists for JSON, classes as row numbers, or None when it has nothing to show.
+- Curves are thinned by ``extensions/pages/curve_view.py``.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.array_types import FloatArray
+from boxscore._utils.processes import Workers
+from boxscore._utils.text import counted, verb
+from boxscore.diagnostics import (
+    bootstrap_intervals,
+    calibration_error,
+    error_areas,
+    error_curves,
+    error_types,
+    operating_points,
+    reliability,
+)
+from boxscore.evaluation import Evaluation
+from boxscore.extensions.diagnostics.confidence import Rates, outlined_curves
+from boxscore.extensions.pages.choices import IMAGES_IN_A_CELL, Choices, Named, Scores
+from boxscore.extensions.pages.curve_view import significant, thin
+from boxscore.extensions.pages.gallery import Gallery
+from boxscore.scoring.blocks import mean_of_lines
+from boxscore.scoring.kinds import kind_of
+
+MOST_CONFUSED = 80
+"""Most classes in the confusion matrix: those with most confusions."""
+
+MOST_ANALYSED = 200
+"""Most classes in COCO's analysis of errors: those with most objects."""
+
+STEP_TOLERANCE = 0.004
+"""Largest vertical distance between a thinned step of it and the whole one, a pixel in the report."""
+
+RATE_TOLERANCE = 0.004
+"""Largest vertical distance between a thinned curve of rates and the outlined one, a pixel in the report."""
+
+FEWEST_IMAGES = 10
+"""Fewest images that are resampled."""
+
+
+def confidence_view(evaluation: Evaluation) -> dict[str, Any] | None:
+    """Precision, recall and F1 against confidence, per class (by row) and for all classes together.
+
+    A curve is ``[score, precision, recall, F1]``, the rates in ten-thousandths. ``best`` has one such row per
+    class, with the rates as they are, and all classes together last.
+    """
+    counts = evaluation.counts
+    if not evaluation.has_scores or not counts["detections"] or not counts["ground_truths"]:
+        return None
+    curves, best = outlined_curves(evaluation), operating_points(evaluation)
+    if not len(curves.total.score):  # all are ignored
+        return None
+    classes = {}
+    for k in range(len(curves.classes)):
+        curve = curves.of_class(k)
+        if len(curve.score) and np.isfinite(curve.recall).all():
+            classes[str(k)] = _confidence_curve(curve)
+    names = ("score", "precision", "recall", "f_score")
+    lines = np.stack([np.append(getattr(best.per_class, n), getattr(best.total, n)) for n in names], axis=1)
+    return {
+        "all": _confidence_curve(curves.total),
+        "classes": classes,
+        "best": [significant(line, 4) for line in lines],
+    }
+
+
+def _confidence_curve(curve: Rates) -> list[Any]:
+    score, best = curve.score, int(np.argmax(np.nan_to_num(curve.f_score)))
+    rates = [np.nan_to_num(rate) for rate in (curve.precision, curve.recall, curve.f_score)]
+    points = functools.reduce(np.union1d, (thin(score, rate, tolerance=RATE_TOLERANCE) for rate in rates))
+    points = np.union1d(points, [best])
+    return [
+        significant(score[points], 4),
+        *(np.round(rate[points] * 10_000).astype(int).tolist() for rate in rates),
+    ]
+
+
+def confusion_view(evaluation: Evaluation, choices: Choices, gallery: Gallery) -> dict[str, Any] | None:
+    """Confusion matrix at the operating score, and the images behind its largest cells, for the gallery.
+
+    ``shown`` are class rows, K for background last; ``cells`` are ``[truth, predicted, count]``; ``top`` are
+    ``[truth, predicted, count, share, [[image id, record or None], ...], images]``.
+    """
+    matrix = choices.matrix
+    K = len(matrix.labels) - 1
+    present = np.zeros(K + 1, dtype=bool)
+    present[matrix.truth] = present[matrix.predicted] = True
+    if not present.any():
+        return None
+    confused = matrix.most_confused(MOST_CONFUSED)
+    shown = [*confused[present[confused]].tolist(), K]
+    inside = np.zeros(K + 1, dtype=bool)
+    inside[shown] = True
+    keep = inside[matrix.truth] & inside[matrix.predicted]
+    cells = np.column_stack([matrix.truth, matrix.predicted, matrix.count])
+    shares = significant(matrix.shares_of_truth[choices.cells])
+    top = [
+        [*cell, share, _named(named, gallery), named.every]
+        for cell, share, named in zip(cells[choices.cells].tolist(), shares, choices.named, strict=True)
+    ]
+    return {
+        "score": gallery.score_threshold,
+        "shown": shown,
+        "classes": K,
+        "present": int(present[:K].sum()),
+        "cells": cells[keep].tolist(),
+        "top": top,
+    }
+
+
+def _named(named: Named, gallery: Gallery) -> list[list[Any]]:
+    """Ids of images, and for the first few their records."""
+    return [
+        [identifier, gallery.add(image) if number < IMAGES_IN_A_CELL else None]
+        for number, (identifier, image) in enumerate(zip(named.ids, named.images.tolist(), strict=True))
+    ]
+
+
+def errors_view(evaluation: Evaluation) -> dict[str, Any] | None:
+    """Cost of each kind of mistake over all classes: ``rows`` are ``[error, count, cost]``."""
+    if not evaluation.counts["ground_truths"]:
+        return None
+    result = error_types(evaluation)
+    counts, costs = result.total.counts.tolist(), significant(result.total.cost)
+    rows = [list(row) for row in zip(result.errors, counts, costs, strict=True)]
+    return {"value": significant(result.total.value[:1])[0], "unit": result.metric, "rows": rows}
+
+
+def analysis_view(evaluation: Evaluation, choices: Choices) -> dict[str, Any] | None:
+    """COCO's analysis of errors: areas and curves of the mean and of each class, by row.
+
+    Without the last step, which is 1. A curve is ``[recall, precision]`` in hundredths and
+    thousandths, or 0 where it is that of the step before.
+    """
+    if not evaluation.has_scores:
+        return None
+    curves, areas = error_curves(evaluation), error_areas(evaluation)
+    defined = np.flatnonzero(~np.isnan(curves.precision[:, 0, 0]))
+    if not len(defined):
+        return None
+    shown = defined[np.sort(np.argsort(-choices.objects[defined], kind="stable")[:MOST_ANALYSED])].tolist()
+    by_class = np.array(areas.per_class).T  # [K,7]
+    return {
+        "steps": list(curves.steps),
+        "mean": [significant(areas.total, 3), _step_curves(curves.recall, curves.mean)],
+        "classes": {
+            str(k): [significant(by_class[k], 3), _step_curves(curves.recall, curves.precision[k])]
+            for k in shown
+        },
+        "left_out": len(defined) - len(shown),
+    }
+
+
+def _step_curves(recall: NDArray[np.float64], precision: NDArray[np.float64]) -> list[Any]:
+    lines: list[Any] = []
+    for step, line in enumerate(precision[:-1]):
+        if step and np.array_equal(line, precision[step - 1]):
+            lines.append(0)
+            continue
+        points = thin(recall, line, tolerance=STEP_TOLERANCE)
+        x, y = np.round(recall[points] * 100), np.round(line[points] * 1000)
+        lines.append([x.astype(int).tolist(), y.astype(int).tolist()])
+    return lines
+
+
+def values_by_iou(evaluation: Evaluation) -> tuple[FloatArray, FloatArray]:
+    """AP of each IoU threshold and class, [T, K], and its means over classes, [T]; without scores F1.
+
+    That is of all classes together where it is over classes.
+    """
+    weights = evaluation.class_weights
+    if evaluation.has_scores:
+        values = evaluation.ap_by_iou()
+        defined = ~np.isnan(values[0])
+        if not defined.any():
+            return values, np.full(len(values), np.nan)
+        return values, mean_of_lines(values[:, defined], None if weights is None else weights[defined])
+    ratios = kind_of("micro_F1").values_of(evaluation.curves_of(0, -1), evaluation.protocol)
+    each = [ratios[[t]] for t in range(len(evaluation.protocol.matching.iou_thresholds))]
+    every = [one.mean_of_defined() if weights is None else one.weighted_mean(weights) for one in each]
+    return np.stack([one.mean_per_class() for one in each]), np.array(every)
+
+
+class Intervals(NamedTuple):
+    """Confidence intervals of the summary metrics, and of the first one per class."""
+
+    metrics: dict[str, tuple[float, float]]
+    classes: dict[str, list[float]]  # "low" and "high", [K] each; empty when not asked for
+    text: str
+
+
+def intervals(
+    evaluation: Evaluation,
+    *,
+    resamples: int,
+    seed: int = 0,
+    progress: bool = False,
+    workers: Workers = "auto",
+) -> Intervals:
+    """Bootstrap intervals over images; where there are none, ``text`` says why."""
+    images = evaluation.image_count
+    if not resamples or images < FEWEST_IMAGES or not evaluation.counts["ground_truths"]:
+        reason = f"No intervals: {counted(images, 'image')} {verb(images, 'are')} too few to resample."
+        if not resamples:
+            reason = (
+                "No intervals: none were requested, or the data are so large that they take longer than a "
+                "minute (--resamples 200)."
+            )
+        return Intervals({}, {}, reason)
+    result = bootstrap_intervals(
+        evaluation, resamples=resamples, seed=seed, progress=progress, workers=workers
+    )
+    text = (
+        f"95 % intervals from {counted(resamples, 'bootstrap resample')} of the {counted(images, 'image')}"
+        "; none for a class in fewer than 5 of them, or a metric over objects in fewer than 10."
+    )
+    ends = zip(result.total.low.tolist(), result.total.high.tolist(), strict=True)
+    first = {"low": result.per_class.low[:, 0].tolist(), "high": result.per_class.high[:, 0].tolist()}
+    metrics = dict(zip(result.metrics, ends, strict=True))
+    return Intervals(metrics, first, " ".join(filter(None, [text, result.note])))
+
+
+def calibration_view(evaluation: Evaluation, scores: Scores) -> dict[str, Any] | None:
+    """Reliability of all classes together, in the bins with detections; None for scores outside [0, 1]."""
+    outside = scores.lowest < 0 or scores.highest > 1
+    if not evaluation.has_scores or not evaluation.counts["detections"] or outside:
+        return None
+    bins = reliability(evaluation).total
+    filled = bins.detections > 0
+    if filled.sum() < 2:
+        return None
+    errors = calibration_error(evaluation, resamples=0).total
+    return {
+        "confidence": significant(bins.confidence[filled]),
+        "precision": significant(bins.accuracy[filled]),
+        "count": bins.detections[filled].tolist(),
+        "text": f"On average they differ by {errors.expected_error:.3f} (expected calibration error), by "
+        f"{max(errors.debiased_error, 0):.3f} without what chance adds.",
+    }

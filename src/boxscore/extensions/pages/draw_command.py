@@ -1,0 +1,133 @@
+"""Draw ground truth and detections over images: the worst ones, or those named with --images.
+
+The drawings are written together, once all are made. In place of an image that is missing or cannot be read
+is a blank frame, with a warning.
+
+Examples
+--------
+  boxscore draw instances.json results.json --image-folder val2017 --output pictures
+  boxscore draw instances.json results.json --images 139 285 --at-score 0.5 --output pictures --form svg
+  boxscore draw instances.json results.json --pairs --images 139 --image-folder val2017 --output pictures
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from boxscore._utils import checks
+from boxscore._utils.files import write_folder
+from boxscore._utils.user_warnings import warn_user
+from boxscore.cli.arguments import FOLDER_OUTPUT, INPUTS, MEMORY_LIMIT, PLOT_FORMS, Option
+from boxscore.cli.choices import existing_folder
+from boxscore.cli.inputs import evaluate_inputs, read_inputs
+from boxscore.cli.streams import say, show
+from boxscore.errors import InputError
+from boxscore.evaluation import Evaluation
+from boxscore.extensions.pages.report_output import picture
+
+OPTIONS = (
+    *INPUTS,
+    FOLDER_OUTPUT.but(help="where to write the pictures", writes=(".", "[0-9][0-9][0-9]_*")),
+    Option("worst", "number of worst images, without --images", kind=int, default=12, metavar="N"),
+    Option(
+        "at-score",
+        "leave out detections that score below this (default: the score of the best F1)",
+        kind=float,
+        metavar="S",
+    ),
+    Option(
+        "pairs",
+        "draw every ground truth in green, every detection in red, and write the IoU of each pair: of the "
+        "two that match, else of the two of one class that overlap most",
+        kind=bool,
+        default=False,
+    ),
+    MEMORY_LIMIT,
+    Option("form", "format of the pictures", default="png", choices=PLOT_FORMS),
+)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read, evaluate, draw; return the exit status."""
+    from boxscore.extensions.pages.choices import worst_images
+    from boxscore.extensions.pages.plots._style import pyplot
+
+    pyplot()
+    checks.whole_number(arguments.worst, 1, name="--worst")
+    if arguments.at_score is not None:
+        checks.number_between(arguments.at_score, -math.inf, math.inf, name="--at-score")
+    existing_folder(arguments.image_folder, name="--image-folder")
+    with _evaluated(arguments) as (evaluation, every):
+        score = arguments.at_score if arguments.at_score is not None else evaluation.operating_score
+        if every:
+            chosen = list(range(evaluation.image_count))
+        else:
+            chosen = worst_images(evaluation, score_threshold=score, most=arguments.worst)
+        if not chosen:
+            say("no image has a mistake to draw")
+            return 0
+        evaluation, among = evaluation.source.tables_of(np.array(chosen))
+        rows = chosen if among is None else np.searchsorted(among, chosen).tolist()
+        images = evaluation.ground_truth.images
+        stems = [plain_file_name(str(images.file_names[row] or images.ids[row])) for row in rows]
+        names = [f"{number:03d}_{stem}.{arguments.form}" for number, stem in enumerate(stems, start=1)]
+        drawn = (_drawn(evaluation, row, score, arguments) for row in rows)
+        write_folder(arguments.output, zip(names, drawn, strict=True))
+    show("\n".join(str(arguments.output / name) for name in names))
+    return 0
+
+
+@contextlib.contextmanager
+def _evaluated(arguments: argparse.Namespace) -> Iterator[tuple[Evaluation, bool]]:
+    """Evaluate, in partitions where memory is limited; whether every image is drawn, as chosen ones are."""
+    if arguments.memory_limit is None:
+        inputs = read_inputs(arguments)
+        yield evaluate_inputs(inputs), inputs.images is not None
+        return
+    from boxscore.extensions.large.command_line import DRAWN, evaluation_in_parts
+
+    with evaluation_in_parts(arguments, drawn=DRAWN) as evaluation:
+        yield evaluation, False
+
+
+def _drawn(evaluation: Evaluation, row: int, score: float, arguments: argparse.Namespace) -> bytes:
+    """Draw one image."""
+    from boxscore.extensions.pages.plots.boxes import draw_evaluated
+    from boxscore.extensions.pages.plots.pairs import draw_evaluated_pairs
+
+    draw = draw_evaluated_pairs if arguments.pairs else draw_evaluated
+    identifier = evaluation.ground_truth.images.ids[row : row + 1].tolist()[0]
+    image = None if arguments.image_folder is None else _picture(evaluation, row, arguments.image_folder)
+    try:
+        figure = draw(image, evaluation, identifier, score_threshold=score)
+    except InputError as error:  # of the picture: everything else was checked
+        _warn_of_blank_frame(str(error))
+        figure = draw(None, evaluation, identifier, score_threshold=score)
+    return picture(figure, arguments.form)
+
+
+def _picture(evaluation: Evaluation, row: int, folder: Path) -> Path | None:
+    """Return the file of an image; None, with a warning, where it is not there."""
+    from boxscore.extensions.pages.pictures import find_picture
+
+    path = find_picture(evaluation, row, folder)
+    if path is None:
+        _warn_of_blank_frame(f"image {evaluation.ground_truth.images.ids[row]}: not found in {folder}.")
+    return path
+
+
+def _warn_of_blank_frame(text: str) -> None:
+    warn_user(f"{text.rstrip('.')}; drawn on a blank frame.")
+
+
+def plain_file_name(text: str) -> str:
+    """Return a harmless file name from an image's name: its stem with letters, digits and ``._-`` only."""
+    stem = re.split(r"[/\\]", text)[-1].rsplit(".", 1)[0]
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", stem).strip("._")[:80] or "image"

@@ -1,0 +1,210 @@
+r"""The table of a paper: one detector a row, one summary metric a column.
+
+Conventions
+-----------
+- Numbers are times 100 with one decimal, as papers print AP; ``scale=1`` leaves fractions, with three.
+- The line below a detector has the bootstrap intervals of its numbers, over images.
+- The best of a column is bold where its difference to the second is significant among all pairs of detectors
+  (``DetectorComparison.pairs``), and only then; the caption says so.
+- LaTeX needs ``\usepackage{booktabs}``. Names are escaped; none can be a command.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+
+from boxscore._utils import checks
+from boxscore._utils.text import counted, fixed, latex_comment, latex_text, markdown_text, printable
+from boxscore.errors import InputError
+from boxscore.extensions.decisions.compare import DetectorComparison
+from boxscore.protocols.metric_names import metric_named
+
+PaperForm = Literal["latex", "markdown"]
+
+MOST_DECIMALS = 10
+PDFLATEX_KNOWS = "\u024f"
+"""The last of the letters with accents, which pdflatex has without further packages."""
+
+
+class _Cell(NamedTuple):
+    value: str
+    interval: str
+    bold: bool
+
+
+def paper_table(
+    comparison: DetectorComparison,
+    *,
+    form: PaperForm = "latex",
+    metrics: Sequence[str] | None = None,
+    scale: float = 100,
+    decimals: int | None = None,
+    intervals: bool = True,
+    label: str = "tab:detectors",
+) -> str:
+    r"""Write detectors and their metrics as a table for a paper.
+
+    Parameters
+    ----------
+    comparison : DetectorComparison
+    form : {"latex", "markdown"}, default "latex"
+    metrics : sequence of str, optional
+        The columns; by default those that are AP, without scores F1, or all of the comparison where none is.
+    scale : {100, 1}, default 100
+        What the numbers are multiplied by.
+    decimals : int, optional
+        1 by default, and 3 with ``scale=1``.
+    intervals : bool, default True
+        Below each detector the intervals of its numbers.
+    label : str, default "tab:detectors"
+        What ``\ref`` names the table by; letters, digits and ``:._+/-``.
+
+    Returns
+    -------
+    str
+        LaTeX: a ``table`` with a caption. Markdown: a table, and the caption below it.
+
+    Raises
+    ------
+    InputError
+        When an option breaks a rule.
+    """
+    checks.one_of(form, get_args(PaperForm), name="form")
+    if scale not in (100, 1):
+        raise InputError("scale", "be 100 or 1", got=scale)
+    places = (1 if scale == 100 else 3) if decimals is None else decimals
+    checks.whole_number(places, 0, name="decimals", high=MOST_DECIMALS)
+    if not re.fullmatch(r"[A-Za-z0-9:._+/-]+", label):
+        raise InputError("label", "be letters, digits and :._+/- only", got=repr(label))
+    columns = _columns(comparison, metrics)
+    rows = _cells(comparison, columns, scale, places)
+    keys = [comparison.metrics[m] for m in columns]
+    sentences = _caption(comparison, rows, scale, intervals=intervals)
+    if form == "markdown":
+        return _markdown(comparison, keys, rows, sentences, intervals=intervals)
+    return _latex(comparison, keys, rows, sentences, label, intervals=intervals)
+
+
+def _columns(comparison: DetectorComparison, metrics: Sequence[str] | None) -> list[int]:
+    """Positions of the metrics of a table."""
+    known = comparison.metrics
+    if metrics is not None:
+        return [known.index(metric_named(name, known, option="metrics")) for name in metrics]
+    kinds = {row.key: row.metric for row in comparison.evaluations[comparison.first].protocol.rows}
+    chosen = [[m for m, key in enumerate(known) if kinds[key] == kind] for kind in ("AP", "micro_F1")]
+    return next(filter(None, chosen), list(range(len(known))))
+
+
+def _cells(
+    comparison: DetectorComparison, columns: Sequence[int], scale: float, decimals: int
+) -> list[list[_Cell]]:
+    """Cells by detector and column."""
+    ends = comparison.intervals
+
+    def text(value: float) -> str:
+        return "--" if np.isnan(value) else fixed(scale * value, decimals)
+
+    best = {m: comparison.clear_best(m) for m in columns}
+    return [
+        [
+            _Cell(
+                text(ends.value[i, m]),
+                "" if np.isnan(ends.low[i, m]) else f"[{text(ends.low[i, m])}, {text(ends.high[i, m])}]",
+                best[m] == i,
+            )
+            for m in columns
+        ]
+        for i in range(len(comparison.names))
+    ]
+
+
+def _caption(
+    comparison: DetectorComparison, rows: Sequence[Sequence[_Cell]], scale: float, *, intervals: bool
+) -> list[str]:
+    """Say what the table shows, in plain text."""
+    first = comparison.evaluations[comparison.first]
+    how, count = comparison.resampling, len(comparison.names)
+    counts = first.counts
+    level = f"{100 * how.confidence:.4g} %"
+    resamples = f"{counted(how.resamples, 'resample')}, seed {how.seed}"
+    share = f"{100 * (1 - how.confidence):.4g} %"
+    unit = ", times 100" if scale == 100 else ""
+    names = (("images", "image"), ("ground_truths", "ground truth"), ("classes", "class"))
+    data = ", ".join(counted(counts[key], noun) for key, noun in names)
+    family = "" if count == 2 else f" over all {count * (count - 1) // 2} pairs of detectors, Holm"
+    name = "swap test over" if how.test == "swap" else "intervals of differences over"
+    unit_name = "images" if how.group is None else "groups of images"
+    test = f"{name} {unit_name}, {share}{family}"
+    sentences = [f"{first.protocol.title or first.protocol.name}{unit}: {data}."]
+    if intervals:
+        sentences.append(f"In brackets: {level} bootstrap intervals over {unit_name} ({resamples}).")
+        sentences += filter(None, [comparison.note])
+    else:
+        test += f"; {resamples}"
+    if any(cell.bold for row in rows for cell in row):
+        sentences.append(f"Bold: the best, where its difference to the second is significant ({test}).")
+    else:
+        sentences.append(f"No best number differs significantly from the second ({test}).")
+    return sentences
+
+
+def _latex(
+    comparison: DetectorComparison,
+    keys: Sequence[str],
+    rows: Sequence[Sequence[_Cell]],
+    sentences: Sequence[str],
+    label: str,
+    *,
+    intervals: bool,
+) -> str:
+    # A signature is one long word: it may break after each of its parts.
+    signature = latex_text(comparison.evaluations[comparison.first].signature)
+    signature = signature.replace(r"\textbar{}", r"\textbar\allowbreak{}").replace(",", r",\allowbreak{}")
+    caption = " ".join(map(latex_text, sentences)).replace(r" \%", r"\,\%")
+    names = [latex_text(name) for name in comparison.names]
+    lines = []
+    if any(mark > PDFLATEX_KNOWS for name in names for mark in name):
+        lines.append(latex_comment("A name has letters that pdflatex lacks: use lualatex or xelatex."))
+    lines += [
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{caption} \texttt{{{signature}}}.}}",
+        rf"\label{{{label}}}",
+        rf"\begin{{tabular}}{{@{{}}l{'r' * len(keys)}@{{}}}}",
+        r"\toprule",
+        rf"{' & '.join(['Detector', *map(latex_text, keys)])} \\",
+        r"\midrule",
+    ]
+    for number, (name, row) in enumerate(zip(names, rows, strict=True)):
+        if number and intervals:
+            lines.append(r"\addlinespace")
+        values = [rf"\textbf{{{cell.value}}}" if cell.bold else cell.value for cell in row]
+        lines.append(rf"{' & '.join([name, *values])} \\")
+        if intervals:
+            spans = [rf"{{\scriptsize {cell.interval}}}" if cell.interval else "" for cell in row]
+            lines.append(rf"{' & '.join(['', *spans])} \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"])
+
+
+def _markdown(
+    comparison: DetectorComparison,
+    keys: Sequence[str],
+    rows: Sequence[Sequence[_Cell]],
+    sentences: Sequence[str],
+    *,
+    intervals: bool,
+) -> str:
+    signature = printable(comparison.evaluations[comparison.first].signature).replace("`", "'")
+    lines = [["Detector", *map(markdown_text, keys)], ["---", *["---:"] * len(keys)]]
+    for name, row in zip(comparison.names, rows, strict=True):
+        cells = []
+        for cell in row:
+            value = f"**{cell.value}**" if cell.bold else cell.value
+            cells.append(f"{value} {markdown_text(cell.interval)}".strip() if intervals else value)
+        lines.append([markdown_text(name), *cells])
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"{table}\n\n{' '.join(map(markdown_text, sentences))} `{signature}`"

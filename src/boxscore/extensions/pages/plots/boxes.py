@@ -1,0 +1,309 @@
+"""Boxes drawn over an image, coloured by outcome.
+
+Conventions
+-----------
+- A detection is drawn with class, score and, if it is matched, its IoU. A ground truth is drawn if it is
+  missed or ignored (a matched one lies under its detection; ``pairs.py`` draws both).
+- Where the protocol compares masks or keypoints, these are drawn: outlines filled with a tint, or limbs and
+  points. A point that is labelled but not visible is hollow.
+- Outcomes differ in colour and in line: a true positive is solid green, a false positive dashed orange,
+  missed dotted blue, ignored thin grey dots.
+- Tables of several images may be given with ``image_id``. The protocol decides the outcomes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.data.tables import BoxTable, Detections, GroundTruth
+from boxscore.data.vocabulary import Id
+from boxscore.errors import InputError
+from boxscore.evaluation import Evaluation, evaluate
+from boxscore.extensions.pages.gallery import MOST_BOXES, frame_size
+from boxscore.extensions.pages.pictures import read_picture
+from boxscore.extensions.pages.plots._style import axes, is_inline, label, pyplot
+from boxscore.extensions.pages.shapes import Ring, box_ring, joints_of, limbs_of, rings_of
+from boxscore.matching.outcomes import FALSE_POSITIVE, IGNORED, MISSED, TRUE_POSITIVE
+from boxscore.matching.ranking import ranked_by
+from boxscore.protocols.protocol import Protocol
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+LONGEST_SIDE = 2048
+"""Pixels of the longer side that are drawn, or up to twice as many: a figure of 8 inches has 1200."""
+
+TINT = 0.25
+"""How opaque the inside of a mask is."""
+
+
+class Style(NamedTuple):
+    """How a kind of box is drawn."""
+
+    name: str
+    colour: str
+    line: Any
+    width: float
+
+
+class Canvas(NamedTuple):
+    """Axes with an image, or a blank frame, on them."""
+
+    figure: Figure
+    panel: Axes
+    row: int
+    """Of the image."""
+    width: float
+    height: float
+
+
+STYLES = {
+    TRUE_POSITIVE: Style("true positive", "#009E73", "-", 1.6),
+    FALSE_POSITIVE: Style("false positive", "#D55E00", (0, (5, 2)), 1.6),
+    MISSED: Style("missed", "#0072B2", (0, (1.5, 1)), 2.0),
+    IGNORED: Style("ignored", "#7b828c", (0, (1, 2)), 1.2),
+}
+
+
+def score_text(detections: Detections, row: int) -> str:
+    """Write the score of a detection behind its class; nothing without scores."""
+    return f" {detections.scores[row]:.2f}" if detections.scored else ""
+
+
+def draw_boxes(
+    image: Any,
+    ground_truth: GroundTruth,
+    detections: Detections | None = None,
+    *,
+    image_id: Id | None = None,
+    score_threshold: float = -np.inf,
+    protocol: str | Protocol = "coco",
+    labels: bool = True,
+    legend: bool = True,
+    ax: Axes | None = None,
+) -> Figure:
+    """Draw ground truth and detections over an image.
+
+    Parameters
+    ----------
+    image : array_like of shape [height, width] or [height, width, 3], path, Pillow image, or None
+        None draws over a blank frame of the size the ground truth states.
+    ground_truth : GroundTruth
+    detections : Detections, optional
+    image_id : int or str, optional
+        Which image of the tables; needed when they hold several.
+    score_threshold : float, optional
+        Detections below it are left out.
+    protocol : str or Protocol, default "coco"
+        Decides what is a true positive, at its first IoU threshold.
+    labels, legend : bool, default True
+        Whether boxes are labelled, and whether a legend is drawn.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Figure
+
+    Raises
+    ------
+    InputError
+        When the tables hold several images and none is chosen, or the image cannot be read.
+    MissingDependencyError
+        When matplotlib is not installed.
+    """
+    pyplot()
+    if detections is None:
+        detections = Detections.from_arrays(
+            [], [], [], [], images=ground_truth.images, categories=ground_truth.categories
+        )
+    evaluation, image_id = evaluated_image(ground_truth, detections, image_id=image_id, protocol=protocol)
+    return draw_evaluated(
+        image, evaluation, image_id, score_threshold=score_threshold, labels=labels, legend=legend, ax=ax
+    )
+
+
+def evaluated_image(
+    ground_truth: GroundTruth, detections: Detections, *, image_id: Id | None, protocol: str | Protocol
+) -> tuple[Evaluation, Id]:
+    """Evaluate one image: the chosen one, or the only one; also return its id."""
+    ids = ground_truth.images.ids.tolist()
+    if image_id is None:
+        if len(ids) != 1:
+            raise InputError("image_id", f"be given for {len(ids)} images", got="none")
+        image_id = ids[0]
+    evaluation = evaluate(ground_truth, detections, protocol=protocol, images=[image_id], digest=False)
+    return evaluation, image_id
+
+
+def draw_evaluated(
+    image: Any,
+    evaluation: Evaluation,
+    image_id: Id,
+    *,
+    score_threshold: float = -np.inf,
+    labels: bool = True,
+    legend: bool = True,
+    ax: Axes | None = None,
+) -> Figure:
+    """Draw one image of an evaluation; arguments as in :func:`draw_boxes`.
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    canvas = canvas_of(image, evaluation, image_id, ax=ax)
+    figure, panel, row, width, height = canvas
+    outcomes = evaluation.outcomes
+    truth, detections = evaluation.ground_truth, evaluation.detections
+    shown = shown_detections(evaluation, row, score_threshold)
+    outcome = outcomes.truth(score_threshold)
+    truths = np.flatnonzero((truth.image == row) & (outcome != TRUE_POSITIVE))[:MOST_BOXES]
+    used = set()
+    names = truth.categories.labels
+    for index in reversed(shown.tolist()):
+        code, overlap = int(outcomes.detection[index]), outcomes.iou[index]
+        text = f"{label(names[detections.category[index]], longest=24)}{score_text(detections, index)}"
+        text += "" if np.isnan(overlap) else f" IoU {overlap:.2f}"
+        draw_shape(panel, detections, index, evaluation.protocol, STYLES[code])
+        _write(panel, detections.boxes[index], code, text if labels else "", (width, height))
+        used.add(code)
+    for index in truths.tolist():
+        code = int(outcome[index])
+        text = label(names[truth.category[index]], longest=24)
+        draw_shape(panel, truth, index, evaluation.protocol, STYLES[code])
+        _write(panel, truth.boxes[index], code, text if labels else "", (width, height))
+        used.add(code)
+    if legend and used:
+        draw_legend(panel, [style for code, style in STYLES.items() if code in used])
+    if ax is None and is_inline():
+        pyplot().close(figure)
+    return figure
+
+
+def shown_detections(evaluation: Evaluation, image: int, score_threshold: float) -> NDArray[np.int64]:
+    """Return the rows of an image's detections from a score on, the best first; at most ``MOST_BOXES``."""
+    scores = ranked_by(evaluation.detections)
+    rows = np.flatnonzero((evaluation.detections.image == image) & (scores >= score_threshold))
+    return rows[np.argsort(-scores[rows], kind="stable")][:MOST_BOXES]
+
+
+def canvas_of(image: Any, evaluation: Evaluation, image_id: Id, *, ax: Axes | None) -> Canvas:
+    """Show an image of an evaluation, or a blank frame of its size."""
+    row = int(evaluation.ground_truth.images.rows([image_id])[0])
+    if row < 0:
+        raise InputError("image_id", "be known", got=repr(image_id))
+    pixels, frame = _pixels(image)
+    width, height = frame
+    if pixels is None:
+        tables = (evaluation.ground_truth, evaluation.detections)
+        corners = [table.boxes[table.image == row] for table in tables]
+        width, height = frame_size(evaluation.ground_truth, row, *corners)
+    long = max(width, height)
+    size = (8.0 * max(width / long, 0.3), 8.0 * max(height / long, 0.3))
+    figure, panel = axes(ax, size=size)
+    if pixels is None:
+        panel.set_facecolor("#eef1f5")
+    else:
+        panel.imshow(pixels, extent=(0, width, height, 0), cmap="gray" if pixels.ndim == 2 else None)
+    panel.set(xlim=(0, width), ylim=(height, 0), xticks=[], yticks=[], aspect="equal")
+    return Canvas(figure, panel, row, width, height)
+
+
+def _write(ax: Axes, box: NDArray[np.float64], code: int, text: str, frame: tuple[float, float]) -> None:
+    """Write above the top left corner of a box, inside the frame."""
+    if not text:
+        return
+    x = float(np.clip(box[0], 0, frame[0]))
+    y = float(np.clip(box[1], 0, frame[1]))
+    write(ax, (x, y), text, STYLES[code], size=7, va="bottom" if y > frame[1] * 0.04 else "top")
+
+
+def write(ax: Axes, at: tuple[float, float], text: str, style: Style, *, size: int, **sides: Any) -> None:
+    """Write white text on the color of a style."""
+    box = {"facecolor": style.colour, "edgecolor": "none", "pad": 1.2, "alpha": 0.9}
+    ax.text(*at, text, fontsize=size, color="white", clip_on=True, bbox=box, **sides)
+
+
+def draw_shape(ax: Axes, table: BoxTable, row: int, protocol: Protocol, style: Style) -> None:
+    """Draw a row: the outline of its mask, filled with a tint, its corners, or its box with its keypoints."""
+    rows = np.array([row])
+    rings, joints = rings_of(table, rows, protocol)[0], joints_of(table, rows, protocol)
+    masked = bool(rings) and table.masks is not None
+    thin = style if joints is None else style._replace(width=style.width / 2)
+    _draw_rings(ax, rings or [box_ring(table, row)], thin, tint=TINT if masked else 0.0)
+    if joints is not None:
+        _draw_joints(ax, joints[0], limbs_of(protocol, table.categories), style)
+
+
+def _draw_rings(ax: Axes, rings: Sequence[Ring], style: Style, *, tint: float) -> None:
+    """Draw closed lines, filled with a tint of their colour but for the holes."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path as Line
+    from matplotlib.patheffects import Normal, Stroke
+
+    closed = [Line([*ring.tolist(), ring[0].tolist()], closed=True) for ring in rings]
+    line = Line.make_compound_path(*closed)
+    if tint:
+        ax.add_patch(PathPatch(line, facecolor=style.colour, alpha=tint, linewidth=0))
+    shape = PathPatch(line, fill=False, edgecolor=style.colour, linestyle=style.line, linewidth=style.width)
+    shape.set_path_effects([Stroke(linewidth=style.width + 1.2, foreground="white", alpha=0.7), Normal()])
+    ax.add_patch(shape)
+
+
+def _draw_joints(
+    ax: Axes, joints: NDArray[np.float64], limbs: Sequence[tuple[int, int]], style: Style
+) -> None:
+    """Draw the limbs between the keypoints [J,3] that are there, and the points."""
+    (x, y), seen = joints[:, :2].T, joints[:, 2]
+    for ends in limbs:
+        if seen[list(ends)].all():
+            ax.plot(x[list(ends)], y[list(ends)], color=style.colour, linewidth=style.width)
+    for visible, filling in ((2, style.colour), (1, "white")):
+        ax.scatter(
+            x[seen == visible],
+            y[seen == visible],
+            s=14,
+            facecolor=filling,
+            edgecolor=style.colour,
+            linewidth=style.width / 2,
+            zorder=3,
+        )
+
+
+def draw_legend(ax: Axes, styles: Sequence[Style]) -> None:
+    """Say below the axes what each kind of box is."""
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D([], [], color=style.colour, linestyle=style.line, linewidth=style.width, label=style.name)
+        for style in styles
+    ]
+    ax.legend(
+        handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=4, frameon=False, fontsize=8
+    )
+
+
+def _pixels(image: Any) -> tuple[NDArray[Any] | None, tuple[float, float]]:
+    """Pixels of an array, a Pillow image or a file, and the width and height of the whole; None stays None.
+
+    Of a large image every n-th row and column: a figure shows no more.
+    """
+    if image is None:
+        return None, (0, 0)
+    size = None
+    if isinstance(image, (str, Path)):
+        image, size = read_picture(Path(image), LONGEST_SIDE)
+    pixels = np.asarray(image)
+    if pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] not in (3, 4)):
+        raise InputError(
+            "image", "have shape [height, width] or [height, width, 3]", got=f"shape {list(pixels.shape)}"
+        )
+    height, width = pixels.shape[:2]
+    step = max(1, max(width, height) // LONGEST_SIDE)
+    return pixels[::step, ::step], size or (width, height)

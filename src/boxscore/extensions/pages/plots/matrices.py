@@ -1,0 +1,163 @@
+"""The confusion matrix, and reliability."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils import checks
+from boxscore.evaluation import Evaluation
+from boxscore.extensions.pages.plots._style import COLOURS, Display, label, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from typing_extensions import Self
+
+    from boxscore.extensions.diagnostics.confusion import ConfusionMatrix
+
+NUMBERED = 20
+"""Up to this many classes, each cell shows its count."""
+
+
+@dataclasses.dataclass
+class ConfusionDisplay(Display):
+    """A confusion matrix.
+
+    Parameters
+    ----------
+    counts : ndarray of int64, [n, n]
+        Rows are the truth, columns the prediction.
+    labels : list of str, [n]
+    """
+
+    counts: NDArray[np.int64]
+    labels: list[str]
+
+    @classmethod
+    def from_evaluation(
+        cls, evaluation: Evaluation, *, score_threshold: float | None = None, most: int = 40
+    ) -> Self:
+        """Count the confusions of an evaluation; see :func:`confusion_matrix`."""
+        from boxscore.diagnostics import confusion_matrix as count
+        from boxscore.extensions.diagnostics.confusion import EVERY_SCORE
+
+        checks.whole_number(most, 1, name="most")
+        if score_threshold is None:
+            score_threshold = max(evaluation.operating_score, EVERY_SCORE)
+        return cls.from_matrix(count(evaluation, score_threshold=score_threshold), most=most)
+
+    @classmethod
+    def from_matrix(cls, matrix: ConfusionMatrix, *, most: int = 40) -> Self:
+        """Read a result of :func:`boxscore.diagnostics.confusion_matrix`."""
+        checks.whole_number(most, 1, name="most")
+        shown = [*matrix.most_confused(most).tolist(), len(matrix.labels) - 1]
+        return cls(matrix.counts_of(shown), [matrix.labels[row] for row in shown])
+
+    def _size(self) -> tuple[float, float]:
+        n = len(self.labels)
+        side = min(14.0, 2.2 + 0.22 * n) if n > NUMBERED else 2.2 + 0.36 * n
+        return side, side
+
+    def _draw(self, ax: Any) -> None:
+        n = len(self.labels)
+        total = self.counts.sum(axis=1, keepdims=True)
+        shares = np.divide(self.counts, total, out=np.zeros(self.counts.shape), where=total > 0)
+        ax.imshow(np.sqrt(shares), cmap="Blues", vmin=0, vmax=1.05)
+        names = [label(name, longest=18) for name in self.labels]
+        small = 8 if n <= NUMBERED else 6
+        ax.set_xticks(range(n), names, rotation=90, fontsize=small)
+        ax.set_yticks(range(n), names, fontsize=small)
+        if n <= NUMBERED:
+            for row, column in np.argwhere(self.counts > 0).tolist():
+                dark = "white" if shares[row, column] > 0.4 else "black"
+                number = f"{self.counts[row, column]}"
+                ax.text(column, row, number, ha="center", va="center", color=dark, fontsize=7)
+        ax.set(xlabel="prediction", ylabel="truth")
+
+
+def confusion_matrix(
+    evaluation: Evaluation,
+    *,
+    score_threshold: float | None = None,
+    most: int = 40,
+    ax: Axes | None = None,
+) -> Figure:
+    """Draw the confusion matrix; the shade is the share of the row.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    score_threshold : float, optional
+        Detections below it are left out; by default the score of the best F1.
+    most : int, default 40
+        Most classes to draw: those with most confusions, and the background.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    return ConfusionDisplay.from_evaluation(evaluation, score_threshold=score_threshold, most=most).figure(ax)
+
+
+@dataclasses.dataclass
+class ReliabilityDisplay(Display):
+    """Precision against the mean score in bins.
+
+    Parameters
+    ----------
+    confidence, precision, count : ndarray of float64, [bins]
+    error, debiased_error : float
+        The expected calibration error, and the same without what chance adds to it.
+    """
+
+    confidence: NDArray[np.float64]
+    precision: NDArray[np.float64]
+    count: NDArray[np.float64]
+    error: float
+    debiased_error: float
+
+    @classmethod
+    def from_evaluation(cls, evaluation: Evaluation, *, bins: int = 10) -> Self:
+        """Bin the detections of an evaluation; see :func:`reliability`."""
+        from boxscore import diagnostics
+
+        total = diagnostics.reliability(evaluation, bins=bins).total
+        filled = total.detections > 0
+        errors = diagnostics.calibration_error(evaluation, bins=bins, resamples=0).total
+        count = total.detections[filled].astype(np.float64)
+        both = float(errors.expected_error), float(errors.debiased_error)
+        return cls(total.confidence[filled], total.accuracy[filled], count, *both)
+
+    def _size(self) -> tuple[float, float]:
+        return (4.2, 4.0)
+
+    def _draw(self, ax: Any) -> None:
+        ax.plot([0, 1], [0, 1], "--", color="#666666", linewidth=1, label="perfect calibration")
+        text = "detector"
+        if self.error == self.error:
+            text += f"\n(expected error {self.error:.3f}, debiased {self.debiased_error:.3f})"
+        ax.plot(self.confidence, self.precision, "o-", color=COLOURS[0], label=text)
+        ax.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="mean score", ylabel="precision")
+        tidy(ax, legend=True)
+
+
+def reliability(evaluation: Evaluation, *, bins: int = 10, ax: Axes | None = None) -> Figure:
+    """Draw precision against the mean score; a calibrated detector lies on the diagonal.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        With scores in [0, 1].
+    bins : int, default 10
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    return ReliabilityDisplay.from_evaluation(evaluation, bins=bins).figure(ax)

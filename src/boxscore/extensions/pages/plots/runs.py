@@ -1,0 +1,110 @@
+"""Metrics of one run after another, as ``boxscore check --history`` records them."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.extensions.decisions.gate import same_rules
+from boxscore.extensions.decisions.history import Record
+from boxscore.extensions.pages.plots._style import COLOURS, Display, label, tidy
+from boxscore.protocols.metric_names import metric_named
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from typing_extensions import Self
+
+MARKERS = ("o", "s", "^", "D", "v", "P")
+MOST_TICKS = 12
+
+
+@dataclasses.dataclass
+class HistoryDisplay(Display):
+    """Metrics of one run after another, at equal distances.
+
+    Parameters
+    ----------
+    runs : list of str, [N]
+        Day and name.
+    values : mapping of str to ndarray of float64, [N]
+        By metric; NaN where a run does not have it.
+    failed : ndarray of bool, [N]
+    breaks : list of int
+        Runs from which another protocol was used; no line leads to them.
+    """
+
+    runs: list[str]
+    values: dict[str, NDArray[np.float64]]
+    failed: NDArray[np.bool_]
+    breaks: list[int]
+
+    @classmethod
+    def from_records(cls, records: Sequence[Record], *, metrics: Sequence[str] = ()) -> Self:
+        """Read the runs of a history; see :func:`history`."""
+        ordered = sorted(records, key=lambda record: record.time)
+        known = list(dict.fromkeys(name for record in reversed(ordered) for name in record.metrics))
+        chosen = [metric_named(name, known, option="metrics") for name in metrics or known[:1]]
+        pairs = enumerate(itertools.pairwise(ordered), start=1)
+        return cls(
+            [f"{record.time:%Y-%m-%d} {record.name or ''}".strip() for record in ordered],
+            {name: np.array([record.metrics.get(name) for record in ordered], float) for name in chosen},
+            np.array([not record.passed for record in ordered], dtype=bool),
+            [i for i, (before, after) in pairs if not same_rules(before.signature, after.signature)],
+        )
+
+    def _size(self) -> tuple[float, float]:
+        return 6.5, 3.6
+
+    def _draw(self, ax: Any) -> None:
+        run = np.arange(len(self.runs))
+        for number, (name, values) in enumerate(self.values.items()):
+            style = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
+            for part in np.split(run, self.breaks):
+                text = label(name) if part[0] == 0 else "_nolegend_"
+                ax.plot(part, values[part], markersize=3.5, label=text, **style)
+        failed = np.flatnonzero(self.failed)
+        for number, values in enumerate(self.values.values() if len(failed) else ()):
+            text = "_nolegend_" if number else "a check failed"
+            ax.plot(failed, values[failed], "x", color="black", markersize=8, label=text)
+        for start in self.breaks:
+            ax.axvline(start - 0.5, color="#666666", linewidth=0.8, linestyle=":")
+        shown = run[:: -(-len(run) // MOST_TICKS)]
+        ax.set_xticks(
+            shown, [label(self.runs[i]) for i in shown.tolist()], fontsize=8, rotation=30, ha="right"
+        )
+        if len(self.values) == 1:
+            ax.set_ylabel(label(next(iter(self.values))))
+        tidy(ax, legend=len(self.values) > 1 or len(failed) > 0)
+
+
+def history(records: Sequence[Record], *, metrics: Sequence[str] = (), ax: Axes | None = None) -> Figure:
+    """Draw metrics of one run after another, in the order of their times.
+
+    Parameters
+    ----------
+    records : sequence of Record
+        Of :func:`boxscore.reports.read_history`.
+    metrics : sequence of str, optional
+        By default the first one of the last run.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Figure
+        Runs with a failed check have a cross. Where the protocol changes, a dotted line separates the runs,
+        and no curve crosses it: the scores are not comparable.
+
+    Raises
+    ------
+    InputError
+        When no run has the metric.
+    MissingDependencyError
+        When matplotlib is not installed.
+    """
+    return HistoryDisplay.from_records(records, metrics=metrics).figure(ax)

@@ -1,0 +1,80 @@
+"""Report folders and pictures that commands write."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import warnings
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from boxscore.cli.choices import existing_folder, readers
+from boxscore.cli.streams import say
+from boxscore.evaluation import Evaluation
+from boxscore.extensions.decisions.compare import DetectorComparison
+from boxscore.extensions.pages.folder import write_comparison, write_report
+from boxscore.extensions.pages.plots._style import pyplot
+from boxscore.extensions.pages.view import ReportOptions
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+WHOLE_TABLES, WHOLE_PLOTS = ("matches", "confidence_curve"), ("f1_curve",)
+"""Tables and plots that need all matches, or all scores, in one place."""
+
+
+def save_report(evaluation: Evaluation, arguments: argparse.Namespace, messages: Sequence[str]) -> None:
+    """Write the report folder that ``--report`` names."""
+    paths = write_report(evaluation, arguments.report, **_content(arguments, messages))
+    if not evaluation.source.is_here:
+        _say_left_out(arguments, {(path.parent.name, path.stem) for path in paths})
+
+
+def _say_left_out(arguments: argparse.Namespace, written: Collection[tuple[str, str]]) -> None:
+    """Say which tables and plots partitions do not have."""
+    asked = {"tables": (arguments.tables, WHOLE_TABLES), "plots": (arguments.plots, WHOLE_PLOTS)}
+    left_out = [
+        f"{kind}/{name}"
+        for kind, (form, names) in asked.items()
+        for name in names
+        if form is not None and (kind, name) not in written
+    ]
+    if left_out:
+        say(f"note: left out with --memory-limit: {', '.join(left_out)}", name="boxscore")
+
+
+def report_written(folder: Path) -> None:
+    """Say which file of a report's folder to open."""
+    say(f"report written to {folder / 'report.html'}")
+
+
+def save_comparison(
+    comparison: DetectorComparison, arguments: argparse.Namespace, messages: Sequence[str]
+) -> None:
+    """Write the comparison's report folder."""
+    write_comparison(comparison, arguments.report, **_content(arguments, messages))
+
+
+def _content(arguments: argparse.Namespace, messages: Sequence[str]) -> dict[str, Any]:
+    options = ReportOptions(
+        title=arguments.title,
+        warnings=tuple(messages),
+        image_folder=existing_folder(arguments.image_folder, name="--image-folder"),
+        gallery=arguments.gallery,
+        resamples=arguments.resamples,
+        seed=getattr(arguments, "seed", 0),
+        workers=readers(arguments),
+        progress=True,
+    )
+    return {"options": options, "tables": arguments.tables, "plots": arguments.plots}
+
+
+def picture(figure: Figure, form: str) -> bytes:
+    """Return a figure as the bytes of a file, and close it."""
+    output = io.BytesIO()
+    with warnings.catch_warnings():  # of a picture that is a hair's breadth wide
+        warnings.filterwarnings("ignore", "constrained_layout not applied", UserWarning)
+        figure.savefig(output, format=form, dpi=150)
+    pyplot().close(figure)
+    return output.getvalue()

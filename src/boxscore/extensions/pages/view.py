@@ -1,0 +1,389 @@
+"""What the HTML report shows, as plain data: the model behind the template and the script.
+
+Goal
+----
+One dictionary per page. It is private to the page, unlike ``result.json``, whose schema is documented and
+versioned (docs/reference/report-files.md).
+
+Conventions
+-----------
+- Classes and images are row numbers; their names are only in ``classes`` and ``images``.
+- Sizes are capped by constants in ``gallery.py``, ``curve_view.py`` and ``diagnosis.py``; the page
+  says where a cap applies.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from boxscore._utils import checks
+from boxscore._utils.processes import Workers, worker_count
+from boxscore._utils.progress import stage
+from boxscore._version import __version__
+from boxscore.evaluation import Evaluation
+from boxscore.extensions.pages import diagnosis
+from boxscore.extensions.pages.choices import Choices
+from boxscore.extensions.pages.conclusions import conclusions, threshold_advice
+from boxscore.extensions.pages.curve_view import curve_view, significant
+from boxscore.extensions.pages.gallery import Gallery
+from boxscore.extensions.pages.mistakes import KINDS
+from boxscore.extensions.pages.pictures import embed_crop, embed_pictures
+from boxscore.extensions.pages.worst import Crop, surest_crops, worst_classes
+from boxscore.extensions.validation.digest import WARNED_OF, page_findings
+from boxscore.extensions.weights.resampling import LARGEST_SEED, MOST_RESAMPLES
+from boxscore.protocols.summary import named_kind
+from boxscore.validation import Finding
+
+Interval = tuple[float, float]
+
+ENOUGH_RESAMPLES = 200
+"""The ends of a 95 % interval of fewer rest on the five draws beyond them, or less."""
+
+LONGEST_RESAMPLING = 60.0
+"""Seconds of one processor; several share it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ReportOptions:
+    """Contents of a report.
+
+    Attributes
+    ----------
+    title : str
+        Title of the page; the detections' file name when empty.
+    warnings : sequence of str
+        Warnings from reading and evaluating, to be shown.
+    image_folder : str, Path or None
+        Folder of the images; without it boxes are drawn over blank frames.
+    gallery : int
+        Images in the gallery of worst images; half as many confident mistakes.
+    resamples : int
+        Bootstrap resamples for confidence intervals; 0 for none. None for 200, or none where these would take
+        longer than a minute on one processor.
+    seed : int
+        Seed of the bootstrap.
+    workers : int or "auto"
+        Number of forked processes that share the resamples, or one per processor where forking is safe.
+    progress : bool
+        Show a progress bar with the time left while images are resampled, if stderr is a terminal.
+    date : str or None
+        Shown in the footer; today when None, nothing when empty (for reports that must not change).
+    """
+
+    title: str = ""
+    warnings: Sequence[str] = ()
+    image_folder: str | Path | None = None
+    gallery: int = 48
+    resamples: int | None = None
+    seed: int = 0
+    date: str | None = None
+    workers: Workers = "auto"
+    progress: bool = False
+
+    def __post_init__(self) -> None:
+        checks.whole_number(self.gallery, 0, name="gallery")
+        if self.resamples is not None:
+            checks.whole_number(self.resamples, 0, name="resamples", high=MOST_RESAMPLES)
+        checks.whole_number(self.seed, 0, name="seed", high=LARGEST_SEED)
+        worker_count(self.workers)
+
+    def resamples_for(self, evaluation: Evaluation) -> int:
+        """Resamples to draw: the option, or :data:`ENOUGH_RESAMPLES`, or none where these would take long."""
+        if self.resamples is not None:
+            return self.resamples
+        seconds = ENOUGH_RESAMPLES * _seconds_of_a_draw(evaluation)
+        return ENOUGH_RESAMPLES if seconds <= LONGEST_RESAMPLING else 0
+
+
+def _seconds_of_a_draw(evaluation: Evaluation) -> float:
+    """Estimate what one draw takes on one processor, for COCO's twelve metrics; fewer take less.
+
+    ========== ========== ======= ============ ============
+    detections objects    classes measured, ms estimated
+    ========== ========== ======= ============ ============
+    12 457     36 781     80      14           16
+    50 000     16 000     365     39           28
+    300 000    60 000     1 203   65           97
+    500 000    160 000    365     57           80
+    640 000    640 000    80      222          210
+    2 000 000  400 000    80      116 to 161   165
+    ========== ========== ======= ============ ============
+    """
+    rules = evaluation.protocol
+    cells = len(rules.matching.iou_thresholds) * len(rules.ap.recall_points) * len(evaluation.labels)
+    counts = evaluation.counts
+    return 6e-8 * cells + 3e-7 * counts["ground_truths"] + 2e-8 * counts["detections"]
+
+
+class Note(NamedTuple):
+    """A sentence about the data, and its level: ``error``, ``warning`` or ``note``."""
+
+    level: str
+    text: str
+    code: str = ""
+    effect: str = ""
+    examples: tuple[str, ...] = ()
+
+    def without(self, folders: Iterable[str]) -> Note:
+        """Return the note with files named without these folders."""
+
+        def short(text: str) -> str:
+            for folder in folders:
+                text = text.replace(f"{folder}/", "") if folder not in (".", "") else text
+            return text
+
+        return self._replace(text=short(self.text), examples=tuple(map(short, self.examples)))
+
+
+def notes(findings: Sequence[Finding], *, warnings: Sequence[str] = ()) -> list[Note]:
+    """Word findings about the data for a page, without what ``warnings`` already say."""
+    covered = WARNED_OF if warnings else ()
+    of_findings = [
+        Note(
+            "note" if finding.severity == "info" else finding.severity,
+            _sentence(finding.message),
+            finding.code,
+            finding.effect_text,
+            tuple(example for example in finding.examples if example not in finding.message),
+        )
+        for finding in findings
+        if finding.code not in covered
+    ]
+    of_warnings = [Note("warning", text) for text in warnings]
+    return sorted(
+        [*of_warnings, *of_findings], key=lambda note: ("error", "warning", "note").index(note.level)
+    )
+
+
+def file_names(*sources: str) -> list[str]:
+    """Name files and folders without where they lie, as a page is passed on; equal ones with their folder."""
+    paths = [Path(source) for source in sources]
+    names = [path.name for path in paths]
+    return [
+        str(Path(*path.parts[-2:])) if path.name and names.count(path.name) > 1 else path.name or source
+        for path, source in zip(paths, sources, strict=True)
+    ]
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?")) else ".")
+
+
+def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None) -> dict[str, Any]:
+    """Collect everything the page of one evaluation shows, as JSON values and notes."""
+    options = options or ReportOptions()
+    evaluation.source.require("a report")
+    # Error types need the lowest overlaps across classes: computed first, they serve the others.
+    stage("error types")
+    error_costs = diagnosis.errors_view(evaluation)
+    stage("images to show")
+    choices = Choices.of(evaluation, most=options.gallery)
+    score = choices.score_threshold
+    alone, among = evaluation.source.tables_of(choices.images)
+    gallery = Gallery(alone, score_threshold=score, among=among)
+    pointed = worst_classes(evaluation, choices.mistakes, score_threshold=score)
+    shown: dict[str, Any] = {
+        "worst": [[gallery.add(image), *counts] for image, *counts in choices.worst.tolist()],
+        "confident": [gallery.add(image) for image in choices.confident],
+        "score": None if np.isinf(score) else significant([score])[0],
+        "of_worst": [gallery.add(image) for image in choices.of_worst],
+        "of_class": choices.of_class.tolist(),
+        "not_found": 0,
+    }
+    surest = surest_crops(gallery, choices.surest)
+    crops: list[str | None] = [None] * len(surest)
+    pictures: dict[str, str] = {}
+    if options.image_folder is not None:
+        first = [*(int(line[0]) for line in shown["worst"]), *shown["confident"], *shown["of_worst"]]
+        stage("pictures")
+        pictures = embed_pictures(gallery.evaluation, gallery.rows, first, Path(options.image_folder))
+        shown["not_found"] = len(set(first)) - len(pictures)
+        crops = [_crop(gallery, crop, Path(options.image_folder)) for crop in surest]
+    resamples = options.resamples_for(evaluation)
+    stage("intervals over resampled images")
+    intervals = diagnosis.intervals(
+        evaluation,
+        resamples=resamples,
+        seed=options.seed,
+        progress=options.progress,
+        workers=options.workers,
+    )
+    tiles = _summary_tiles(evaluation, intervals.metrics)
+    by_iou = _by_iou(evaluation)
+    stage("checking the input")
+    findings, unsaid = page_findings(evaluation)
+    folders = {str(Path(source).parent) for source in evaluation.sources}
+    listed = [note.without(folders) for note in notes(findings, warnings=options.warnings)]
+    listed += [Note("note", _sentence(unsaid))] if unsaid else []
+    stage("curves")
+    curves = curve_view(evaluation)
+    confidence = diagnosis.confidence_view(evaluation)
+    if confidence is not None:
+        advice = threshold_advice(evaluation, findings, choices.scores)
+        confidence["advice"] = "".join(part.text for part in advice)
+    stage("COCO's error analysis")
+    analysis = diagnosis.analysis_view(evaluation, choices)
+    stage("confusion and calibration")
+    view: dict[str, Any] = {
+        "kind": "evaluation",
+        "title": options.title or Path(evaluation.sources[1]).name,
+        "protocol": evaluation.protocol.title or evaluation.protocol.name,
+        "signature": evaluation.signature,
+        "similarity": evaluation.protocol.similarity,
+        "scored": evaluation.has_scores,
+        "remark": evaluation.remark,
+        "version": __version__,
+        "date": datetime.date.today().isoformat() if options.date is None else options.date,
+        "sources": file_names(*evaluation.sources),
+        "counts": evaluation.counts,
+        "lede": f"{evaluation.protocol.title or evaluation.protocol.name}: {evaluation.counts_text}",
+        "findings": listed,
+        "summary": tiles,
+        "conclusions": conclusions(
+            evaluation,
+            findings,
+            choices,
+            listed={note.code for note in listed},
+        ),
+        "interval": intervals.text,
+        "resamples": resamples,
+        "worst": pointed,
+        "surest": [[*crop, picture] for crop, picture in zip(surest, crops, strict=True)],
+        "classes": evaluation.labels,
+        "names": evaluation.categories.labels,
+        "iou": evaluation.protocol.matching.iou_thresholds[0],
+        "table": _class_table(evaluation, intervals.classes, by_iou),
+        "by_iou": by_iou,
+        "curves": curves,
+        "confidence": confidence,
+        "confusion": diagnosis.confusion_view(evaluation, choices, gallery),
+        "errors": error_costs,
+        "analysis": analysis,
+        "sizes": _sizes(tiles),
+        "calibration": diagnosis.calibration_view(evaluation, choices.scores),
+        "gallery": shown,
+        "kinds": KINDS,
+        "limbs": gallery.limbs,
+    }
+    view["images"] = gallery.records
+    view["image_rows"] = gallery.rows
+    view["pictures"] = pictures
+    return view
+
+
+def _crop(gallery: Gallery, crop: Crop, folder: Path) -> str | None:
+    record = gallery.records[crop.record]
+    size = record["width"], record["height"]
+    return embed_crop(gallery.evaluation, gallery.rows[crop.record], crop.part, size, folder)
+
+
+def _summary_tiles(evaluation: Evaluation, intervals: Mapping[str, Interval]) -> list[dict[str, Any]]:
+    protocol = evaluation.protocol
+    tiles: list[dict[str, Any]] = []
+    for row in protocol.rows:
+        low, high = intervals.get(row.key, (np.nan, np.nan))
+        cap = protocol.caps[row.cap]
+        alone = row.iou is not None or not tiles or len(protocol.matching.iou_thresholds) == 1
+        parts = [f"IoU {protocol.iou_text(row).replace(':', ' to ')}"] if alone else []
+        parts += [f"{row.area} objects"] if row.area != "all" else []
+        if row.metric == "AR" and cap:
+            parts.append(f"max detections {cap:,}")
+        tiles.append(
+            {
+                "key": row.key,
+                "metric": row.metric,
+                "area": row.area,
+                "kind": _in_a_sentence(named_kind(row.metric).title.partition("(")[0].strip()),
+                "detail": ", ".join(parts),
+                "value": number_or_none(evaluation.metrics[row.key]),
+                "low": number_or_none(low),
+                "high": number_or_none(high),
+            }
+        )
+    return tiles
+
+
+def _in_a_sentence(title: str) -> str:
+    """Write a title in small letters, but for names such as F1, IoU and AP."""
+    return re.sub(r"\w+", lambda word: word[0].lower() if word[0][1:].islower() else word[0], title)
+
+
+def _sizes(tiles: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
+    """AP of each area range in the summary, and of all."""
+    chosen = [tile for tile in tiles if tile["metric"] == "AP" and tile["area"] != "all"]
+    chosen = [tile for tile in chosen if tile["value"] is not None]
+    if not chosen:
+        return None
+    return [
+        {"name": tile["area"], "note": tile["detail"], **{key: tile[key] for key in ("value", "low", "high")}}
+        for tile in [tiles[0], *chosen]
+    ]
+
+
+def number_or_none(value: float) -> float | None:
+    """Return a number as JSON has it: None where it is undefined."""
+    return None if value != value else float(value)
+
+
+def _class_table(
+    evaluation: Evaluation, intervals: Mapping[str, Any], by_iou: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Columns and rows of the per-class table, lowest AP first; a row starts with the class's row number.
+
+    Of equal classes the one with more objects stands first; those without a value are last, and those without
+    objects and detections are only counted, in ``absent``.
+    ``ends`` are those of the first metric's interval, by class row.
+    """
+    columns: list[dict[str, str]] = []
+    values: list[list[Any]] = []
+    ends: list[list[float | None]] = []
+
+    def add(key: str, label: str, kind: str, cells: list[Any]) -> None:
+        columns.append({"key": key, "label": label, "kind": kind})
+        values.append(cells)
+
+    for number, (key, array) in enumerate(evaluation.class_values.items()):
+        add(key, key, "ratio" if number else "bar", [number_or_none(value) for value in array.tolist()])
+        if number == 0:
+            for name, label in (("ground_truths", "objects"), ("detections", "detections")):
+                add(name, label, "count", evaluation.class_counts[name].tolist())
+            for name, texts in evaluation.class_columns.items():
+                add(name, name, "text", ["" if text is None else str(text) for text in texts.tolist()])
+            if intervals:
+                sides = zip(intervals["low"], intervals["high"], strict=True)
+                ends = [[number_or_none(low), number_or_none(high)] for low, high in sides]
+                add("interval", "95 % interval", "interval", ends)
+            if by_iou:
+                add("by_iou", "by IoU", "spark", [line and line[-1] for line in by_iou["classes"]])
+    rows = [[row, *line] for row, line in enumerate(zip(*values, strict=True))]
+    absent = 0
+    if columns:
+        every = len(rows)
+        rows = [row for row in rows if row[1] is not None or row[2] or row[3]]
+        absent = every - len(rows)
+        rows.sort(key=lambda row: (row[1] is None, row[1] or 0.0, -row[2]))
+    return {"columns": columns, "rows": rows, "ends": ends, "absent": absent}
+
+
+def _by_iou(evaluation: Evaluation) -> dict[str, Any] | None:
+    """AP, or F1 without scores, of each class at each IoU threshold, in thousandths; and over all classes."""
+    thresholds = evaluation.protocol.matching.iou_thresholds
+    if len(thresholds) < 2:
+        return None
+    values, every = diagnosis.values_by_iou(evaluation)
+    if np.isnan(every).all():
+        return None
+    rows = [None if np.isnan(line).all() else np.round(line * 1000).astype(int).tolist() for line in values.T]
+    return {
+        "thresholds": [round(t, 4) for t in thresholds],
+        "classes": rows,
+        "mean": significant(every),
+        "metric": "AP" if evaluation.has_scores else "F1",
+    }

@@ -1,0 +1,85 @@
+"""Show the report in a browser, with every image of the data set.
+
+The page is that of boxscore report. It is served on this machine only, at an address with a token, so
+that all images can be browsed: by class, kind of mistake, score, IoU, size and name. Several detectors
+are a page each, with the same choices. Nothing is written. Ctrl-C, or closing the terminal, ends it.
+
+Examples
+--------
+  boxscore view instances_val2017.json results.json --image-folder val2017
+  boxscore view instances.json old.json new.json --image-folder images --open
+  boxscore view VOC2007 results_dir --image-set test --protocol voc2007 --port 8000
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from boxscore._utils.progress import stage
+from boxscore.cli.arguments import DETECTIONS, INPUTS, Option
+from boxscore.cli.choices import readers
+from boxscore.cli.inputs import detector_names, evaluate_each
+from boxscore.cli.output import refuse_errors, remembered_warnings
+from boxscore.cli.streams import say, show
+from boxscore.extensions.validation.digest_command import digest_of, finding_lines_of
+
+OPTIONS = (
+    *(option.but(many=True) if option is DETECTIONS else option for option in INPUTS),
+    Option(
+        "names", "names of the detectors, in order (default: their file names)", many=True, metavar="NAME"
+    ),
+    Option("port", "the port to listen at (default: any that is free)", kind=int, default=0, metavar="N"),
+    Option(
+        "open",
+        "open the address in a browser; else it is only printed",
+        kind=bool,
+        default=False,
+    ),
+    Option("title", "title of the page", default=""),
+    Option("resamples", "bootstrap resamples for intervals", kind=int, default=0, metavar="N"),
+)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read, evaluate each, serve until interrupted."""
+    from boxscore.extensions.pages.server import Server, Site
+    from boxscore.extensions.pages.view import ReportOptions
+
+    paths: list[Path] = arguments.detections
+    names = detector_names(paths, arguments.names)
+    with remembered_warnings(hold_box_forms=not arguments.strict) as messages:
+        results = dict(zip(names, evaluate_each(paths, arguments), strict=True))
+        digests = [digest_of(result, name=name, warned=messages) for name, result in results.items()]
+    for digest in digests if arguments.strict else ():
+        refuse_errors(digest)
+    options = ReportOptions(
+        title=arguments.title,
+        warnings=messages if len(paths) == 1 else (),
+        image_folder=arguments.image_folder,
+        gallery=0,
+        resamples=arguments.resamples,
+        workers=readers(arguments),
+    )
+    stage("finding mistakes")
+    site = Site(results, options)
+    with Server(site, port=arguments.port) as server:
+        for number in range(len(results)):
+            site.page(number)
+        stage("")
+        show(server.url)
+        lines = digests[0].lines if len(names) == 1 else finding_lines_of(names, digests)
+        for line in lines:
+            say(line)
+        say("this machine alone can open it; Ctrl-C ends it")
+        if arguments.open:
+            _open(server.url)
+        server.serve_forever()  # until a signal ends it
+    return 0
+
+
+def _open(url: str) -> None:
+    import webbrowser
+
+    if not webbrowser.open(url):
+        say("there is no browser to open it with")

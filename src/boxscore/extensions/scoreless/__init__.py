@@ -1,0 +1,1 @@
+"""Detections without scores: answers of language models, phrases, metrics without an order."""

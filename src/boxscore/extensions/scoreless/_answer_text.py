@@ -1,0 +1,308 @@
+"""What one answer of a language model holds: boxes as they are written, and how the text was read.
+
+Conventions
+-----------
+- What is read, first that gives a box: the whole as JSON or as a Python literal; every complete ``{...}``; a
+  notation with tags. Before that thoughts go, all but what ``<answer>`` holds, and all but the first fenced
+  block.
+- In an object the first of ``KEYS_OF_BOXES`` is its box or list of boxes, and is not searched further;
+  without one its four named sides are its box. A list of four numbers is a box only where nothing but lists
+  is around it.
+- Numbers in prose are no box, unless the reading is ``loose``: then the first four in brackets are one.
+- A sentence is unreadable whatever it says: only ``None`` and the like and an empty list say that there is
+  nothing.
+- Text that ends inside an open list or object is truncated, also where every box of it is complete; so are
+  thoughts without an end.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from boxscore._utils.checks import LARGEST_COORDINATE
+from boxscore.extensions.scoreless._answer_tags import NOTATIONS, Notation, numbers_in
+from boxscore.extensions.scoreless._answer_values import DEEPEST, Span, complete_objects, value_of
+
+KEYS_OF_BOXES = ("bbox_2d", "box_2d", "bbox", "box", "bboxes_2d", "boxes_2d", "bboxes", "boxes")
+"""What an object calls its box, or its boxes."""
+
+KEYS_OF_LABELS = ("label", "class", "category", "name", "class_name", "object_name", "description")
+
+SIDES = (
+    ("x_min", "y_min", "x_max", "y_max"),
+    ("xmin", "ymin", "xmax", "ymax"),
+    ("x1", "y1", "x2", "y2"),
+)
+
+STATUSES = ("read", "repaired", "truncated", "loose", "empty", "unreadable")
+"""How an answer can have been read."""
+
+LONGEST = 1 << 22
+"""Characters of an answer; a loop to the longest context that a model has is a tenth of it."""
+
+_NOTHING = frozenset({"none", "null", "nothing", "n/a", "no objects", "no boxes"})
+_ENDS = ("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end|>", "<end_of_turn>", "</s>", "<eos>", "<pad>")
+_STARTS = ("<s>", "<bos>", "</s>")
+_FENCE = "```"
+MOST_MARKS = 4
+"""Marks of the beginning and end of an answer that are removed; a tokeniser leaves one or two."""
+
+_INFO = re.compile(r"[A-Za-z0-9_+-]{0,20}")
+_KEY = re.compile(
+    rf"""["'](?:{"|".join((*KEYS_OF_BOXES, *(side for four in SIDES for side in four)))})["']"""
+)
+_IN_BRACKETS = re.compile(r"[\[(]([^\[\]()]{1,120})[\])]")
+
+
+class WrittenBox(NamedTuple):
+    """A box as it is written: its label, four numbers, and the key that it stands under."""
+
+    label: str | None
+    numbers: tuple[float, float, float, float]
+    key: str
+
+
+class ReadAnswer(NamedTuple):
+    """What an answer holds.
+
+    Attributes
+    ----------
+    status : str
+        One of ``STATUSES``.
+    boxes : list of WrittenBox
+    damaged : int
+        Boxes that are not four finite numbers.
+    notation : Notation or None
+        That of its tags, where boxes were read from tags.
+    has_more : bool
+        Whether there is a second fenced block, which is not read.
+    """
+
+    status: str
+    boxes: list[WrittenBox]
+    damaged: int = 0
+    notation: Notation | None = None
+    has_more: bool = False
+
+
+class _Found:
+    """Boxes gathered from values."""
+
+    def __init__(self) -> None:
+        self.boxes: list[WrittenBox] = []
+        self.damaged = 0
+        self.has_empty_list = False
+
+    def __bool__(self) -> bool:
+        return bool(self.boxes) or self.damaged > 0
+
+    def add(self, label: str | None, value: Any, key: str) -> None:
+        """Take a box, or count it as damaged."""
+        four = _four_numbers(value)
+        if four is None:
+            self.damaged += 1
+        else:
+            self.boxes.append(WrittenBox(label, four, key))
+
+    def take(self, value: Any) -> None:
+        """Take every box of a value, in order; lists and objects are walked without recursion."""
+        waiting: list[tuple[Any, bool]] = [(value, True)]
+        while waiting:
+            value, in_lists = waiting.pop()
+            if isinstance(value, dict):
+                rest = self._take_object(value)
+                waiting += [(each, False) for each in reversed(rest) if isinstance(each, (dict, list))]
+            elif not value:
+                self.has_empty_list = True
+            elif in_lists and all(map(_is_number, value)):
+                self.add(None, value, "")
+            else:
+                waiting += [(each, in_lists) for each in reversed(value) if isinstance(each, (dict, list))]
+
+    def _take_object(self, value: dict[Any, Any]) -> list[Any]:
+        """Take the boxes of an object, and return its other values."""
+        self.has_empty_list |= not value
+        key = next((name for name in KEYS_OF_BOXES if name in value), None)
+        if key is not None:
+            self._take_boxes(_label_of(value), value[key], key)
+            return [each for name, each in value.items() if name != key]
+        if any(sides[0] in value and sides[3] in value for sides in SIDES):
+            self.add(_label_of(value), value, "")
+        return list(value.values())
+
+    def _take_boxes(self, label: str | None, value: Any, key: str) -> None:
+        """Take the box or the list of boxes that a key has; of objects with boxes, each with its label."""
+        if isinstance(value, list) and not value:
+            self.has_empty_list = True
+        elif isinstance(value, list) and all(isinstance(each, (list, dict)) for each in value):
+            for each in value:
+                if isinstance(each, dict) and _four_numbers(each) is None:
+                    inner = next((name for name in KEYS_OF_BOXES if name in each), None)
+                    self.add(_label_of(each) or label, each[inner] if inner else None, inner or key)
+                else:
+                    self.add(_label_of(each) or label if isinstance(each, dict) else label, each, key)
+        else:
+            self.add(label, value, key)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _label_of(value: dict[Any, Any]) -> str | None:
+    """Return an object's label; one that is no text or whole number is none."""
+    for key in KEYS_OF_LABELS:
+        label = value.get(key)
+        if isinstance(label, str) and label.strip():
+            return label
+        if isinstance(label, int) and not isinstance(label, bool):
+            return str(label) if abs(label) < 10**18 else None
+    return None
+
+
+def _four_numbers(value: Any) -> tuple[float, float, float, float] | None:
+    """Return the four finite numbers that a list, a text or an object of named sides is; None for others."""
+    if isinstance(value, dict):
+        sides = next((names for names in SIDES if all(name in value for name in names)), None)
+        value = None if sides is None else [value[name] for name in sides]
+    if isinstance(value, str):
+        value = numbers_in(value.strip(" \t\r\n[]()")) if len(value) < 400 else None
+    if not isinstance(value, list) or len(value) != 4:
+        return None
+    numbers = [_finite(each) for each in value]
+    if None in numbers:
+        return None
+    x1, y1, x2, y2 = numbers
+    return x1, y1, x2, y2  # type: ignore[return-value]
+
+
+def _finite(value: Any) -> float | None:
+    if isinstance(value, str):
+        written = numbers_in(value) if len(value) < 100 else None
+        value = written[0] if written is not None and len(written) == 1 else None
+    if not _is_number(value):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) and abs(number) <= LARGEST_COORDINATE else None
+
+
+def read_answer(answer: str, *, loose: bool = False) -> ReadAnswer:
+    """Read the boxes of an answer."""
+    text, is_endless_thought = _without_thoughts(answer)
+    if is_endless_thought:
+        return ReadAnswer("truncated", [])
+    block, has_more = _first_block(text)
+    read = _read(block)
+    if read.status == "unreadable" and block is not text:
+        read = _read(text.replace(_FENCE, " "))
+        has_more = False
+    if read.status == "unreadable" and loose:
+        read = _loosely(text)
+    return read._replace(has_more=has_more)
+
+
+def _without_thoughts(text: str) -> tuple[str, bool]:
+    """Return the text without thoughts and what is around ``<answer>``; and whether all of it is thought."""
+    _, end_of_thought, text = text.rpartition("</think>")
+    _, opening, inner = text.rpartition("<answer>")
+    if opening:
+        text = inner.partition("</answer>")[0]
+    text = text.strip()
+    is_endless = not end_of_thought and not opening and text.startswith("<think>")
+    for _ in range(MOST_MARKS):
+        start = next((mark for mark in _STARTS if text.startswith(mark)), "")
+        end = next((mark for mark in _ENDS if text.endswith(mark)), "")
+        text = text.removeprefix(start).removesuffix(end).strip()
+    return text, is_endless
+
+
+def _first_block(text: str) -> tuple[str, bool]:
+    """Return the first fenced block, closed or not, or the text itself; and whether another follows it."""
+    parts = text.split(_FENCE, 3)
+    if len(parts) == 1:
+        return text, False
+    inner = parts[1][_INFO.match(parts[1]).end() :]  # type: ignore[union-attr]
+    if len(parts) == 2:
+        return (inner if inner.strip() else parts[0]), False
+    return inner, len(parts) > 3
+
+
+def _read(text: str) -> ReadAnswer:
+    text = text.strip()
+    if text.casefold().strip(" .!*`'\"") in _NOTHING:
+        return ReadAnswer("empty", [])
+    found = _Found()
+    try:
+        value = value_of(text)
+    except ValueError:
+        is_cut = _take_objects(text, found)
+        if found or is_cut:
+            return ReadAnswer("truncated" if is_cut else "repaired", found.boxes, found.damaged)
+    else:
+        if isinstance(value, (dict, list)):
+            found.take(value)
+        if found:
+            return ReadAnswer("read", found.boxes, found.damaged)
+        if found.has_empty_list or value is None:
+            return ReadAnswer("empty", [])
+    return _tagged(text)
+
+
+def _take_objects(text: str, found: _Found) -> bool:
+    """Take the boxes of every complete object; return whether the text is boxes that are cut."""
+    spans, is_cut = complete_objects(text)
+    waiting: list[tuple[Span, int]] = [(span, 0) for span in reversed(spans)]
+    while waiting:
+        span, depth = waiting.pop()
+        try:
+            found.take(value_of(text[span.start : span.end]))
+        except ValueError:
+            if depth < DEEPEST and span.children:
+                waiting += [(child, depth + 1) for child in reversed(span.children)]
+            elif _KEY.search(text, span.start, span.end):
+                found.damaged += 1
+    return is_cut and (bool(found) or text[:1] in ("[", "{") or _KEY.search(text) is not None)
+
+
+def _tagged(text: str) -> ReadAnswer:
+    """Read a notation with tags, the first whose sign is there."""
+    notation = next((each for each in NOTATIONS if each.sign.search(text)), None)
+    if notation is None:
+        return ReadAnswer("unreadable", [])
+    tagged = notation.read(text)
+    found = _Found()
+    found.damaged = tagged.damaged
+    for label, numbers in tagged.boxes:
+        found.add(label, numbers, "")
+    if tagged.is_cut:
+        return ReadAnswer("truncated", found.boxes, found.damaged, notation)
+    if found:
+        return ReadAnswer("read", found.boxes, found.damaged, notation)
+    says_nothing = ">none<" in text.casefold().replace(" ", "")
+    return ReadAnswer("empty" if says_nothing else "unreadable", [])
+
+
+def _in_prose(text: str) -> Iterator[list[float]]:
+    for found in _IN_BRACKETS.finditer(text):
+        numbers = numbers_in(found[1])
+        if numbers is not None:
+            yield numbers
+
+
+def _loosely(text: str) -> ReadAnswer:
+    """Read the first four numbers in brackets of prose, or the first two corners."""
+    corner: list[float] = []
+    for numbers in _in_prose(text):
+        if len(numbers) == 2 and len(corner) == 2:
+            numbers = corner + numbers
+        corner = numbers if len(numbers) == 2 else []
+        four = _four_numbers(numbers)
+        if four is not None:
+            return ReadAnswer("loose", [WrittenBox(None, four, "")])
+    return ReadAnswer("unreadable", [])

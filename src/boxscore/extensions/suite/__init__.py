@@ -1,0 +1,1 @@
+"""Many data sets and models in one table."""

@@ -1,0 +1,84 @@
+"""The page of a suite: a heat map of sets and models, a click away from the report of each set."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from boxscore._utils.files import write_folder
+from boxscore._utils.text import csv_table, json_value
+from boxscore.extensions.pages.html import render_static
+
+if TYPE_CHECKING:
+    from boxscore.extensions.suite.result import SuiteResult
+
+LEVELS = 9
+"""Colours of the heat map, from the worst cell to the best."""
+
+
+def write_page(result: SuiteResult, folder: Path) -> Path:
+    """Write ``suite.html``, ``suite.json`` and ``suite.csv``; return the page."""
+    columns = {str(name): values.tolist() for name, values in result.to_frame().items()}
+    files: dict[str, str | bytes] = {
+        "suite.html": render_static(view_of(result, folder), template="suite"),
+        "suite.json": result.to_json() + "\n",
+        "suite.csv": csv_table(columns),
+    }
+    write_folder(folder, files)
+    return folder / "suite.html"
+
+
+def view_of(result: SuiteResult, folder: Path) -> dict[str, Any]:
+    """Collect everything that the page shows; ``folder`` is where the reports of the sets may lie."""
+    values, worked = result.values, result.worked
+    signed = -values if result.falls else values
+    low, high = values.min(), values.max()
+    span = (high - low) or 1.0
+    rows = []
+    for s, one in enumerate(result.suite.sets):
+        page = f"sets/{one.name}/report.html"
+        cells = []
+        for m, cell in enumerate(result.cells[s]):
+            share = float((values[s, m] - low) / span)
+            share = 1 - share if result.falls else share
+            best = bool(worked[s, m] and signed[s, m] == signed[s].max())
+            cells.append(
+                {
+                    "value": float(values[s, m]),
+                    "level": min(int(share * LEVELS), LEVELS - 1),
+                    "best": best and len(result.models) > 1,
+                    "state": "" if worked[s, m] else cell.state,
+                    "reason": cell.reason,
+                }
+            )
+        rows.append(
+            {
+                "name": one.name,
+                "page": quote(page) if (folder / page).exists() else "",
+                "groups": " ".join(one.groups),
+                "images": int(result.images[s]),
+                "cells": cells,
+            }
+        )
+    plain = json.loads(json.dumps(json_value(result.as_dict())))
+    count = int((~worked).sum())
+    return {
+        "title": result.suite.name,
+        "lede": f"{len(rows)} sets, {len(result.models)} models, {int(result.images.sum()):,} images",
+        "metric": result.caption,
+        "falls": result.falls,
+        "models": result.models,
+        "groups": result.groups,
+        "rows": rows,
+        "summary": plain["models"],
+        "differences": plain["differences"],
+        "failed": plain["failed"],
+        "failed_count": count,
+        "warnings": plain["warnings"],
+        "level": f"{100 * result.confidence:g} %",
+        "signature": result.signature,
+        "sources": [],
+        "findings": [],
+    }

@@ -1,0 +1,394 @@
+"""What a suite comes to: the table of sets and models, means, differences, and what failed.
+
+Conventions
+-----------
+- A cell without a result counts 0 (1 for a metric that falls when a detector gets better), or as the worst of
+  all cells where that is worse. ``price`` is what leaving it out would add to the mean.
+- ``images``: the interval over images drawn within each set, the sets being these. ``sets``: over sets drawn
+  with replacement, each with its own value, which has the chance of its images in it; none below five sets.
+- ``p_value``: the results of the two models are exchanged set by set
+  (:mod:`boxscore.extensions.decisions.swapping`), adjusted for the number of models (Holm); too few sets
+  below six.
+- A draw in which a set's metric is undefined takes the set's own value.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.array_types import FloatArray
+from boxscore._utils.records import record
+from boxscore._utils.text import json_text
+from boxscore.data.tables import GroundTruth
+from boxscore.extensions.decisions.compare import TOO_FEW
+from boxscore.extensions.decisions.gate import is_value
+from boxscore.extensions.decisions.swapping import SwappedDifferences, holm
+from boxscore.extensions.weights.resampling import (
+    LEAST_GROUPS,
+    LEAST_UNITS,
+    LEAST_UNITS_OF_VERDICT,
+    Draws,
+    Swaps,
+    interval,
+)
+from boxscore.protocols import load_protocol
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from boxscore.extensions.suite.reading import Suite
+
+OK, MISSING, EMPTY, BROKEN = "ok", "missing", "empty", "broken"
+"""States of a cell."""
+
+MAIN = "main"
+"""What the metric of the table is called where every set has its own."""
+
+METHOD: Final = "expanded_percentile"
+
+
+@record(frozen=True, eq=False)
+class Cell:
+    """One model on one set.
+
+    Attributes
+    ----------
+    state : {"ok", "missing", "empty", "broken"}
+    reason : str
+        Why it is not ok.
+    metrics : mapping of str to float
+    draws : ndarray of float64
+        The suite's metric in each draw of the images; none where there is no result.
+    signature : str
+    counts : mapping of str to int
+    warnings : list of str
+    """
+
+    state: str
+    reason: str
+    metrics: Mapping[str, float]
+    draws: FloatArray
+    signature: str
+    counts: Mapping[str, int]
+    warnings: list[str]
+
+    @classmethod
+    def failed(cls, state: str, reason: str, truth: GroundTruth | None = None) -> Cell:
+        """Make a cell without a result."""
+        counts = {} if truth is None else {"images": len(truth.images), "ground_truths": len(truth)}
+        return cls(state, reason, {}, np.empty(0), "", counts, [])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    @classmethod
+    def of_dict(cls, value: Mapping[str, Any]) -> Cell:
+        """Read the JSON form; a ValueError where it is none."""
+        metrics = {key: np.nan if number is None else number for key, number in value["metrics"].items()}
+        draws = np.array([np.nan if number is None else number for number in value["draws"]], dtype=float)
+        texts = [value[name] for name in ("state", "reason", "signature")]
+        if not all(isinstance(text, str) for text in [*texts, *value["warnings"]]):
+            raise ValueError("texts")
+        if texts[0] not in (OK, MISSING, EMPTY, BROKEN) or not all(map(is_value, value["metrics"].values())):
+            raise ValueError("a state or a metric")
+        return cls(
+            texts[0],
+            texts[1],
+            metrics,
+            draws,
+            texts[2],
+            {key: int(number) for key, number in value["counts"].items()},
+            list(value["warnings"]),
+        )
+
+
+@record(frozen=True, eq=False, repr=False)
+class SuiteResult:
+    """S sets x M models.
+
+    Attributes
+    ----------
+    suite : Suite
+    set_metrics : tuple of str, [S]
+        The key of each set's metric in its summary.
+    cells : list of list of Cell, [S][M]
+    confidence : float
+    seed : int
+    """
+
+    suite: Suite
+    set_metrics: tuple[str, ...]
+    cells: Sequence[Sequence[Cell]]
+    confidence: float
+    seed: int
+
+    @property
+    def metric(self) -> str:
+        """The metric of the table: its key, or ``main`` where sets have their own."""
+        return self.set_metrics[0] if len(set(self.set_metrics)) == 1 else MAIN
+
+    @property
+    def caption(self) -> str:
+        """The metric of the table in words."""
+        return "main metric" if self.metric == MAIN else self.metric
+
+    @property
+    def sets(self) -> list[str]:
+        """Names, [S]."""
+        return [one.name for one in self.suite.sets]
+
+    @property
+    def models(self) -> list[str]:
+        """Names, [M]."""
+        return list(self.suite.models)
+
+    @property
+    def groups(self) -> list[str]:
+        """Names of the groups, in the order in which they come."""
+        return list(dict.fromkeys(group for one in self.suite.sets for group in one.groups))
+
+    @functools.cached_property
+    def falls(self) -> bool:
+        """Whether the metric falls when a detector gets better."""
+        return self.set_metrics[0] in load_protocol(self.suite.sets[0].protocol).lower_is_better
+
+    @functools.cached_property
+    def worked(self) -> NDArray[np.bool_]:
+        """Whether each cell has a result, [S, M]."""
+        return np.array([[cell.state == OK for cell in row] for row in self.cells])
+
+    @functools.cached_property
+    def worst(self) -> float:
+        """What a cell without a result counts: 0, or 1 of a metric that falls, or worse where a cell is."""
+        rows = zip(self.set_metrics, self.cells, strict=True)
+        known = [cell.metrics[key] for key, row in rows for cell in row if cell.state == OK]
+        return max([1.0, *known]) if self.falls else min([0.0, *known])
+
+    @functools.cached_property
+    def values(self) -> FloatArray:
+        """The metric of each cell, [S, M]; the worst where it has no result."""
+        return np.array(
+            [
+                [cell.metrics[key] if cell.state == OK else self.worst for cell in row]
+                for key, row in zip(self.set_metrics, self.cells, strict=True)
+            ]
+        )
+
+    @property
+    def images(self) -> NDArray[np.int64]:
+        """Images of each set, [S]; 0 where they are not known."""
+        return np.array([max(cell.counts.get("images", 0) for cell in row) for row in self.cells])
+
+    @functools.cached_property
+    def draws(self) -> FloatArray:
+        """The metric of each cell in each draw of its images, [resamples, S, M]."""
+        count = max((len(cell.draws) for row in self.cells for cell in row), default=0)
+        draws = np.broadcast_to(self.values, (count, *self.values.shape)).copy()
+        for s, row in enumerate(self.cells):
+            for m, cell in enumerate(row):
+                if cell.state == OK:
+                    draws[:, s, m] = np.where(np.isnan(cell.draws), self.values[s, m], cell.draws)
+        return draws
+
+    @functools.cached_property
+    def signature(self) -> str:
+        """That of every set, or those that there are."""
+        signatures = dict.fromkeys(cell.signature for row in self.cells for cell in row if cell.signature)
+        return " + ".join(signatures)
+
+    @property
+    def wins(self) -> FloatArray:
+        """Sets of which each model is the best, [M]; of several best each has its share."""
+        signed = -self.values if self.falls else self.values
+        best = signed == signed.max(axis=1, keepdims=True)
+        best &= self.worked
+        shares: FloatArray = (best / np.maximum(best.sum(axis=1, keepdims=True), 1)).sum(axis=0)
+        return shares
+
+    def model_frame(self) -> pd.DataFrame:
+        """Return one row per model.
+
+        ``model, mean, low, high, median, worst, worst_set, wins``, one column per group, ``failed``, and
+        ``mean_without_failed``: what leaving them out would make of the mean. ``low`` and ``high`` are the
+        interval of the mean over images.
+        """
+        import pandas as pd
+
+        values, low, high = self.values, *self._interval(self.draws.mean(axis=1), self.values.mean(axis=0))
+        worst = values.argmax(axis=0) if self.falls else values.argmin(axis=0)
+        without = np.where(self.worked, values, np.nan)
+        none = ~self.worked.any(axis=0)
+        columns: dict[str, Any] = {
+            "model": self.models,
+            "mean": values.mean(axis=0),
+            "low": low,
+            "high": high,
+            "median": np.median(values, axis=0),
+            "worst": values[worst, np.arange(len(self.models))],
+            "worst_set": [self.sets[s] for s in worst.tolist()],
+            "wins": self.wins,
+        }
+        for group in self.groups:
+            rows = [group in one.groups for one in self.suite.sets]
+            columns[f"mean {group}"] = values[rows].mean(axis=0)
+        columns["failed"] = (~self.worked).sum(axis=0)
+        columns["mean_without_failed"] = np.where(
+            none, np.nan, np.nansum(without, axis=0) / np.maximum(self.worked.sum(axis=0), 1)
+        )
+        return pd.DataFrame(columns)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per set: ``set, groups, images``, its ``metric`` where they differ, each model."""
+        import pandas as pd
+
+        groups = [" ".join(one.groups) for one in self.suite.sets]
+        head: dict[str, Any] = {"set": self.sets, **({"groups": groups} if any(groups) else {})}
+        head["images"] = self.images
+        if self.metric == MAIN:
+            head["metric"] = self.set_metrics
+        return pd.DataFrame({**head, **dict(zip(self.models, self.values.T, strict=True))})
+
+    def failed_frame(self) -> pd.DataFrame:
+        """Return one row per cell without a result: ``set, model, state, counts_as, price, reason``.
+
+        ``price`` is what the model's mean would gain if this cell alone were left out.
+        """
+        import pandas as pd
+
+        values, rows = self.values, []
+        for s, m in np.argwhere(~self.worked).tolist():
+            others = np.delete(values[:, m], s)
+            price = others.mean() - values[:, m].mean() if len(others) else np.nan
+            cell = self.cells[s][m]
+            rows.append((self.sets[s], self.models[m], cell.state, values[s, m], price, cell.reason))
+        return pd.DataFrame(rows, columns=["set", "model", "state", "counts_as", "price", "reason"])
+
+    def difference_frame(self) -> pd.DataFrame:
+        """Return one row per model but the first, which it is compared with.
+
+        ``first, other, delta, low_images, high_images, low_sets, high_sets, p_value, verdict, sets_won,
+        sets_lost``: other minus first in the mean over sets.
+        """
+        import pandas as pd
+
+        values, drawn = self.values, self.draws
+        delta = values[:, 1:] - values[:, :1]  # [S, O]
+        mean = delta.mean(axis=0)
+        over_images = self._interval((drawn[..., 1:] - drawn[..., :1]).mean(axis=1), mean)
+        over_sets = self._over_sets(delta, mean)
+        p_values = self._p_values(delta)
+        gain = -delta if self.falls else delta
+        few = len(self.sets) < LEAST_UNITS_OF_VERDICT
+        apart = p_values <= 1 - self.confidence + 1e-12
+        words = np.where(apart, np.where(gain.mean(axis=0) > 0, "better", "worse"), "cannot tell")
+        return pd.DataFrame(
+            {
+                "first": self.models[0],
+                "other": self.models[1:],
+                "delta": mean,
+                "low_images": over_images[0],
+                "high_images": over_images[1],
+                "low_sets": over_sets[0],
+                "high_sets": over_sets[1],
+                "p_value": p_values,
+                "verdict": [TOO_FEW.replace("images", "sets") if few else word for word in words.tolist()],
+                "sets_won": (gain > 0).sum(axis=0),
+                "sets_lost": (gain < 0).sum(axis=0),
+            }
+        )
+
+    def _interval(self, draws: FloatArray, value: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the ends of the interval over images of every set."""
+        units = int(self.images.sum())
+        if not len(draws) or units < LEAST_UNITS:
+            return np.full(value.shape, np.nan), np.full(value.shape, np.nan)
+        return interval(draws, value, self.confidence, METHOD, units)
+
+    def _over_sets(self, delta: FloatArray, value: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the ends of the interval over sets."""
+        count = len(delta)
+        if count < LEAST_GROUPS:
+            return np.full(value.shape, np.nan), np.full(value.shape, np.nan)
+        sets = Draws.of_seed(count, max(len(self.draws), 200), self.seed)
+        draws = np.stack([weights @ delta / count for weights in sets])
+        return interval(draws, value, self.confidence, METHOD, count)
+
+    def _p_values(self, delta: FloatArray) -> FloatArray:
+        """Exchange the models set by set; adjusted for the number of models, [O]."""
+        weights = iter(Swaps.of_seed(len(delta), 1999, self.seed))
+        signs = [own[::2] - own[1::2] for own, _ in zip(weights, weights, strict=True)]
+        exchanged = np.array(signs) @ delta / len(delta)
+        return holm(SwappedDifferences(exchanged[:, None]).p_values()[0])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the JSON form: what ``boxscore check --result`` reads, and every cell.
+
+        ``metrics`` are those of the first model; ``per_class`` has a row for each model, and one for each
+        cell, ``SET/MODEL``.
+        """
+        models = self.model_frame().to_dict("records")
+        named = [
+            {"class": row["model"], self.metric: row["mean"], "median": row["median"], "worst": row["worst"]}
+            | {key: value for key, value in row.items() if str(key).startswith("mean ")}
+            for row in models
+        ]
+        cells = [
+            {"class": f"{name}/{model}", self.metric: value}
+            for name, line in zip(self.sets, self.values.tolist(), strict=True)
+            for model, value in zip(self.models, line, strict=True)
+        ]
+        first = {key: value for key, value in named[0].items() if key != "class"}
+        names = hashlib.sha256(
+            "\n".join(f"{n} {i}" for n, i in zip(self.sets, self.images, strict=True)).encode()
+        )
+        return {
+            "schema": 1,
+            "suite": self.suite.name,
+            "metric": self.metric,
+            "signature": self.signature or f"boxscore|{self.metric}",
+            "metrics": first,
+            "lower_is_better": list(first) if self.falls else [],
+            "counts": {"images": int(self.images.sum()), "sets": len(self.sets), "models": len(self.models)},
+            "images_digest": names.hexdigest(),
+            "per_class": [*named, *cells],
+            "models": models,
+            "sets": self.to_frame().to_dict("records"),
+            "differences": self.difference_frame().to_dict("records"),
+            "failed": self.failed_frame().to_dict("records"),
+            "warnings": [f"{where}: {text}" for where, text in self.warnings],
+            "confidence": self.confidence,
+            "all_metrics": {
+                f"{name}/{model}": dict(cell.metrics)
+                for name, row in zip(self.sets, self.cells, strict=True)
+                for model, cell in zip(self.models, row, strict=True)
+            },
+        }
+
+    def to_json(self) -> str:
+        """Return the result as JSON; undefined is ``null``."""
+        return json_text(self.as_dict())
+
+    @property
+    def warnings(self) -> list[tuple[str, str]]:
+        """Warnings of reading and evaluating, each with ``SET/MODEL``."""
+        return [
+            (f"{name}/{model}", text)
+            for name, row in zip(self.sets, self.cells, strict=True)
+            for model, cell in zip(self.models, row, strict=True)
+            for text in cell.warnings
+        ]
+
+    def __repr__(self) -> str:
+        count = int((~self.worked).sum())
+        head = f"SuiteResult: {len(self.sets)} sets x {len(self.models)} models, {self.metric}"
+        return (
+            f"{head}{f', {count} cells failed' if count else ''}\n{self.model_frame().to_string(index=False)}"
+        )

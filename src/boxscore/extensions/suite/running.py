@@ -1,0 +1,306 @@
+"""Every cell of a suite evaluated, in processes; what was done is kept and not done again.
+
+Conventions
+-----------
+- Sets are dealt out to processes, the largest files first. A process keeps a cell as soon as it is done.
+- A kept cell is named by the SHA-256 of its inputs and of every option that changes a number, boxscore's
+  version among them. A file that says something else is not read. What is missing or broken is tried again.
+- A set's models get the same draws of its images, so that its difficulty cancels in their difference.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from boxscore._utils import checks
+from boxscore._utils.files import is_there, write_atomically
+from boxscore._utils.processes import Forked, Workers, worker_count
+from boxscore._utils.progress import progress as shown
+from boxscore._utils.progress import without_progress
+from boxscore._utils.text import json_value
+from boxscore._version import __version__
+from boxscore.errors import BoxscoreError, BoxscoreWarning, InputError
+from boxscore.evaluation import Evaluation, evaluate
+from boxscore.extensions.decisions.history import fingerprint
+from boxscore.extensions.diagnostics.bootstrap import chosen_rows, resampled_metrics
+from boxscore.extensions.pages.folder import write_comparison, write_report
+from boxscore.extensions.pages.view import ReportOptions
+from boxscore.extensions.suite.page import write_page
+from boxscore.extensions.suite.reading import Suite, SuiteSet
+from boxscore.extensions.suite.result import BROKEN, EMPTY, MISSING, OK, Cell, SuiteResult
+from boxscore.extensions.weights.resampling import LARGEST_SEED, MOST_RESAMPLES, check_intervals
+from boxscore.formats.reading import read_detections, read_ground_truth, read_options
+from boxscore.protocols import load_protocol
+from boxscore.similarity.registry import needs_of
+
+KEPT_VERSION = 3
+"""Of the form of a kept cell."""
+
+MOST_SECONDS = 24 * 3600.0
+"""How long a process may take for its sets, which are dealt out by size alone."""
+
+MOST_SAID = 5
+"""Warnings of one cell that are kept."""
+
+
+def run_suite(
+    suite: Suite,
+    *,
+    metric: str | None = None,
+    resamples: int = 200,
+    confidence: float = 0.95,
+    seed: int = 0,
+    keep: str | Path | None = None,
+    report: str | Path | None = None,
+    progress: bool = False,
+    workers: Workers = "auto",
+) -> SuiteResult:
+    """Evaluate every model on every set of a suite.
+
+    Parameters
+    ----------
+    suite : Suite
+    metric : str, optional
+        The summary metric of the table, which every set's protocol must have. Without it the ``metric`` that
+        a set names; where none does, the first of the first set's protocol if all have it, and else the
+        first of each set's own.
+    resamples : int, default 200
+        Draws of the images of each set, and of the sets.
+    confidence : float, default 0.95
+        Confidence level of the intervals.
+    seed : int, default 0
+        Random seed.
+    keep : str or Path, optional
+        Folder in which finished cells are kept; what it holds is not done again.
+    report : str or Path, optional
+        Folder for a heat map, ``suite.html``, and a report of each set, ``sets/NAME/report.html``.
+    progress : bool, default False
+        Show a progress bar with the time left, if stderr is a terminal.
+    workers : int or "auto", default "auto"
+        Processes that share the sets.
+
+    Returns
+    -------
+    SuiteResult
+
+    Raises
+    ------
+    InputError
+        When an option is out of range, a protocol lacks the metric, some metrics rise and others fall as
+        detectors improve, or nothing can be kept in the folder.
+    """
+    checks.whole_number(resamples, 1, name="resamples", high=MOST_RESAMPLES)
+    checks.whole_number(seed, 0, name="seed", high=LARGEST_SEED - len(suite.sets))
+    check_intervals(confidence, "expanded_percentile")
+    metrics = _metrics(suite, metric)
+    folder = None if keep is None else Path(keep)
+    pages = None if report is None else Path(report)
+    work = functools.partial(_set_cells, resamples=resamples, seed=seed, keep=folder, report=pages)
+    order = sorted(range(len(suite.sets)), key=lambda s: -_bytes(suite.sets[s]))
+    shares = max(1, min(worker_count(workers), len(order)))
+    dealt = [order[share::shares] for share in range(shares)]
+
+    def cells_of(share: Iterable[int]) -> dict[int, list[Cell]]:
+        done = {}
+        for s in share:
+            with without_progress():
+                done[s] = work(suite.sets[s], s, metric=metrics[s])
+        return done
+
+    others = [functools.partial(cells_of, share) for share in dealt[1:]]
+    with contextlib.closing(Forked(others, least_seconds=MOST_SECONDS)) as forked:
+        name = f"sets (1 of {shares} processes)" if shares > 1 else "sets"
+        own = shown(dealt[0], total=len(dealt[0]), desc=name, unit="set") if progress else dealt[0]
+        done = cells_of(own)
+        for part in forked.results():
+            done |= part
+    cells = [done[s] for s in range(len(suite.sets))]
+    result = SuiteResult(suite, tuple(metrics), cells, confidence, seed)
+    if pages is not None:
+        write_page(result, pages)
+    return result
+
+
+def _metrics(suite: Suite, metric: str | None) -> list[str]:
+    """Return the metric of each set; all rise or all fall as detectors improve."""
+    protocols = [load_protocol(one.protocol) for one in suite.sets]
+    keys = [[row.key for row in protocol.rows] for protocol in protocols]
+    if metric is not None:
+        for one, known in zip(suite.sets, keys, strict=True):
+            checks.one_of(metric, known, name=f"metric (of set {one.name})")
+    if metric is None and not any(one.metric for one in suite.sets):
+        metric = keys[0][0] if all(keys[0][0] in known for known in keys) else None
+    chosen = [metric or one.metric or known[0] for one, known in zip(suite.sets, keys, strict=True)]
+    falls = [key in protocol.lower_is_better for key, protocol in zip(chosen, protocols, strict=True)]
+    if len(set(falls)) > 1:
+        examples = (falls.index(False), falls.index(True))
+        got = ", and ".join(f"{chosen[s]} of {suite.sets[s].name}" for s in examples)
+        cause = 'another one is chosen by metric = "..." in the table of the set'
+        raise InputError(
+            "the metrics of the sets", "all rise or all fall as detectors improve", got=got, cause=cause
+        )
+    return chosen
+
+
+def _bytes(one: SuiteSet) -> int:
+    """How large the files of a set are."""
+    sizes = 0
+    for path in (one.ground_truth, *one.results.values()):
+        with contextlib.suppress(OSError, BoxscoreError):  # of a store, what cannot be reached
+            sizes += path.stat().st_size
+    return sizes
+
+
+def _set_cells(
+    one: SuiteSet,
+    number: int,
+    *,
+    metric: str,
+    resamples: int,
+    seed: int,
+    keep: Path | None,
+    report: Path | None,
+) -> list[Cell]:
+    """Evaluate the models on one set; all that was kept is read."""
+    protocol = load_protocol(one.protocol)
+    options = {"metric": metric, "resamples": resamples, "seed": seed + number, "version": __version__}
+    options |= {"kept": KEPT_VERSION, "signature": protocol.signature(), "options": _plain(one)}
+    paths = {model: None if keep is None else keep / one.name / f"{model}.json" for model in one.results}
+    hashes = {model: _hash(one, path, options) for model, path in one.results.items()}
+    kept = {model: _kept(paths[model], hashes[model]) for model in one.results}
+    page = None if report is None else report / "sets" / one.name / "report.html"
+    if all(cell is not None for cell in kept.values()) and (page is None or _is_newer(page, paths.values())):
+        return [cell for cell in kept.values() if cell is not None]
+    results: dict[str, Evaluation] = {}
+    cells = []
+    truth, failed = None, None
+    try:
+        with _heard() as heard_of_truth:
+            needs = needs_of(protocol)
+            truth = read_ground_truth(one.ground_truth, read_options(**one.truth_options, **needs))
+    except (BoxscoreError, OSError) as error:
+        failed = Cell.failed(_state(one.ground_truth), f"ground truth: {_reason(error)}")
+    for model, path in one.results.items():
+        if truth is None:
+            assert failed is not None
+            cell = failed
+        else:
+            try:
+                with _heard() as heard:
+                    found = read_detections(path, truth, read_options(**one.result_options, **needs))
+                    result = evaluate(truth, found, protocol=protocol, workers=1)
+                cell = _cell(result, metric, resamples, seed + number, [*heard_of_truth, *heard])
+                results[model] = result
+            except (BoxscoreError, OSError) as error:
+                cell = Cell.failed(_state(path), _reason(error), truth)
+        cells.append(cell)
+        path_of_kept = paths[model]
+        if path_of_kept is not None and cell.state in (OK, EMPTY):
+            _keep(path_of_kept, hashes[model], cell)
+    if report is not None and results:
+        _write_pages(one, results, report / "sets" / one.name, resamples, seed)
+    return cells
+
+
+def _cell(result: Evaluation, metric: str, resamples: int, seed: int, heard: Sequence[str]) -> Cell:
+    """Take what a suite needs of an evaluation."""
+    rows = chosen_rows(result, [metric])
+    _, draws = resampled_metrics(result, rows, resamples=resamples, seed=seed, units=None, workers=1)
+    value = result[metric]
+    state, reason = OK, ""
+    if not len(result.detections):
+        state, reason = EMPTY, "no detection"
+    elif np.isnan(value):
+        state, reason = EMPTY, "no object that counts"
+    return Cell(
+        state,
+        reason,
+        dict(result.metrics),
+        draws[:, 0, -1],
+        result.signature,
+        result.counts,
+        list(heard[:MOST_SAID]),
+    )
+
+
+@contextlib.contextmanager
+def _heard() -> Any:
+    """Collect the texts of boxscore's warnings."""
+    texts: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield texts
+    texts += [str(each.message) for each in caught if isinstance(each.message, BoxscoreWarning)]
+
+
+def _state(path: Path) -> str:
+    """Say what a file is that cannot be read."""
+    return BROKEN if is_there(path) else MISSING
+
+
+def _reason(error: Exception) -> str:
+    return " ".join(str(error).split())[:500]
+
+
+def _write_pages(
+    one: SuiteSet, results: Mapping[str, Evaluation], folder: Path, resamples: int, seed: int
+) -> None:
+    pictures = one.truth_options.get("image_folder")
+    options = ReportOptions(one.name, image_folder=pictures, resamples=resamples, seed=seed, workers=1)
+    with _heard():
+        if len(results) > 1:
+            write_comparison(results, folder, options=options)
+        else:
+            write_report(next(iter(results.values())), folder, options=options)
+
+
+# ---------------------------------------------------------------- what is kept
+
+
+def _plain(one: SuiteSet) -> dict[str, str]:
+    """Options of a set that change a number."""
+    return {key: str(value) for key, value in {**one.truth_options, **one.result_options}.items()}
+
+
+def _hash(one: SuiteSet, path: Path, options: Mapping[str, Any]) -> str:
+    """Hash a cell's inputs and options."""
+    beside = [*one.truth_options.values(), *one.result_options.values()]
+    files = [one.ground_truth, path, *(value for value in beside if isinstance(value, Path))]
+    hashes = [fingerprint(file) if is_there(file) else None for file in files]
+    text = json.dumps([hashes, options], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _keep(path: Path, digest: str, cell: Cell) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{path.parent}: cannot be written: {error.strerror}.") from None
+    write_atomically(path, json.dumps(json_value({"inputs": digest, **cell.as_dict()})))
+
+
+def _is_newer(page: Path, kept: Iterable[Path | None]) -> bool:
+    """Whether a page is there, and was written after the cells that are kept."""
+    return page.is_file() and all(
+        path is not None and path.stat().st_mtime_ns <= page.stat().st_mtime_ns for path in kept
+    )
+
+
+def _kept(path: Path | None, digest: str) -> Cell | None:
+    """Read a cell that was kept of the same inputs; None where there is none, or it is damaged."""
+    if path is None or not path.is_file():
+        return None
+    try:
+        value = json.loads(path.read_bytes())
+        return Cell.of_dict(value) if value["inputs"] == digest else None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None

@@ -1,0 +1,124 @@
+"""Evaluate many models on many data sets: a table of sets and models, means, differences, and what failed.
+
+A suite is a TOML file that names sets and models, or a folder with a sub-folder for each set. A set that is
+missing, empty or broken counts 0 and is named, with the price of leaving it out.
+
+Examples
+--------
+  boxscore suite suite.toml
+  boxscore suite suite.toml --keep kept --report out
+  boxscore suite folder --metric AP50 --output suite.json
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from boxscore._utils.text import counted, short_list
+from boxscore._utils.user_warnings import warn_user
+from boxscore.cli.arguments import OUTPUT, READERS, REPORT, Option
+from boxscore.cli.choices import readers
+from boxscore.cli.output import Section, table_columns, written
+from boxscore.cli.parameters import options_of
+from boxscore.cli.streams import say, show
+from boxscore.errors import FindingWarning
+from boxscore.extensions.suite.reading import Suite
+from boxscore.extensions.suite.result import SuiteResult
+from boxscore.extensions.suite.running import run_suite
+
+_OPTIONS = options_of(
+    run_suite,
+    (
+        Option(
+            "keep",
+            "folder in which finished cells are kept, by the hash of their inputs: what it holds is not done "
+            "again",
+            kind=Path,
+            metavar="DIR",
+            writes=("*/*.json",),
+        ),
+        REPORT.but(
+            help="write a heat map, suite.html, with the report of each set below",
+            key="",
+            writes=(".", "suite.html", "suite.json", "suite.csv", "sets/*/*"),
+        ),
+    ),
+)
+OPTIONS = (
+    Option(
+        "suite",
+        "a TOML file, or a folder of sets",
+        kind=Path,
+        positional=True,
+        required=True,
+        metavar="SUITE",
+    ),
+    OUTPUT,
+    *_OPTIONS,
+    READERS.but(help="processes that share the sets (default: every processor)", key=""),
+)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read, evaluate, print; return the exit status."""
+    suite = Suite.read(arguments.suite)
+    options = {option.dest: getattr(arguments, option.dest) for option in _OPTIONS}
+    result = run_suite(suite, **options, progress=True, workers=readers(arguments))
+    _say_failed(result, strict=arguments.strict)
+    sections = _sections(result)
+    value = result.as_dict()
+    show(
+        written(
+            arguments.output,
+            sections,
+            value=value,
+            table=table_columns(result.to_frame()),
+            footer=result.signature,
+        )
+    )
+    if arguments.report is not None:
+        say(f"report written to {arguments.report / 'suite.html'}")
+    return 0
+
+
+def _say_failed(result: SuiteResult, *, strict: bool) -> None:
+    """Warn of cells without a result, and of what was said of the others."""
+    failed = [f"{row.set}/{row.model} ({row.state})" for row in result.failed_frame().itertuples()]
+    if failed:
+        cells = f"{counted(len(failed), 'cell')} without a result: {short_list(failed)}"
+        text = f"{cells}. Each counts {result.worst:.4g}."
+        warn_user(FindingWarning(text, code="suite-cells", severity="error") if strict else text)
+    of: dict[str, list[str]] = {}
+    for where, text in result.warnings:
+        of.setdefault(text, []).append(where)
+    for text, places in of.items():
+        say(f"{short_list(places, 3)}: {text}", name="boxscore")
+
+
+def _sections(result: SuiteResult) -> list[Section]:
+    share = f"{100 * result.confidence:g} %"
+    sets = Section(f"{result.caption} of {result.suite.name}", table_columns(result.to_frame()))
+    models = Section(
+        f"Models: {result.caption} over {counted(len(result.sets), 'set')}",
+        table_columns(result.model_frame()),
+        f"low, high: {share} interval of the mean, over the images of every set",
+        first_out=("mean_without_failed", ("low", "high"), "worst_set", "median"),
+    )
+    sections = [sets, models]
+    frame = result.difference_frame()
+    if len(frame):
+        first = result.models[0]
+        note = (
+            f"delta: other minus {first} in the mean over sets; {share} intervals over images of every set, "
+            "and over sets; verdict: swap test over sets"
+        )
+        columns: dict[str, Any] = table_columns(frame.drop(columns="first"))
+        ends = (("low_sets", "high_sets"), ("low_images", "high_images"))
+        sections.append(Section(f"Differences from {first}", columns, note, first_out=ends))
+    failed = result.failed_frame()
+    if len(failed):
+        note = "price: what leaving the cell out would add to the mean of its model"
+        sections.append(Section("Without a result", table_columns(failed), note, first_out=("reason",)))
+    return sections

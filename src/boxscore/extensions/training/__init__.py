@@ -1,0 +1,1 @@
+"""Training loops: the Evaluator, and the outputs of model libraries."""

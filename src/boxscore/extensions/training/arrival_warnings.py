@@ -1,0 +1,75 @@
+"""Warnings of what batches brought: invalid rows, other numbers of classes, fractions, missing images."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from boxscore._utils.text import counted
+from boxscore._utils.user_warnings import warn_user
+from boxscore.data.vocabulary import Id
+from boxscore.extensions.data_tools.samples import Invalid
+from boxscore.extensions.training.arrivals import Expected
+from boxscore.extensions.training.shares import Part
+
+SIDES = ("predictions", "targets")
+
+FRACTIONS, PIXELS = 1.5, 8.0
+"""Boxes that all end below the one look like fractions where others end above the other."""
+
+
+def warn_of_invalid(part: Part, invalid: Invalid) -> None:
+    """Warn of the rows that were dropped, or count as false positives, because they are no boxes."""
+    for side, name in enumerate(SIDES):
+        images = [image for image, counts in part.invalid.items() if counts[side]]
+        if images:
+            count = sum(counts[side] for counts in part.invalid.values())
+            became = "dropped"
+            if invalid == "false_positive" and not side:
+                became = f"counted as {'a false positive' if count == 1 else 'false positives'}"
+            warn_user(
+                f"{counted(count, name.removesuffix('s'))} of {counted(len(images), 'image')} {became}"
+                ": boxes or scores that are NaN or infinite, or boxes that end before they begin; the first "
+                f"in image {min(images, key=str)!r}.",
+            )
+
+
+def warn_numbered_from_zero(part: Part, left_out_zero: bool) -> None:
+    """Warn where predictions look numbered from 0 and targets from 1."""
+    truth = part.ground_truth.categories.ids[np.unique(part.ground_truth.category)]
+    found = part.detections.categories.ids[np.unique(part.detections.category)]
+    if not len(truth) or not len(found) or object in (truth.dtype, found.dtype):
+        return
+    lowest = 0 if left_out_zero else found.min()
+    if lowest == 0 and truth.min() == 1 and truth.max() > found.max():
+        warn_user(
+            f"predictions have classes {lowest} to {found.max()} and targets {truth.min()} to {truth.max()}: "
+            "are predictions numbered from 0? pass prediction_class_names= to say what they mean.",
+        )
+
+
+def warn_of_fractions(part: Part) -> None:
+    """Warn where the boxes of one side are fractions of the image and those of the other pixels."""
+    sides = {"predictions": part.detections.boxes, "targets": part.ground_truth.boxes}
+    if not all(len(boxes) for boxes in sides.values()):
+        return
+    small, large = sorted(sides, key=lambda side: float(sides[side].max()))
+    if 0 < sides[small].max() <= FRACTIONS and sides[large].max() > PIXELS:
+        warn_user(
+            f"every box of the {small} lies within {sides[small].max():.3g}, those of the {large} reach "
+            f"{sides[large].max():.4g}: are the {small} fractions of the image? Multiply them by its "
+            "width and height.",
+        )
+
+
+def warn_of_missing(part: Part, expected: Expected, *, numbered: bool) -> None:
+    """Warn of expected images and objects that did not arrive."""
+    each = np.bincount(part.ground_truth.image, minlength=len(part.images))
+    arrived: dict[Id, int] = dict(zip(part.images.ids.tolist(), each.tolist(), strict=True))
+    for image, (_, dropped) in part.invalid.items():
+        arrived[image] += dropped
+    missing = expected.missing(arrived, numbered=numbered)
+    if missing:
+        warn_user(
+            f"{missing}. The numbers are of the rest. Does the loop skip images, or the gather cut the last "
+            "batch, as accelerate does (a batch size that divides the number of images avoids it)?",
+        )

@@ -1,0 +1,631 @@
+"""Evaluation inside a training loop, batch by batch, in one process or many.
+
+Goal
+----
+``update`` takes predictions and targets in torchvision's form; ``compute`` evaluates them at the end of an
+epoch. The result is that of :func:`boxscore.evaluate` on all images at once, to the last bit, whatever the
+order of the batches and the distribution of images over processes.
+
+Conventions
+-----------
+- Predictions and targets come one per image: mappings in torchvision's form, as
+  :mod:`boxscore.extensions.data_tools.samples` has it, or the objects of
+  :mod:`boxscore.extensions.training.model_objects`.
+- Batches are checked when they arrive and matched soon after. Only
+  :class:`~boxscore.matching.matches.Matches` and the columns of boxes, rotated boxes and keypoints are kept;
+  masks are dropped unless ``keep_masks`` is set.
+- Where predictions have masks, mask protocols measure areas by their pixels even if there are boxes too, as
+  torchvision's and detectron2's evaluators do.
+- Images are evaluated in the order of their ids; without ids, in the order of arrival.
+- Where a ground truth is given, batches bring predictions alone, and the images they bring are evaluated.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from boxscore._utils import checks
+from boxscore._utils.lazy import shortcut
+from boxscore._utils.text import counted
+from boxscore.data.alignment import align, warn_left_out
+from boxscore.data.boxes import BOX_FORMATS, BoxFormat
+from boxscore.data.building import categories_of
+from boxscore.data.lookup import chosen_images, find_categories
+from boxscore.data.naming import (
+    ClassNames,
+    by_name,
+    in_classes,
+    kinds_of_labels,
+    named_by,
+    names_are_used,
+    names_by_number,
+    without_names,
+)
+from boxscore.data.operations import of_images
+from boxscore.data.room import Rooms
+from boxscore.data.schema import DETECTIONS, GROUND_TRUTH
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.vocabulary import Categories, Id, Images, as_ids
+from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.evaluation import Evaluation, check_class_labels
+from boxscore.evaluation.result_warnings import warn_of_annotators, warn_of_id_zero, warn_of_metrics
+from boxscore.extensions.data_tools.samples import (
+    SHAPES,
+    Columns,
+    Invalid,
+    Rows,
+    image_id,
+    labels_of,
+    listed_by,
+    rows_of,
+    table_columns,
+)
+from boxscore.extensions.training.arrival_warnings import (
+    SIDES,
+    warn_numbered_from_zero,
+    warn_of_fractions,
+    warn_of_invalid,
+    warn_of_missing,
+)
+from boxscore.extensions.training.arrivals import Expected
+from boxscore.extensions.training.model_objects import Sample, one_per_image, sample_of
+from boxscore.extensions.training.shares import Part, Share, Waiting, merged
+from boxscore.extensions.training.tensors import as_array
+from boxscore.matching.matcher import Matcher
+from boxscore.matching.preparing import prepared
+from boxscore.protocols import load_protocol
+from boxscore.protocols.protocol import Protocol
+from boxscore.scoring.class_weights import check_class_weights
+
+Duplicates = Literal["error", "ignore"]
+
+MATCHED_TOGETHER = 1 << 14
+"""Rows that are matched together: the overhead of a call is then a tenth of the work."""
+
+ROOM = 1 << 19
+"""Rows that are put behind one another, so that they are one table in the end."""
+
+OPTIONAL = (*SHAPES, "area")
+"""Keys that either all images with objects have, or none."""
+
+FORGOTTEN = " (their masks are forgotten; Evaluator(keep_masks=True) keeps them)"
+
+
+class Evaluator:
+    """Collect predictions and targets batch by batch, then evaluate them all.
+
+    Parameters
+    ----------
+    protocol : str, Path, mapping or Protocol, default "coco"
+        As in :func:`boxscore.evaluate`.
+    classes : mapping of label to name, iterable of labels, or Categories, optional
+        The classes. Those that occur, when not given. :class:`~boxscore.Categories` may have columns, such as
+        the ``frequency`` that LVIS's APr, APc and APf select by.
+    prediction_class_names : sequence of str or mapping of int to str, optional
+        What the predictions' class numbers mean, where the targets number classes otherwise: the names in
+        order from 0, or by number. They are then looked up by name.
+    box_format : {"xyxy", "xywh", "cxcywh"}, default "xyxy"
+        Of predictions and targets alike. Objects whose form is known have that form.
+    duplicates : {"error", "ignore"}, default "error"
+        What to do with an image whose id was seen before: raise, or drop it. A distributed sampler repeats
+        images so that every process has the same number; with "ignore" they count once.
+    invalid : {"error", "drop", "false_positive"}, default "error"
+        What to do with a box or score that is NaN or infinite, and with a box that ends before it begins:
+        raise; drop the row; or count the prediction as a false positive without a match, at its score, or
+        last in its image (at 0, or at the lowest score if that is less) where it has none. Both drop targets.
+        :attr:`invalid_counts` counts, and :meth:`compute` warns.
+    gather : callable, optional
+        Takes this process's share, any picklable object, and returns the list of all processes' shares:
+        :func:`gather_with_torch`. All processes then call :meth:`compute` and get the same result.
+    keep_masks : bool, default False
+        Keep the masks of every image. Scores, curves and slices do not need them; diagnostics that compare
+        masks across classes do.
+    expected : int, iterable of ids, mapping of id to int, or GroundTruth, optional
+        What should arrive: the number of images, their ids, or the number of objects of each; the images of
+        ``ground_truth`` when not given. :meth:`compute` warns of what did not: a loop that skips images, or
+        cuts its last batch as accelerate does, gives plausible numbers of the rest.
+    ground_truth : GroundTruth, optional
+        The objects of every image, as :func:`boxscore.load_ground_truth` reads them, for loops without
+        targets: :meth:`update` then takes predictions alone. Its classes are the classes.
+
+    Examples
+    --------
+    >>> evaluator = Evaluator(classes={1: "cat", 2: "dog"})
+    >>> predictions = [{"boxes": [[10, 10, 50, 50]], "labels": [1], "scores": [0.9]}]
+    >>> targets = [{"image_id": 7, "boxes": [[10, 10, 50, 50]], "labels": [1]}]
+    >>> evaluator.update(predictions, targets)
+    >>> round(evaluator.compute().metrics["AP50"], 6)
+    1.0
+    """
+
+    def __init__(
+        self,
+        *,
+        protocol: str | Path | Mapping[str, Any] | Protocol = "coco",
+        classes: Mapping[Id, str] | Iterable[Id] | Categories | None = None,
+        prediction_class_names: ClassNames | None = None,
+        box_format: BoxFormat = "xyxy",
+        duplicates: Duplicates = "error",
+        invalid: Invalid = "error",
+        gather: Callable[[Any], Sequence[Any]] | None = None,
+        keep_masks: bool = False,
+        expected: int | Iterable[Id] | Mapping[Id, int] | GroundTruth | None = None,
+        ground_truth: GroundTruth | None = None,
+    ) -> None:
+        self.protocol = load_protocol(protocol)
+        self.protocol.scope.check("batches")
+        if ground_truth is not None:
+            _check_ground_truth(ground_truth, classes)
+            classes = ground_truth.categories
+            expected = ground_truth if expected is None else expected
+        self.ground_truth = ground_truth
+        self.categories = None if classes is None else categories_of(classes)
+        checks.one_of(box_format, BOX_FORMATS, name="box_format")
+        checks.one_of(duplicates, get_args(Duplicates), name="duplicates")
+        checks.one_of(invalid, get_args(Invalid), name="invalid")
+        self.prediction_class_names = (
+            None if prediction_class_names is None else names_by_number(prediction_class_names)
+        )
+        self.box_format: BoxFormat = box_format
+        self.duplicates: Duplicates = duplicates
+        self.invalid: Invalid = invalid
+        self.gather = gather
+        self.keep_masks = keep_masks
+        self.expected = None if expected is None else Expected.of(expected)
+        self._held: list[Part] = []
+        self._waiting = Waiting()
+        self._due = MATCHED_TOGETHER
+        self._rooms = Rooms(ROOM)
+        self._seen: set[Id] = set()  # images in the parts
+        self._numbered: bool | None = None  # images have no ids of their own
+        self._given: dict[str, tuple[bool, Id]] = {}  # optional keys, and the image that decided
+        self._kinds: tuple[set[str], set[str]] = (set(), set())  # of the labels of either side
+
+    def __len__(self) -> int:
+        """Count the images seen by this process."""
+        return len(self._seen) + len(self._waiting.ids)
+
+    def __repr__(self) -> str:
+        return f"Evaluator(protocol={self.protocol.name!r}), {counted(len(self), 'image')} seen"
+
+    @property
+    def invalid_counts(self) -> dict[str, int]:
+        """Invalid ``predictions`` and ``targets`` seen by this process, which were dropped or hit nothing."""
+        parts = [counts for part in self._held for counts in part.invalid.values()]
+        parts += self._waiting.invalid().values()
+        return {name: sum(counts[side] for counts in parts) for side, name in enumerate(SIDES)}
+
+    def update(
+        self,
+        predictions: Iterable[Any],
+        targets: Iterable[Any] | None = None,
+        *,
+        image_ids: Iterable[Any] | None = None,
+    ) -> None:
+        """Add a batch.
+
+        Parameters
+        ----------
+        predictions, targets : sequence of mappings or of model objects
+            One per image, in the same order: mappings with ``boxes``, ``labels`` and ``scores`` as in
+            :mod:`boxscore.extensions.data_tools.samples` (targets may have LVIS's lists of classes), or what
+            torchvision, Hugging Face, ultralytics, supervision, detectron2, MMDetection and KerasCV return,
+            as in :mod:`boxscore.extensions.training.model_objects`. A
+            mapping of arrays with an axis of images, as Keras models return it, is split by image. No targets
+            where the evaluator has a ``ground_truth``.
+        image_ids : iterable of int or str, optional
+            The image of each; that of the targets when not given, and of the predictions beside a
+            ``ground_truth``, where a file's name can stand for an id.
+
+        Raises
+        ------
+        InputError
+            When a batch breaks a rule; nothing of it is added then.
+        """
+        ids, both = self._read(predictions, targets, image_ids)
+        batch: dict[Id, tuple[Sample, ...]] = {}
+        for identifier, samples in zip(ids, zip(*both, strict=True), strict=True):
+            if identifier is None:
+                identifier = len(self) + len(batch)
+            elif identifier in self._seen or identifier in self._waiting.ids or identifier in batch:
+                self._refuse_duplicate(identifier)
+                continue
+            batch[identifier] = samples
+        if not batch:
+            return
+        given, kinds = dict(self._given), (self._kinds[0].copy(), self._kinds[1].copy())
+        sides = [
+            self._checked([samples[side] for samples in batch.values()], list(batch), side, kinds, given)
+            for side in range(len(both))
+        ]
+        self._waiting.add(list(batch), sides)
+        self._numbered, self._given, self._kinds = ids[0] is None, given, kinds
+        if self._waiting.rows >= self._due and self._names_decided():
+            self._due = 2 * self._waiting.rows  # retried later if it fails; compute reports why
+            with contextlib.suppress(InputError):
+                self._match_waiting()
+
+    def _read(
+        self, predictions: Iterable[Any], targets: Iterable[Any] | None, image_ids: Iterable[Any] | None
+    ) -> tuple[list[Id | None], list[list[Sample]]]:
+        """Read a batch: the id of each image, its prediction, and its target where there are targets."""
+        if (targets is None) != (self.ground_truth is not None):
+            raise InputError(
+                "targets",
+                "be given" if targets is None else "be left out beside a ground_truth",
+                got="none" if targets is None else "some",
+                cause="Evaluator(ground_truth=...) knows the objects of each image" * (targets is None),
+            )
+        given = zip(SIDES, (predictions, targets), strict=True)
+        items = [one_per_image(side, name[:-1]) for name, side in given if side is not None]
+        if len({len(side) for side in items}) > 1:
+            got = " and ".join(f"{len(side):,}" for side in items)
+            raise InputError("predictions and targets", "have the same length", got=got)
+        sides = [
+            [sample_of(item, name[:-1], _place(position)) for position, item in enumerate(side)]
+            for name, side in zip(SIDES, items, strict=False)
+        ]
+        ids: list[Id | None]
+        if image_ids is None:
+            ids = [image_id(sample, place=_place(position)) for position, sample in enumerate(sides[-1])]
+        else:
+            array = as_array(image_ids, "image_ids") if hasattr(image_ids, "detach") else list(image_ids)
+            ids = as_ids(array, name="image_ids").tolist()
+            checks.same_length(len(items[0]), of="predictions", image_ids=ids)
+        if self.ground_truth is not None:
+            return self._known(ids, self.ground_truth.images), sides
+        numbered = self._numbered if self._numbered is not None or not ids else ids[0] is None
+        for position, identifier in enumerate(ids):
+            if numbered != (identifier is None):
+                item = items[-1][position]
+                empty = isinstance(item, (list, tuple)) and not item
+                raise InputError(
+                    "image_id",
+                    "be in every target or in none",
+                    got=repr(identifier),
+                    place=_place(position),
+                    cause="an empty list has none: {'image_id': ..., 'annotations': []}" if empty else "",
+                )
+        return ids, sides
+
+    @staticmethod
+    def _known(given: Sequence[Id | None], images: Images) -> list[Id | None]:
+        """Return the ground truth's ids of images."""
+        ids = [identifier for identifier in given if identifier is not None]
+        if len(ids) < len(given):
+            place, cause = _place(given.index(None)), "pass image_ids=, one per prediction"
+            raise InputError("image_id", "be in every prediction", got="none", place=place, cause=cause)
+        rows = chosen_images(ids, images) if ids else np.empty(0, dtype=np.int32)
+        for position, (row, value) in enumerate(zip(rows.tolist(), ids, strict=True)):
+            if row < 0:
+                cause = checks.did_you_mean(value, map(str, images.ids.tolist()))
+                rule, place = "be in the ground truth", _place(position)
+                raise InputError("image_id", rule, got=repr(value), place=place, cause=cause)
+        return images.ids[rows].tolist()  # type: ignore[no-any-return]
+
+    def _checked(
+        self,
+        samples: list[Sample],
+        identifiers: list[Id],
+        side: int,
+        kinds: tuple[set[str], set[str]],
+        given: dict[str, tuple[bool, Id]],
+    ) -> list[Rows]:
+        """Check one side of a batch and look names of classes up; note what is given, and how classes are."""
+        renamed = self.prediction_class_names if not side else None
+        pieces = rows_of(
+            samples,
+            SIDES[side].removesuffix("s"),
+            box_format=self.box_format,
+            places=[f"image {identifier!r}" for identifier in identifiers],
+            invalid=self.invalid,
+            together=renamed is None,
+            ranked=not side and self.protocol.matching.scores == "given",
+        )
+        starts = itertools.accumulate((len(rows.counts) for rows in pieces), initial=0)
+        classified = []
+        for start, rows in zip(starts, pieces, strict=False):
+            columns, identifier = rows.columns, identifiers[start]
+            _check_alike(given, SIDES[side], columns, identifier)
+            place = f"image {identifier!r}"
+            if renamed is not None:
+                columns = named_by(columns, renamed, place=place)
+            if self.categories is not None:
+                columns = in_classes(columns, self.categories, place=place)
+                if side:
+                    self._check_classes(columns, rows.counts, identifiers[start:])
+            elif not kinds[side].issuperset(found := kinds_of_labels(columns)):
+                kinds[side].update(found)
+                decided = names_are_used(*kinds)
+                if decided is not None and {"both"} in kinds:
+                    _check_key(given, "names of classes", decided, identifier)
+            classified.append(rows._replace(columns=columns))
+        return classified
+
+    def _names_decided(self) -> bool:
+        return self.categories is not None or names_are_used(*self._kinds) is not None
+
+    def compute(self) -> Evaluation:
+        """Evaluate everything seen so far, by all processes where there is a ``gather``.
+
+        Returns
+        -------
+        Evaluation
+
+        Raises
+        ------
+        InputError
+            When there is no image, or an image comes from two processes and ``duplicates`` is "error".
+        """
+        if self.gather is None:
+            return self._evaluate()
+        whole = self._empty()
+        for share in self.gather(self._share()):
+            whole._take_in(share)
+        return whole._evaluate()
+
+    def merge(self, other: Evaluator) -> None:
+        """Add what another evaluator has seen.
+
+        Images without ids come after those of this evaluator; of repeated ids ``duplicates`` decides.
+
+        Raises
+        ------
+        InputError
+            When the two have other protocols or classes, or an image is in both and ``duplicates`` is
+            "error".
+        """
+        mine, theirs = self.protocol, other.protocol
+        if mine != theirs or _labels(self.categories) != _labels(other.categories):
+            got = f"{mine.name!r} and {theirs.name!r}"
+            raise InputError("evaluators", "have the same protocol and classes", got=got)
+        self._take_in(other._share())
+
+    def save_part(self, path: str | Path) -> None:
+        """Save what scores need of the images seen by this process, to be merged with those of others.
+
+        :func:`boxscore.distributed.merge` and ``boxscore merge`` give the numbers of all images at once, with
+        the bits of one evaluation. Every process must be given the same ``classes``.
+
+        Parameters
+        ----------
+        path : str or Path
+            Named ``*.npz``; about 20 bytes per detection.
+
+        Raises
+        ------
+        InputError
+            When no image was seen, images have no ids of their own, or the file cannot be written.
+        ProtocolError
+            When the protocol's rules cannot be met part by part.
+        """
+        part, left_out = self._whole()
+        if self._numbered:
+            raise InputError(
+                "image_id",
+                "be in every target of an evaluator that saves a part",
+                got="images numbered as they came",
+                cause="other processes number theirs alike, and merging could not tell them apart",
+            )
+        warn_of_invalid(part, self.invalid)
+        detections = dataclasses.replace(part.detections, left_out=dict(left_out))
+        cut = shortcut("boxscore.extensions.large.parts", "Part").of
+        cut(part.matches, part.ground_truth, detections, self.protocol, row_order="image").save(path)
+
+    def reset(self) -> None:
+        """Forget every image."""
+        self._held, self._waiting, self._seen, self._numbered = [], Waiting(), set(), None
+        self._due, self._given, self._kinds = MATCHED_TOGETHER, {}, (set(), set())
+        self._rooms = Rooms(ROOM)
+
+    def _empty(self) -> Evaluator:
+        empty = object.__new__(type(self))
+        empty.__dict__.update(self.__dict__)
+        empty.reset()
+        return empty
+
+    def _share(self) -> Share:
+        parts = self._parts()
+        return Share((merged(parts),) if parts else (), self._numbered, self._given)
+
+    def _parts(self) -> list[Part]:
+        self._match_waiting()
+        return self._held
+
+    def _add_part(self, part: Part) -> None:
+        self._seen.update(part.images.ids.tolist())
+        self._held.append(part)
+
+    def _take_in(self, share: Share) -> None:
+        """Add the share of another evaluator, or nothing of it if an image is refused."""
+        if not share.parts:
+            return
+        self._match_waiting()
+        if self._numbered is not None and self._numbered != share.numbered:
+            raise InputError("image_id", "be in every target or in none", got="both")
+        given = dict(self._given)  # nothing is remembered of a share that is refused
+        for key, (is_given, identifier) in share.given.items():
+            _check_key(given, key, is_given, identifier)
+        parts = list(share.parts)
+        if share.numbered:
+            parts = [part.numbered_from(len(self._seen)) for part in parts]
+        else:
+            for identifier in (identifier for part in parts for identifier in part.images.ids.tolist()):
+                if identifier in self._seen:
+                    self._refuse_duplicate(identifier)
+            parts = [part.without(self._seen) for part in parts]
+        for part in parts:
+            if len(part.images):
+                self._add_part(part)
+        self._numbered = share.numbered
+        self._given = given
+
+    def _refuse_duplicate(self, identifier: Id) -> None:
+        if self.duplicates == "error":
+            raise InputError(
+                "image_id",
+                "occur only once",
+                got=f"{identifier!r} again",
+                cause="a distributed sampler that fills up its last batch? say duplicates='ignore'; "
+                "a new epoch? call reset()",
+            )
+
+    def _check_classes(self, target: Columns, counts: Sequence[int], identifiers: Sequence[Id]) -> None:
+        assert self.categories is not None
+        unknown = self.categories.rows(target["labels"]) < 0
+        if unknown.any():
+            first = int(np.argmax(unknown))
+            got = repr(target["labels"].tolist()[first])
+            place = f"image {identifiers[int(np.searchsorted(np.cumsum(counts), first, side='right'))]!r}"
+            cause = checks.did_you_mean(got, map(str, self.categories.ids.tolist()))
+            raise InputError("a target's label", "be one of the classes", got=got, place=place, cause=cause)
+
+    def _match_waiting(self) -> None:
+        """Match the images that wait, and drop what scores and curves do not need."""
+        # Put the waiting images into the order of their ids, as files of the same images would be.
+        if not self._waiting.ids:
+            return
+        images = Images.build(list(self._waiting.ids))
+        predictions, targets = self._waiting.in_order(images)
+        # A side may carry numbers and names of its classes: settle on one of them for all images.
+        if self.categories is None and {"both"} in self._kinds:
+            settle = without_names if names_are_used(*self._kinds) is False else by_name
+            _check_key(self._given, "names of classes", settle is by_name, images.ids.tolist()[0])
+            predictions, targets = (
+                [rows._replace(columns=settle(rows.columns)) for rows in side]
+                for side in (predictions, targets)
+            )
+        # Use the classes given, or those that occur.
+        labels = labels_of(predictions)
+        categories = self.categories
+        if categories is None:
+            categories = Categories.build([*labels, *labels_of(targets), *listed_by(targets)])
+        known = set(labels) <= set(categories.ids.tolist())
+        ids = images.ids.tolist()
+        # Make both tables as loaders do, with the same checks.
+        if self.ground_truth is None:
+            truth = GroundTruth(
+                **table_columns(
+                    GROUND_TRUTH, targets, ids, images=images, categories=categories, source="targets"
+                )
+            )
+        else:
+            truth = of_images(self.ground_truth, self.ground_truth.images.rows(images.ids).astype(np.int64))
+            images = truth.images
+        detections = Detections(
+            **table_columns(
+                DETECTIONS,
+                predictions,
+                ids,
+                images=images,
+                categories=categories if known else None,
+                source="predictions",
+            )
+        )
+        # Detections of unknown classes are left out and counted per image, so that an image that is evaluated
+        # twice counts once.
+        left_out: dict[Id, Mapping[str, int]] = {}
+        if not known:
+            each = [rows for piece in predictions for rows in piece.each()]
+            for identifier, rows in zip(ids, each, strict=True):
+                _, unknown = find_categories(rows.columns["labels"], categories)
+                if unknown:
+                    left_out[identifier] = unknown
+            with warnings.catch_warnings():  # compute warns once, of all that were left out
+                warnings.simplefilter("ignore", BoxscoreWarning)
+                detections = align(detections, truth)
+        # Match these images alone and keep only what scores need. Parts merge later to the bits of one
+        # matching.
+        truth, detections = prepared(truth, detections, self.protocol)
+        matches = Matcher(truth, detections, self.protocol).match()
+        if not self.keep_masks:
+            truth, detections = _without_masks(truth), _without_masks(detections)
+        invalid = self._waiting.invalid()
+        self._waiting, self._due = Waiting(), MATCHED_TOGETHER
+        self._add_part(Part(matches, truth, detections, left_out, invalid).in_row_order().put_in(self._rooms))
+
+    def _whole(self) -> tuple[Part, Counter[str]]:
+        """Merge everything, and count what was left out by class."""
+        parts = self._parts()
+        if not parts:
+            raise InputError("an evaluator", "have seen at least one image", got="none")
+        part = merged(parts)
+        self._held, self._rooms = [part], Rooms(ROOM)
+        left_out: Counter[str] = Counter()
+        for counts in part.left_out.values():
+            left_out.update(counts)
+        return part, left_out
+
+    def _evaluate(self) -> Evaluation:
+        # Merge all parts, and warn once of what concerns all images.
+        part, left_out = self._whole()
+        warn_left_out(left_out, "predictions")
+        warn_of_invalid(part, self.invalid)
+        warn_numbered_from_zero(part, "0" in left_out)
+        warn_of_fractions(part)
+        if self.expected is not None:
+            warn_of_missing(part, self.expected, numbered=bool(self._numbered))
+        # Labels from a training loop have no ids, so they are numbered here.
+        truth = part.ground_truth
+        if self.ground_truth is None:
+            truth = dataclasses.replace(truth, ids=np.arange(1, len(truth) + 1))
+        check_class_weights(self.protocol.ap, truth.categories)
+        check_class_labels(truth.source, truth.categories, truth.image_labels, self.protocol)
+        # The result is an evaluation like that of files; its warnings follow.
+        detections = dataclasses.replace(part.detections, left_out=dict(left_out))
+        result = Evaluation(truth, detections, self.protocol, part.matches)
+        warn_of_id_zero(result)
+        warn_of_annotators(truth, self.protocol)
+        warn_of_metrics(result)
+        return result
+
+
+def _place(position: int) -> str:
+    return f"image {position} of the batch"
+
+
+def _check_ground_truth(given: Any, classes: object) -> None:
+    if not isinstance(given, GroundTruth):
+        cause = "boxscore.load_ground_truth reads files"
+        raise InputError("ground_truth", "be a GroundTruth", got=f"a {type(given).__name__}", cause=cause)
+    if classes is not None:
+        raise InputError("classes", "be left out beside a ground_truth, which has its own", got="both")
+
+
+def _without_masks(table: Any) -> Any:
+    """Drop the masks; the source, which messages print, mentions it."""
+    if not table.instances.shows("masks"):
+        return table
+    return dataclasses.replace(table, masks=None, source=table.source + FORGOTTEN)
+
+
+def _check_alike(given: dict[str, tuple[bool, Id]], kind: str, side: Columns, identifier: Id) -> None:
+    """Check that all images with objects have the same keys; remember those of the first."""
+    if not len(side["labels"]):
+        return
+    for key in OPTIONAL:
+        _check_key(given, f"{key} of {kind}", key in side, identifier)
+
+
+def _check_key(given: dict[str, tuple[bool, Id]], key: str, is_given: bool, identifier: Id) -> None:
+    known, first = given.setdefault(key, (is_given, identifier))
+    if known != is_given:
+        with_it, without = (first, identifier) if known else (identifier, first)
+        raise InputError(
+            key,
+            "be given for every image or for none",
+            got=f"image {with_it!r} with them and image {without!r} without",
+        )
+
+
+def _labels(categories: Categories | None) -> Any:
+    return None if categories is None else (categories.ids.tolist(), categories.names.tolist())

@@ -1,0 +1,189 @@
+"""What an evaluator keeps of images: checked batches that wait, then matches; and what processes exchange."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.ordering import inverse_order
+from boxscore.data.alignment import concatenate, with_labels
+from boxscore.data.room import Rooms
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.vocabulary import Id, Images
+from boxscore.extensions.data_tools.samples import Rows
+from boxscore.matching.matches import Matches, merge
+
+
+class Part(NamedTuple):
+    """What is kept of some images; row numbers in ``matches`` are rows of the tables."""
+
+    matches: Matches
+    ground_truth: GroundTruth
+    detections: Detections
+    left_out: Mapping[Id, Mapping[str, int]]
+    """Detections of unknown classes: image, class, count."""
+    invalid: Mapping[Id, tuple[int, int]] = {}
+    """Invalid predictions and targets of the images that have some."""
+    by_row: bool = False
+    """Whether matches stand in the order of the table's rows, not in class order."""
+
+    @property
+    def images(self) -> Images:
+        """The images that are kept."""
+        return self.matches.images
+
+    def in_row_order(self) -> Part:
+        """Put the matches in the order of the table's rows, if all are matched: then columns are shared."""
+        if self.by_row or len(self.matches) < len(self.detections):
+            return self
+        matches = self.matches.reordered(inverse_order(self.matches.row))
+        matches = dataclasses.replace(matches, row=matches.row.astype(np.int32))
+        return self._replace(matches=matches, by_row=True)
+
+    def put_in(self, rooms: Rooms) -> Part:
+        """Put the columns behind those of the parts before, so that they are one when they are merged."""
+        part = self.sharing()
+        shared = {id(values) for values in vars(part.detections).values()}
+        shared.add(id(part.detections.given_scores))
+        for table in (part.ground_truth, part.detections):
+            rooms.take_in(table)
+        matches = part.matches.with_columns(
+            lambda name, values: values if id(values) in shared else rooms.put(name, values)
+        )
+        return part._replace(matches=matches).sharing()
+
+    def sharing(self) -> Part:
+        """Return the part with the columns of its table in its matches, where they are equal in order."""
+        if not self.by_row:
+            return self
+        table = {name: getattr(self.detections, name) for name in ("image", "category")}
+        table["score"] = self.detections.given_scores
+        shared = {
+            name: column
+            for name, column in table.items()
+            if column is not None and np.array_equal(column, getattr(self.matches, name))
+        }
+        return self._replace(matches=dataclasses.replace(self.matches, **shared))
+
+    def in_class_order(self) -> Part:
+        """Return the part with its matches in class order."""
+        if not self.by_row:
+            return self
+        whole = dataclasses.replace(self.matches, row=self.matches.row.astype(np.int64))
+        return self._replace(matches=whole.in_class_order(), by_row=False)
+
+    def without(self, seen: set[Id]) -> Part:
+        """Drop images that were seen elsewhere."""
+        kept = np.array([identifier not in seen for identifier in self.images.ids.tolist()], dtype=bool)
+        matches = self.matches.take_images(kept)
+        images, tables, rows = matches.images, [], []
+        number = np.cumsum(kept, dtype=np.int32) - np.int32(1)
+        for table in (self.ground_truth, self.detections):
+            chosen = kept[table.image]
+            left = table.take(np.flatnonzero(chosen))
+            renumbered = left.replaced(images=images, image=number[left.image])
+            tables.append(with_labels(renumbered, images=np.where(kept, number, np.int32(-1))))
+            rows.append(np.cumsum(chosen) - 1)
+        matches = dataclasses.replace(matches, truth_row=rows[0][matches.truth_row], row=rows[1][matches.row])
+        left_out = {image: counts for image, counts in self.left_out.items() if image not in seen}
+        invalid = {image: counts for image, counts in self.invalid.items() if image not in seen}
+        truth, detections = tables
+        return Part(matches, truth, detections, left_out, invalid, self.by_row)  # type: ignore[arg-type]
+
+    def numbered_from(self, first: int) -> Part:
+        """Renumber images that have no ids of their own."""
+        images = Images.build(self.images.ids + first)
+        return Part(
+            dataclasses.replace(self.matches, images=images),
+            dataclasses.replace(self.ground_truth, images=images),
+            dataclasses.replace(self.detections, images=images),
+            {int(image) + first: counts for image, counts in self.left_out.items()},
+            {int(image) + first: counts for image, counts in self.invalid.items()},
+            self.by_row,
+        )
+
+
+def merged(parts: list[Part]) -> Part:
+    """Merge parts of disjoint images; rows are ordered by ascending image id, matches are in class order.
+
+    The parts stay what they are. Where rows stay in order, their columns become views of the merged tables:
+    no box is held twice.
+    """
+    if len(parts) == 1:
+        return parts[0].in_class_order()
+    truth, truth_rows = concatenate([part.ground_truth for part in parts], into_views=True)
+    detections, rows = concatenate([part.detections for part in parts], into_views=True)
+    renumbered, truths_before, rows_before = [], 0, 0
+    for number, part in enumerate(parts):
+        parts[number] = part = part.sharing()
+        matches = part.matches
+        renumbered.append(
+            dataclasses.replace(
+                matches,
+                truth_row=_moved(matches.truth_row, truths_before, truth_rows),
+                row=_moved(matches.row, rows_before, rows),
+            )
+        )
+        truths_before += len(part.ground_truth)
+        rows_before += len(part.detections)
+    left_out = {image: counts for part in parts for image, counts in part.left_out.items()}
+    invalid = {image: counts for part in parts for image, counts in part.invalid.items()}
+    return Part(merge(renumbered), truth, detections, left_out, invalid)
+
+
+def _moved(rows: NDArray[np.integer[Any]], before: int, went: NDArray[np.intp] | None) -> NDArray[np.int64]:
+    """Rows of a table that is behind others in a merged one, where rows went somewhere, or stay in order."""
+    moved = rows.astype(np.int64)
+    moved += before
+    return moved if went is None else went[moved]
+
+
+class Waiting:
+    """Checked images that are not matched yet, in the order of arrival."""
+
+    def __init__(self) -> None:
+        self.ids: dict[Id, None] = {}
+        self.rows = 0
+        self._sides: tuple[list[Rows], list[Rows]] = ([], [])  # predictions and targets
+
+    def add(self, identifiers: Sequence[Id], sides: Sequence[Sequence[Rows]]) -> None:
+        """Add a batch."""
+        self.ids |= dict.fromkeys(identifiers)
+        for known, new in zip(self._sides, sides, strict=False):  # no targets beside a ground truth
+            known += new
+            self.rows += sum(sum(rows.counts) for rows in new)
+
+    def in_order(self, images: Images) -> list[list[Rows]]:
+        """Return predictions and targets in the order of the images."""
+        wanted = images.ids.tolist()
+        if list(self.ids) == wanted:
+            return [*self._sides]
+        both: list[list[Rows]] = []
+        for side in self._sides:
+            each = [rows for piece in side for rows in piece.each()]
+            of_image = dict(zip(self.ids, each, strict=bool(each)))
+            both.append([of_image[identifier] for identifier in wanted if each])
+        return both
+
+    def invalid(self) -> dict[Id, tuple[int, int]]:
+        """Count the invalid predictions and targets of the images that have some."""
+        if not any(rows.invalid for side in self._sides for rows in side):
+            return {}
+        counts = [
+            [rows.invalid for piece in side for rows in piece.each()] or [0] * len(self.ids)
+            for side in self._sides
+        ]
+        pairs = zip(self.ids, zip(*counts, strict=True), strict=True)
+        return {identifier: (pair[0], pair[1]) for identifier, pair in pairs if any(pair)}
+
+
+class Share(NamedTuple):
+    """Everything one process has seen: what ``merge`` and ``gather`` exchange."""
+
+    parts: tuple[Part, ...]
+    numbered: bool | None
+    given: Mapping[str, tuple[bool, Id]]

@@ -1,0 +1,1 @@
+"""Find faults of the data that a score hides."""

@@ -1,0 +1,135 @@
+"""Every check of tables, and their findings in order."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from boxscore._utils.records import NamedTuple
+from boxscore.evaluation.result_warnings import SAID_OF_NUMBERING
+from boxscore.extensions.validation._findings import LOW, WHEN_ASKED, Context, Finding, by_weight
+from boxscore.protocols import load_protocol
+from boxscore.protocols.protocol import Protocol
+
+ProtocolLike = str | Path | Mapping[str, Any] | Protocol
+
+
+class Check(NamedTuple):
+    """A check of tables, and which tables it is for."""
+
+    function: str
+    """``module.function`` of this package; the module is imported when the check runs."""
+    applies: Callable[[Context], bool] | None = None
+    """Whether the check can find anything; None: in any tables."""
+
+    def findings(self, context: Context) -> Iterator[Finding]:
+        """Run the check."""
+        if self.applies is None or self.applies(context):
+            module, name = self.function.split(".")
+            yield from getattr(importlib.import_module(f"boxscore.extensions.validation.{module}"), name)(
+                context
+            )
+
+
+def _holds_what_is_unread(context: Context) -> bool:
+    """Whether detections have more than boxes, or annotations a flag that the protocol does not read."""
+    given = context.detections.instances if context.detections is not None else None
+    shapes = ("quadrilaterals", "rotated", "masks", "keypoints")
+    if given is not None and any(given.shows(name) for name in shapes):
+        return True
+    return any(getattr(context.ground_truth, name).any() for name in context.unread_flags)
+
+
+def _may_be_mismatched(context: Context) -> bool:
+    if context.detections is None or not len(context.ground_truth):
+        return False
+    if not len(context.detections) and context.renumbered is None:
+        return False
+    return context.effort == WHEN_ASKED or context.is_below(LOW)
+
+
+def _has_silent_class(context: Context) -> bool:
+    if context.detections is None or context.chosen_classes:
+        return False
+    return bool(context.silent_classes.any())
+
+
+def _has_image_labels(context: Context) -> bool:
+    return context.ground_truth.image_labels is not None
+
+
+def _asks_for_image_labels(context: Context) -> bool:
+    return context.protocol.labels.unlisted == "drop" or context.effort == WHEN_ASKED
+
+
+def _may_be_lvis(context: Context) -> bool:
+    return context.effort == WHEN_ASKED or "frequency" in context.ground_truth.categories.columns
+
+
+CHECKS = (
+    Check("structural.structural_findings"),
+    Check("geometric.geometric_findings"),
+    Check("unread.unread_findings", _holds_what_is_unread),
+    Check("semantic.semantic_findings"),
+    Check("mismatch.mismatch_findings", _may_be_mismatched),
+    Check("misnamed.misnamed_findings", _has_silent_class),
+    Check("image_labels.not_exhaustive_findings", _has_image_labels),
+    Check("lvis.lvis_findings", _may_be_lvis),
+    Check("image_labels.image_label_findings", _asks_for_image_labels),
+)
+"""In the order in which they run."""
+
+FORMS = ("annotation-box-order", "detection-box-order")
+"""Codes of findings that say which form the boxes have."""
+SURE = (*FORMS, "classes-numbered-differently", "images-off-by-one")
+"""Codes of causes that are sure where their repair raises the score."""
+FROM_CLASSES = ("class-always-called-another", "class-without-detections", "score-floor")
+"""Codes of what follows from classes that are numbered differently, or unknown for the most part."""
+FROM_PLACES = (
+    *("class-always-called-another", "classes-numbered-differently", "score-floor"),
+    *("detections-off-annotations", "images-off-by-one"),
+)
+"""Codes of what follows from boxes in another form, or in other images."""
+
+
+def check(context: Context) -> list[Finding]:
+    """Run every check: errors first, and of one severity those that cost most."""
+    findings = [finding for one in CHECKS for finding in one.findings(context)]
+    follows = consequences(context, findings)
+    return by_weight(finding for finding in findings if finding.code not in follows)
+
+
+def consequences(context: Context, findings: Sequence[Finding]) -> set[str]:
+    """Return the codes of what follows from a cause that is sure, and is said itself."""
+    sure = {
+        one.code
+        for one in findings
+        if one.code in SURE
+        and one.repair
+        and one.effect > 0
+        # Of one class it may be the other way about.
+        and (one.code != "classes-numbered-differently" or one.count > 1)
+    }
+    left_out = 0 if context.detections is None else sum(context.detections.left_out.values())
+    follows: set[str] = set()
+    if sure.intersection(FORMS):
+        follows.update(FROM_PLACES)
+    elif "images-off-by-one" in sure:
+        follows.update(set(FROM_PLACES) - sure)
+    numbered = "classes-numbered-differently" in sure or context.was_said(SAID_OF_NUMBERING)
+    if numbered or (context.detections is not None and left_out > len(context.detections)):
+        follows.update(FROM_CLASSES)
+        if left_out:
+            follows.add("image-without-detections")
+    return follows
+
+
+def judging_protocol(protocol: ProtocolLike | None, *, scored: bool) -> Protocol:
+    """Return the protocol given, or ``coco``; without scores as that counts them, or ``scoreless``."""
+    if scored:
+        return load_protocol("coco" if protocol is None else protocol)
+    from boxscore.protocols import without_scores
+
+    return load_protocol("scoreless") if protocol is None else without_scores(load_protocol(protocol))

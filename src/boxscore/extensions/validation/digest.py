@@ -1,0 +1,139 @@
+"""Findings about an evaluation: for a report page, and in passing for a few lines below the result.
+
+Conventions
+-----------
+- A page lists every finding, as ``validate`` does. The lines have only errors and warnings, of checks that
+  cost almost nothing.
+- The lines do not repeat what loaders warn about: repeated ids, unknown classes. Boxes in another form are
+  said with the score of both, and a loader's warning of them is not shown beside that; what follows from them
+  (a low score, no overlaps) is held back.
+- A class without detections is common among many classes, and its row shows 0: the lines mention it only
+  when half of the classes have none, and others have some.
+- Effects on the score are said where they are known already, or where the data are so few that other
+  evaluations take no time.
+- Each finding is one sentence, gravest first, in the command and in Python, where it is a warning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from boxscore._utils.text import counted
+from boxscore._utils.user_warnings import warn_user
+from boxscore.errors import FindingWarning
+from boxscore.evaluation import Evaluation
+from boxscore.extensions.validation._findings import (
+    IN_PASSING,
+    ON_A_PAGE,
+    WHEN_ASKED,
+    Context,
+    Finding,
+    by_weight,
+)
+from boxscore.extensions.validation.checking import FORMS, check
+
+MOST_SAID = 4
+
+FEW = 1_000
+"""Annotations and detections that are evaluated again in passing: a millisecond."""
+
+IN_PYTHON = (
+    (r"--dt-box-format (\w+)", r'box_format="\1" of load_detections'),
+    (r"--gt-box-format (\w+)", r'box_format="\1" of load_ground_truth'),
+    (r"--images FILE", "images= of evaluate"),
+)
+"""Options that messages name, and the arguments that are called otherwise."""
+
+MANY = 2_000_000
+"""Annotations and detections from which a page does without further evaluations."""
+
+WARNED_OF = (*FORMS, "annotation-id-zero", "repeated-annotation-id", "unknown-class")
+"""Codes of findings that a loader or the evaluation warns about itself."""
+
+ERRORS = (
+    *(*FORMS, "repeated-annotation-id", "unknown-class"),
+    *("image-without-detections", "class-without-detections", "scores-all-equal", "images-off-by-one"),
+    *("classes-numbered-differently", "image-labels-missing", "detections-unlisted", "lvis-version"),
+)
+"""Codes of findings that may be errors in files that can be read."""
+
+
+def quick_findings(evaluation: Evaluation) -> list[Finding]:
+    """Run the checks that cost almost nothing: errors, then warnings, without examples."""
+    context = _context(evaluation, IN_PASSING)
+    findings = [
+        finding
+        for finding in check(context)
+        if finding.severity != "info"
+        and (finding.code, finding.severity) != ("class-without-detections", "warning")
+        and (finding.code != "class-without-detections" or len(evaluation.detections))
+    ]
+    if _rows(evaluation) <= FEW:
+        findings = [finding if finding.repair else context.with_effect(finding) for finding in findings]
+    return by_weight(_first_causes(findings))
+
+
+def _first_causes(findings: list[Finding]) -> list[Finding]:
+    """Hold back what boxes in another form may explain, where a known form raises the score."""
+    forms = [one for one in findings if one.code in FORMS and one.repair and not one.effect <= 0]
+    if not forms:
+        return findings
+    return [one for one in findings if one in forms or (one.kind, one.severity) == ("structural", "error")]
+
+
+def findings_of(evaluation: Evaluation, *, effects: bool = True) -> list[Finding]:
+    """Run every check on the tables of an evaluation; without effects, those that evaluate nothing again."""
+    effort = WHEN_ASKED if effects and _rows(evaluation) <= MANY else ON_A_PAGE
+    return check(_context(evaluation, effort))
+
+
+def page_findings(evaluation: Evaluation) -> tuple[list[Finding], str]:
+    """Return the findings of a page, and what partitions do not say; empty in one process."""
+    if evaluation.source.is_here:
+        return findings_of(evaluation), ""
+    from boxscore.extensions.validation.in_parts import findings_of_partitions, note_of_shares
+
+    findings, images = findings_of_partitions(evaluation)
+    return findings, note_of_shares(images)
+
+
+def _rows(evaluation: Evaluation) -> int:
+    return len(evaluation.ground_truth) + len(evaluation.detections)
+
+
+def _context(evaluation: Evaluation, effort: int) -> Context:
+    truth, detections, protocol = evaluation.ground_truth, evaluation.detections, evaluation.protocol
+    return Context(truth, detections, protocol, given=evaluation, effort=effort)
+
+
+def digest(findings: Sequence[Finding]) -> list[str]:
+    """Say each of the first findings in a sentence, with its effect, and how many more there are."""
+    said = [_sentence(finding) for finding in findings[:MOST_SAID]]
+    more = len(findings) - len(said)
+    if more:
+        said.append(f"{counted(more, 'more finding')} about the input: boxscore validate lists them.")
+    return said
+
+
+def _sentence(finding: Finding) -> str:
+    stop = "" if finding.message.endswith((".", "?")) else "."
+    lead = "error in the input" if finding.severity == "error" else "note about the input"
+    effect = f" {finding.effect_text}." if finding.effect_text else ""
+    return f"{lead}: {finding.message}{stop}{effect}"
+
+
+def warn_of_findings(evaluation: Evaluation) -> set[str]:
+    """Warn whoever called ``evaluate`` of each finding, gravest first; return the codes of those said."""
+    findings = quick_findings(evaluation)
+    for finding, text in zip(findings, digest(findings)[:MOST_SAID], strict=False):
+        warning = FindingWarning(_for_python(text), code=finding.code, severity=finding.severity)
+        warn_user(warning)
+    return {finding.code for finding in findings[:MOST_SAID]}
+
+
+def _for_python(text: str) -> str:
+    """Name Python's arguments beside the first option that is called otherwise there."""
+    for option, argument in IN_PYTHON:
+        text = re.sub(option, rf"\g<0>, or {argument}", text, count=1)
+    return text

@@ -1,0 +1,50 @@
+"""The quick check of the input, which commands print after the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from boxscore._utils import checks
+from boxscore._utils.progress import stage
+from boxscore._utils.text import short_list
+from boxscore.cli.output import Digest, Remembered, finding_lines
+from boxscore.evaluation import Evaluation
+from boxscore.extensions.validation.digest import ERRORS, MOST_SAID, digest, quick_findings
+
+
+def digest_of(
+    evaluation: Evaluation,
+    *,
+    name: str = "",
+    allowed: Sequence[str] = (),
+    warned: Remembered | None = None,
+) -> Digest:
+    """Run the quick checks of the input; ``warned`` are warnings from before, some of which are errors."""
+    for code in allowed:
+        checks.one_of(code, ERRORS, name="--allow")
+    stage("checking the input")
+    findings = quick_findings(evaluation)
+    sentences = digest(findings)
+    texts = [f"{name and f'{name}: '}{text}" for text in sentences]
+    errors = {
+        finding.code: text
+        for finding, text in zip(findings, texts, strict=False)
+        if finding.severity == "error"
+    }
+    if warned is not None:
+        warned.forget_held({finding.code for finding in findings[:MOST_SAID]}, evaluation)
+        for warning in warned.warnings:
+            if warning.severity == "error":
+                errors.setdefault(warning.code, str(warning))
+    lines = [line for text in texts for line in finding_lines(text)]
+    return Digest(lines, {code: text for code, text in errors.items() if code not in allowed}, sentences)
+
+
+def finding_lines_of(names: list[str], digests: list[Digest]) -> list[str]:
+    """Say each finding once, after the names of the detectors whose finding it is."""
+    whose: dict[str, list[str]] = {}
+    for name, each in zip(names, digests, strict=False):
+        for finding in each.texts:
+            whose.setdefault(finding, []).append(name)
+    lines = (finding_lines(f"{short_list(owners)}: {finding}") for finding, owners in whose.items())
+    return [line for each in lines for line in each]

@@ -1,0 +1,303 @@
+"""Geometric checks: what follows from coordinates about how boxes were written.
+
+Conventions
+-----------
+A box may overhang its image by :data:`SLACK` pixels. Whether the whole file has another box order is decided
+by the rule of the loaders.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.text import counted, verb
+from boxscore.data.tables import BoxTable, Detections, GroundTruth
+from boxscore.extensions.validation._findings import IN_PASSING, Context, Finding, Repair, RowCheck
+from boxscore.formats._box_order import FRACTIONS, BoxOrder, box_order, reread
+from boxscore.protocols.protocol import Protocol
+
+SLACK = 1.0
+FEWEST = 20
+"""Boxes below which their coordinates are no evidence."""
+
+SAMPLED = 1_000
+"""Boxes among which whole numbers are counted first."""
+
+ALL = 0.99
+"""Share of whole numbers above which they are no accident."""
+
+HIGH = 0.5
+"""Value of the metric from which the boxes of files are not checked again in passing."""
+
+Table = TypeVar("Table", bound=BoxTable)
+
+
+def geometric_findings(context: Context) -> Iterator[Finding]:
+    """Check the boxes of both tables; in passing, of what a loader has warned only what can be repaired."""
+    tables: list[BoxTable] = [context.ground_truth]
+    if context.detections is not None and context.detections.boxes_given:
+        tables.append(context.detections)
+    for table in tables:
+        warned = context.effort == IN_PASSING and context.was_read(table)
+        suspicious = not warned or (_evidence(table) is not None and context.is_below(HIGH))
+        order = list(_order(context, table)) if suspicious else []
+        yield from (
+            one for one in order if not warned or (one.code in context.repairs and not one.effect <= 0)
+        )
+        flat, inverted, outside = _checks_of(table)
+        yield from flat.finding(context, table)
+        if context.effort > IN_PASSING:
+            yield from inverted.finding(context, table)
+        if warned:
+            yield from _outside_in_passing(context, table)
+        elif not order and (context.effort > IN_PASSING or isinstance(table, GroundTruth)):
+            yield from outside.finding(context, table)
+    yield from _whole_numbers(context)
+
+
+def _outside_in_passing(context: Context, table: BoxTable) -> Iterator[Finding]:
+    """Test the box order only if boxes lie outside their image."""
+    if isinstance(table, GroundTruth) and _reaches_outside(table):
+        outside = list(OF_TRUTH[2].finding(context, table))
+        if outside and _evidence(table) is None:
+            yield from outside
+
+
+def _has_sizes(table: BoxTable) -> bool:
+    """Whether a table came from a file that has widths and heights, as COCO's have."""
+    return Path(table.source).suffix.lower() == ".json"
+
+
+def _evidence(table: BoxTable) -> BoxOrder | None:
+    return box_order(table, given_sizes=_has_sizes(table))
+
+
+def _what(table: BoxTable) -> tuple[str, str]:
+    return ("annotation", "ground truth") if isinstance(table, GroundTruth) else ("detection", "detections")
+
+
+def _order(context: Context, table: BoxTable) -> Iterator[Finding]:
+    sizes, evidence = _has_sizes(table), _evidence(table)
+    if evidence is None:
+        return
+    # Fractions concern every row; another order of the four numbers shows in boxes outside their image.
+    noun, name = _what(table)
+    reading = evidence.reading
+    rows = np.arange(len(table)) if reading == FRACTIONS else _rows_outside(table)
+    count = len(rows) if reading == FRACTIONS else round(evidence.outside * len(table))
+    if reading is None:
+        yield context.finding(
+            f"{noun}-box-order", "geometric", "error", count, f"{name}: {evidence.message}",
+            table=table, rows=rows,
+        )  # fmt: skip
+        return
+    # The repair reads the same numbers in the other order.
+    corners = reread(table, reading, given_sizes=sizes)
+    # The loader refuses boxes of negative size, which the repair leaves out: the option then helps nobody.
+    as_typed = context.was_read(table) and len(_regular(corners)) == len(table)
+    yield context.finding(
+        f"{noun}-box-order", "geometric", "error", count, f"{name}: {evidence.message}",
+        table=table, rows=rows,
+        repair=f"with {evidence.option}" if as_typed else f"read as {reading}",
+        repaired=_with_boxes(table, corners),
+        at_once=context.is_soon(context.protocol),
+    )  # fmt: skip
+
+
+def _rows_outside(table: BoxTable) -> NDArray[np.intp]:
+    return np.flatnonzero(_overhang(table) > SLACK)
+
+
+def _overhang(table: BoxTable) -> NDArray[np.float64]:
+    """How far each box reaches beyond its image, in pixels, [N]; 0 where the image's size is unknown."""
+    beyond = np.zeros(len(table))
+    if np.isnan(table.images.sizes).all():
+        return beyond
+    extent = table.images.sizes[table.image]
+    for low, high, end in zip(table.boxes.T[:2], table.boxes.T[2:], extent.T, strict=True):
+        beyond = np.maximum(beyond, np.maximum(-low, high - end))
+    known: NDArray[np.float64] = np.nan_to_num(beyond, nan=0.0)
+    return known
+
+
+def _reaches_outside(table: BoxTable) -> bool:
+    """Whether a box may reach more than :data:`SLACK` beyond its image; how far costs four times as much."""
+    ends = zip(table.boxes.T[2:], table.images.sizes.T, strict=True)
+    return bool(table.boxes.min(initial=0.0) < -SLACK) or any(
+        bool((high - size.take(table.image) > SLACK).any()) for high, size in ends
+    )
+
+
+def _regular(corners: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Rows of boxes whose sides are not negative."""
+    return np.flatnonzero((corners[:, 2:] >= corners[:, :2]).all(axis=1) & np.isfinite(corners).all(axis=1))
+
+
+def _with_boxes(table: BoxTable, corners: NDArray[np.float64]) -> Repair:
+    """Return the tables with other boxes in one of them, without boxes of negative size."""
+    good = _regular(corners)
+
+    def repaired(context: Context, detections: Detections) -> tuple[GroundTruth, Detections, Protocol]:
+        truth = context.ground_truth
+        if isinstance(table, GroundTruth):
+            moved = _placed(truth, corners, good)
+            boxes_area = moved.sizes[:, 0] * moved.sizes[:, 1]
+            stated = truth.area[good] != truth.sizes[good, 0] * truth.sizes[good, 1]
+            area = np.where(stated, truth.area[good], boxes_area)
+            return dataclasses.replace(moved, area=area), detections, context.protocol
+        return truth, _placed(detections, corners, good), context.protocol
+
+    return repaired
+
+
+def _placed(table: Table, corners: NDArray[np.float64], rows: NDArray[np.intp]) -> Table:
+    boxes = corners[rows]
+    return dataclasses.replace(table.take(rows), boxes=boxes, sizes=boxes[:, 2:] - boxes[:, :2])
+
+
+def _flat(context: Context, table: BoxTable) -> tuple[NDArray[np.intp], float]:
+    """Return boxes of width or height 0; with inclusive pixels they are one pixel wide."""
+    if not len(table) or table.sizes.min() > 0 or context.protocol.boxes.pixel_offset:
+        return np.empty(0, dtype=np.intp), 0.0
+    return np.flatnonzero((table.sizes[:, 0] == 0) | (table.sizes[:, 1] == 0)), 0.0
+
+
+def _inverted(context: Context, table: BoxTable) -> tuple[NDArray[np.intp], float]:
+    """Return boxes with sides below 0, of which the loaders warn; and how far."""
+    return np.flatnonzero((table.sizes < 0).any(axis=1)), -float(table.sizes.min(initial=0.0))
+
+
+def _beyond(context: Context, table: BoxTable) -> tuple[NDArray[np.intp], float]:
+    """Return boxes outside their image, the furthest first; and how far."""
+    overhang = _overhang(table)
+    rows = np.flatnonzero(overhang > SLACK)
+    return rows[np.argsort(-overhang[rows], kind="stable")], float(overhang.max(initial=0.0))
+
+
+def _clipped(context: Context, table: BoxTable, rows: NDArray[np.intp]) -> Repair:
+    extent, clipped = np.tile(table.images.sizes[table.image[rows]], 2), table.boxes.copy()
+    clipped[rows] = np.where(
+        np.isnan(extent), table.boxes[rows], np.clip(table.boxes[rows], 0.0, np.nan_to_num(extent, nan=0.0))
+    )
+    return _with_boxes(table, clipped)
+
+
+def _row_checks(noun: str, kind: type[BoxTable]) -> tuple[RowCheck, RowCheck, RowCheck]:
+    """Return the checks of rows of one side: flat boxes, inverted ones, and those outside their image."""
+    is_truth = kind is GroundTruth
+    match = "nothing can match them" if is_truth else "they can match nothing"
+    return (
+        RowCheck(
+            f"{noun}-degenerate",
+            "geometric",
+            _flat,
+            lambda context: "info" if _are_dropped(context, kind) else "warning",
+            lambda context, count, _: (
+                f"{counted(count, noun)} with a box of width or height 0: "
+                f"{'the protocol leaves them out' if _are_dropped(context, kind) else match}"
+            ),
+            "without them",
+            _without,
+        ),
+        RowCheck(
+            f"{noun}-inside-out",
+            "geometric",
+            _inverted,
+            lambda context: "warning" if context.protocol.boxes.degenerate == "count" else "info",
+            lambda context, count, most: (
+                f"{counted(count, noun)} with a box whose width or height is below 0 (down to {-most:g}): "
+                f"{'the protocol leaves them out' if _are_dropped(context, kind) else 'they overlap nothing'}"
+            ),
+            "without them",
+            _without,
+        ),
+        RowCheck(
+            f"{noun}-outside-image",
+            "geometric",
+            _beyond,
+            lambda _: "warning" if is_truth else "info",
+            lambda _, count, most: (
+                f"{counted(count, noun)} {verb(count, 'reach')} more than {SLACK:g} pixel outside "
+                f"{'its' if count == 1 else 'their'} image (up to {most:.1f})"
+            ),
+            "boxes clipped to their image",
+            _clipped,
+        ),
+    )
+
+
+def _are_dropped(context: Context, kind: type[BoxTable]) -> bool:
+    """Whether the protocol leaves out boxes of no area in a kind of table."""
+    rule = context.protocol.boxes.degenerate
+    return rule == "drop" or (rule == "drop_detections" and kind is Detections)
+
+
+def _without(context: Context, table: BoxTable, rows: NDArray[np.intp]) -> Repair:
+    """Return the tables without some rows of one of them."""
+    rest = np.delete(np.arange(len(table)), rows)
+    is_truth = isinstance(table, GroundTruth)
+
+    def repaired(c: Context, detections: Detections) -> tuple[GroundTruth, Detections, Protocol]:
+        if is_truth:
+            return c.ground_truth.take(rest), detections, c.protocol
+        return c.ground_truth, detections.take(rest), c.protocol
+
+    return repaired
+
+
+OF_TRUTH = _row_checks("annotation", GroundTruth)
+OF_DETECTIONS = _row_checks("detection", Detections)
+
+
+def _checks_of(table: BoxTable) -> tuple[RowCheck, RowCheck, RowCheck]:
+    return OF_TRUTH if isinstance(table, GroundTruth) else OF_DETECTIONS
+
+
+def _whole_numbers(context: Context) -> Iterator[Finding]:
+    """Report whole numbers in one table beside fractions in the other: someone wrote ``int(x)``."""
+    truth, detections = context.ground_truth, context.detections
+    if detections is None or not detections.boxes_given or min(len(truth), len(detections)) < FEWEST:
+        return
+    if _almost_all_whole(detections):
+        shares = _share_whole(detections), _share_whole(truth)
+        yield from whole_numbers(context, len(detections), *shares, table=detections)
+
+
+def whole_numbers(
+    context: Context, count: int, whole: float, whole_truth: float, *, table: Detections | None = None
+) -> Iterator[Finding]:
+    """Report the shares of boxes of whole numbers of both sides, where they do not go together."""
+    if whole_truth < 0.5:
+        yield context.finding(
+            "integer-coordinates",
+            "geometric",
+            "warning",
+            round(whole * count),
+            f"{whole:.0%} of the detections have whole numbers for a box, and only "
+            f"{whole_truth:.0%} of the annotations. Were the coordinates cut off by int()? Small objects "
+            "lose most at high IoU thresholds",
+            table=table,
+            rows=np.arange(3),
+        )
+
+
+def _almost_all_whole(table: BoxTable) -> bool:
+    """Whether over 99 % of the boxes are whole numbers; a sample shows where far fewer are."""
+    sample = table.boxes[:: len(table) // SAMPLED + 1]
+    return bool(whole_boxes(sample).mean() > 0.9) and _share_whole(table) > ALL
+
+
+def _share_whole(table: BoxTable) -> float:
+    return float(whole_boxes(table.boxes).mean())
+
+
+def whole_boxes(boxes: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether each box has whole numbers, [N]."""
+    whole: NDArray[np.bool_] = (boxes == np.round(boxes)).all(axis=1)
+    return whole

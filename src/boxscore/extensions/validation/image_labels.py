@@ -1,0 +1,235 @@
+"""Checks of labels of whole images, and of data whose classes form a hierarchy.
+
+Conventions
+-----------
+- Checks of labels run where the protocol drops detections of unlisted classes; that of negative classes that
+  are not exhaustive, in any case.
+- Whether a side was expanded along a hierarchy shows in the data: expansion leaves the same box under several
+  classes. Only a difference between the two sides is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.ordering import distinct_rows
+from boxscore._utils.text import counted, verb
+from boxscore.data.image_labels import ImageLabelKind, ImageLabels
+from boxscore.data.tables import BoxTable, Detections
+from boxscore.extensions.validation._findings import (
+    IN_PASSING,
+    MOST_EXAMPLES,
+    WHEN_ASKED,
+    Context,
+    Finding,
+    Severity,
+    Tables,
+)
+from boxscore.matching.ignoring import eligible, ignoring
+from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.tables.labels import LabelRules
+
+MOSTLY = 0.5
+"""Share of detections dropped from which something is probably missing."""
+
+EXPANDED, NOT_EXPANDED = 0.2, 0.05
+"""Share of boxes that are there under another class too: from the first on a side was expanded, up to the
+second it was not."""
+
+
+def image_label_findings(context: Context) -> Iterator[Finding]:
+    """Check labels of images against objects and detections."""
+    if context.protocol.labels.unlisted == "drop":
+        yield from _missing(context)
+        if context.effort > IN_PASSING:
+            yield from _contradictions(context)
+            yield from _unlisted(context)
+    if context.effort == WHEN_ASKED and context.detections is not None:
+        yield from _expansion(context, context.detections)
+
+
+def not_exhaustive_findings(context: Context) -> Iterator[Finding]:
+    """Check that no class is labelled both absent and not exhaustive in one image, whatever the protocol."""
+    truth, labels = context.ground_truth, context.ground_truth.image_labels
+    assert labels is not None
+    # Look up each absent (image, class) pair among the pairs that are not annotated in full.
+    negative = labels.of("negative")
+    both = labels.says(negative.image, negative.category, "not_exhaustive")
+    if both.any():
+        ids, names = truth.images.ids.tolist(), truth.categories.labels
+        yield context.finding(
+            "negative-class-not-exhaustive",
+            "semantic",
+            "warning",
+            int(both.sum()),
+            f"{counted(int(both.sum()), 'label')} of images say that a class is absent and that not all of "
+            "it is annotated: unmatched detections of it are ignored there",
+            examples=[
+                f"image {ids[negative.image[row]]}, class {names[negative.category[row]]}"
+                for row in np.flatnonzero(both).tolist()
+            ],
+        )
+
+
+def _missing(context: Context) -> Iterator[Finding]:
+    # Without any list, every false positive of a class without an object is dropped.
+    truth = context.ground_truth
+    labels = truth.image_labels
+    if labels is None or not len(labels):
+        yield context.finding(
+            "image-labels-missing",
+            "semantic",
+            "error",
+            len(truth.images),
+            f"the protocol {context.protocol.name} drops detections of classes that are not listed in their "
+            f"image, and none of {counted(len(truth.images), 'image')} has a list: every false positive of a "
+            "class without an object there is dropped, and the score is too high. Open Images has labels in "
+            "a file of its own (--image-labels FILE.csv), LVIS neg_category_ids in each image",
+            repair="every class counted in every image",
+            repaired=_counted,
+        )
+        return
+    if context.effort == IN_PASSING:
+        return
+    # An image counts as listed if it has a label or an object, [I].
+    known = np.zeros(len(truth.images), dtype=bool)
+    known[labels.image] = known[truth.image] = True
+    silent = np.flatnonzero(~known)
+    if len(silent):
+        yield context.finding(
+            "image-without-labels",
+            "semantic",
+            "warning",
+            len(silent),
+            f"{counted(len(silent), 'image')} with neither an object nor a label: all detections there are "
+            "dropped",
+            examples=[f"image {identifier}" for identifier in truth.images.ids[silent[:MOST_EXAMPLES]]],
+        )
+
+
+def _contradictions(context: Context) -> Iterator[Finding]:
+    truth = context.ground_truth
+    labels = truth.image_labels
+    if labels is None:
+        return
+    # Both checks ask about the absent (image, class) pairs: is there a positive label, or an object?
+    absent = labels.of("negative")
+    kinds: tuple[tuple[str, NDArray[np.bool_], str], ...] = (
+        ("image-label-contradicts", _says(context, absent, "positive"), "labelled both present and absent"),
+        (
+            "absent-class-with-object",
+            _has_object(truth, absent.image, absent.category),
+            "labelled absent, with an object of the class",
+        ),
+    )
+    for code, wrong, what in kinds:
+        rows = np.flatnonzero(wrong)
+        if not len(rows):
+            continue
+        # Report each kind once, with a few of its pairs.
+        names = truth.categories.labels
+        yield context.finding(
+            code,
+            "semantic",
+            "warning",
+            len(rows),
+            f"{counted(len(rows), 'time')} a class is {what}, in one image: the class is listed there either "
+            "way. Were two sets of labels joined, or is one of them by a machine?",
+            examples=[
+                f"image {truth.images.ids.tolist()[absent.image[row]]}, class {names[absent.category[row]]}"
+                for row in rows[:MOST_EXAMPLES].tolist()
+            ],
+        )
+
+
+def _says(context: Context, rows: ImageLabels, kind: ImageLabelKind) -> NDArray[np.bool_]:
+    labels = context.ground_truth.image_labels
+    assert labels is not None
+    return labels.says(rows.image, rows.category, kind)
+
+
+def _has_object(truth: BoxTable, image: NDArray[np.int32], category: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Whether an image has an object of a class, for each pair."""
+    count = len(truth.categories)
+    objects = truth.image.astype(np.int64) * count + truth.category
+    there: NDArray[np.bool_] = np.isin(image.astype(np.int64) * count + category, objects)
+    return there
+
+
+def _unlisted(context: Context) -> Iterator[Finding]:
+    truth, detections = context.ground_truth, context.detections
+    if detections is None or not len(detections):
+        return
+    # Apply this one rule alone, so that no other rule drops a detection first.
+    alone = Protocol(
+        "labels", labels=LabelRules(unlisted="drop", listed_by=context.protocol.labels.listed_by)
+    )
+    evaluated = eligible(truth, detections, lambda: np.empty(0), ignoring(truth, alone), alone)
+    if evaluated is None or evaluated.all():
+        return
+    # If most detections are dropped, the labels probably belong to other images or classes.
+    rows = np.flatnonzero(~evaluated)
+    share = len(rows) / len(detections)
+    severity: Severity = "error" if share == 1 else "warning" if share >= MOSTLY else "info"
+    advice = ". Are the labels of the same images and classes, and expanded as the boxes are?"
+    yield context.finding(
+        "detections-unlisted",
+        "semantic",
+        severity,
+        len(rows),
+        f"{'all ' * (share == 1)}{counted(len(rows), 'detection')} ({share:.0%}) {verb(len(rows), 'are')} of "
+        "a class that neither has an object in the image nor is listed there: dropped, neither right nor "
+        f"wrong{advice * (share >= MOSTLY)}",
+        table=detections,
+        rows=rows,
+        repair="counted",
+        repaired=_counted,
+    )
+
+
+def _counted(context: Context, detections: Detections) -> Tables:
+    rules = context.protocol
+    labels = rules.labels.replaced(unlisted="count")
+    return context.ground_truth, detections, rules.replaced(labels=labels)
+
+
+def _expansion(context: Context, detections: Detections) -> Iterator[Finding]:
+    truth = context.ground_truth
+    if not len(truth) or not len(detections):
+        return
+    # Measure on each side the share of rows that have a copy under another class; expansion makes such
+    # copies.
+    of_truth = _copied(truth, np.zeros(len(truth)))
+    given = detections.given_scores
+    of_detections = _copied(detections, np.zeros(len(detections)) if given is None else given)
+    sides = {"objects": of_truth, "detections": of_detections}
+    # Report only a clear difference: one side expanded, the other not.
+    if of_truth >= EXPANDED and of_detections <= NOT_EXPANDED:
+        code, wide, narrow = "detections-not-expanded", "objects", "detections"
+        effect = "what stands above the classes that the model names counts as missed"
+    elif of_detections >= EXPANDED and of_truth <= NOT_EXPANDED:
+        code, wide, narrow = "objects-not-expanded", "detections", "objects"
+        effect = "the copies match nothing"
+    else:
+        return
+    yield context.finding(
+        code,
+        "semantic",
+        "warning",
+        len(detections if narrow == "detections" else truth),
+        f"{sides[wide]:.0%} of the {wide} have a copy under another class, as expansion along a hierarchy "
+        f"makes them, and {sides[narrow]:.0%} of the {narrow}: {effect}. boxscore convert --expand-hierarchy "
+        "FILE.json expands either side",
+    )
+
+
+def _copied(table: BoxTable, scores: NDArray[np.float64]) -> float:
+    """Return the share of rows whose image, box and score are there under another class too."""
+    rows = np.column_stack([table.image, table.boxes, scores])
+    first, number = distinct_rows(rows)
+    other = np.zeros(len(first), dtype=bool)
+    other[number[table.category != table.category[first][number]]] = True
+    return float(other[number].mean())

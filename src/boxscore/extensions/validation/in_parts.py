@@ -1,0 +1,327 @@
+"""Findings where no process holds both tables: what partitions of whole images count, and a sample of all.
+
+Conventions
+-----------
+- What a check judges image by image is counted in every partition, and adds up: the count and the message are
+  those of both tables at once. Examples are of the first partitions that have any.
+- What needs to evaluate, or all rows in one place, is asked of a sample of images, which are evenly spaced in
+  every partition. Such a finding says so, and its numbers and effects are of the sample.
+- :data:`LEFT_OUT` needs all rows, and a sample would say something else: it is not looked for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.array_types import IntArray
+from boxscore._utils.text import counted
+from boxscore.data.operations import of_images, of_one_data_set
+from boxscore.data.tables import BoxTable, Detections, GroundTruth
+from boxscore.evaluation import Evaluation
+from boxscore.extensions.validation import geometric, semantic, structural, unread
+from boxscore.extensions.validation._findings import (
+    MOST_EXAMPLES,
+    Context,
+    Finding,
+    RowCheck,
+    by_weight,
+    image_rows,
+)
+from boxscore.extensions.validation.checking import check, consequences
+from boxscore.protocols.protocol import Protocol
+
+OF_TRUTH: tuple[RowCheck, ...] = (
+    structural.ID_ZERO,
+    *geometric.OF_TRUTH,
+    *unread.FLAGS.values(),
+    semantic.NEAR_DUPLICATES,
+    *semantic.AREAS,
+)
+OF_DETECTIONS: tuple[RowCheck, ...] = (*geometric.OF_DETECTIONS, semantic.REPEATED)
+
+ADDED = (
+    *("classes-of-one-name", "class-without-annotations", "image-without-annotations", "unknown-class"),
+    *("image-without-detections", "class-without-detections", "class-without-results-file"),
+    *("integer-coordinates", "score-outside-0-1", "scores-all-equal", "no-scores"),
+    *("beyond-max-detections", "detections-cut-per-image", "lvis-version"),
+    *(one.code for one in (*OF_TRUTH, *OF_DETECTIONS)),
+)
+"""Codes of findings of all rows."""
+
+LEFT_OUT = {"repeated-annotation-id": "ids of annotations that repeat"}
+"""Codes of findings that need all rows, and what they are of."""
+
+OF_CLASSES = ("class-always-called-another",)
+"""Codes of findings whose examples are classes, not rows of the sample."""
+
+SAMPLED = 2_000
+"""Images of the sample."""
+MOST_SAMPLED = 200_000
+"""Boxes of the sample."""
+
+
+class Tally(NamedTuple):
+    """What a check of rows finds in some images."""
+
+    found: int = 0
+    most: float = 0.0
+    examples: tuple[str, ...] = ()
+
+    def __add__(self, other: Tally) -> Tally:  # type: ignore[override]
+        """Add up what disjoint images have."""
+        examples = (*self.examples, *other.examples)[:MOST_EXAMPLES]
+        return Tally(self.found + other.found, max(self.most, other.most), examples)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Share:
+    """What some images say.
+
+    Attributes
+    ----------
+    tallies : mapping of str to Tally
+        By the code of the finding; ``empty`` are images without annotations, ``silent`` those with
+        annotations and no detection.
+    counts : mapping of str to int
+    per_class : mapping of str to ndarray of int64, [K]
+    full : mapping of int to Tally
+        Images by their number of detections.
+    scores : (float, float)
+        The lowest and the highest.
+    capped : Capped
+    left_out : mapping of str to int
+    sample : list of tables
+    """
+
+    tallies: Mapping[str, Tally]
+    counts: Mapping[str, int]
+    per_class: Mapping[str, IntArray]
+    full: Mapping[int, Tally]
+    scores: tuple[float, float]
+    capped: semantic.Capped
+    left_out: Mapping[str, int]
+    sample: list[tuple[GroundTruth, Detections]]
+
+    def __add__(self, other: Share) -> Share:
+        """Add up what disjoint images have."""
+        return Share(
+            {code: tally + other.tallies[code] for code, tally in self.tallies.items()},
+            {name: count + other.counts[name] for name, count in self.counts.items()},
+            {name: counts + other.per_class[name] for name, counts in self.per_class.items()},
+            {
+                number: self.full.get(number, Tally()) + other.full.get(number, Tally())
+                for number in {**self.full, **other.full}
+            },
+            (min(self.scores[0], other.scores[0]), max(self.scores[1], other.scores[1])),
+            self.capped + other.capped,
+            dict(Counter(self.left_out) + Counter(other.left_out)),
+            [*self.sample, *other.sample],
+        )
+
+
+def share_of(
+    truth: GroundTruth,
+    detections: Detections,
+    truth_rows: NDArray[np.int64] | None,
+    rows: NDArray[np.int64] | None,
+    *,
+    protocol: Protocol,
+    partitions: int,
+) -> Share:
+    """Count what the images of one of so many partitions have."""
+    # Run the checks of rows on both sides. Detections without boxes are checked for repeats only.
+    context = Context(truth, detections, protocol, file_rows=rows, truth_rows=truth_rows, measured=False)
+    sides: list[tuple[BoxTable, tuple[RowCheck, ...]]] = [(truth, OF_TRUTH)]
+    if len(detections):
+        drawn = detections.boxes_given
+        sides.append((detections, OF_DETECTIONS if drawn else (semantic.REPEATED,)))
+    # Keep counts, the largest value and a few examples: these add up over partitions.
+    tallies = {one.code: Tally() for one in (*OF_TRUTH, *OF_DETECTIONS)}
+    for table, checks in sides:
+        for one in checks:
+            found, most = one.rows(context, table)
+            examples = tuple(context.locate(table, row) for row in found[:MOST_EXAMPLES].tolist())
+            tallies[one.code] = Tally(len(found), most, examples)
+    # Count images without objects, and images with objects and no detection.
+    per_truth, per_image = np.bincount(truth.image, minlength=len(truth.images)), context.per_image
+    for name, chosen in (("empty", per_truth == 0), ("silent", (per_truth > 0) & (per_image == 0))):
+        images = np.flatnonzero(chosen)
+        tallies[name] = Tally(len(images), 0.0, tuple(image_rows(truth.images, images)))
+    # Count scores outside [0, 1]; the least and the largest of all partitions follow from those of each.
+    scores = detections.scores if detections.scored else np.empty(0)
+    outside = np.flatnonzero((scores < 0) | (scores > 1))
+    located = tuple(context.locate(detections, row) for row in outside[:MOST_EXAMPLES].tolist())
+    tallies["score-outside-0-1"] = Tally(len(outside), 0.0, located)
+    # Take a small, even sample of images for checks that need whole images.
+    K = len(truth.categories)
+    return Share(
+        tallies,
+        {
+            "images": len(truth.images),
+            "annotated": int((per_truth > 0).sum()),
+            "objects": len(truth),
+            "detections": len(detections),
+            "scores": len(detections) if detections.scored else 0,
+            "whole objects": int(geometric.whole_boxes(truth.boxes).sum()),
+            "whole detections": int(geometric.whole_boxes(detections.boxes).sum()) * detections.boxes_given,
+        },
+        {
+            "objects": np.bincount(truth.category, minlength=K),
+            "detections": np.bincount(detections.category, minlength=K),
+        },
+        _by_count(truth, per_image),
+        (float(scores.min(initial=np.inf)), float(scores.max(initial=-np.inf))),
+        semantic.counts_beyond(protocol, detections),
+        {str(label): count for label, count in detections.left_out.items()},
+        [_sampled(truth, detections, partitions)],
+    )
+
+
+def _by_count(truth: GroundTruth, per_image: IntArray) -> dict[int, Tally]:
+    """Count the images with each number of detections, and name the first."""
+    order = np.argsort(per_image, kind="stable")
+    numbers, first, counts = np.unique(per_image[order], return_index=True, return_counts=True)
+    ids = truth.images.ids
+    return {
+        int(number): Tally(
+            int(count), 0.0, tuple(f"image {one}" for one in ids[order[at : at + min(count, 5)]].tolist())
+        )
+        for number, at, count in zip(numbers.tolist(), first.tolist(), counts.tolist(), strict=True)
+    }
+
+
+def _sampled(truth: GroundTruth, detections: Detections, partitions: int) -> tuple[GroundTruth, Detections]:
+    """Take images evenly, as many as this partition has a share of in the sample."""
+    count = len(truth.images)
+    wanted = min(count, max(1, SAMPLED // partitions))
+    rows = (
+        np.unique(np.linspace(0, max(count - 1, 0), wanted).astype(np.int64)) if count else np.empty(0, int)
+    )
+    boxes = np.bincount(truth.image, minlength=count) + np.bincount(detections.image, minlength=count)
+    rows = rows[: 1 + int(np.searchsorted(np.cumsum(boxes[rows]), MOST_SAMPLED // partitions))]
+    chosen = np.isin(detections.image, rows)
+    kept = of_images(detections, rows, np.flatnonzero(chosen)).replaced(left_out={})
+    return of_images(truth, rows, np.flatnonzero(np.isin(truth.image, rows))), kept
+
+
+# ---------------------------------------------------------------- what all say together
+
+
+def findings_of_shares(shares: Iterable[Share], protocol: Protocol) -> tuple[list[Finding], int]:
+    """Return the findings of all partitions, errors first, and how many images the sample has."""
+    # Add up what all partitions counted, and join their samples.
+    each = iter(shares)
+    whole = next(each)
+    for one in each:
+        whole += one
+    truth, detections = (of_one_data_set(tables) for tables in zip(*whole.sample, strict=True))
+    nothing = np.empty(0, dtype=np.int64)
+    # Checks of counts read no row, so the tables are empty.
+    context = Context(
+        of_images(truth, nothing, nothing),
+        of_images(detections, nothing, nothing).replaced(left_out=whole.left_out),
+        protocol,
+        measured=False,
+    )
+    objects, found = whole.per_class["objects"], whole.per_class["detections"]
+    vars(context).update(objects_per_class=objects, silent_classes=found == 0)
+    # Findings that add up come from the counts, the others from the sample. A wrong box order explains boxes
+    # outside the image.
+    known = list(_of_all(context, whole))
+    sampled = list(_of_sample(truth, detections, protocol, whole))
+    wrong = {one.code for one in sampled}
+    findings = [
+        one
+        for one in (*known, *sampled)
+        if one.code not in {f"{noun}-outside-image" for noun in ("annotation", "detection")}
+        or one.code.replace("outside-image", "box-order") not in wrong
+    ]
+    follows = consequences(context, findings)
+    return by_weight(one for one in findings if one.code not in follows), len(truth.images)
+
+
+def findings_of_partitions(evaluation: Evaluation) -> tuple[list[Finding], int]:
+    """Return the findings of an evaluation in partitions, which are read again, and the sample's images."""
+    source: Any = evaluation.source
+    source.require("findings about the input")
+    held = source.there
+    options = {"protocol": evaluation.protocol, "partitions": len(held.tasks)}
+    with held.engine.asked_again():
+        calls = [held.engine.submit("check", _share_of_task, task, options) for task in held.tasks]
+        shares = held.engine.results(calls, shown="reading again")
+    return findings_of_shares(shares, evaluation.protocol)
+
+
+def _share_of_task(task: Any, options: Mapping[str, Any]) -> Share:
+    share: Share = task.told(share_of, options)
+    return share
+
+
+def _of_all(context: Context, whole: Share) -> Iterator[Finding]:
+    """Return the findings that add up."""
+    for one in (*OF_TRUTH, *OF_DETECTIONS):
+        count, most, examples = whole.tallies[one.code]
+        if count:
+            text = one.text(context, count, most)
+            yield context.finding(one.code, one.kind, one.severity(context), count, text, examples=examples)
+    counts, tallies = whole.counts, whole.tallies
+    yield from structural.of_classes(context)
+    empty, silent = tallies["empty"], tallies["silent"]
+    yield from structural.empty_images(context, empty.found, counts["images"], examples=empty.examples)
+    yield from structural.unknown_classes(context, whole.left_out, counts["detections"])
+    yield from structural.silent_images(
+        context, silent.found, counts["annotated"], counts["detections"], examples=silent.examples
+    )
+    yield from structural.silent_classes(context)
+    if not counts["detections"]:
+        return
+    whole_detections = counts["whole detections"] / counts["detections"]
+    enough = min(counts["objects"], counts["detections"]) >= geometric.FEWEST
+    if enough and whole_detections > geometric.ALL:
+        share = counts["whole objects"] / counts["objects"]
+        yield from geometric.whole_numbers(context, counts["detections"], whole_detections, share)
+    if counts["scores"]:
+        outside = tallies["score-outside-0-1"]
+        for odd in semantic.odd_scores(context, counts["detections"], *whole.scores, outside.found):
+            examples = outside.examples if odd.code == "score-outside-0-1" else ()
+            yield dataclasses.replace(odd, examples=examples)
+    else:
+        yield semantic.no_scores(context, counts["detections"])
+    capped = whole.capped
+    yield from semantic.beyond_max_detections(context, capped)
+    most = max(whole.full)
+    full, below = whole.full[most], whole.full.get(most - 1, Tally())
+    yield from semantic.cut_per_image(
+        context, most, full.found, below.found, counts["images"], examples=full.examples
+    )
+
+
+def _of_sample(
+    truth: GroundTruth, detections: Detections, protocol: Protocol, whole: Share
+) -> Iterator[Finding]:
+    """Return the findings of the sample that do not add up."""
+    context = Context(truth, detections, protocol)
+    vars(context).update(silent_classes=whole.per_class["detections"] == 0)  # of all images
+    for one in check(context):
+        if one.code in ADDED or one.code in LEFT_OUT:
+            continue
+        if one.code == "score-floor" and whole.scores[0] < semantic.LEAST_FLOOR:
+            continue
+        of = f" (in a sample of {counted(len(truth.images), 'image')})"
+        message = f"{one.head}{of}{one.message.removeprefix(one.head)}"
+        examples = one.examples if one.code in OF_CLASSES else ()
+        yield dataclasses.replace(one, message=message, examples=examples)
+
+
+def note_of_shares(images: int) -> str:
+    """Say what partitions do not say."""
+    return (
+        f"box forms, numbering, ties and what faults cost are of a sample of {counted(images, 'image')}; "
+        f"not looked for: {' and '.join(LEFT_OUT.values())}"
+    )

@@ -1,0 +1,244 @@
+"""Semantic checks of the two files against each other: classes or images that are numbered differently.
+
+Conventions
+-----------
+- The evidence is the boxes: a detection lies on the annotation that it overlaps most, with an IoU of 0.5 or
+  more, whatever the classes. If most detections of a class lie on another class, they are renamed. Only if
+  the score is higher with the new names is there a finding.
+- A detector may confuse two classes. If it is nearly always wrong about a class, the numbering differs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.text import counted, counted_of
+from boxscore.data.numbering import BY_EVIDENCE, BestMatches, match_best
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.errors import InputError
+from boxscore.evaluation.result_warnings import SAID_OF_NUMBERING
+from boxscore.extensions.validation._findings import (
+    IN_PASSING,
+    LOW,
+    Context,
+    Finding,
+    Renumbered,
+    Repair,
+    Tables,
+)
+
+MAJORITY = 0.6
+"""Share of a class's detections on annotations from which one other class counts as its true class."""
+
+FEWEST = 3
+"""Detections on annotations below which a class is not judged."""
+
+ENOUGH, FEW = 40, 0.25
+"""Best detections from which it is odd that so few of them lie on an annotation."""
+
+MUCH = 0.05
+"""Least rise of the metric."""
+
+SAMPLED = 256
+"""Images whose best detections show whether it is worth evaluating with other image ids."""
+
+
+def mismatch_findings(context: Context) -> Iterator[Finding]:
+    """Check whether the two tables number their classes and images alike."""
+    assert context.detections is not None
+    is_said = context.effort == IN_PASSING and context.was_said(SAID_OF_NUMBERING)
+    by_class = _classes(context) if len(context.detections) and not is_said else iter(())
+    yield from by_class if context.renumbered is None else _class_map(context, context.renumbered, by_class)
+    images = list(_images(context))
+    if not context.chosen_classes:
+        yield from images or _off_annotations(context)
+    else:
+        yield from images
+
+
+def _rises(context: Context, repaired: Repair) -> bool:
+    try:
+        return context.repaired_value(repaired) > max(context.value, 0.0) + MUCH
+    except InputError:  # a mask does not have its new image's size
+        return False
+
+
+def _class_map(context: Context, renumbered: Renumbered, by_class: Iterator[Finding]) -> Iterator[Finding]:
+    """Report that the file numbers its classes otherwise, with the score of the file read that way."""
+    inferred, detections = renumbered
+
+    def repaired(c: Context, _: Detections) -> Tables:
+        return c.ground_truth, detections, c.protocol
+
+    if not context.protocol.matching.per_class or not _rises(context, repaired):
+        return
+    name = "" if inferred.name == BY_EVIDENCE else f"{inferred.name} or "
+    text = f"{inferred}. Read the detections with --class-map {name}auto"
+    repair = f"with --class-map {'auto' if inferred.name == BY_EVIDENCE else inferred.name}"
+    for finding in by_class:
+        stop = "" if finding.message.endswith("?") else "."
+        yield dataclasses.replace(
+            finding,
+            message=f"{finding.message.rstrip('.')}{stop} {text[0].upper()}{text[1:]}",
+            repair=repair,
+            repaired=context.repaired_value(repaired),
+        )
+        return
+    labels = detections.categories.labels
+    by_id = dict(zip(detections.categories.ids.tolist(), labels, strict=True))
+    moved = [(id_, to) for id_, to in inferred.pairs.items() if id_ != to and by_id.get(to) != id_]
+    yield context.finding(
+        "classes-numbered-differently",
+        "semantic",
+        "error",
+        len(moved),
+        f"classes are {'named' if inferred.are_named else 'numbered'} differently: {text}",
+        examples=[f"{id_} is {'left out' if to is None else f'{by_id[to]} ({to})'}" for id_, to in moved],
+        repair=repair,
+        repaired=repaired,
+    )
+
+
+def _classes(context: Context) -> Iterator[Finding]:
+    detections, evaluation = context.detections, context.evaluation
+    assert detections is not None
+    assert evaluation is not None
+    # A class counts as misplaced if most of its detections on annotations are on those of one other class,
+    # [K].
+    K = len(context.ground_truth.categories)
+    if K < 2 or not context.protocol.matching.per_class or context.protocol.similarity == "keypoints":
+        return
+    totals, best, most = _placed(context, K)
+    moved = (totals >= FEWEST) & (best != np.arange(K)) & (most > MAJORITY * totals)
+    if not moved.any():
+        return
+    # Rename such classes, and report them only if the metric rises.
+    names = np.where(moved, best, np.arange(K)).astype(np.int32)
+
+    def repaired(c: Context, given: Detections) -> Tables:
+        return c.ground_truth, dataclasses.replace(given, category=names[given.category]), c.protocol
+
+    if not _rises(context, repaired):
+        return
+    rows = np.flatnonzero(moved)
+    labels = context.ground_truth.categories.labels
+    yield context.finding(
+        "classes-numbered-differently",
+        "semantic",
+        "error",
+        len(rows),
+        f"detections of {counted(len(rows), 'class')} lie on annotations of another class"
+        + _explanation(context, rows, names),
+        examples=[
+            f"{labels[row]} lies on {labels[best[row]]}: {counted_of(most[row], totals[row], 'detection')}"
+            for row in rows.tolist()
+        ],
+        repair="these classes renamed",
+        repaired=repaired,
+    )
+
+
+def _placed(context: Context, K: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Count the detections of each class that lie on annotations, [K]; the class with most, and how many."""
+    assert context.evaluation is not None
+    # Find the class of the annotation that each detection overlaps most: sorted by overlap, the last write
+    # stays.
+    truth, detections = context.ground_truth, context.evaluation.detections
+    pairs = context.evaluation.matcher.across_classes(iou_threshold=0.5)
+    order = np.argsort(pairs.iou, kind="stable")
+    on = np.full(len(detections), -1)
+    on[pairs.detection[order]] = truth.category[pairs.truth[order]]
+    # An annotation of its class explains a detection, whatever else it overlaps.
+    same = detections.category[pairs.detection] == truth.category[pairs.truth]
+    on[pairs.detection[same]] = detections.category[pairs.detection[same]]
+    # Count (predicted, annotated) pairs of classes, and take the largest count of each predicted class the
+    # same way.
+    rows = np.flatnonzero(on >= 0)
+    predicted, on_class = detections.category[rows].astype(np.int64), on[rows]
+    keys, counts = np.unique(predicted * K + on_class, return_counts=True)
+    best, most = np.zeros(K, dtype=np.int64), np.zeros(K, dtype=np.int64)
+    order = np.lexsort((-keys, counts))  # the largest last, of equals the first class
+    best[keys[order] // K], most[keys[order] // K] = (
+        keys[order] % K,
+        counts[order],
+    )
+    return np.bincount(predicted, minlength=K), best, most
+
+
+def _explanation(context: Context, rows: NDArray[np.intp], names: NDArray[np.int32]) -> str:
+    """Describe the renaming: a shift, a swap, or neither."""
+    ids = context.ground_truth.categories.ids
+    if ids.dtype != object and len(rows) > 1:
+        steps = set((ids[names[rows]] - ids[rows]).tolist())
+        if len(steps) == 1:
+            step = steps.pop()
+            return f", all with an id that is {abs(step)} too {'low' if step > 0 else 'high'}. Off by one?"
+        if set((names[rows] - rows).tolist()) in ({1}, {-1}):
+            return ", each the next in the list of classes. Are the ids positions in a list?"
+    if len(rows) == 2 and names[rows[0]] == rows[1] and names[rows[1]] == rows[0]:
+        return ": two classes are swapped"
+    return ". Were the two files made with different lists of classes?"
+
+
+def _off_annotations(context: Context) -> Iterator[Finding]:
+    """Report that the best detections lie on next to no annotation of their image, of any class."""
+    detections = context.detections
+    if detections is None or not len(detections) or not context.value < LOW:
+        return
+    best = match_best(context.ground_truth, detections.image, detections.boxes, detections.given_scores)
+    count = len(best.detection)
+    if count < ENOUGH or best.matched >= FEW * count:
+        return
+    yield context.finding(
+        "detections-off-annotations",
+        "semantic",
+        "warning",
+        count - best.matched,
+        f"of the {count:,} best detections only {best.matched:,} overlap any annotation of their image "
+        "by half. Are images numbered differently, or boxes in other units?",
+        table=detections,
+        rows=best.detection[best.truth < 0],
+    )
+
+
+def _best(truth: GroundTruth, detections: Detections, image: NDArray[np.int32]) -> BestMatches:
+    """Match the best detections of some images as if they were on the given ones."""
+    return match_best(truth, image, detections.boxes, detections.given_scores, most=SAMPLED)
+
+
+def _images(context: Context) -> Iterator[Finding]:
+    images = context.ground_truth.images
+    if images.ids.dtype == object or not context.value < 0.5:
+        return
+    # Try ids that are one too low and one too high, on the best detections of some images first.
+    truth, given = context.ground_truth, context.detections
+    here = None if given is None else _best(truth, given, given.image)
+    for step in (1, -1):
+        # ``shifted`` gives the row of the image with the next id, or -1, [I].
+        shifted = images.rows(images.ids + step)
+        if given is not None and here is not None:
+            there = _best(truth, given, shifted[given.image])
+            few = min(len(here.detection), len(there.detection)) < ENOUGH
+            if not few and there.matched <= here.matched:
+                continue
+
+        def repaired(c: Context, given: Detections, shifted: NDArray[np.int32] = shifted) -> Tables:
+            image = shifted[given.image]
+            known = np.flatnonzero(image >= 0)
+            return c.ground_truth, dataclasses.replace(given.take(known), image=image[known]), c.protocol
+
+        if not _rises(context, repaired):
+            continue
+        yield context.finding(
+            "images-off-by-one",
+            "semantic",
+            "error",
+            len(context.detections or ()),
+            f"detections fit the annotations of the image whose id is 1 {'higher' if step > 0 else 'lower'}",
+            repair=f"image ids {step:+d}",
+            repaired=repaired,
+        )

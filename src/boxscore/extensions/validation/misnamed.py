@@ -1,0 +1,188 @@
+"""Classes that the detections never name, because they always call their objects by another class.
+
+Conventions
+-----------
+- An object is located where a detection of any class overlaps it with an IoU of 0.5 or more, and called what
+  the detection says that overlaps it most.
+- Only classes without any detection are checked: a detector that confuses two classes names both now and
+  then, a wrong table of names never. A detector that does not know a class may call its objects this and
+  that; one name for nearly all of them, from a number of objects on, is a table.
+- Names of which one begins or ends the other (hot dog, dog) need fewer objects: so tables go wrong.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.ordering import distinct, ragged_ranges
+from boxscore._utils.records import NamedTuple
+from boxscore._utils.text import counted, verb
+from boxscore.data.boxes import without_inverted
+from boxscore.data.tables import Detections
+from boxscore.extensions.validation._findings import Context, Finding, Tables, named
+from boxscore.similarity.box import box_iou
+from boxscore.similarity.pairs import chunks
+
+LEAST_OVERLAP = 0.5
+FEWEST_RELATED, SHARE_RELATED = 10, 0.75
+"""Located objects, and the share of them with one other name, where one name begins or ends the other."""
+FEWEST, SHARE = 30, 0.9
+"""The same for any two names."""
+
+MOST_AT_ONCE = 1 << 18
+"""Pairs of boxes that are compared at once."""
+
+MOST_IMAGES = 2_000
+"""Images of such classes that are checked."""
+
+
+class _Called(NamedTuple):
+    """A class and what its objects are called: so many of the located ones."""
+
+    row: int
+    other: int
+    times: int
+    located: int
+
+
+def misnamed_findings(context: Context) -> Iterator[Finding]:
+    """Check whether classes without a detection are called another class."""
+    # Only classes with enough objects and without a detection are candidates, [K].
+    truth, detections = context.ground_truth, context.detections
+    K, protocol = len(truth.categories), context.protocol
+    if detections is None or K < 2 or not protocol.matching.per_class or protocol.similarity == "keypoints":
+        return
+    silent = context.silent_classes & (context.objects_per_class >= FEWEST_RELATED)
+    if not silent.any() or not len(detections):
+        return
+    counted_truth = ~(truth.crowd | truth.ignore)
+    silent &= np.bincount(truth.category[counted_truth], minlength=K) >= FEWEST_RELATED
+    if not silent.any():
+        return
+    # Find the detections on their objects, and what these are called instead.
+    objects = np.flatnonzero(counted_truth & silent[truth.category])
+    pairs = _pairs_on(context, detections, objects)
+    called = list(_called(truth.categories.labels, truth.category[pairs.truth], detections, pairs))
+    if not called:
+        return
+    # Rename detections on such objects, unless an annotation of their own class explains them.
+    new = detections.category.copy()
+    for one in called:
+        moved = (truth.category[pairs.truth] == one.row) & (detections.category[pairs.row] == one.other)
+        new[pairs.row[moved & ~pairs.explained]] = one.row
+
+    def repaired(c: Context, given: Detections) -> Tables:
+        return c.ground_truth, dataclasses.replace(given, category=new), c.protocol
+
+    # Describe each class, and guess the cause from how alike the names are.
+    labels = truth.categories.labels
+    texts = [
+        f"{one.times:,} of {one.located:,} localised objects of class {labels[one.row]} are predicted as "
+        f"{_spoken(labels[one.other])}"
+        for one in called
+    ]
+    related = all(_are_related(labels[one.row], labels[one.other]) for one in called)
+    how = "always" if all(one.times == one.located for one in called) else "nearly always"
+    cause = (
+        "Were class names cut at a space, or looked up by a part of them?"
+        if related
+        else "Was the table of class names cut, or does the detector not know the class?"
+    )
+    yield context.finding(
+        "class-always-called-another",
+        "semantic",
+        "warning",
+        len(called),
+        f"{counted(len(called), 'class')} {verb(len(called), 'are')} {how} predicted as another: "
+        f"{named(texts, longest=200)}. {cause}",
+        examples=texts,
+        repair="these renamed",
+        repaired=repaired,
+        at_once=context.is_soon(protocol),
+    )
+
+
+class _Pairs(NamedTuple):
+    """Objects and detections that overlap; of an object the largest overlap first."""
+
+    truth: NDArray[np.intp]
+    row: NDArray[np.intp]
+    explained: NDArray[np.bool_]
+    """Whether the detection also lies on an annotation of its class."""
+
+
+def _pairs_on(context: Context, detections: Detections, objects: NDArray[np.intp]) -> _Pairs:
+    """Pairs of ``objects`` and detections of any class, in at most :data:`MOST_IMAGES` images."""
+    # Choose images with such objects, evenly; sort annotations and detections by image.
+    truth = context.ground_truth
+    images = distinct(truth.image[objects])
+    images = images[distinct(np.linspace(0, len(images) - 1, min(len(images), MOST_IMAGES)).astype(int))]
+    chosen = np.zeros(len(truth), dtype=bool)
+    chosen[objects] = True
+    truths, starts, ends = _by_image(truth.image, images)
+    detected, first, last = _by_image(detections.image, images)
+    boxes, truth_boxes = without_inverted(detections.boxes[detected]), truth.boxes[truths]
+    # Compare every detection with every annotation of its image, in chunks of images: pairs are made,
+    # overlaps computed, and only near ones kept.
+    widths, counts = ends - starts, last - first
+    parts = [(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp), np.empty(0))]
+    for low, high in chunks(widths * counts, MOST_AT_ONCE):
+        some = ragged_ranges(first[low:high], counts[low:high])
+        width = np.repeat(widths[low:high], counts[low:high])
+        row = np.repeat(some, width)
+        on = ragged_ranges(np.repeat(starts[low:high], counts[low:high]), width)
+        iou = box_iou(boxes[row], truth_boxes[on], paired=True)
+        near = np.flatnonzero(iou >= LEAST_OVERLAP)
+        parts.append((detected[row[near]], truths[on[near]], iou[near]))
+    row, on, overlap = (np.concatenate(column) for column in zip(*parts, strict=True))
+    # A detection on an annotation of its class is explained. Sort the pairs of each object by overlap.
+    explained = np.zeros(len(detections), dtype=bool)
+    explained[row[detections.category[row] == truth.category[on]]] = True
+    wanted = np.flatnonzero(chosen[on])
+    order = wanted[np.lexsort((-overlap[wanted], on[wanted]))]
+    return _Pairs(on[order], row[order], explained[row[order]])
+
+
+def _by_image(
+    image: NDArray[np.int32], images: NDArray[np.int32]
+) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    """Rows of some images, and where those of each begin and end."""
+    rows = np.flatnonzero(np.isin(image, images))
+    rows = rows[np.argsort(image[rows], kind="stable")]
+    return (
+        rows,
+        np.searchsorted(image[rows], images),
+        np.searchsorted(image[rows], images, side="right"),
+    )
+
+
+def _called(
+    labels: list[str], category: NDArray[np.int32], detections: Detections, pairs: _Pairs
+) -> Iterator[_Called]:
+    """Say which classes have one other name for nearly all objects that are located."""
+    best = np.flatnonzero(np.diff(pairs.truth, prepend=-1))
+    category, said = category[best], detections.category[pairs.row[best]]
+    for row in distinct(category).tolist():
+        names = np.bincount(said[category == row])
+        other, located = int(names.argmax()), int(names.sum())
+        times = int(names[other])
+        fewest, share = (
+            (FEWEST_RELATED, SHARE_RELATED) if _are_related(labels[row], labels[other]) else (FEWEST, SHARE)
+        )
+        if located >= fewest and times >= share * located:
+            yield _Called(row, other, times, located)
+
+
+def _spoken(label: str) -> str:
+    """Name a class whose name may be a bare number."""
+    return f"class {label}" if label.isdecimal() else label
+
+
+def _are_related(one: str, other: str) -> bool:
+    """Whether one name begins or ends the other; of numbers that says nothing."""
+    short, long = sorted((one.casefold(), other.casefold()), key=len)
+    return bool(short) and not short.isdecimal() and (long.startswith(short) or long.endswith(short))

@@ -1,0 +1,76 @@
+"""How detections number their classes, inferred from boxes: for tables, and for files in their classes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from boxscore.data.lookup import image_rows_by_name
+from boxscore.data.numbering import InferredClassMap, infer_class_map
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.errors import InputError
+from boxscore.extensions.validation._findings import Renumbered
+from boxscore.formats import reading
+from boxscore.formats._opened import Opened
+
+
+def find_class_map(
+    ground_truth: GroundTruth, detections: Detections, *, classes: Sequence[str] | None = None
+) -> InferredClassMap:
+    """Find how detections number their classes: as the ground truth, from 0, from 1, by another list.
+
+    The evidence is the best detections of each image, as many as it has annotations: under the right
+    numbering most of those that lie on an annotation (IoU of 0.5 or more) lie on one of their class.
+
+    Parameters
+    ----------
+    ground_truth : GroundTruth
+    detections : Detections
+        With the classes of their file. :func:`boxscore.load_detections` leaves out classes that the
+        ground truth does not have, which are part of the evidence; ``class_map="auto"`` reads them too.
+    classes : sequence of str, optional
+        The names behind the detections' class numbers.
+
+    Returns
+    -------
+    InferredClassMap
+        ``name`` is ``"as-they-are"``, a name or None where it is not clear; ``pairs`` is a ``class_map`` for
+        :func:`boxscore.load_detections`; ``placed``, ``given`` and ``mapped`` are the evidence.
+
+    Raises
+    ------
+    InputError
+        When an argument is no table.
+
+    Examples
+    --------
+    >>> import boxscore
+    >>> boxes = [[10 * i, 0, 10 * i + 9, 9] for i in range(12)]
+    >>> truth = boxscore.GroundTruth.from_arrays([1] * 12, [0, 1, 2, 3] * 3, boxes)
+    >>> detections = boxscore.Detections.from_arrays([1] * 12, [1, 2, 3, 4] * 3, boxes, [0.9] * 12)
+    >>> inferred = find_class_map(truth, detections)
+    >>> inferred.name, inferred.given, inferred.mapped
+    ('one-based', 0, 12)
+    """
+    for value, kind, name in (
+        (ground_truth, GroundTruth, "ground_truth"),
+        (detections, Detections, "detections"),
+    ):
+        if not isinstance(value, kind):
+            raise InputError(name, f"be a {kind.__name__} table", got=f"a {type(value).__name__}")
+    rows = image_rows_by_name(detections.images.ids, ground_truth.images)
+    image = rows[detections.image] if len(detections) else detections.image
+    known = np.flatnonzero(image >= 0)
+    placed = dataclasses.replace(detections.take(known), images=ground_truth.images, image=image[known])
+    return infer_class_map(ground_truth, placed, classes=classes)
+
+
+def renumbered_file(
+    path: Path | Opened, ground_truth: GroundTruth, options: reading.FileOptions
+) -> Renumbered | None:
+    """Return the detections of a file by the class map that their boxes show; None where it needs none."""
+    renumbered = reading.renumbered_file(path, ground_truth, options)
+    return None if renumbered is None else Renumbered(*renumbered)

@@ -1,0 +1,1 @@
+"""Metrics under many sets of image weights, for intervals and slices."""

@@ -1,0 +1,52 @@
+"""Sets of image weights shared out among forked processes."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from boxscore._utils.array_types import FloatArray
+from boxscore._utils.processes import Forked, Workers, worker_count
+from boxscore._utils.progress import progress as shown
+from boxscore.extensions.weights.under_weights import weighted_metrics
+from boxscore.matching.matches import Matches
+from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.summary import SummaryRow
+from boxscore.scoring.summary import WeightedMetrics, WeightSets
+
+WORTH_FORKING = 1 << 22
+"""Detections and ground truths of all sets together, a second or two."""
+
+
+def weighted_metrics_shared(
+    matches: Matches,
+    protocol: Protocol,
+    rows: Sequence[SummaryRow],
+    weights: WeightSets,
+    *,
+    progress: str = "",
+    workers: Workers = "auto",
+) -> WeightedMetrics:
+    """Compute weighted metrics in several processes where it pays.
+
+    ``progress`` names what is counted, on a bar; empty for none.
+    """
+    count = len(weights)
+    shares = worker_count(workers)
+    if shares < 2 or count * (len(matches) + len(matches.truth_image)) < WORTH_FORKING:
+        return weighted_metrics(matches, protocol, rows, _counted(weights, count, progress))
+    first, *others = weights.batches(-(-count // shares))
+
+    def metrics_of(part: WeightSets, name: str) -> WeightedMetrics:
+        return weighted_metrics(matches, protocol, rows, _counted(part, len(part), name))
+
+    with contextlib.closing(Forked([functools.partial(metrics_of, part, "") for part in others])) as forked:
+        parts = [metrics_of(first, progress), *forked.results()]
+    return WeightedMetrics(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _counted(sets: Iterable[FloatArray], total: int, name: str) -> Iterable[FloatArray]:
+    return shown(sets, total=total, desc=name, unit="set") if name else sets

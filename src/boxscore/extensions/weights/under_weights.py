@@ -1,0 +1,175 @@
+"""Summary metrics under many sets of image weights: the same matches, each image by its multiplicity.
+
+Conventions
+-----------
+- Of a small data set many sets of weights are counted at once, each on a copy of the matches with classes of
+  its own. The bits are those of one set at a time.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.array_types import FloatArray
+from boxscore._utils.records import NamedTuple
+from boxscore.extensions.weights.weighted import ImageWeights
+from boxscore.extensions.weights.weighted_curves import CurvesUnderWeights
+from boxscore.matching.matches import Matches
+from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.summary import SummaryRow
+from boxscore.scoring.blocks import HeldValues
+from boxscore.scoring.curves import Curves
+from boxscore.scoring.kinds import counted_for, kind_of
+from boxscore.scoring.summary import (
+    WeightedMetrics,
+    images_of_class,
+    summary_keys,
+    summary_tables,
+    summary_total,
+)
+from boxscore.scoring.totals import Totals
+
+
+class ClassValues(NamedTuple):
+    """What a summary metric is a mean of, of one class."""
+
+    values: FloatArray
+    """[T, ...]"""
+    positive: NDArray[Any]
+    """Ground truths that recall is over, []."""
+    images: NDArray[Any]
+    """Images with such an object, [], where the mean over classes goes by them."""
+
+
+LARGEST_BATCH = 64
+"""Sets of weights that are counted together, each on a copy of the matches."""
+
+SETS_TOGETHER = 8
+"""Of all copies."""
+
+COUNTED_TOGETHER = 1 << 16
+"""Detections and ground truths of all copies that are."""
+
+VALUES_TOGETHER = 1 << 18
+"""Values [T, R, K] of all copies, 8 bytes each: what a processor's cache holds."""
+
+
+def weighted_metrics(
+    matches: Matches, protocol: Protocol, rows: Sequence[SummaryRow], weights: Iterable[FloatArray]
+) -> WeightedMetrics:
+    """Compute summary rows for each set of weights of the images, whole numbers, [images].
+
+    Many sets of a small data set are counted together: each on a copy of the matches, with its own classes.
+    """
+    # Count objects and detections per image once; a set of weights then needs one dot product of whole
+    # numbers.
+    matches = counted_for(matches, protocol)
+    images = len(matches.images)
+    truths = np.bincount(matches.truth_image[matches.counted(0)], minlength=images)
+    detections = np.bincount(matches.image, minlength=images)
+    size = _copies(matches, protocol, rows)
+    tables = _tables_of_copies(matches, protocol, rows, size)
+    made = []
+    sets = iter(weights)
+    while batch := list(itertools.islice(sets, SETS_TOGETHER * size)):
+        # Neighbours, which may be the two sides of an exchange, are of the same copy.
+        count = -(-len(batch) // size)
+        filled = batch + [batch[0]] * (count * size - len(batch))
+        # Copy c takes the sets from c * count on, so set i is number i % count of copy i // count.
+        values = tables([np.concatenate(filled[first::count]) for first in range(count)])
+        made += [
+            (values[i % count][i // count], one @ truths, one @ detections) for i, one in enumerate(batch)
+        ]
+    K = len(matches.categories)
+    return WeightedMetrics(
+        np.array([values for values, _, _ in made]).reshape(len(made), len(rows), K + 1),
+        np.array([count for _, count, _ in made], dtype=np.int64),
+        np.array([count for _, _, count in made], dtype=np.int64),
+    )
+
+
+def class_values(
+    matches: Matches, protocol: Protocol, row: SummaryRow, weights: Iterable[FloatArray]
+) -> Iterator[ClassValues]:
+    """Yield what a summary row is a mean of under each set of image weights, of matches of one class."""
+    matches = counted_for(matches, protocol)
+    size = _copies(matches, protocol, [row])
+    many = matches if size == 1 else matches.repeated(size)
+    prepared = ImageWeights(many, protocol, *protocol.position_of(row))
+    sets = iter(weights)
+    while batch := list(itertools.islice(sets, size)):
+        counts = prepared.counts(np.concatenate(batch + [batch[0]] * (size - len(batch))))
+        curves = Curves(counts, protocol.ap, categories=matches.categories)
+        values, images = held(row, protocol, curves).values, images_of_class(curves, protocol)
+        for copy in range(len(batch)):
+            yield ClassValues(values[..., copy], curves.positive[copy], images[copy])
+
+
+def held(row: SummaryRow, protocol: Protocol, curves: Curves) -> HeldValues:
+    """Return the values behind a summary row; of so few classes that they are held."""
+    values = kind_of(row.metric).values_of(curves, protocol)
+    assert isinstance(values, HeldValues), "so many values are computed block by block"
+    return values
+
+
+def total_with(
+    row: SummaryRow, protocol: Protocol, curves: Curves, replaced: Mapping[int, ClassValues]
+) -> float:
+    """Value of a summary row over all classes, with other values of some of them, by their rows."""
+    values = held(row, protocol, curves).values.copy()
+    positive, images = curves.positive.copy(), images_of_class(curves, protocol).copy()
+    for k, one in replaced.items():
+        values[..., k], positive[k], images[k] = one
+    totals = Totals.of_objects(positive, curves.totals.images, images)
+    mixed = Curves.of_numbers(curves.rules, totals, {row.metric: HeldValues(values)}, curves.categories)
+    return summary_total(row, protocol, lambda area, cap, pooled=None: mixed)
+
+
+def _copies(matches: Matches, protocol: Protocol, rows: Sequence[SummaryRow]) -> int:
+    """Return how many sets of weights are counted together; 1 where a class does not stand alone."""
+    if not all(kind_of(row.metric).of_classes_alone for row in rows):
+        return 1
+    counted = max(len(matches) + len(matches.truth_image), 1)
+    values = matches.threshold_count * len(protocol.ap.recall_points) * max(len(matches.categories), 1)
+    return max(1, min(LARGEST_BATCH, COUNTED_TOGETHER // counted, VALUES_TOGETHER // values))
+
+
+def _tables_of_copies(
+    matches: Matches, protocol: Protocol, rows: Sequence[SummaryRow], size: int
+) -> Callable[[Sequence[FloatArray]], list[FloatArray]]:
+    """Return what computes :func:`summary_table` of each copy, [size, rows, K + 1], from their weights.
+
+    It takes some sets of weights of all copies.
+    """
+    # Each area range and limit is prepared once, on all copies, and read by all rows that need it.
+    kinds = summary_keys(rows, protocol)
+
+    @functools.cache
+    def prepared(area: int, cap: int, pooled: str | None) -> CurvesUnderWeights:
+        chosen = matches if pooled is None else counted_for(matches.pooled(pooled), protocol)
+        copies = chosen if size == 1 else chosen.repeated(size)
+        folds = [kind_of(name).fold for name in kinds[area, cap]]
+        best = any("best" in fold(protocol) for fold in folds if fold is not None)
+        return CurvesUnderWeights(copies, protocol, area, cap, matches.categories, best=best)
+
+    def tables(weights: Sequence[FloatArray]) -> list[FloatArray]:
+        @functools.cache
+        def curves(area: int, cap: int, pooled: str | None) -> Iterator[Curves]:
+            return prepared(area, cap, pooled).of(weights)
+
+        def table() -> FloatArray:
+            @functools.cache
+            def curves_of(area: int, cap: int, pooled: str | None = None, /) -> Curves:
+                return next(curves(area, cap, pooled))
+
+            return summary_tables(rows, protocol, curves_of, size)
+
+        return [table() for _ in weights]
+
+    return tables

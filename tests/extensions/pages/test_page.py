@@ -1,0 +1,112 @@
+"""What the page has before its script runs: its order, its menu, its table."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import boxscore
+from boxscore.extensions.pages.html import render_page
+from boxscore.extensions.pages.view import file_names, report_view
+from boxscore.reports import ReportOptions
+from support.evaluations import empty_evaluation, evaluation, hostile_evaluation, shapes
+from support.samples import SHAPES
+
+FAST = ReportOptions(date="", resamples=0, gallery=2)
+
+
+def sections(page: str) -> list[str]:
+    return re.findall(r'<section id="(\w+)"', page)
+
+
+def menu(page: str) -> list[str]:
+    return re.findall(r'href="#(\w+)"', page.partition('<nav class="bar-nav"')[2].partition("</nav>")[0])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("make", [shapes, empty_evaluation, hostile_evaluation])
+def test_the_menu_has_the_sections_in_the_order_of_the_page(make) -> None:  # type: ignore[no-untyped-def]
+    page = render_page(report_view(make(), options=FAST))
+    assert menu(page) == sections(page)
+    assert menu(page)[0] == "summary"
+
+
+@pytest.mark.long
+def test_the_lowest_classes_stand_first() -> None:
+    result = shapes()
+    table = report_view(result, options=ReportOptions(resamples=5, gallery=2))["table"]
+    ap = result.class_values["AP"].tolist()
+    objects = result.class_counts["ground_truths"].tolist()
+    found = result.class_counts["detections"].tolist()
+    there = [k for k in range(len(ap)) if objects[k] or found[k]]
+    assert len(there) == len(ap) - 1
+    slow = sorted(there, key=lambda k: (ap[k] != ap[k], ap[k] if ap[k] == ap[k] else 0, -objects[k]))
+    assert [row[0] for row in table["rows"]] == slow
+    kinds = [column["kind"] for column in table["columns"]]
+    assert kinds[:5] == ["bar", "count", "count", "interval", "spark"]
+    for row in table["rows"]:
+        assert row[4] == table["ends"][row[0]]
+
+
+def test_of_equal_classes_the_one_with_more_objects_stands_first() -> None:
+    result = evaluation(classes=12, images=40)
+    equal = result.class_values["AP"]
+    equal.setflags(write=True)  # which nobody does by accident
+    equal[:] = 0.0
+    rows = report_view(result, options=FAST)["table"]["rows"]
+    assert [row[2] for row in rows] == sorted((row[2] for row in rows), reverse=True)
+
+
+def test_classes_without_objects_and_detections_are_only_counted() -> None:
+    result = evaluation(classes=30, images=40)
+    truth, detections = result.ground_truth, result.detections
+    rows = np.flatnonzero(truth.image == 3), np.flatnonzero(detections.image == 3)
+    one = boxscore.evaluate(truth.take(rows[0]), detections.take(rows[1]))
+    there = {*truth.category[rows[0]].tolist(), *detections.category[rows[1]].tolist()}
+    view = report_view(one, options=FAST)
+    assert {row[0] for row in view["table"]["rows"]} == there
+    assert view["table"]["absent"] == 30 - len(there)
+    assert {*view["confusion"]["shown"]} <= {*there, 30}
+    assert view["confusion"]["present"] == len(view["confusion"]["shown"]) - 1
+    page = render_page(view)
+    assert page.count("<tr data-k=") == len(there)
+    assert f"Not listed: {30 - len(there)} classes without objects and detections." in page
+    values = {tile["area"]: tile["value"] for tile in view["summary"] if tile["metric"] == "AP"}
+    assert {row["name"] for row in view["sizes"] or []} == {
+        area for area, value in values.items() if value is not None or area == "all"
+    }
+
+
+@pytest.mark.long
+def test_a_page_says_no_absolute_path(tmp_path: Path) -> None:
+    for name in ("instances.json", "detections.json"):
+        shutil.copy(SHAPES / name, tmp_path)
+    truth = boxscore.load_ground_truth(tmp_path / "instances.json")
+    detections = boxscore.load_detections(tmp_path / "detections.json", truth)
+    page = render_page(report_view(boxscore.evaluate(truth, detections), options=FAST))
+    assert str(tmp_path) not in page
+    footer = page.partition("<footer")[2].partition("</footer>")[0]
+    assert ">instances.json</span>" in footer
+    assert ">detections.json</span>" in footer
+
+
+@pytest.mark.parametrize(
+    ("sources", "names"),
+    [
+        (("/a/b/gt.json", "/c/dt.json"), ["gt.json", "dt.json"]),
+        (("/a/gt/labels", "/a/dt/labels"), ["gt/labels", "dt/labels"]),
+        (("arrays", "arrays"), ["arrays", "arrays"]),
+        (("", "/"), ["", "/"]),
+    ],
+)
+def test_names_of_files(sources: tuple[str, str], names: list[str]) -> None:
+    assert [name.replace("\\", "/") for name in file_names(*sources)] == names
+
+
+def test_nothing_is_shown_empty() -> None:
+    page = render_page(report_view(empty_evaluation(), options=FAST))
+    assert sections(page) == ["summary", "classes", "curves", "gallery"]

@@ -1,0 +1,260 @@
+"""``check --sequential``: a level that is spent over the looks of a history. ``compare --sequential``."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import boxscore
+from boxscore.diagnostics import compare_sequentially
+from boxscore.extensions.decisions.history import (
+    History,
+    append_after,
+    append_record,
+    next_look,
+    read_history,
+)
+from boxscore.extensions.decisions.sequential import drop_in_batches
+from support.running import Run
+from support.samples import DT, GT
+
+ASKED = ["--sequential", "--batch", "4", "--resamples", "50"]
+
+
+@pytest.fixture
+def half(tmp_path: Path) -> Path:
+    """Detections of every second image alone: a large drop."""
+    rows = json.loads(Path(DT).read_text())
+    images = sorted({row["image_id"] for row in rows})[::2]
+    path = tmp_path / "half.json"
+    path.write_text(json.dumps([row for row in rows if row["image_id"] in images]))
+    return path
+
+
+def part(tmp_path: Path, number: int) -> Path:
+    """All detections but one."""
+    rows = json.loads(Path(DT).read_text())
+    del rows[number]
+    path = tmp_path / f"{number}.json"
+    path.write_text(json.dumps(rows))
+    return path
+
+
+def looks(path: Path) -> list[int]:
+    return [record.whole["sequential"]["look"] for record in read_history(path).records]
+
+
+@pytest.mark.long
+def test_every_look_spends_its_share(tmp_path: Path, half: Path, run: Run) -> None:
+    path = tmp_path / "h.jsonl"
+    call = ["check", "--gt", GT, "--baseline-detections", DT, *ASKED, "--history", path, "--output", "json"]
+    allowed = ["--allow", "image-without-detections"]
+    append_record(path, {**read_plain(), "name": "a check without looks"})
+    for look in (1, 2):
+        printed = json.loads(run(*call, "--dt", part(tmp_path, look)).out)
+        assert printed["sequential"]["level"] == pytest.approx(0.05 / (look * (look + 1)))
+    sides = [boxscore.evaluate(GT, table) for table in (DT, half)]
+    expected = drop_in_batches(
+        sides[0], sides[1], metric="AP", batch=4, resamples=50, confidence=0.95, seed=0, group=None
+    )
+    assert 0.05 / 12 < expected.p_value < 0.025  # enough for a first look, and not for a third
+    run("check", "--gt", GT, "--dt", half, *call[3:-3], tmp_path / "new.jsonl", *allowed, status=1)
+    third = json.loads(run(*call, "--dt", half, *allowed).out)
+    assert third["checks"][0]["p_value"] == pytest.approx(expected.p_value, rel=1e-12)
+    assert third["checks"][0]["passed"]
+    assert third["sequential"]["look"] == 3
+    assert third == {
+        key: value for key, value in read_history(path).records[-1].whole.items() if key != "schema"
+    }
+
+
+def read_plain() -> dict[str, Any]:
+    record: dict[str, Any] = {"time": "2026-01-02T03:04:05Z", "name": None, "passed": True}
+    return {**record, "metrics": {"AP": 0.5}, "signature": "boxscore|coco|v:1", "inputs": {}}
+
+
+@pytest.mark.long
+def test_the_same_run_again_is_the_same_look(tmp_path: Path, run: Run) -> None:
+    path = tmp_path / "h.jsonl"
+    call = ["check", "--gt", GT, "--baseline-detections", DT, *ASKED, "--history", path]
+    one, other = part(tmp_path, 1), part(tmp_path, 2)
+    text = run(*call, "--dt", one).out
+    assert "p_value at most 0.025, 0.05 / (1 x 2) at look 1; all looks" in " ".join(text.split())
+    run(*call, "--dt", other)
+    again = run(*call, "--dt", one, "--name", "again").out
+    assert "0.05 / (1 x 2) at look 1 again, the same data; all looks" in " ".join(again.split())
+    run(*call, "--dt", one, "--seed", "1")
+    run(*call, "--dt", one, "--metrics", "AP50")
+    assert looks(path) == [1, 2, 1, 3, 4]
+
+
+def test_lines_that_are_no_records_count_as_looks() -> None:
+    record = {**read_plain(), "sequential": {"metric": "AP", "p_value": 1.0}}
+    assert next_look(History([], []), record) == (1, False)
+    assert next_look(History([], [1, 2, 3]), record) == (4, False)
+
+
+@pytest.mark.parametrize("hostile", [3, None, {}, {"look": "1"}, {"look": -1}, {"look": True}, {"look": 2.0}])
+def test_a_look_that_is_none(tmp_path: Path, hostile: Any) -> None:
+    path = tmp_path / "h.jsonl"
+    append_record(path, {**read_plain(), "sequential": hostile})
+    record = {**read_plain(), "sequential": {"metric": "AP", "p_value": 1.0}}
+    assert next_look(read_history(path), record) == (1, False)
+
+
+@pytest.mark.parametrize("inputs", [3, None, {}, {"detections": 3}, {"detections": {"sha256": None}}])
+def test_inputs_without_hashes_are_never_the_same(tmp_path: Path, inputs: Any) -> None:
+    path = tmp_path / "h.jsonl"
+    asked = {"metric": "AP", "p_value": 1.0}
+    append_record(path, {**read_plain(), "inputs": inputs, "sequential": {**asked, "look": 1}})
+    record = {**read_plain(), "inputs": inputs if isinstance(inputs, dict) else {}, "sequential": asked}
+    if inputs == {"detections": 3}:
+        record["inputs"] = {"detections": {"sha256": "a"}}
+    assert next_look(read_history(path), record) == (2, False)
+
+
+def _look(path: Path, process: int) -> None:
+    for number in range(10):
+        record = {**read_plain(), "name": f"{process} {number}", "sequential": {"p_value": 1.0}}
+
+        def made(earlier: History, record: dict[str, Any] = record) -> dict[str, Any]:
+            look = next_look(earlier, record).number
+            return {**record, "sequential": {"p_value": 1.0, "look": look}}
+
+        append_after(path, made)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform == "win32", reason="forks")
+def test_runs_at_the_same_time_have_different_looks(tmp_path: Path) -> None:
+    path = tmp_path / "h.jsonl"
+    context = multiprocessing.get_context("fork")
+    running = [context.Process(target=_look, args=(path, process)) for process in range(3)]
+    for process in running:
+        process.start()
+    for process in running:
+        process.join(60)
+    assert looks(path) == list(range(1, 31))
+
+
+def test_an_error_leaves_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "h.jsonl"
+
+    def fails(_: History) -> dict[str, Any]:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        append_after(path, fails)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (
+            ["--sequential", "--history", "h.jsonl"],
+            "--sequential must be beside --baseline-detections and --history. Got no --baseline-detections; the "
+            "history says how many looks there were before.",
+        ),
+        (
+            ["--sequential", "--baseline-detections", DT],
+            "--sequential must be beside --baseline-detections and --history. Got no --history; the history says "
+            "how many looks there were before.",
+        ),
+        (["--min", "AP=.1", "--batch", "3"], "--batch must be beside --sequential. Got 3."),
+        (
+            ["--sequential", "--baseline-detections", DT, "--history", "h.jsonl", "--tolerance", ".1"],
+            "--sequential must be without --tolerance. Got --tolerance 0.1; results are exchanged, which cannot "
+            "test a margin.",
+        ),
+        (
+            [
+                "--sequential",
+                "--baseline-detections",
+                DT,
+                "--history",
+                "h.jsonl",
+                "--metrics",
+                "AP",
+                "AP50",
+            ],
+            "--sequential must decide by one metric. Got --metrics AP AP50; name one; the others can have bounds: "
+            "--min.",
+        ),
+    ],
+)
+def test_what_a_check_refuses(
+    more: list[str], message: str, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert message in " ".join(run.error("check", "--gt", GT, "--dt", DT, *more).split())
+    assert not (tmp_path / "h.jsonl").exists()
+
+
+def test_too_few_images_for_a_batch_leave_no_line(tmp_path: Path, run: Run) -> None:
+    path = tmp_path / "h.jsonl"
+    error = run.error(
+        "check", "--gt", GT, "--dt", DT, "--baseline-detections", DT, "--sequential", "--history", path
+    )
+    assert "must have at least 50 images. Got 24; smaller batches: --batch N" in " ".join(error.split())
+    assert not path.exists()
+
+
+# ---------------------------------------------------------------- compare --sequential
+
+
+@pytest.mark.long
+def test_compare_prints_the_batches(half: Path, run: Run) -> None:
+    result = compare_sequentially(
+        {"detections": boxscore.evaluate(GT, DT), "half": boxscore.evaluate(GT, half)},
+        batch=4,
+        resamples=50,
+    )
+    assert result.verdict == "worse"
+    call = ["compare", "--gt", GT, "--dt", DT, half, *ASKED]
+    rows = json.loads(run(*call, "--output", "json").out)["rows"]
+    for column in ("images", "delta", "better", "worse", "p_value"):
+        assert [row[column] for row in rows] == pytest.approx(result.to_frame()[column].tolist(), rel=1e-12)
+    assert [row["verdict"] for row in rows] == list(result.verdicts)
+    text = " ".join(run(*call).out.split())
+    assert f"worse: stopped after {result.images_read} of 24 images. AP of all that was read" in text
+
+
+@pytest.mark.long
+def test_compare_reads_in_the_order_of_a_file(tmp_path: Path, half: Path, run: Run) -> None:
+    ids = boxscore.evaluate(GT, DT).images.ids.tolist()[::-1]
+    order = tmp_path / "ids.txt"
+    order.write_text("\n".join(map(str, ids)))
+    sides = {"detections": boxscore.evaluate(GT, DT), "half": boxscore.evaluate(GT, half)}
+    result = compare_sequentially(sides, batch=4, resamples=50, order=ids)
+    call = ["compare", "--gt", GT, "--dt", DT, half, *ASKED, "--output", "json", "--order"]
+    rows = json.loads(run(*call, order).out)["rows"]
+    assert [row["p_value"] for row in rows] == pytest.approx(result.p_value.tolist(), rel=1e-12)
+    shuffled = json.loads(run(*call, "random").out)["rows"]
+    assert [row["value_first"] for row in shuffled] != [row["value_first"] for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("files", "more", "message"),
+    [
+        (2, ["--batch", "3"], "--batch must be beside --sequential. Got 3."),
+        (2, ["--order", "random"], "--order must be beside --sequential. Got random."),
+        (3, ["--sequential"], "--sequential must compare two files. Got 3."),
+        (2, ["--sequential", "--per-class"], "--sequential must be without --per-class. Got both."),
+        (2, ["--sequential", "--report", "r"], "--sequential must be without --report. Got both."),
+        (
+            2,
+            ["--sequential", "--memory-limit", "1GB"],
+            "--sequential must be without --memory-limit. Got both.",
+        ),
+        (2, ["--sequential", "--metrics", "AP", "AP50"], "must decide by one metric. Got --metrics AP AP50."),
+        (2, ["--sequential", "--batch", "3", "--order", "nowhere"], "nowhere"),
+    ],
+)
+def test_what_compare_refuses(files: int, more: list[str], message: str, run: Run) -> None:
+    assert message in " ".join(run.error("compare", "--gt", GT, "--dt", *[DT] * files, *more).split())
