@@ -232,10 +232,10 @@ def cluster(draw: Draw, folder: Path) -> str:
     """Evaluate rows in any order, file and partition on Dask's workers, of which one may go."""
     import dask
     import numpy as np
+    from distributed import LocalCluster
 
     from boxscore import InputError
     from boxscore.distributed import evaluate
-    from distributed import LocalCluster
     from support.parted import bits, drawn_tables, whole
 
     truth, found = drawn_tables(draw.randrange(100_000))
