@@ -8,9 +8,8 @@ from which the same code takes means.
 
 Conventions
 -----------
-- Weights are made anew wherever they are needed
-  (:class:`~boxscore.extensions.weights.resampling.WeightSets`): nobody holds images times resamples, but at
-  most :data:`HELD` of them, as long as a task lasts.
+- Weights are made anew wherever they are needed (:class:`~boxscore.scoring.summary.WeightSets`): nobody holds
+  images times resamples, but at most :data:`HELD` of them, as long as a task lasts.
 - Sets go in batches, as many as keep the values of all classes within :data:`BATCH`. A batch of a block of
   classes is one task, and prepares one area range and max detections at a time, which is what takes memory.
 - A class that is too large for one process goes range by range of scores, the highest first: a chain,
