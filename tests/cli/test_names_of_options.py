@@ -16,7 +16,7 @@ from support.sources import FILES
 
 PYTHON_ONLY = (
     *(
-        "evaluator",
+        "training",
         "compat",
         "plots",
         "model_objects",
