@@ -1,4 +1,4 @@
-"""Every error and warning boxscore raises on purpose.
+"""Define every error and warning that boxscore raises on purpose.
 
 The tree::
 

@@ -1,1 +1,1 @@
-"""What knows nothing of detection: checks, orders, files, text, processes."""
+"""Provide helpers that know nothing of detection: checks, sorting, files, text, processes."""

@@ -1,4 +1,4 @@
-"""Addresses of files in object stores and on the web, ``s3://bucket/key``, used as paths.
+"""Read files in object stores and on the web: addresses, ``s3://bucket/key``, are used as paths.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""Letting the process keep the memory of short-lived arrays, or give it back where little may be taken.
+"""Let the process keep the memory of short-lived arrays, or give it back where memory is scarce.
 
 The C library of Linux gives large blocks back to the system as soon as they are freed, and takes them again,
 page by page, for the next array: for columns of some 100 KB that costs several times what is computed with

@@ -1,4 +1,4 @@
-"""Types of arrays, for annotations."""
+"""Name types of arrays, for annotations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of values: one helper per rule, one form of message.
+"""Check values: one helper per rule, one form of message.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""Pausing the garbage collector while many objects are made that are no garbage."""
+"""Pause the garbage collector while many lasting objects are made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums that no order changes: numbers as whole multiples of powers of two.
+"""Add numbers exactly, in any order: as whole multiples of powers of two.
 
 Conventions
 -----------

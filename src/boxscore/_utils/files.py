@@ -1,4 +1,4 @@
-"""Atomic writing: a file name never refers to incomplete content.
+"""Write files atomically: a file name never refers to incomplete content.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""What a user gives as input: a path, an address in a store, or several files that are one data set.
+"""Turn what a user gives as input into a path: a path, an address in a store, or several files.
 
 This is the one place that decides which it is; what reads files treats all three as paths.
 """

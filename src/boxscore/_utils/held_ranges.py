@@ -1,4 +1,4 @@
-"""Ranges of a file of a store that were read, held in a folder for whoever reads them again.
+"""Cache ranges of a file of a store in a folder, for later readers.
 
 Conventions
 -----------

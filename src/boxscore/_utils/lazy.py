@@ -1,4 +1,4 @@
-"""Import what the face of a package names when it is first used.
+"""Import the names that a package lists when they are first used.
 
 Conventions
 -----------

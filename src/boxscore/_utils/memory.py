@@ -1,4 +1,4 @@
-"""Recognises errors that mean that memory has run out."""
+"""Recognize errors that mean that memory has run out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stable orders, fast: the sort keys of the hot path.
+"""Sort stably and fast: the sort keys of the hot path.
 
 Conventions
 -----------

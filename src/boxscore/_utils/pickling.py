@@ -1,4 +1,4 @@
-"""Pickles: of dataclasses whose cached properties hold much, and in files whose arrays are read in place."""
+"""Pickle dataclasses without their caches, and arrays into files that are read in place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs a few tasks at once in forked processes, for work that holds the interpreter's lock.
+"""Run a few tasks in forked processes, for work that holds the interpreter's lock.
 
 Conventions
 -----------

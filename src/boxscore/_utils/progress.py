@@ -1,4 +1,4 @@
-"""Progress bars, and the names of the stages of a long command.
+"""Show progress bars, and name the stages of a long command.
 
 Conventions
 -----------

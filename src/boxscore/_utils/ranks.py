@@ -1,4 +1,4 @@
-"""Values of ranks among numbers that stand in several places, sorted in each.
+"""Find values by rank among numbers that are in several arrays, each sorted.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""Results that cannot be changed by accident: dicts, lists and arrays that refuse it, and say what to do.
+"""Make results that cannot be changed by accident: dicts, lists and arrays that refuse to be written to.
 
 Conventions
 -----------

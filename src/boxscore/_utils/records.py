@@ -1,4 +1,4 @@
-"""Frozen dataclasses and named tuples that are made without compiling what the standard ones compile.
+"""Make frozen dataclasses and named tuples without compiling code for each, as the standard ones do.
 
 Thirty classes are needed before the first file is read. Compiling the methods of dataclasses took as long as
 to match the detections of 5,000 images; here they are closures, so classes made in great numbers are better

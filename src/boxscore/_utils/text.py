@@ -1,4 +1,4 @@
-"""Tables as text, Markdown, LaTeX, CSV and JSON.
+"""Write tables as text, Markdown, LaTeX, CSV and JSON, and as HTML for notebooks.
 
 Conventions
 -----------

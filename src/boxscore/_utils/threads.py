@@ -1,4 +1,4 @@
-"""Runs a task for several items in threads, for work in which NumPy gives up the interpreter's lock."""
+"""Run a task for several items in threads, for work in which NumPy releases the interpreter's lock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work that has to be ended when the process is asked to end: half-written files, children.
+"""End unfinished work when the process is asked to end: half-written files, children.
 
 The command line's signal handler calls :func:`end_all` and leaves. In any other process nothing is ever
 called from here: there the same work ends where an exception passes it.

@@ -1,4 +1,4 @@
-"""Warnings that name the user's line, however deep in the package they are raised."""
+"""Warn at the user's line, however deep in the package a warning is raised."""
 
 from __future__ import annotations
 

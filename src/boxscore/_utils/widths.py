@@ -1,4 +1,4 @@
-"""How wide a text is on a terminal, and how it is made to fit.
+"""Measure how wide a text is on a terminal, and make it fit.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""The command line: one subcommand, one file, listed in :mod:`boxscore.cli.commands`.
+"""Run the command line: one file per command, listed in :mod:`boxscore.cli.commands`.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""Every argument of the command line, each defined once.
+"""Define every argument of the command line, once.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""Every command: its group, what it does, and the module that is imported when it runs.
+"""List every command: its group, its summary, and the module that is imported when it runs.
 
 Conventions
 -----------

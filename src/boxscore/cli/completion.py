@@ -1,4 +1,4 @@
-"""Completion for shells, as a script that is made once: no Tab starts Python.
+"""Write completion scripts for shells; pressing Tab does not start Python.
 
 zsh reads the script of bash, by its ``bashcompinit``.
 """

@@ -1,4 +1,4 @@
-"""What ``--help`` prints, of the program and of each command.
+"""Write what ``--help`` prints, for the program and for each command.
 
 Conventions
 -----------

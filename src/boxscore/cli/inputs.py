@@ -1,4 +1,4 @@
-"""Reads what the arguments name: ground truth, detections, protocol, chosen images and classes."""
+"""Read what the arguments name: ground truth, detections, protocol, chosen images and classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The output of the commands: tables in every form, and warnings that are remembered for it."""
+"""Write the output of the commands: tables in every form, and the warnings collected for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No output may replace an input: neither a file that is named, nor one in a folder that is read.
+"""Refuse an output that would replace an input: a file that is named, or one in a folder that is read.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""Options that are the parameters of the function that a command calls: a new parameter is one edit, there.
+"""Make options from the parameters of the function that a command calls.
 
 Conventions
 -----------

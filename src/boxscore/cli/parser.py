@@ -1,4 +1,4 @@
-"""The parser of a command: argparse's, with paths that need no option, other errors and another help.
+"""Parse the arguments of a command: argparse with positional paths, other errors and another help.
 
 An error is two lines: what is wrong, and what to do. The usage of thirty options would hide both.
 """

@@ -1,4 +1,4 @@
-"""What options of the core's commands need of extensions, imported when an option asks for it."""
+"""Import what options of the core's commands need from extensions, when an option asks for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands print: results to stdout, or to the file of ``--output``, everything else to stderr.
+"""Print results to stdout, or to the file of ``--output``, and everything else to stderr.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""Runs pycocotools on the same input and names the first difference.
+"""Run pycocotools on the same input and name the first difference.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""Tables in the images and classes of others: aligned, selected, pooled and concatenated.
+"""Align tables to the images and classes of others; select, pool and concatenate them.
 
 Conventions
 -----------

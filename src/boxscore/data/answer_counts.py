@@ -1,4 +1,4 @@
-"""What was counted while the answers of a language model were read, in words.
+"""Say in words what was counted while the answers of a language model were read.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""What a table is made of: columns, frozen, those of instances read when first needed; and rows taken."""
+"""Define what both tables have: frozen columns, instance columns that are read lazily, and taking rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What four numbers are, where no name says it: inferred from the boxes, or else given by the user.
+"""Infer what four numbers of a box are where no name says it; else the user gives it.
 
 Conventions
 -----------

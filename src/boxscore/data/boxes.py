@@ -1,4 +1,4 @@
-"""Axis-aligned boxes: the forms in which people write them.
+"""Convert axis-aligned boxes between the forms in which people write them.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""The one builder of tables: what is given is checked against the schema, what is not given is derived.
+"""Build tables: check what is given against the schema, and derive what is not given.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""What classes are called: labels that tell each from all others, and the class that a word stands for.
+"""Name classes: labels that tell each from all others, and the class that a word refers to.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""Column names people use: which column of a table is the image, the class, the box, the score.
+"""Recognize column names people use: which column is the image, the class, the box, the score.
 
 Conventions
 -----------

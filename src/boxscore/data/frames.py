@@ -1,4 +1,4 @@
-"""Tables as pandas DataFrames and back, without loss.
+"""Convert tables to pandas DataFrames and back, without loss.
 
 Conventions
 -----------

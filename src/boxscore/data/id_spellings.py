@@ -1,4 +1,4 @@
-"""Ids in other spellings: text that spells a number, and the number.
+"""Match ids in other spellings: text that spells a number, and the number.
 
 Conventions
 -----------

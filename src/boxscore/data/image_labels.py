@@ -1,4 +1,4 @@
-"""Labels of whole images: which classes are verified absent, present, or not annotated in full.
+"""Hold labels of whole images: which classes are verified absent, present, or not annotated in full.
 
 Goal
 ----

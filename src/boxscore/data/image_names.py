@@ -1,4 +1,4 @@
-"""What images are called: the one rule by which a name, a path or a file's name stands for an image.
+"""Match images by name: the one rule by which a name, a path or a file's name refers to an image.
 
 Conventions
 -----------

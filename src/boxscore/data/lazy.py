@@ -1,4 +1,4 @@
-"""Columns that are given, or read from the file when one is first needed.
+"""Hold columns that are given, or read them from the file when they are first needed.
 
 Goal
 ----

@@ -1,4 +1,4 @@
-"""Ids and names to rows: which image and which class of the ground truth a value stands for.
+"""Look up ids and names: which image and which class of the ground truth a value refers to.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""Masks of any form as flat columns: texts, numbers and points one after the other.
+"""Store masks of any form as flat columns: texts, numbers and points one after the other.
 
 Goal
 ----

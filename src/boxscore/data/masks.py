@@ -1,4 +1,4 @@
-"""A column of instance masks, stored as given and rasterised when first needed.
+"""Hold a column of instance masks, stored as given and rasterized when first needed.
 
 Goal
 ----

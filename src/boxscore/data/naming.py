@@ -1,4 +1,4 @@
-"""Classes of model objects: numbers, names, or numbers with names beside them.
+"""Name the classes of model objects: by numbers, names, or numbers together with names.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""How two sides number their images and classes: evidence from the boxes, before anything is scored.
+"""Infer from the boxes how two sides number their images and classes, before anything is scored.
 
 Goal
 ----

@@ -1,4 +1,4 @@
-"""Tables made of tables: filtered, merged, split, sampled, with other classes.
+"""Make tables from tables: filtered, merged, split, sampled, with other classes.
 
 Conventions
 -----------

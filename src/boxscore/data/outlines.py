@@ -1,4 +1,4 @@
-"""Polygons as pixels: where each column of an image enters and leaves them.
+"""Rasterize polygons: where each column of an image enters and leaves them.
 
 Goal
 ----

@@ -1,4 +1,4 @@
-"""Masks of every form as spans, with every check that they can be rasterised at all.
+"""Rasterize masks of every form to spans, and check that they can be rasterized.
 
 Conventions
 -----------

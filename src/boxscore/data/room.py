@@ -1,4 +1,4 @@
-"""Room for columns that come in pieces, so that putting them together moves nothing.
+"""Preallocate columns that arrive in chunks, so that joining them copies nothing.
 
 A training loop brings a few megabytes at a time. Joined at the end, they are in memory twice, and what is
 freed then lies in pieces between what is not. So rows are put where the next ones will follow. The system

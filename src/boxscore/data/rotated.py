@@ -1,4 +1,4 @@
-"""Rotated boxes as arrays, and the upright box around them.
+"""Convert rotated boxes, and compute the upright boxes around them.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""Detections rounded as in a text file."""
+"""Round detections as a text file does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run lengths of masks, and the text in which COCO writes them.
+"""Read and write run lengths of masks, and the text in which COCO writes them.
 
 Goal
 ----

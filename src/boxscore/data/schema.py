@@ -1,4 +1,4 @@
-"""The columns of every table, once: dtype, shape, check, default, and what files and DataFrames call them.
+"""Define the columns of every table: dtype, shape, check, default, and names in files and DataFrames.
 
 Goal
 ----

@@ -1,4 +1,4 @@
-"""Scores of detections, which may be absent: all of them, or none.
+"""Check the scores of detections: all rows have one, or no row does.
 
 Conventions
 -----------

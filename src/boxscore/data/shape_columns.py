@@ -1,4 +1,4 @@
-"""Keypoints, rotated boxes and corners as flat columns of a table, as boxscore writes them to Parquet.
+"""Flatten keypoints, rotated boxes and corners to columns, as boxscore writes them to Parquet.
 
 Conventions
 -----------

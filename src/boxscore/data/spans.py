@@ -1,4 +1,4 @@
-"""Masks as spans of foreground pixels: what overlaps, areas, boxes and codes are computed from.
+"""Hold masks as spans of foreground pixels, and compute overlaps, areas, boxes and codes from them.
 
 Conventions
 -----------

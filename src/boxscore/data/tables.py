@@ -1,4 +1,4 @@
-"""The two tables everything is computed from: ground truth and detections.
+"""Define the two tables everything is computed from: ground truth and detections.
 
 Goal
 ----

@@ -1,4 +1,4 @@
-"""Images that the ground truth does not list: refused, added as images without objects, or left out.
+"""Handle images that the ground truth does not list: refuse them, add them empty, or drop them.
 
 Conventions
 -----------

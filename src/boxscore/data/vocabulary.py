@@ -1,4 +1,4 @@
-"""Vocabularies: the images and categories that the row numbers of a table refer to.
+"""Define vocabularies: the images and categories that the row numbers of a table refer to.
 
 Conventions
 -----------

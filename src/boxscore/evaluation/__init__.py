@@ -1,4 +1,4 @@
-"""``evaluate``: two tables or files in, an :class:`~boxscore.evaluation.result.Evaluation` out."""
+"""Evaluate: two tables or files in, an :class:`~boxscore.evaluation.result.Evaluation` out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers of an evaluation under flat names, as loggers of experiments take them."""
+"""Give the numbers of an evaluation flat names, as loggers of experiments take them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an evaluation answers: each number is computed when it is first asked for."""
+"""Answer what is asked of an evaluation: each number is computed when it is first asked for."""
 
 from __future__ import annotations
 

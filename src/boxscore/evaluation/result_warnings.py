@@ -1,4 +1,4 @@
-"""Warnings of what may make an evaluation's numbers wrong: one each, when it is made."""
+"""Warn of what may make the numbers of an evaluation wrong, when it is made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the rows of a result are, and the three ways in which every question reaches them.
+"""Define where the rows of a result are, and the three ways in which every question reaches them.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""Detects boxes that were written in another order than the file format says.
+"""Detect boxes that were written in another order than the file format says.
 
 Conventions
 -----------

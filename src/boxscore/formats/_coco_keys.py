@@ -1,4 +1,4 @@
-"""Further keys of COCO's records and images, read as columns because a protocol asks for them.
+"""Read further keys of COCO's records and images as columns, because a protocol asks for them.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""Masks of COCO's records as columns, a slice of records at a time.
+"""Read masks of COCO's records as columns, a slice of records at a time.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""COCO's records as columns: what annotations and results have in common.
+"""Read COCO's records as columns: what annotations and results have in common.
 
 Goal
 ----

@@ -1,4 +1,4 @@
-"""COCO files as text: records that are left of a results file, and tables as results or ground truth."""
+"""Write COCO files: a results file with fewer records, and tables as results or ground truth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A correction of one label of ground truth, which formats apply to their files."""
+"""Describe a correction of one label of ground truth, which formats apply to their files."""
 
 from __future__ import annotations
 

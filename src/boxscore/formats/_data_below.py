@@ -1,4 +1,4 @@
-"""Data in folders below the given one: ``runs``, ``runs/detect``, ``runs/detect/val``.
+"""Find data in folders below the given one: ``runs``, ``runs/detect``, ``runs/detect/val``.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""The interface of a file format: how it is detected, read and written.
+"""Define the interface of a file format: how it is detected, read and written.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""Names of label files, where a format has one file per image."""
+"""Name label files, where a format has one file per image."""
 
 from __future__ import annotations
 

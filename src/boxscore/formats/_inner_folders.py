@@ -1,4 +1,4 @@
-"""Folders of labels inside a folder of labels: none is left out without a warning.
+"""Find folders of labels inside a folder of labels, and warn of those that are left out.
 
 Conventions
 -----------

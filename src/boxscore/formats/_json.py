@@ -1,4 +1,4 @@
-"""Typed JSON, read in slices so that memory stays flat.
+"""Read typed JSON, in slices so that memory stays flat.
 
 Conventions
 -----------

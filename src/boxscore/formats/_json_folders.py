@@ -1,4 +1,4 @@
-"""Folders of JSON files, one per image."""
+"""Read folders of JSON files, one per image."""
 
 from __future__ import annotations
 

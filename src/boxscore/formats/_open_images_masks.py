@@ -1,4 +1,4 @@
-"""Masks as Open Images writes them, and the file of them that is joined to the file of boxes.
+"""Read masks as Open Images writes them, and join the file of them to the file of boxes.
 
 Conventions
 -----------

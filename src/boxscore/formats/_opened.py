@@ -1,4 +1,4 @@
-"""A path whose format is known: it is detected once, and carried to everything that reads there.
+"""Carry a path and its detected format to everything that reads there.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""Columns from JSON records of numbers, without Python code for each record.
+"""Read columns from JSON records of numbers, without Python code for each record.
 
 Goal
 ----

@@ -1,4 +1,4 @@
-"""Read what the footer of a Parquet file says of each column: Thrift in the compact protocol.
+"""Read the metadata of each column from the footer of a Parquet file: Thrift in the compact protocol.
 
 pyarrow gives it as well, but aborts the process where the metadata of a column are damaged. Nothing but these
 facts is kept while the footer is walked.

@@ -1,4 +1,4 @@
-"""Records of JSON lines as tables: a box a line, an image with lists a line, or an image with objects."""
+"""Read records of JSON lines as tables: one box, one image with lists, or one image with objects a line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results files of VOC's and DOTA's devkits, one per class: lines of an image, a score and the box."""
+"""Read results of VOC's and DOTA's devkits, a file per class: lines of an image, a score and the box."""
 
 from __future__ import annotations
 

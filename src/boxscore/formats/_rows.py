@@ -1,4 +1,4 @@
-"""What most formats have in common: rows of boxes, converted to tables when both sides are known.
+"""Convert rows of boxes, as most formats read them, to tables.
 
 Goal
 ----

@@ -1,4 +1,4 @@
-"""Several files of one format, read as one data set.
+"""Read several files of one format as one data set.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""A share of the images, of which readers keep the rows and drop all others as they go.
+"""Keep the rows of a share of the images while a file is read, and drop all others.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""Snapshots of files: what is read of one file at several times must be of one state."""
+"""Check that a file which is read several times stays the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sniffer of a path: what every format's detection needs to know, read once."""
+"""Sniff a path: read once what every format's detection needs to know."""
 
 from __future__ import annotations
 

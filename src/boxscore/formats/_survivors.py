@@ -1,4 +1,4 @@
-"""Results as they were read, and the rows of them that survive and are written again."""
+"""Keep results as they were read, and write the rows that survive again."""
 
 from __future__ import annotations
 

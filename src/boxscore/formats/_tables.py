@@ -1,4 +1,4 @@
-"""Tables of boxes, whatever file they are in: their columns become rows.
+"""Read tables of boxes from any kind of file: their columns become rows.
 
 Goal
 ----

@@ -1,4 +1,4 @@
-"""The lines of text files, one file per image: read in one way, and named in one way in messages."""
+"""Read the lines of text files, one file per image, and name them in messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compressed files and archives: ``.json.gz`` and the like, and a data set as ``.zip``.
+"""Unpack compressed files and archives: ``.json.gz`` and the like, and a data set as ``.zip``.
 
 Conventions
 -----------

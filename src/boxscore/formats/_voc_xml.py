@@ -1,4 +1,4 @@
-"""VOC's XML annotations: read safely and quickly, with an element's line where a message needs it; written.
+"""Read VOC's XML annotations safely and quickly, with line numbers for messages; write them.
 
 Conventions
 -----------

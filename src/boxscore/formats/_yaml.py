@@ -1,4 +1,4 @@
-"""Small YAML files: YOLO's ``data.yaml``."""
+"""Read small YAML files: YOLO's ``data.yaml``."""
 
 from __future__ import annotations
 

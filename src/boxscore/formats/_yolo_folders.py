@@ -1,4 +1,4 @@
-"""Where the images and labels of a YOLO data set are.
+"""Find the images and labels of a YOLO data set.
 
 Conventions
 -----------

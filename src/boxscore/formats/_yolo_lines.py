@@ -1,4 +1,4 @@
-"""The lines of YOLO's text files: many small files of numbers, read and parsed as one.
+"""Parse the lines of YOLO's text files: many small files of numbers, read as one.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""What the numbers of YOLO's lines are: boxes, polygons or keypoints, and where the confidence is."""
+"""Infer what the numbers of YOLO's lines are: boxes, polygons or keypoints, and the confidence."""
 
 from __future__ import annotations
 

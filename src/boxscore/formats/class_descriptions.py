@@ -1,4 +1,4 @@
-"""Class descriptions and label maps: the names or numbers of Open Images' label ids, such as ``/m/01g317``.
+"""Read class descriptions and label maps: names or numbers of label ids such as ``/m/01g317``.
 
 Conventions
 -----------

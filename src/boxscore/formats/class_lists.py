@@ -1,4 +1,4 @@
-"""Class lists: the names behind class numbers that count from 0.
+"""Read class lists: the names behind class numbers that count from 0.
 
 Conventions
 -----------

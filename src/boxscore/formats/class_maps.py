@@ -1,4 +1,4 @@
-"""Class maps: which class of the ground truth each class of the detections is, where the files do not agree.
+"""Map each class of the detections to a class of the ground truth, where the files do not agree.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""Weights of classes from a file: lines ``class,weight``, or a JSON object of them.
+"""Read weights of classes from a file: lines ``class,weight``, or a JSON object of them.
 
 Conventions
 -----------

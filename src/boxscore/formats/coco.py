@@ -1,4 +1,4 @@
-"""COCO JSON: ground truth (``instances_*.json``) and results files.
+"""Read COCO JSON: ground truth (``instances_*.json``) and results files.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""CSV: tables of boxes as text, with commas, semicolons, tabs or bars between the columns.
+"""Read CSV: tables of boxes as text, with commas, semicolons, tabs or bars between the columns.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""Image sizes from a table or from the images' headers, for files that hold fractions of them."""
+"""Read image sizes from a table or from the images' headers, for files that hold fractions of them."""
 
 from __future__ import annotations
 

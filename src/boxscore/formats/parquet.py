@@ -1,4 +1,4 @@
-"""Parquet: tables of boxes as columns, one row per box or per image; needs pyarrow.
+"""Read Parquet: tables of boxes as columns, one row per box or per image; needs pyarrow.
 
 Conventions
 -----------

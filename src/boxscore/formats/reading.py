@@ -1,4 +1,4 @@
-"""Reading files of any format, for the public loaders and for the command line.
+"""Read files of any format, for the public loaders and for the command line.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""Recognises files that are not read, so that the error names what they look like and what to do.
+"""Recognize files that are not read, so that the error names what they look like and what to do.
 
 Conventions
 -----------

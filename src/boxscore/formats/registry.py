@@ -1,4 +1,4 @@
-"""The registry of formats: one line each.
+"""List the formats, one line each, and detect the format of a path.
 
 Conventions
 -----------

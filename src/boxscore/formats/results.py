@@ -1,4 +1,4 @@
-"""Results files alone: read without ground truth, and written again with some of their rows.
+"""Read results files without ground truth, and write them again with some of their rows.
 
 Goal
 ----

@@ -1,4 +1,4 @@
-"""PASCAL VOC: folders of XML annotations with image sets, and the devkit's results files, one per class.
+"""Read PASCAL VOC: XML annotations with image sets, and the devkit's results files, one per class.
 
 Conventions
 -----------

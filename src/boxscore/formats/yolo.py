@@ -1,4 +1,4 @@
-"""YOLO: one text file per image, with lines of fractions of the image's size.
+"""Read YOLO: one text file per image, with lines of fractions of the image's size.
 
 Conventions
 -----------

@@ -1,3 +1,3 @@
-"""From tables to :class:`~boxscore.matching.matches.Matches`."""
+"""Match detections to ground truths: tables in, :class:`~boxscore.matching.matches.Matches` out."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Candidate pairs: the detections and ground truths of one image and class that agree enough to match.
+"""Find candidate pairs: detections and ground truths of one image and class that may match.
 
 Goal
 ----

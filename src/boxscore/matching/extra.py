@@ -1,4 +1,4 @@
-"""What is done with extra columns, whatever they are: by the axis that each declares.
+"""Take, merge and renumber extra columns of matches, by the axis that each declares.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""Greedy matching: which candidate pairs become matches.
+"""Match greedily: decide which candidate pairs become matches.
 
 Goal
 ----

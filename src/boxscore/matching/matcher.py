@@ -1,4 +1,4 @@
-"""Rank, pair, match: the only module that runs the three stages.
+"""Run the three stages of matching: rank, pair, match; no other module does.
 
 Goal
 ----

@@ -1,4 +1,4 @@
-"""The outcome of matching: all that scores are computed from, as one value that merges.
+"""Hold the outcome of matching: all that scores are computed from, as one value that merges.
 
 Goal
 ----

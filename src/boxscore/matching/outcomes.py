@@ -1,4 +1,4 @@
-"""What became of every row of the two tables, at one IoU threshold and area range.
+"""Read what became of every row of the two tables, at one IoU threshold and area range.
 
 Goal
 ----

@@ -1,4 +1,4 @@
-"""Overlapping pairs of a detection and a ground truth, and which of them were matched."""
+"""Hold overlapping pairs of a detection and a ground truth, and which of them were matched."""
 
 from __future__ import annotations
 

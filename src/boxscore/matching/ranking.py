@@ -1,4 +1,4 @@
-"""The order in which detections are taken, and which of them are within max detections.
+"""Rank detections: the order in which they are taken, and which of them are within max detections.
 
 Conventions
 -----------

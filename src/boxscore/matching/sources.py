@@ -1,4 +1,4 @@
-"""Where pairs come from: from blocks that are held or made as they are read, or from several processes.
+"""Supply pairs to matching: from blocks that are held or made as they are read, or several processes.
 
 Conventions
 -----------

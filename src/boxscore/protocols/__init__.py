@@ -1,4 +1,4 @@
-"""The rules, as data: what a protocol is, and how it is read."""
+"""Define protocols: the rules of an evaluation as data, and how they are read."""
 
 from boxscore._utils.lazy import lazy_imports
 

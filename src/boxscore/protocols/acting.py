@@ -1,4 +1,4 @@
-"""When a rule acts, by what it decides, and what it refuses.
+"""Declare when a rule acts, by what it decides, what it does to matching, and what it refuses.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""A protocol with a few choices changed, as flags of the command line change them.
+"""Change a few choices of a protocol, as flags of the command line do.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""Columns of matches that one rule alone reads: declared by the rule, and taken everywhere by their axes.
+"""Declare columns of matches that only one rule reads; all other code takes them by their axes.
 
 Conventions
 -----------

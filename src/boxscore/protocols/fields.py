@@ -1,4 +1,4 @@
-"""What each field of a protocol defines: its check, doc, word of the signature, step of a waterfall, scope.
+"""Define a field of a protocol: check, doc, word of the signature, step of a waterfall, scope.
 
 Conventions
 -----------

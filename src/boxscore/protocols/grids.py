@@ -1,4 +1,4 @@
-"""Grids of IoU thresholds and recall points, built to the last bit.
+"""Build grids of IoU thresholds and recall points, to the last bit.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""Reading protocols: the TOML files beside this module, and those of the user.
+"""Read protocols: the TOML files that ship with boxscore, and those of the user.
 
 Files are located, parsed and merged here; each field checks its value.
 

@@ -1,4 +1,4 @@
-"""What people call summary metrics: ``map``, ``mAP@[.5:.95]``, ``map_50``, ``AP@0.5``, ``mar_100``, as keys.
+"""Find the key of a summary metric by what people call it: ``map``, ``mAP@[.5:.95]``, ``AP@0.5``.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""What other tools call a protocol or its field, and what it is called here."""
+"""Translate what other tools call a protocol or its field."""
 
 from __future__ import annotations
 

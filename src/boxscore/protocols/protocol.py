@@ -1,4 +1,4 @@
-"""A protocol is data: every choice that turns matches into a number.
+"""Define a protocol: every choice that turns matches into a number, as data.
 
 Goal
 ----

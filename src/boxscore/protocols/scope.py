@@ -1,4 +1,4 @@
-"""What a protocol's rules say together: what can be prepared and matched apart, and which ways are open."""
+"""Combine what a protocol's rules need: what can be matched apart, and which ways are open."""
 
 from __future__ import annotations
 

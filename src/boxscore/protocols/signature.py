@@ -1,4 +1,4 @@
-"""A protocol in one line, to print beside every score.
+"""Write a protocol in one line, to print next to every score.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""What a summary shows: kinds of metrics, and the rows that ask for them."""
+"""Define the rows of a summary, and name the kinds of metrics that they ask for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rows of a table are shown, and in which order: the worst first.
+"""Choose which rows of a table are shown, and in which order: the worst first.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""An evaluation as text, Markdown, LaTeX, CSV and JSON, and as flat metrics for experiment trackers.
+"""Write an evaluation as text, Markdown, LaTeX, CSV and JSON, and as flat metrics for trackers.
 
 Conventions
 -----------

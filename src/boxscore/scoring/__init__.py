@@ -1,3 +1,3 @@
-"""From matches to numbers."""
+"""Compute metrics from matches."""
 
 __all__: list[str] = []

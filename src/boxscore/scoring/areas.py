@@ -1,4 +1,4 @@
-"""The area under one curve, from its true positives: the rules other than the mean at recall points.
+"""Compute the area under one curve, by the rules other than the mean at recall points.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""Best F1: the largest F1 that a class reaches at any score threshold.
+"""Compute the best F1: the largest F1 that a class reaches at any score threshold.
 
 Conventions
 -----------

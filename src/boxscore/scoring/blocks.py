@@ -1,4 +1,4 @@
-"""What summary metrics are means of: values that are held, or computed block by block to the same bits.
+"""Average values of summary metrics that are held, or computed block by block to the same bits.
 
 Conventions
 -----------

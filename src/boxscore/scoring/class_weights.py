@@ -1,4 +1,4 @@
-"""The weights that a protocol gives to classes, for the classes of a data set."""
+"""Look up the weights that a protocol gives to classes, for the classes of a data set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running counts of true and false positives, by class over descending scores.
+"""Count true and false positives cumulatively, by class over descending scores.
 
 Conventions
 -----------

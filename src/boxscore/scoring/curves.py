@@ -1,4 +1,4 @@
-"""From counts to recall, interpolated precision and AP, for every class and threshold at once.
+"""Compute recall, interpolated precision and AP from counts, for every class and threshold.
 
 Goal
 ----

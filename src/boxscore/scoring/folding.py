@@ -1,4 +1,4 @@
-"""How the numbers of one range of scores of a class are joined with those of another: field by field.
+"""Join the numbers of ranges of scores of a class, field by field.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""Counts up to each distinct score, at one threshold: what each score threshold keeps."""
+"""Count up to each distinct score, at one threshold: what each score threshold keeps."""
 
 from __future__ import annotations
 

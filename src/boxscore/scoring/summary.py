@@ -1,4 +1,4 @@
-"""Summary metrics: means over the values of a kind; of all classes, some or each.
+"""Compute summary metrics: means over the values of a kind; of all classes, some or each.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""What is known of whole classes, whatever their curves: numbers that add up over disjoint images.
+"""Hold numbers of whole classes that add up over disjoint images and need no curve.
 
 Conventions
 -----------

@@ -1,3 +1,3 @@
-"""How much two objects agree: boxes, masks, boundaries, keypoints."""
+"""Measure how much two objects agree: boxes, masks, boundaries, keypoints."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""The interface of a similarity: the columns it compares, the pairs it yields, the areas it measures."""
+"""Define the interface of a similarity: columns it compares, pairs it yields, areas it measures."""
 
 from __future__ import annotations
 

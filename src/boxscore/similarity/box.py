@@ -1,4 +1,4 @@
-"""Axis-aligned boxes: areas and overlaps.
+"""Compute areas and overlaps of axis-aligned boxes.
 
 Goal
 ----

@@ -1,4 +1,4 @@
-"""Overlap of objects of one list, for pairs given by positions: the interface that suppression uses.
+"""Measure overlaps inside one list of objects, for pairs given by positions: what suppression uses.
 
 Goal
 ----

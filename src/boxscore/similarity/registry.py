@@ -1,4 +1,4 @@
-"""The similarities by the name a protocol gives them."""
+"""Find a similarity by the name that a protocol gives it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pairs of boxes that overlap in a block: computed once, then iterated over or held in memory.
+"""Find the pairs of boxes that overlap in a block, once; iterate over them or hold them in memory.
 
 Goal
 ----

@@ -1,4 +1,4 @@
-"""Greedy suppression of a block of ranked boxes.
+"""Suppress a block of ranked boxes greedily.
 
 Goal
 ----

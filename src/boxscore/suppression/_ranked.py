@@ -1,4 +1,4 @@
-"""Checked boxes, ranked inside their groups: the first stage of every method.
+"""Check boxes and rank them inside their groups: the first stage of every method.
 
 Goal
 ----

@@ -1,4 +1,4 @@
-"""Fast NMS and cluster NMS: suppression as repeated matrix steps.
+"""Suppress by repeated matrix steps: fast NMS and cluster NMS.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""Fusing the detections of several models: weighted boxes fusion and non-maximum weighted.
+"""Fuse the detections of several models: weighted boxes fusion and non-maximum weighted.
 
 Goal
 ----

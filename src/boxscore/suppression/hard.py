@@ -1,4 +1,4 @@
-"""Hard non-maximum suppression: keep the best box, drop what overlaps it too much, repeat.
+"""Suppress by hard NMS: keep the best box, drop what overlaps it too much, repeat.
 
 Goal
 ----

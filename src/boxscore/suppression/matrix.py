@@ -1,4 +1,4 @@
-"""Matrix NMS: lower all scores in one step, from the overlaps alone.
+"""Suppress by matrix NMS: lower all scores in one step, from the overlaps alone.
 
 Conventions
 -----------

@@ -1,4 +1,4 @@
-"""Non-maximum merging: join overlapping boxes into one that covers them, instead of dropping them.
+"""Merge overlapping boxes into one that covers them, instead of dropping them.
 
 Goal
 ----

@@ -1,4 +1,4 @@
-"""The result of suppression: one type for every method."""
+"""Hold the result of suppression: one type for every method."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Soft non-maximum suppression: lower the scores of overlapping boxes instead of dropping them.
+"""Suppress by soft NMS: lower the scores of overlapping boxes instead of dropping them.
 
 Conventions
 -----------

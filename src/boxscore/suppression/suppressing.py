@@ -1,4 +1,4 @@
-"""Any method by name, over a whole table of detections or over arrays.
+"""Run any method by name, over a whole table of detections or over arrays.
 
 Goal
 ----

@@ -1,4 +1,4 @@
-"""Suppression and fusion of whole tables, as commands ask for them: tables in, a table out."""
+"""Suppress and fuse whole tables, as commands ask for it: tables in, a table out."""
 
 from __future__ import annotations
 

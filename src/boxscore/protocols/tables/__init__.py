@@ -1,3 +1,3 @@
-"""The tables of a protocol, one file each: its fields in order, with all that is said of them."""
+"""Define the tables of a protocol: their fields in order, with everything about each field."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""How a precision-recall curve becomes one number, and those of classes their mean."""
+"""Define ``[ap]``: how a precision-recall curve becomes one number, and how classes are averaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How boxes are measured: pixels, sides, one shape for all, and which are too small."""
+"""Define ``[boxes]``: how boxes are measured, and which are too small."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where curves are read for one kind of metric: FROC, miss rate, Jaccard index, KITTI's AP."""
+"""Define ``[froc]``, ``[miss_rate]``, ``[jaccard]``, ``[score_levels]``: where these metrics read curves."""
 
 from __future__ import annotations
 

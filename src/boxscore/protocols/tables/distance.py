@@ -1,4 +1,4 @@
-"""How far apart two objects may be, where distances decide."""
+"""Define ``[distance]``: how far apart two objects may be, where distances decide."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a box around a group of objects is."""
+"""Define ``[group]``: how a box around a group of objects is treated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What counts neither for nor against: flags, objects without keypoints, ranges, shares, regions."""
+"""Define ``[ignore]``: flags, objects without keypoints, ranges, shares and regions that do not count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How keypoints are measured, and which they are."""
+"""Define ``[keypoints]``: how keypoints are measured, and which they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What follows from the labels of whole images, whose objects count, and in which images."""
+"""Define ``[labels]``: labels of whole images, whose objects count, and in which images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How masks are measured, and what is done where there are none."""
+"""Define ``[masks]``: how masks are measured, and how missing ones are handled."""
 
 from __future__ import annotations
 

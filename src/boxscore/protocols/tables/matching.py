@@ -1,4 +1,4 @@
-"""How detections and ground truths are matched."""
+"""Define ``[matching]``: how detections and ground truths are matched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done to the numbers of detections before anything else."""
+"""Define ``[rounding]``: how numbers of detections change before anything else."""
 
 from __future__ import annotations
 
