@@ -2,11 +2,12 @@
 
     python qa/attack/races.py [--count 30] [--seed 0]
 
-*growing*: another thread appends to, cuts, replaces or removes the input while it is read; an error, or the number
-of one of its states. *writers*: processes write one output at once; it must be whole, and one of theirs. *read-only*:
-folders of the output, of temporary files, of the home, or all, may not be written to; done, or exit status 2 with one
-line and nothing left. *cluster*: rows in any order, file and partition, one worker going or not: the bits of one
-process, or an error. Ten times as many growing files as the others: these cost a process or more each.
+*growing*: another thread appends to, cuts, replaces or removes the input while it is read; an error, or the
+number of one of its states. *writers*: processes write one output at once; it must be whole, and one of
+theirs. *read-only*: folders of the output, of temporary files, of the home, or all, may not be written to;
+done, or exit status 2 with one line and nothing left. *cluster*: rows in any order, file and partition, one
+worker going or not: the bits of one process, or an error. Ten times as many growing files as the others:
+these cost a process or more each.
 """
 
 from __future__ import annotations

@@ -2,8 +2,14 @@
 
 Goal
 ----
-It is not known at load time what will be compared. A file is read for its boxes; its masks and keypoints are
-read when a question needs them, once for all selections of the table's rows.
+A loader does not know what will be compared. It reads the boxes of a file; masks and keypoints are read when
+a question needs them, once for all tables made from rows of the first.
+
+Conventions
+-----------
+- ``table.instances`` is a :class:`LazyColumns`: a column by name, None where the table has no such column.
+- The file is read whole; each selection of rows takes its rows of the column.
+- A pickle holds every column: the file may not exist where the pickle is loaded.
 """
 
 from __future__ import annotations
@@ -19,7 +25,7 @@ from boxscore.data.vocabulary import read_only
 
 
 class Reader(NamedTuple):
-    """What is left in a file."""
+    """Reads columns that a loader left in the file."""
 
     read: Callable[[str], Mapping[str, Any]]
     """Reads a column of a whole file by name, perhaps with others; leaves out one that it does not have."""
@@ -37,6 +43,7 @@ class _Shared:
         self.known: dict[str, Any] = {}
 
     def column(self, name: str) -> Any:
+        # A column that the file lacks is None, so that it is not looked for again.
         if name not in self.known:
             self.known = {**self.known, name: None, **self.reader.read(name)}
         return self.known[name]
@@ -48,11 +55,11 @@ class LazyColumns:
     Parameters
     ----------
     names : tuple of str
-        Every name there may be.
+        Every name that a column may have.
     given : mapping of str to column
-        Those that are in memory.
+        The columns that are in memory.
     read : Reader, optional
-        Reads the others, of every row.
+        Reads the other columns, for every row of the file.
     """
 
     __slots__ = ("_given", "_names", "_rows", "_shared")
@@ -78,7 +85,7 @@ class LazyColumns:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every name there may be."""
+        """Every name that a column may have."""
         return self._names
 
     def is_read(self, name: str) -> bool:
@@ -94,7 +101,8 @@ class LazyColumns:
         return name in self._shared.reader.shown
 
     def take(self, rows: NDArray[np.intp]) -> LazyColumns:
-        """Return the columns at these rows; what is not read yet stays so."""
+        """Return the columns at these rows; columns that are not read yet stay unread."""
+        # Share the reader, so that a column is read once for all selections. Rows are those of the file.
         chosen = object.__new__(LazyColumns)
         chosen._names, chosen._shared = self._names, self._shared
         chosen._given = {
@@ -111,7 +119,7 @@ class LazyColumns:
         return chosen
 
     def hold(self, name: str, column: NDArray[Any]) -> None:
-        """Hold equal values in place of a column in memory, such as a view of a larger array."""
+        """Replace a column in memory by equal values, such as a view of a larger array."""
         self._given[name] = _frozen(column)
 
     def __getstate__(self) -> tuple[Any, ...]:

@@ -10,7 +10,9 @@ Conventions
 - Axis letters, here and everywhere: D detections, G ground truths, P candidate pairs, T IoU thresholds,
   A area ranges, K categories, R recall points, M max detections. N is D or G, J keypoints.
 - Needed columns are arrays that every table has. Instance columns (scores, quadrilaterals, rotated boxes,
-  masks, keypoints) may be absent, and may be read later. Beside both a table has user columns.
+  masks, keypoints) may be absent, and may be read later. Other columns are the user's.
+- Columns of extensions are declared here, so that they have types and checks; what they do is named as text,
+  ``module:function``, and imported when a table has such a column.
 """
 
 from __future__ import annotations
@@ -47,9 +49,9 @@ class Column:
         Row numbers into a vocabulary, float64, bool, int64, ids (int64, or object where any is a string), or
         :class:`~boxscore.data.masks.Masks`.
     shape : tuple of int or None
-        What follows the axis of rows; None for any length.
+        The axes after that of the rows; None for any length.
     label : str
-        What messages call one value; the name where it is empty.
+        The word for one value in messages; the name where it is empty.
     limit : float
         How large a number may be.
     cause : str
@@ -63,12 +65,12 @@ class Column:
     array : callable, optional
         Makes an array of what is given, where rows may be written in several ways.
     around, area : callable, optional
-        Give the boxes [N, 4] that stand for boxes, and the areas [N] of ground truth, where none are given.
+        Compute boxes [N, 4] around the values, and areas [N] of ground truth, where none are given.
     warning : callable, optional
         Warns of odd values that are allowed; empty for nothing.
     plain : bool
-        Of a column that may be absent: whether it is a number beside the box, which every file of boxes can
-        hold, and which DataFrames show before user columns.
+        Whether a column that may be absent is one number per row, as files of boxes can hold it; DataFrames
+        show it before user columns.
     """
 
     name: str
@@ -100,7 +102,7 @@ class Column:
         return fits and dtype == (self.dtype or np.int64)
 
     def form_text(self, count: int) -> str:
-        """Say in words what :meth:`has_form` asks for: ``float64 [282, 4]``."""
+        """Write what :meth:`has_form` asks for: ``float64 [282, 4]``."""
         sides = [str(count), *("J" if side is None else str(side) for side in self.shape)]
         return f"{self.dtype or np.dtype(np.int64)} [{', '.join(sides)}]"
 
@@ -138,12 +140,12 @@ class Schema:
     name : str
         ``"ground truth"`` or ``"detections"``.
     noun : str
-        What messages call its rows: ``"ground truth"``, ``"detection"``.
+        The word for a row in messages: ``"ground truth"``, ``"detection"``.
     cause : str
         The likely cause of a coordinate that is not finite.
     needed, instances : tuple of Column
     values : mapping of str to callable
-        What is no column: a name, and what makes its default.
+        Values of the whole table, by name, each with a function that makes its default.
     """
 
     name: str
@@ -159,7 +161,7 @@ class Schema:
 
     @property
     def plain(self) -> tuple[Column, ...]:
-        """The columns that a row has beside its shapes: needed ones, and plain ones that may be absent."""
+        """The columns other than shapes: needed ones, and plain ones that may be absent."""
         return (*self.needed, *(column for column in self.instances if column.plain))
 
     @property

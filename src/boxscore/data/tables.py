@@ -10,10 +10,10 @@ Conventions
 - ``image`` and ``category`` are row numbers into :class:`~boxscore.data.vocabulary.Images` and
   :class:`~boxscore.data.vocabulary.Categories`. Row order inside a table is file order and is part of the
   answer: equal scores are taken in it.
-- Boxes are float64 pixels, ``x1, y1, x2, y2``, with their widths and heights beside them in ``sizes``; where
-  files hold fractions of images of unknown size, these fractions.
-  Neither gives back the other to the last bit: COCO files give sizes, VOC files give corners.
-- Rotated boxes stand beside the upright boxes around them.
+- Boxes are float64 pixels: corners ``x1, y1, x2, y2`` in ``boxes``, widths and heights in ``sizes``. If a
+  file holds fractions of images of unknown size, they stay fractions. Both are stored, because neither gives
+  back the other to the last bit: COCO files give sizes, VOC files give corners.
+- A table with rotated boxes also has the upright boxes around them.
 - Masks and keypoints of a file are read when they are first needed.
 - Undefined is NaN.
 """
@@ -60,7 +60,7 @@ OBJECTS = "boxscore.extensions.data_tools.samples"
 
 @record(frozen=True, eq=False, kw_only=True, init=False, repr=False)
 class BoxTable(BaseTable):
-    """Both tables, as they are written, shown and made from DataFrames."""
+    """What both tables have in common: how they are shown, and converted to and from DataFrames."""
 
     def to_pandas(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """Return one row per object or detection, with everything that the table holds.

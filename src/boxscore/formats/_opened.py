@@ -2,8 +2,9 @@
 
 Conventions
 -----------
-What is read may be elsewhere than at the path: what an archive was unpacked to, or data in a folder below.
-Messages and tables name the archive, never the temporary folder.
+- A path is detected once. :func:`boxscore.formats.registry.open_at` makes an :class:`Opened`.
+- ``data`` may be elsewhere than ``path``: the content of an unpacked archive, or data in a folder below.
+  Messages and tables name the archive, never the temporary folder.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Opened(NamedTuple):
     format: Format
     """Of several files, that of each."""
     reason: str
-    """How the format was recognised; empty where nothing was, and the user names the format."""
+    """How the format was recognized; empty if it was not, and the user names the format."""
     data: Path
     """What the format reads."""
     unpacked: Path | None = None
@@ -43,7 +44,7 @@ class Opened(NamedTuple):
 
     @property
     def is_direct(self) -> bool:
-        """Whether the format reads the given path itself: no archive, no data below it, not several files."""
+        """Whether the format reads the given path itself, not an archive, data below it or several files."""
         return self.data == self.path and not self.files
 
     def load_ground_truth(self, options: ReadOptions) -> GroundTruth:

@@ -7,7 +7,7 @@ Conventions
   where it has none.
 - Images and classes are those of ``images`` and ``categories``, sorted by id, as in pycocotools.
 - Annotations of images or classes that are not listed are left out, as in pycocotools, with a warning.
-- Of annotations that share one id, pycocotools reads the last for each of them; so do we, with a warning.
+- If annotations share one id, the last one replaces the others, as in pycocotools, with a warning.
 - A box with a side below 0 by rounding stays as it is, as in pycocotools: it overlaps nothing.
 - ``"2299"`` and 2299 are one id where only one of them is listed, with a warning.
 - ``supercategory`` is a column of the classes where it is text; ``skeleton`` where it is pairs of keypoints.
@@ -16,9 +16,9 @@ Conventions
   labels of images, ``frequency`` a column of the classes, and ``ignore`` is read.
 - Results are a list of records, or a COCO object whose annotations carry a ``score``, or an object with such
   a list under ``results`` or ``predictions``. Extra keys are skipped.
-- The image of a record is that of its ``file_name``, where it has one, as ultralytics writes it beside an id
-  that is made of the file's name.
-- For masks and keypoints the file is read again when they are first needed.
+- If a record has a ``file_name``, that names its image: ultralytics writes it next to an id made from the
+  name.
+- Masks and keypoints are read by reading the file again when they are first needed.
 
 References
 ----------
@@ -100,7 +100,7 @@ class _Image(msgspec.Struct, gc=False):
 
 
 MOST_LIMBS = 10_000
-"""Pairs of keypoints of a class, and the number of a keypoint, that are kept."""
+"""Largest number of limbs of a skeleton, and largest keypoint number in one; other skeletons are dropped."""
 
 
 class _Category(msgspec.Struct, gc=False):
@@ -119,7 +119,7 @@ class _File(msgspec.Struct):
     predictions: msgspec.Raw = msgspec.Raw(b"")
 
     def records(self) -> msgspec.Raw:
-        """Return the records of results, under whichever of the usual keys they are."""
+        """Return the records of results, from the first of the usual keys that is there."""
         keys = (self.annotations, self.results, self.predictions)
         return next((raw for raw in keys if len(memoryview(raw))), self.annotations)
 
@@ -142,7 +142,7 @@ class CocoFormat(Format):
     }
 
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Accept any JSON file, and a folder with one of annotations: reading reports what is not COCO's."""
+        """Accept any JSON file, and a folder with one of annotations; reading refuses JSON of other forms."""
         if sniffer.is_folder:
             name = _annotations_in(sniffer.path)
             return None if name is None else f"a folder with {name.name}"
@@ -157,7 +157,7 @@ class CocoFormat(Format):
     def load_detections(
         self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
     ) -> Detections:
-        """Read a results file; other processes read parts of a large one."""
+        """Read a results file; several processes read a large one."""
         with begin(path, options, 0) as reading:
             return reading.detections(ground_truth)
 
@@ -177,7 +177,7 @@ OPTIONS_OF_DETECTIONS = frozenset({"classes"})
 
 
 def ground_truth_of_share(path: Path, options: ReadOptions, share: ImageShare | None) -> GroundTruth:
-    """Read a ground-truth file; of a share of the images the others are left out, with their objects."""
+    """Read a ground-truth file; with a share, leave out all other images and their objects."""
     path, columns = (_annotations_in(path) or path) if path.is_dir() else path, options.instances
     snapshot = Snapshot(path)
     content = _ground_truth_object(path)
@@ -238,7 +238,7 @@ def ground_truth_of_share(path: Path, options: ReadOptions, share: ImageShare | 
         },
         columns={name: column[chosen] for name, column in keys.items()},
         read=None
-        if share is not None  # what a protocol needs was read at once
+        if share is not None  # the columns that a protocol needs have been read
         else Reader(
             _instance_reader(
                 snapshot,
@@ -262,9 +262,10 @@ def ground_truth_of_share(path: Path, options: ReadOptions, share: ImageShare | 
 
 
 def begin(path: Path, options: ReadOptions, beside: float, share: ImageShare | None = None) -> ResultsReading:
-    """Begin to read a results file in other processes; ``beside`` is this one's share of the work meanwhile.
+    """Begin to read a results file in other processes, and return a context.
 
-    The processes end with the context of what is returned; its ``detections`` finishes the reading.
+    ``beside`` is the fraction of the work that this process has until then. Its ``detections`` finishes the
+    reading; the processes end with the context.
     """
     return ResultsReading(
         path,
@@ -305,7 +306,10 @@ class _AnnotationShare:
         return kept
 
     def finished(self, records: Columns) -> Images:
-        """Return the images; of annotations that share an id one replaces others, of any image."""
+        """Return the images of the share.
+
+        An annotation with a repeated id may replace one of another image, so such a file is read whole.
+        """
         ids = np.sort(records.pop(EVERY_ID))
         if (ids[1:] == ids[:-1]).any():
             raise ReadAtOnceError
@@ -332,19 +336,19 @@ class ResultsReading:
         A list of records ``image_id, category_id, bbox, score``, or a COCO object whose annotations have a
         ``score``; without a score where no record has one. An empty list is legal.
     columns : sequence of str
-        Instance columns to read at once.
+        Instance columns to read together with the boxes.
     classes : sequence of str, optional
-        The names behind class numbers that count from 0, of a list.
+        The names behind class numbers that count from 0.
     processes : int or "auto"
-        That may read a large list of results together.
+        How many processes may read a large list of results.
     beside : float
         As for :class:`~boxscore.formats._coco_records.Reading`.
     lowest_side : float
         The least side that a box may have.
     box_format : str, optional
-        What the four numbers of a box are, if they are not ``xywh`` in pixels.
+        The form of the four numbers of a box, if it is not ``xywh`` in pixels.
     image_sizes : ImageSizes, optional
-        Of images whose size is not known otherwise, where boxes are fractions of it.
+        Sizes of images that are not known otherwise, for boxes that are fractions of them.
     keys : sequence of str
         Further keys that are read as columns.
     share : ImageShare, optional
@@ -503,7 +507,7 @@ class ResultsReading:
         )
 
     def _form(self, ground_truth: GroundTruth | None) -> tuple[WrittenForm, bool]:
-        """Return what the boxes are, and whether they stay fractions, as those of the ground truth are."""
+        """Return the form of the boxes, and whether they stay fractions, like those of the ground truth."""
         form = COCO_FORM if self._box_format is None else written_form(self._box_format)
         stays = form.fractions and ground_truth is not None and ground_truth.units == "fractions"
         return form._replace(fractions=form.fractions and not stays), stays
@@ -713,7 +717,7 @@ def _class_columns(categories: Sequence[_Category]) -> dict[str, list[str | None
 
 
 def _skeleton_text(given: Any) -> str | None:
-    """Return pairs of keypoints as text; None where they are none, for they are drawn and nothing else."""
+    """Return pairs of keypoints as text; None if they are not pairs, since they are only drawn."""
     if not isinstance(given, list) or not given or len(given) > MOST_LIMBS:
         return None
     if not all(isinstance(limb, list) and len(limb) == 2 for limb in given):
@@ -774,7 +778,7 @@ def _warn_of_missing_lists(images: Sequence[_Image], path: Path) -> None:
 
 
 def _listed_ids(records: Sequence[_Image | _Category], record: str, path: Path) -> NDArray[Any]:
-    """Ids of images or categories; text is a number where others are numbers, and none has its value."""
+    """Ids of images or categories; text becomes a number if others are numbers and none has its value."""
     ids = [each.id for each in records]
     if not set(map(type, ids)) <= {int}:
         ids = list(map(whole, ids))
@@ -824,7 +828,7 @@ def _rows_read(
 ) -> NDArray[np.intp] | slice:
     """Return the annotations that make up the table, in its order: the listed ones.
 
-    Of those that share an id the last replaces the others, if it is listed. pycocotools iterates over the
+    If several share an id, the last replaces the others, provided it is listed. pycocotools iterates over the
     images in order: inside an image, replacements come in the order of the images of what they replace.
     """
     listed = (image >= 0) & (category >= 0)

@@ -2,10 +2,13 @@
 
 Conventions
 -----------
-``instances`` of the options names the instance columns (``"masks"``, ``"keypoints"``) that will be needed. It
-is only a hint: a table has the same columns without it, but reads its file once more for them.
-``processes`` above 1 forks. The command line does so, because the process belongs to it; ``"auto"``, the
-default in Python, only where it is safe.
+- The path of each side is opened once (:class:`~boxscore.formats._opened.Opened`), and the format that was
+  detected reads it. Options that no format sees, such as class maps, are applied here to what was read.
+- ``instances`` of the options names the instance columns (``"masks"``, ``"keypoints"``) that will be needed.
+  It is only a hint: a table has the same columns without it, but reads its file a second time for them.
+- ``processes`` above 1 forks. The command line does so, because the process belongs to it; ``"auto"``, the
+  default in Python, forks only where that is safe.
+- An option of few formats, or one that changes ground truth, is a line of :data:`FURTHER`.
 """
 
 from __future__ import annotations
@@ -55,14 +58,14 @@ FEW_ADDED = 0.1
 
 @record(frozen=True)
 class FileOptions(ReadOptions):
-    """The options beside a path: those that formats see, and those applied to what was read.
+    """The options that come with a path: those that formats see, and those applied to what was read.
 
     Attributes
     ----------
     class_map : ClassMap, optional
         Which class of the ground truth each class of the detections is.
     unlisted_images : {"error", "background", "drop"}, or None
-        What becomes of detections in images that the ground truth does not list; None where it is not given.
+        How detections in images that the ground truth does not list are treated; None if not given.
     note : callable, optional
         Takes the note that images were added to the ground truth, in place of a warning.
     report : callable
@@ -90,14 +93,14 @@ class _Further(NamedTuple):
     """An option that few formats take, or that changes ground truth once it is read."""
 
     check: str = ""
-    """Returns what is kept of a value; without one it stays as it was given."""
+    """Checks a value and returns it in the form that is kept; if empty, the value stays as given."""
     of: str = ""
-    """What the files of formats that take it hold; empty where ground truth of any format takes it."""
+    """Content of the files of formats that take it; empty if ground truth of any format does."""
     applied: str = ""
     """Takes ground truth and the value, and returns the ground truth changed."""
 
     def checked(self, value: Any) -> Any:
-        """Return what is kept of a value."""
+        """Return a value in the form that is kept."""
         return _loaded(self.check)(value) if self.check else value
 
 
@@ -117,7 +120,10 @@ FURTHER = {
     "repeated": _Further("boxscore.extensions.scoreless.coordinates:checked_repeated", of=_ANSWERS),
     "loose": _Further(of=_ANSWERS),
 }
-"""The options beyond the core's by name; those that change ground truth do so in this order."""
+"""Options by name that extensions add, or that are checked and applied like theirs.
+
+Those that change ground truth do so in this order.
+"""
 
 
 def read_options(
@@ -141,9 +147,9 @@ def read_options(
     note: Callable[[str], None] | None = None,
     **further: Any,
 ) -> FileOptions:
-    """Check the options beside a path; class lists and tables of sizes are read where they are files.
+    """Check the options that come with a path; read class lists and tables of sizes if they are files.
 
-    ``further`` are those of ``FURTHER``; None and False are as if they were not given.
+    ``further`` are those of ``FURTHER``; None and False mean that an option is not given.
     """
     checks.one_of(format, format_names(), name="format")
     if box_format is not None:
@@ -240,7 +246,7 @@ def _open(path: Path | Opened, options: FileOptions, side: Side) -> Opened:
 
 
 def _path_of(path: Any, kind: type[GroundTruth | Detections]) -> Path | Opened:
-    """Return a path, or one that is open; refuse a table in its place, or anything else."""
+    """Return a path, opened or not; refuse a table, or anything else."""
     if isinstance(path, Opened):
         return path
     if isinstance(path, (str, os.PathLike)):
@@ -291,7 +297,7 @@ def read_detections(
 def read_listed(
     path: str | Path | Opened, ground_truth: GroundTruth, options: FileOptions
 ) -> tuple[GroundTruth, Detections]:
-    """Read detections, and return the ground truth that lists their images as well."""
+    """Read detections; also return the ground truth, to which images of theirs may have been added."""
     path = _path_of(path, Detections)
     given: Any = ground_truth
     if not isinstance(given, GroundTruth):
@@ -318,9 +324,9 @@ def _read_listed(
 
 
 class LeftOut(dict[str, int]):
-    """The detections left out, counted by class, and what reads their file again.
+    """The detections left out, counted by class, and functions that read their file again.
 
-    A copy that goes to another process or file holds the counts alone.
+    A pickle holds the counts alone.
     """
 
     renumbered: Callable[[GroundTruth], tuple[InferredClassMap, Detections] | None] | None = None
@@ -331,7 +337,7 @@ class LeftOut(dict[str, int]):
 
 
 def _with_reader(detections: Detections, opened: Opened, options: FileOptions) -> Detections:
-    """Return detections that can be read again with those of unknown classes, where some were left out."""
+    """If some detections were left out, add functions that read the file again, unknown classes included."""
     if not detections.left_out or options.class_map is not None:
         return detections
     left_out = LeftOut(detections.left_out)
@@ -419,12 +425,12 @@ def read_in_file_classes(opened: Opened, ground_truth: GroundTruth, options: Fil
 
 
 def read_truth_of_share(path: Path, options: FileOptions, share: ImageShare) -> GroundTruth:
-    """Read the ground truth of a share of the images, whatever its format; ``share`` knows it then.
+    """Read the ground truth of a share of the images, in any format; ``share`` then knows its images.
 
     Raises
     ------
     ReadAtOnceError
-        When all rows decide something of each.
+        When a row can only be read with all others.
     """
     opened = open_at(path, options.format, side="ground truth")
     is_changed = any(FURTHER[name].applied for name in options.further) or options.image_sizes is not None
@@ -445,12 +451,12 @@ def read_truth_of_share(path: Path, options: FileOptions, share: ImageShare) -> 
 def read_detections_of_share(
     path: Path, ground_truth: GroundTruth, options: FileOptions, share: ImageShare
 ) -> Detections:
-    """Read the detections of a share of the images, beside its ground truth, where the format can do so.
+    """Read the detections of a share of the images, given its ground truth, if the format can do so.
 
     Raises
     ------
     ReadAtOnceError
-        When all rows decide something of each.
+        When a row can only be read with all others.
     """
     opened = open_at(path, options.format, side="detections")
     read = None if opened.files else capability(opened.format, "detections_of_share")
@@ -478,7 +484,7 @@ def load_both(
     options: FileOptions = PLAIN,
     detection_options: FileOptions = PLAIN,
 ) -> tuple[GroundTruth, Detections]:
-    """Read ground truth and detections; with processes, a large results file beside the ground truth.
+    """Read ground truth and detections; several processes read a large results file at the same time.
 
     Parameters
     ----------
@@ -535,7 +541,7 @@ _USES = {
     "image_sizes": "coordinates that may be fractions of the image's size",
     "columns": "columns",
 }
-"""The core's options that not every format takes, and what the files of a format that does hold."""
+"""The core's options that not every format takes, each with the content that makes it useful."""
 
 
 def _refuse_useless(options: FileOptions, file_format: Format, *, of_detections: bool = False) -> None:
@@ -575,7 +581,7 @@ def _warn(
     detections: Detections, file_format: Format, options: FileOptions, ground_truth: GroundTruth
 ) -> None:
     if file_format.boxes is None:
-        return  # warned of before saving, or when aligned
+        return  # such classes are warned of when the table is saved or aligned
     hint = ""
     if detections.left_out and options.class_map is None:
         from boxscore.formats.class_maps import class_map_hint

@@ -2,9 +2,11 @@
 
 Conventions
 -----------
-A format is detected from the content of a path, never from the file's name alone. The first in the list that
-recognises it is used; for a path that none recognises the error names what it looks like. Only the modules of
-formats that may recognise the path are imported.
+- A format is detected from the content of a path, never from the file's name alone. The first format in the
+  list that recognizes the path is used. If no format does, the error names what the path looks like.
+- Only the modules of formats that may recognize the path are imported.
+- An extension adds a format with a line of ``_FORMATS``, and more that its format can do with lines of
+  ``_CAPABILITIES``.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ MOST_WITHIN = 8
 """Entries of a folder that are tried, to suggest what to give instead."""
 
 LABELS = "a folder of YOLO's text files"
-"""How YOLO's format describes a folder in whose folders there are labels."""
+"""How YOLO's format describes a folder of text files, or of folders of them."""
 
 
 class _Entry(NamedTuple):
@@ -42,7 +44,7 @@ class _Entry(NamedTuple):
 
 
 def _json(*keys: str) -> Callable[[Sniffer], bool]:
-    """JSON with one of these keys near its beginning."""
+    """Return a test for JSON with one of these keys near its beginning."""
     return lambda sniffer: sniffer.is_json and any(f'"{key}"' in sniffer.text for key in keys)
 
 
@@ -144,12 +146,12 @@ _CAPABILITIES = {
 """What single formats can do beyond reading and writing: the function that does it.
 
 - ``begin(path, options, beside)`` begins to read detections in other processes, before the ground truth is
-  read; ``beside`` is the share of this process in the work until then. It returns a context, whose
+  read; ``beside`` is the fraction of the work that this process has until then. It returns a context, whose
   ``detections(ground_truth)`` finishes the reading.
 - ``correct(path, corrections, image_set)`` returns the files of ground truth that corrections change, with
   nothing else in them changed; None where it does not know how.
-- ``rewrite(path, survivors, output)`` writes results again with the remaining rows, each as it stood unless
-  it changes; ``files_of_results(path)`` lists their files in the order in which they are read.
+- ``rewrite(path, survivors, output)`` writes results again with the remaining rows, each as it was unless it
+  changes; ``files_of_results(path)`` lists their files in the order in which they are read.
 - ``read_elsewhere(path)`` lists the files and folders that a data set names and that are read, too.
 - ``ground_truth_of_share(path, options, share)`` and ``detections_of_share(path, options, ground_truth,
   share)`` read some images and leave the others.
@@ -165,7 +167,7 @@ def format_named(name: str) -> Format:
 
 
 def capability(format_: Format, what: str) -> Any:
-    """Return what a format can do beyond reading and writing, mostly a function; None where it cannot."""
+    """Return what a format can do beyond reading and writing, mostly a function; None if it cannot."""
     text = _CAPABILITIES.get((format_.name, what))
     if text is None:
         return None
@@ -195,7 +197,7 @@ def format_names(*, auto: bool = True) -> tuple[str, ...]:
 
 
 def detect_format(path: str | Path, *, side: Side | None = None) -> tuple[str, str]:
-    """Detect the format of ground truth or detections, and how it was recognised.
+    """Detect the format of ground truth or detections, and how it was recognized.
 
     Parameters
     ----------
@@ -301,7 +303,7 @@ def _open_below(folder: Path, below: Path, name: str, side: Side | None) -> Open
 
 
 def _unknown(sniffer: Sniffer, side: Side | None) -> FileFormatError:
-    """Return the error for a path that no format recognises: it says what that looks like."""
+    """Return the error for a path that no format recognizes; it says what the path looks like."""
     from boxscore.formats.recognising import resemblance
 
     like = resemblance(sniffer, side)
@@ -323,7 +325,7 @@ def _unknown(sniffer: Sniffer, side: Side | None) -> FileFormatError:
 
 
 def _in_store(sniffer: Sniffer) -> tuple[str, str]:
-    """Return the format of what is read where it is: Parquet; other files were copied."""
+    """Return the format of data that are read in the store itself: Parquet. Other files are copied first."""
     reason = format_named("parquet").detect(sniffer)
     if reason is None:
         cause = "name the files: a pattern such as s3://bucket/run/*.json is several files in one"
@@ -334,7 +336,7 @@ def _in_store(sniffer: Sniffer) -> tuple[str, str]:
 
 
 def _check_file_or_folder(path: Path) -> None:
-    """Refuse what has no end, or can be read only once: its beginning is read before all of it."""
+    """Refuse pipes and devices: detection reads the beginning, and the format reads it again."""
     if path.exists() and not (path.is_file() or path.is_dir()):
         got = "a pipe" if path.is_fifo() else "a device"
         cause = "save what comes out of it in a file, and give that; .gz is unpacked here"
@@ -395,7 +397,7 @@ def _can_be_read(path: Path) -> bool:
 
 
 def _detected(sniffer: Sniffer, *, first: str | None = None) -> tuple[str, str] | None:
-    """Return the format that recognises a path, and how; one is tried ``first``, the others in order."""
+    """Return the format that recognizes a path, and how; one is tried ``first``, the others in order."""
     with errors_named(sniffer.path):
         for name in dict.fromkeys([*([] if first is None else [first]), *_FORMATS]):
             reason = format_named(name).detect(sniffer) if _FORMATS[name].may_be(sniffer) else None

@@ -4,9 +4,11 @@ Conventions
 -----------
 - A rule's *scope* is what must be known to apply it to one row: the row, its image, its class in all images,
   or the whole data set. It may depend on the value: a protocol that min-max scales scores needs all of them.
-- A *way* is a way of computing that not every rule allows. Each rule says for itself which ways it refuses,
-  and in which words; :class:`boxscore.protocols.scope.ProtocolScope` asks all of them.
-- Functions here and in ``tables`` take the whole protocol, which stands above them.
+- A *way* is a way of computing that not every rule allows. Each rule declares which ways it refuses, and in
+  which words; :class:`boxscore.protocols.scope.ProtocolScope` asks all of them.
+- A rule that is not COCO's acts on matching through a :class:`Does`: one function at one *point*.
+- Functions here and in ``tables`` take the whole protocol. They have it as Any, because its module imports
+  these.
 """
 
 from __future__ import annotations
@@ -47,20 +49,20 @@ Way = Literal[
 together
     At all: the values of a protocol must go with each other.
 batches
-    Images that are seen a batch at a time, whose matches are held (:class:`boxscore.Evaluator`).
+    Images that come batch by batch, whose matches are held (:class:`boxscore.Evaluator`).
 parts
-    Images matched apart, whose matches are merged.
+    Images that are matched separately, and whose matches are merged.
 streams
-    Parquet that is read a partition at a time: columns of images are not, and of those of objects only what
-    ranges bound.
+    Parquet that is read partition by partition, without columns of images, and with only those columns of
+    objects that bound ranges.
 ranges
-    A class by ranges of scores, each in another place.
+    A class by ranges of its scores, each in another process.
 cuts
-    Matched once, and detections below a score left out afterwards.
+    Detections that are matched once, and left out below a score afterwards.
 plain_tables
-    Any tables of boxes: no further column, size of an image, or order of a file.
+    Tables of boxes alone: no further column, no size of an image, no order of a file.
 unlabelled_images
-    Images of which no label says which classes were verified.
+    Images without labels that say which classes were verified.
 """
 
 
@@ -76,7 +78,7 @@ class Acts(NamedTuple):
 
 
 UNSAID, DESCRIBES = Acts("describes", Scope.NONE), Acts("describes", Scope.NONE)
-"""Of a field that does not say it, as those of other tables than a protocol's; and of one that does."""
+"""For a field that only describes, and, as the default, for a field of another table than a protocol's."""
 
 
 prepares = functools.partial(Acts, "prepares")
@@ -95,11 +97,11 @@ class Refusal(NamedTuple):
     when : callable
         Whether a protocol is refused.
     rule : str
-        What must hold instead, after "must"; may be empty for ways that are only asked whether they are open.
+        What must hold instead, after "must"; may be empty for a way that no message refuses.
     field : str
-        The field that must change, as in TOML; that of the rule where empty.
+        The field that must change, as in TOML; the rule's own if empty.
     got : str, optional
-        The value, as the message shows it; left out, the field's value.
+        The value, as the message shows it; by default the field's value.
     cause : str
         Why, or what to do instead.
     """
@@ -149,13 +151,13 @@ def refused_in_parts(
     wrong: Callable[[Any], Any],
     got: str | None = None,
 ) -> Refusal:
-    """Refuse values of another field where images are matched apart and a rule is asked for."""
+    """Refuse values of another field if images are matched separately and a rule is asked for."""
     refused = f"{rule} in parts where {where}"
     return Refusal("parts", lambda protocol: asks(protocol) and wrong(protocol), refused, field, got, cause)
 
 
 def one_measure(asks: Callable[[Any], Any], where: str) -> tuple[Refusal, Refusal]:
-    """Refuse what makes a pair depend on the area range, where a rule is asked for."""
+    """Refuse values that make a pair depend on the area range, if a rule is asked for."""
     return (
         Refusal(
             "together",

@@ -4,9 +4,9 @@ Conventions
 -----------
 - A field of the rule names its columns (``rule(..., columns=...)``); all of them together are
   ``protocols.protocol.EXTRA_COLUMNS``.
-- A column is there where the protocol asks for it, by its name in ``Matches.extra`` and in the packed form.
-- Taking, ordering, merging, packing, cutting, saving and checking go over the declarations, and know no name:
-  :mod:`boxscore.matching.extra`. Who makes a column and who reads it import its declaration.
+- ``Matches.extra`` has a column by its name if the protocol asks for it, and so has the packed form.
+- Code that takes, orders, merges, packs, cuts, saves or checks columns goes over the declarations and knows
+  no names (:mod:`boxscore.matching.extra`). Code that makes or reads one column imports its declaration.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ def _none(protocol: Any) -> tuple[int, ...]:
 
 @record(frozen=True, eq=False)
 class ExtraColumn:
-    """What is to be known of a column to carry it.
+    """Everything that code must know about a column to carry it.
 
     Attributes
     ----------
     name : str
     axis : {"detection", "pair", "truth", "class_image"}
-        Whose rows it has: those of the matches, or, ``class_image``, rows that are counted of all
-        detections of a class and an image: leaving out detections drops it.
+        The axis of its rows. ``class_image`` has a row for each class and image that have anything, counted
+        over all their detections: leaving out detections drops the column.
     kind : {"bool", "float", "whole", "bits"}
         Whole numbers are never negative. Bits are of pairs, over thresholds at each area range: [P, A].
     asked_for : callable
@@ -56,7 +56,7 @@ class ExtraColumn:
     shape : callable
         Sizes of its other axes under a protocol.
     in_parts : bool
-        Whether scores read it; a column that is only counted from stays out of parts.
+        Whether scores read it. A column that is only an intermediate step stays out of saved parts.
     most : float
         Largest value of floats; none is below 0.
     """
@@ -81,7 +81,7 @@ class ExtraColumn:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of its arrays; one of classes and images has the numbers of both beside its values."""
+        """Names of its arrays: its own, for ``class_image`` after those of the row numbers of both."""
         if self.axis == "class_image":
             return f"{self.name}:category", f"{self.name}:image", self.name
         return (self.name,)

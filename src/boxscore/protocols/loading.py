@@ -1,9 +1,11 @@
 """Read protocols: the TOML files that ship with boxscore, and those of the user.
 
-Files are located, parsed and merged here; each field checks its value.
-
-A file may say ``extends = "coco"`` (or the path of another file) and give only what differs. Tables merge
-key by key; grids, area ranges, lists and the summary replace. Unknown keys are errors.
+Conventions
+-----------
+- Files are located, parsed and merged here; each field checks its value.
+- Shipped files are in this folder, and in the folders ``protocols`` of extensions. Their names are unique.
+- A file may say ``extends = "coco"`` (or the path of another file) and give only what differs. Tables merge
+  key by key; grids, area ranges, lists and the summary replace. Unknown keys are errors.
 """
 
 from __future__ import annotations
@@ -24,10 +26,10 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.scope import describing_fields
 
 IOU_TYPES = {"bbox": "coco", "segm": "coco-segm", "boundary": "coco-boundary", "keypoints": "coco-keypoints"}
-"""pycocotools' names of what is compared, and COCO's protocol for each."""
+"""pycocotools' IoU types, and COCO's protocol for each."""
 
 _FOLDERS = (".", "../extensions/*/protocols")
-"""Where the files of shipped protocols are, from here: those of the core, and those of each extension."""
+"""Folders of shipped protocols, seen from this one: that of the core, and one of each extension."""
 
 
 def protocol_names() -> list[str]:

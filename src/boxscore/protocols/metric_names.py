@@ -2,12 +2,13 @@
 
 Conventions
 -----------
-- A key as it stands comes first. Else a name stands for the one key that says the same: the kind (AP or AR),
-  the IoU thresholds or max detections, and what objects. A name that fits no key, or several, is refused.
-- Without thresholds it is the mean over all of them, and so are ``50-95`` and ``.5:.95`` where a summary has
-  single thresholds beside its mean: elsewhere its only number may be that of one threshold. Numbers with a
-  point are fractions: ``.5`` is 50.
-- ``m`` in front says nothing, nor do the folders and marks of tools: ``metrics/mAP50(B)``, ``bbox_mAP_50``.
+- A name that equals a key is that key. Otherwise it is taken apart into the kind (AP or AR), numbers (IoU
+  thresholds or max detections) and words (small, rare, ...), and means the one key with the same parts. A
+  name that fits no key, or several, is refused.
+- A name without numbers is the mean over all thresholds. So are ``50-95`` and ``.5:.95``, but only if the
+  summary also has metrics at single thresholds: otherwise its only number may be that of one threshold.
+- Numbers with a point are fractions: ``.5`` is 50.
+- ``m`` in front means nothing, nor do the folders and marks of tools: ``metrics/mAP50(B)``, ``bbox_mAP_50``.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from boxscore._utils import checks
 from boxscore._utils.records import NamedTuple
 
 _SIZES = {"small": "s", "medium": "m", "large": "l"}
-_SAY_NOTHING = frozenset({"iou", "max", "maxdets", "dets", "all", "mean"})
+_NO_MEANING = frozenset({"iou", "max", "maxdets", "dets", "all", "mean"})
 _RANGE = frozenset({50.0, 95.0})
 _RANGES = (_RANGE, _RANGE | {5.0}, frozenset({5095.0}))
 _TYPES = "bbox|box|segm|seg|mask"
@@ -28,38 +29,41 @@ _NAME = r"m?(ap|ar)((?:[^a-z].*|(?:[a-z]|small|medium|large))?)"  # compiled whe
 
 
 def metric_named(name: str, known: Sequence[str], *, option: str = "a metric") -> str:
-    """Return the key that a name of a summary metric stands for; ``option`` is what messages call it."""
+    """Return the key that a name of a summary metric means; messages call the name ``option``."""
     return metric_meant(name, known) or checks.one_of(name, known, name=option)
 
 
 def metric_meant(name: str, known: Sequence[str]) -> str | None:
-    """Return the key that a name stands for; None where it is none's, or may be several's."""
+    """Return the key that a name means; None if it fits no key, or several."""
     if name in known:
         return name
-    meant = _said_by(name)
-    meanings = {key: _said_by(key) for key in known}
+    meant = _taken_apart(name)
+    meanings = {key: _taken_apart(key) for key in known}
+    # The usual range means the mean over thresholds if other keys name single thresholds; else it is unclear.
     if meant is not None and meant.numbers == _RANGE:
-        beside = any(one is not None and one.kind == meant.kind and one.numbers for one in meanings.values())
-        meant = meant._replace(numbers=frozenset()) if beside else None
+        has_single = any(
+            one is not None and one.kind == meant.kind and one.numbers for one in meanings.values()
+        )
+        meant = meant._replace(numbers=frozenset()) if has_single else None
     keys = [] if meant is None else [key for key, meaning in meanings.items() if meaning == meant]
     return keys[0] if len(keys) == 1 else None
 
 
 class _Meaning(NamedTuple):
-    """What a name says."""
+    """The parts of a name; two names with equal parts mean the same metric."""
 
     kind: str
     numbers: frozenset[float]
     words: frozenset[str]
 
 
-def _said_by(name: object) -> _Meaning | None:
-    """Return what a name says; None where it is another metric's."""
+def _taken_apart(name: object) -> _Meaning | None:
+    """Take a name apart; None if it is not a name of AP or AR."""
     whole = re.fullmatch(_NAME, re.sub(_MARKS, "", str(name).strip().lower()))
     if whole is None:
         return None
     kind, rest = whole.groups()
-    words = frozenset(_SIZES.get(word, word) for word in re.findall(r"[a-z]+", rest)) - _SAY_NOTHING
+    words = frozenset(_SIZES.get(word, word) for word in re.findall(r"[a-z]+", rest)) - _NO_MEANING
     numbers = frozenset(
         round(100 * float(number), 9) if "." in number else float(number)
         for number in re.findall(r"[0-9]*\.?[0-9]+", rest)

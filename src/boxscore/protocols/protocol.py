@@ -2,8 +2,8 @@
 
 Goal
 ----
-One frozen value says how boxes are measured, matched, ignored, averaged and summarised. There is no
-evaluator per benchmark: each choice is dispatched in one function of the stage that it belongs to.
+One frozen value says how boxes are measured, matched, ignored, averaged and summarized. A benchmark is a
+value, not code: each choice is implemented once, in the stage that it belongs to.
 
 Conventions
 -----------
@@ -12,8 +12,9 @@ Conventions
 - IoU thresholds and recall points are grids, ``{start, stop, count}``, built by ``numpy.linspace``:
   decimal literals differ from pycocotools' values in one threshold and ten recall points.
 - Everything about a field is defined at the field (see :mod:`boxscore.protocols.fields`): default, check,
-  doc, word in the signature and step of a waterfall, both in the order of the fields; its scope and what it
-  refuses (see :mod:`boxscore.protocols.acting`). One table is one file in ``tables``, its fields in order.
+  doc, word in the signature and step of a waterfall, both in the order of the fields; its scope, what it does
+  to matching and what it refuses (see :mod:`boxscore.protocols.acting`). The classes of the tables are in
+  ``tables``, their fields in order.
 - :meth:`Protocol.signature` prints the choices in one line. Fields that it omits have COCO's value.
 """
 
@@ -79,7 +80,7 @@ def _strings(value: Any, name: str) -> dict[str, str]:
 
 
 def _similarity(protocol: Any) -> str:
-    """Write what is compared and what decides how; nothing for boxes."""
+    """Write what is compared, and the values that decide how; nothing for boxes."""
     if protocol.similarity == "boundary":
         return f"boundary/{number_text(protocol.masks.boundary_dilation)}"
     if protocol.similarity == "keypoints":
@@ -158,7 +159,7 @@ class Protocol(Rules):
 
     @property
     def scope(self) -> ProtocolScope:
-        """What its rules need to know of the data, and the ways of computing that they allow."""
+        """The knowledge of the data that its rules need, and the ways of computing that they allow."""
         return ProtocolScope(self)
 
     def _check_together(self) -> None:
@@ -171,13 +172,13 @@ class Protocol(Rules):
 
     @functools.cached_property
     def does(self) -> Mapping[Point, Sequence[Does]]:
-        """What its rules do to matching, by point, in the order in which they run."""
+        """The functions of its rules that act on matching, by point, in the order in which they run."""
         asked = [each for each in DOES if each.when(self)]
         points = dict.fromkeys(each.point for each in asked)
         return {point: [each for each in asked if each.point == point] for point in points}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what rules do, which is found again: a condition without a name does not pickle."""
+        """Leave out ``does``, which is computed again: lambdas do not pickle."""
         return {name: value for name, value in vars(self).items() if name != "does"}
 
     def asks_for(self, metric: str) -> bool:
@@ -221,12 +222,11 @@ class Protocol(Rules):
 
     @property
     def class_keys(self) -> dict[str, str]:
-        """What each summary metric is called in the rows per class, by its key: ``mAP`` is ``AP`` there.
+        """The name of each summary metric in the rows per class, by its key: ``mAP`` is ``AP`` there.
 
-        Metrics of some classes alone have no column there, and without scores the mean of the classes' F1 has
-        none beside F1 of all: of a class they are one.
-        A key stays as it is where it does not start with "m" and a capital letter, and where the shorter name
-        is another metric's.
+        Metrics of only some classes have no column there. Without scores, the mean of the classes' F1 has
+        none if there is F1 over all classes: for a single class they are equal. A key stays as it is if it
+        does not start with "m" and a capital letter, or if the shorter name is that of another metric.
         """
         of_all = [row for row in self.rows if not (row.classes or row.harmonic_of)]
         keys = [row.key for row in of_all if not self._is_another_of_a_class(row)]
@@ -241,7 +241,7 @@ class Protocol(Rules):
 
     @property
     def rates_at_first(self) -> frozenset[str]:
-        """Rates at the first threshold that a metric is as well, of a class, without scores."""
+        """Rates at the first threshold that, without scores, equal a metric of the class."""
         if self.matching.scores == "given":
             return frozenset()
         names = {"precision": "precision", "recall": "recall", "micro_F1": "F1"}
@@ -269,7 +269,7 @@ class Protocol(Rules):
 
     @functools.cached_property
     def digest(self) -> str:
-        """A hash of every choice, what describes it aside: 16 hexadecimal digits."""
+        """A hash of every choice, without the fields that only describe: 16 hexadecimal digits."""
         values = dataclasses.asdict(self)
         for name in describing_fields(self):
             values.pop(name)
@@ -282,4 +282,4 @@ EXTRA_COLUMNS = {column.name: column for field in all_fields(Protocol) for colum
 DOES = sorted(
     (each for field in all_fields(Protocol) for each in field.rule.does), key=lambda each: each.order
 )
-"""Everything that rules do to matching, by ascending order."""
+"""Every function of a rule that acts on matching, by ascending order."""

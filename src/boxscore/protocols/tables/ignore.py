@@ -37,7 +37,7 @@ Share = Literal["each", "sum"]
 
 
 _IN_WORDS = {"ignore": "ignored", "count": "counted", "delete": "deleted", "iof": "ignored, by IoF"}
-
+"""The values of rules of flags, as the steps of a waterfall write them."""
 
 COCO_AREAS = {"all": (0.0, 1e10), "small": (0.0, 1024.0), "medium": (1024.0, 9216.0), "large": (9216.0, 1e10)}
 
@@ -76,12 +76,12 @@ def _areas(protocol: Any) -> str:
 
 
 def _column_ranges_text(protocol: Any) -> str:
-    """Write the columns that bound each range; nothing where areas alone do."""
+    """Write the columns that bound each range; nothing if only areas do."""
     return _bounds_text(protocol.ignore.column_ranges)
 
 
 def _image_ranges_text(protocol: Any) -> str:
-    """Write the columns of images that bound each range; nothing where none does."""
+    """Write the columns of images that bound each range; nothing if there are none."""
     return _bounds_text(protocol.ignore.image_ranges)
 
 
@@ -99,7 +99,7 @@ def _bounds_images(protocol: Any) -> bool:
 
 
 def _differs_by_range(protocol: Any) -> bool:
-    """Whether a range decides how pairs are measured or which detections take part, shares added up aside."""
+    """Whether a range decides how pairs are measured or which detections take part, but for summed shares."""
     return bool(protocol.ignore.range_by_range and protocol.ignore.share == "each")
 
 
@@ -115,7 +115,7 @@ def _ends(ends: tuple[float, float]) -> str:
 
 
 def _unlabelled(protocol: Any) -> str:
-    """Write what objects without keypoints are, and how they are known."""
+    """Write how objects without keypoints are treated, and how they are recognized."""
     rules = protocol.ignore
     return "counted" if rules.unlabelled == "count" else f"ignored, by {rules.unlabelled_by}"
 
@@ -368,5 +368,5 @@ class IgnoreRules(Rules):
 
     @property
     def range_by_range(self) -> bool:
-        """Whether how a pair is measured, or which detections take part, depends on the range."""
+        """Whether the range decides how a pair is measured, or which detections take part."""
         return self.outside != "ignore" or self.height_slack > 0 or self.share == "sum"
