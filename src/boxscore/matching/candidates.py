@@ -3,11 +3,11 @@
 Goal
 ----
 Avoid the full matrix of detections and ground truths, which is almost empty. Pairs are made only inside an
-(image, category) group that has both; the similarity decides what is compared, and how. A detection without
-a pair is a false positive at every threshold.
+(image, category) group that has both; the similarity decides what is compared, and how. A candidate is a pair
+that reaches the lowest threshold. A detection without one is a false positive at every threshold.
 
-Where very many pairs overlap, detections are compared block by block, each with all its ground truths: what
-is held at once is bounded, and the pairs are the same.
+If very many pairs overlap, detections are compared block by block, each with all its ground truths: memory is
+bounded, and the pairs are the same.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from boxscore.similarity.pairs import Comparison, TooManyPairsError
 from boxscore.similarity.registry import similarity_of
 
 MOST_PAIRS = 1 << 21
-"""Pairs that are matched together. Each takes about 170 bytes until it is matched."""
+"""Most pairs of a block. Each takes about 170 bytes until it is matched."""
 
 MOST_HELD = 1 << 25
-"""Pairs that are held to answer further questions; about 100 bytes each while they are sorted."""
+"""Most pairs that are kept to answer further questions; about 100 bytes each while they are sorted."""
 
 
 def candidate_pairs(
@@ -69,7 +69,8 @@ def candidate_blocks(
     """
     candidates = _Candidates(ground_truth, detections, ranking, protocol, ignoring)
     ends = np.cumsum(candidates.truths_of_each())
-    waiting = [(0, len(ends), compared)]  # a stack: of a cut block the lower part is pushed last, and is next
+    # A stack of blocks: the lower half of a cut block is pushed last, so that it comes next.
+    waiting = [(0, len(ends), compared)]
     while waiting:
         low, high, size = waiting.pop()
         before = int(ends[low - 1]) if low else 0
@@ -93,7 +94,7 @@ def candidate_shares(
     shares: int,
     most: int,
 ) -> list[Callable[[], Pairs]]:
-    """Return functions that find the same pairs, each those of a run of groups; all compare about as many.
+    """Return functions that each find the pairs of a run of groups; all compare about equally many.
 
     They raise :exc:`TooManyPairsError` when there are more than ``most``.
     """
@@ -109,7 +110,7 @@ def candidate_shares(
 
 
 class KnownOverlaps:
-    """Overlaps of all rows of two tables, held to answer further questions, by how they are measured."""
+    """A cache of the overlaps of all rows of two tables, by how they are measured, for further questions."""
 
     def __init__(self) -> None:
         self._by_key: dict[Any, tuple[float, Overlaps]] = {}
@@ -117,7 +118,7 @@ class KnownOverlaps:
     def of(
         self, key: Any, truth: GroundTruth, detections: Detections, protocol: Protocol, flags: Ignoring
     ) -> Overlaps:
-        """Return those of the protocol's floor or a lower one; ``key`` stands for the order of the tables."""
+        """Return the overlaps from the protocol's floor or lower; ``key`` names the order of the tables."""
         measured = (protocol.scope.measured_by, similarity_of(protocol).fitted_to)
         key = (key, measured, flags.deleted.tobytes(), flags.by_foreground.tobytes())
         floor = protocol.matching.lowest_threshold
@@ -188,7 +189,7 @@ class _Candidates:
         by_foreground, group = self._by_foreground, ranking.group
         # Restrict the groups and their ground truths to those of the block. Groups ascend, so each
         # restriction is a slice and copies nothing.
-        if high - low < len(group):  # only the groups of the block
+        if high - low < len(group):
             group = group[low:high]
             first, end = np.searchsorted(groups, group[0]), np.searchsorted(groups, group[-1], side="right")
             groups, bounds = groups[first:end], bounds[first : end + 1]
@@ -199,7 +200,7 @@ class _Candidates:
         starts = np.searchsorted(group, groups, side="left")
         counts = np.searchsorted(group, groups, side="right") - starts
 
-        # Compact: only detections in a group with a ground truth, still in group order.
+        # Keep only detections in a group with a ground truth, still in group order: compact positions.
         positions = ragged_ranges(starts + low, counts)
         grouped = np.take(ranking.grouped, positions)
         # Each ground truth is compared with the run of detections of its group. The similarity keeps the
@@ -219,8 +220,8 @@ class _Candidates:
                 workers,
             ),
         )
-        # Pairs of one detection come in the order of ``truth_rows``, inside a group that of the file; a
-        # stable sort keeps it, and ties of overlap are decided by it.
+        # The pairs of a detection come in the order of ``truth_rows``, which inside a group is file order. A
+        # stable sort keeps it, because it decides between equal overlaps.
         order = stable_order(pairs.detection, len(positions))
         detection = np.take(grouped, pairs.detection.take(order))
         return Pairs(detection, np.take(truth_rows, pairs.truth.take(order)), pairs.value.take(order))

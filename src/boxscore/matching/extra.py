@@ -2,9 +2,14 @@
 
 Conventions
 -----------
-- Extra columns are a mapping of names to arrays. A column of classes and images is three arrays: its values,
-  and the row numbers of its classes and of its images.
-- In packed matches bits stand on the axis ``outcome``: those of each outcome that occurs.
+- An extra column is one that only one rule needs. The rule declares it
+  (:mod:`boxscore.protocols.extra_columns`), and ``Matches.extra`` maps names to arrays. Functions here never
+  name a column: they find its declaration by name and act by axis, ``detection``, ``pair``, ``truth`` or
+  ``class_image``.
+- A column of the axis ``class_image`` is three arrays: its values, and the row numbers of its classes and
+  images.
+- In the packed form of saved parts, columns of bits have the axis ``outcome``: a row for each combination of
+  bits that occurs.
 - A name that no rule declares is refused.
 """
 
@@ -21,7 +26,7 @@ from boxscore.protocols.protocol import EXTRA_COLUMNS
 
 Extra = Mapping[str, NDArray[Any]]
 Take = Callable[[NDArray[Any]], NDArray[Any]]
-"""Takes some rows of an array."""
+"""A function that returns some rows of an array, in any order."""
 
 
 def check_declared(extra: Extra) -> None:
@@ -38,12 +43,12 @@ def _declared(extra: Extra) -> Iterator[ExtraColumn]:
 
 
 def _counts(extra: Extra) -> Iterator[ExtraColumn]:
-    """Yield the declarations of the columns of classes and images that are there."""
+    """Yield the declarations of the columns that are there and have the axis ``class_image``."""
     return (column for column in _declared(extra) if column.axis == "class_image")
 
 
 def taken(extra: Extra, rows: Mapping[str, Take], *, packed: bool = False) -> dict[str, NDArray[Any]]:
-    """Take rows of the columns on some axes; other columns stay as they are."""
+    """Take rows of the columns on the axes in ``rows``; other columns stay as they are."""
     columns = dict(extra)
     for column in _declared(extra):
         axis = "outcome" if packed and column.kind == "bits" else column.axis
@@ -53,12 +58,12 @@ def taken(extra: Extra, rows: Mapping[str, Take], *, packed: bool = False) -> di
 
 
 def of_rows(extra: Extra) -> dict[str, NDArray[Any]]:
-    """Leave out the columns of classes and images: they were counted of all detections."""
+    """Leave out the columns of classes and images: they are valid only for all detections."""
     return {column.name: extra[column.name] for column in _declared(extra) if column.axis != "class_image"}
 
 
 def of_images(extra: Extra, chosen: NDArray[np.bool_], number: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """Take the rows of some images [I], which get other numbers [I], of the columns of classes and images."""
+    """Take chosen images [I] from the columns of classes and images; ``number`` [I] renumbers them."""
     columns: dict[str, NDArray[Any]] = {}
     for column in _counts(extra):
         category, image, values = (extra[name] for name in column.names)
@@ -69,7 +74,7 @@ def of_images(extra: Extra, chosen: NDArray[np.bool_], number: NDArray[Any]) -> 
 
 
 def of_classes(extra: Extra, low: int, high: int) -> dict[str, NDArray[Any]]:
-    """Cut the columns of classes and images to the classes in [low, high), numbered from 0; others stay."""
+    """Cut the columns of classes and images to the classes in [low, high), renumbered from 0."""
     columns = dict(extra)
     for column in _counts(extra):
         category, image, values = (extra[name] for name in column.names)
@@ -80,14 +85,14 @@ def of_classes(extra: Extra, low: int, high: int) -> dict[str, NDArray[Any]]:
 
 
 def image_numbers(extra: Extra) -> list[NDArray[np.integer[Any]]]:
-    """Return the images that columns of classes and images speak of, one array a column."""
+    """Return the image row numbers of each column of classes and images."""
     return [extra[column.names[1]] for column in _counts(extra)]
 
 
 def renumbered(
     extra: Extra, images: NDArray[Any] | None, categories: NDArray[Any] | None = None
 ) -> dict[str, NDArray[Any]]:
-    """Give the images and classes of columns of both other numbers; None: unchanged."""
+    """Replace the image and class row numbers by those that they map to; None leaves them unchanged."""
     columns = dict(extra)
     for column in _counts(extra):
         for name, new in zip(column.names, (categories, images), strict=False):
@@ -97,10 +102,9 @@ def renumbered(
 
 
 def merged_extra(parts: Sequence[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
-    """Join columns part by part, which have them alike; classes and images are numbered as one.
+    """Concatenate the columns of parts that have the same columns and number classes and images alike.
 
-    Columns of classes and images are left out where a part was not counted. The parts are emptied as their
-    columns are joined.
+    A column of classes and images is left out if a part lacks it. The parts are emptied to save memory.
     """
     counted = {name for part in parts for column in _counts(part) for name in column.names}
     names = {name: None for part in parts for name in part}
@@ -117,7 +121,7 @@ def merged_extra(parts: Sequence[dict[str, NDArray[Any]]]) -> dict[str, NDArray[
 
 
 def extra_in_parts(extra: Extra) -> dict[str, NDArray[Any]]:
-    """Leave out what scores do not read; whole numbers get the smallest type that holds them."""
+    """Keep the columns that scores read; whole numbers get the smallest type that holds them."""
     columns: dict[str, NDArray[Any]] = {}
     for column in _declared(extra):
         if column.in_parts:
@@ -133,5 +137,5 @@ def bits_of(extra: Extra) -> list[str]:
 
 
 def narrowed(values: NDArray[Any]) -> NDArray[np.unsignedinteger[Any]]:
-    """Return whole numbers, none negative, in the smallest type that holds them."""
+    """Return whole numbers of at least 0 in the smallest unsigned type that holds them."""
     return values.astype(np.min_scalar_type(int(values.max(initial=0))), copy=False)

@@ -4,13 +4,13 @@ Conventions
 -----------
 - Loaders record facts; the protocol's ``ignore`` rules decide here what they mean. Only this module, and
   functions that a rule names, read crowd, difficult and ignore flags.
-- An *ignored* ground truth is no false negative, and a detection that matches it is no false positive. One
-  that *absorbs* may match any number of detections; any other, one.
+- An *ignored* ground truth does not count as a false negative, nor a detection that matches it as a false
+  positive. A ground truth that *absorbs* may match any number of detections; any other, one.
 - A ground truth outside an area range is ignored in it; so is a detection outside that matches nothing.
   Ranges are closed at both ends.
-- The order is lvis-api's: detections are cut at max detections (of an image, or of a class in the whole data
-  set), then those without area are dropped, then those that other rules drop. Max detections of an image and
-  class come last (:mod:`boxscore.matching.ranking`).
+- The order is lvis-api's: detections are cut at max detections (of an image with all classes pooled, or of a
+  class in the whole data set), then those without area are dropped, then those that other rules drop. All
+  other max detections are cut afterwards (:mod:`boxscore.matching.ranking`).
 - Areas are unknown where boxes are fractions of images of unknown size. Nothing lies in small, medium or
   large then, so their metrics are undefined.
 """
@@ -33,29 +33,29 @@ from boxscore.matching.ranking import ranked_by, scored_enough
 from boxscore.protocols.protocol import Protocol
 
 EVERY_AREA = 1e10
-"""A range from 0 to this, COCO's "all", or beyond holds an object of any area, also of an unknown one."""
+"""COCO's upper end of "all"; a range from 0 to this or more holds objects of any area, even of NaN."""
 
 
 class Ranges(NamedTuple):
-    """What lies in which area range, ground truths in the order in which they are matched."""
+    """Which rows are in which area range, ground truths in the order in which they are matched."""
 
     inside: BoolArray
-    """Ground truths, [G, A]."""
+    """Whether each ground truth is in each range, [G, A]."""
     counted: BoolArray
-    """Ground truths inside that are not ignored, [G, A]."""
+    """Whether it is in the range and not ignored, [G, A]."""
     near: BoolArray | None
-    """Detections of the right height, [D, A], by position in class order; None: all."""
+    """Whether each detection takes part in each range, [D, A], in class order; None: all do."""
 
 
 class Ignoring(NamedTuple):
-    """How each ground truth is treated, whatever its area.
+    """How each ground truth is treated, before area ranges.
 
     Attributes
     ----------
     ignored : ndarray of bool, [G]
         Not counted.
     absorbs : ndarray of bool, [G]
-        Never used up by a match.
+        May match any number of detections.
     deleted : ndarray of bool, [G]
         Takes no part in matching.
     by_foreground : ndarray of bool, [G]
@@ -75,8 +75,8 @@ def ignoring(
 ) -> Ignoring:
     """Read the flags of the ground truth by the protocol's rules.
 
-    ``matched`` matches other ground truths with all detections, for rules that ask how well these do; without
-    it such rules ignore nothing.
+    ``matched`` matches other ground truths with all detections, for rules that depend on such matches;
+    without it these rules ignore nothing.
     """
     count, rules = len(ground_truth), protocol.ignore
     # Start without a flag and add what each rule of the protocol sets; all arrays are [G].
@@ -136,7 +136,7 @@ def eligible(
     ``areas`` gives what area ranges measure in the detections, [D].
     """
     matching = protocol.matching
-    # Where nothing can drop a detection, no mask is made: most protocols return here.
+    # If nothing can drop a detection, make no mask: most protocols return here.
     over_file = matching.caps_data_set or (
         matching.caps_image and not matching.per_class  # equal scores at the cut go in file order
     )
@@ -165,14 +165,14 @@ def eligible(
 
 
 def _best(detections: Detections, protocol: Protocol, max_detections: int) -> BoolArray:
-    """Whether each detection is among the best of its image, or its class in the data set; ties by file."""
+    """Whether each detection is among the best of its image, or of its class; equal scores in file order."""
     of_image = not protocol.matching.caps_data_set
     group = detections.image if of_image else detections.category
     count = len(detections.images) if of_image else len(detections.categories)
     scores = ranked_by(detections)
     best = scored_enough(scores, protocol)
     over = np.bincount(group, minlength=count) > max_detections
-    if over.any():  # most files are written within max detections: only the groups beyond are sorted
+    if over.any():  # sort only the groups with too many; most files have none
         rows = np.flatnonzero(best & np.take(over, group))
         rows = rows[descending_order(scores[rows])]
         best[rows] = False
@@ -186,13 +186,13 @@ def evaluated(categories: Categories, protocol: Protocol) -> BoolArray:
 
 
 def without_area(areas: NDArray[np.float64]) -> BoolArray:
-    """Whether each area is no positive finite number."""
+    """Whether each area is zero, negative, infinite or NaN."""
     return ~((areas > 0) & (areas < np.inf))
 
 
 def inside_ranges(values: NDArray[np.float64], ranges: Sequence[tuple[float, float]]) -> BoolArray:
-    """Whether each value [N] lies in each range; [N, A]. An unknown value, NaN, lies in the ranges of all."""
-    inside = np.empty((len(ranges), len(values)), dtype=bool)  # a range at a time: long inner loops
+    """Whether each value [N] is in each range; [N, A]. NaN, an unknown value, is in ranges of all areas."""
+    inside = np.empty((len(ranges), len(values)), dtype=bool)  # a row for each range: long inner loops
     for flags, (low, high) in zip(inside, ranges, strict=True):
         np.greater_equal(values, low, out=flags)
         flags &= values <= high

@@ -2,13 +2,16 @@
 
 Goal
 ----
-One small value that tables, galleries, drawings and lists of won and lost images read, so that none of them
-matches again.
+Give tables, galleries, drawings and lists of won and lost images one small value, so that they need not match
+again.
 
 Conventions
 -----------
-Greedy matching goes by descending score, so detections below a score never change what became of those above
-it: reading the outcomes "at a score" needs no second matching.
+- :func:`outcomes_by_row` puts outcomes, which :class:`~boxscore.matching.matches.Matches` has in class order,
+  into the row order of the tables.
+- Greedy matching takes detections by descending score, so detections below a score never change the outcomes
+  of those above: outcomes "at a score" need no second matching. Protocols for which this
+  does not hold refuse the way ``cuts`` (:mod:`boxscore.protocols.acting`).
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from boxscore.matching.matches import Matches
 
 TRUE_POSITIVE, FALSE_POSITIVE, IGNORED, MISSED = range(4)
 OUTCOMES = ("true positive", "false positive", "ignored", "missed")
-"""Names of the codes above."""
+"""Names of these codes, in their order."""
 
 
 @record(frozen=True, eq=False)
@@ -39,7 +42,7 @@ class Outcomes:
     rank : ndarray of int64, [D]
         Position among the detections of the same image and class, from 0; -1 beyond max detections.
     counted : ndarray of bool, [G]
-        Whether the ground truth counts, or is ignored.
+        Whether the ground truth counts; if not, it is ignored.
     matched_score : ndarray of float64, [G]
         Score of the true positive that matched it; NaN for none.
     """
@@ -60,7 +63,7 @@ class Outcomes:
 def outcomes_by_row(
     matches: Matches, detection_count: int, truth_count: int, *, threshold: int = 0, area: int = 0
 ) -> Outcomes:
-    """Read the outcomes at positions on the axes T and A."""
+    """Return the outcomes at an IoU threshold and area range, given as positions on the axes T and A."""
     made = matches.detection_outcomes(threshold, area)
     detection = np.full(detection_count, IGNORED, dtype=np.int8)
     detection[matches.row] = np.select([made.true, made.counted], [TRUE_POSITIVE, FALSE_POSITIVE], IGNORED)

@@ -37,27 +37,27 @@ class Pairs(NamedTuple):
 
 
 class Overlaps(NamedTuple):
-    """The pairs of all rows of two tables that reach a floor; those of a detection stand together."""
+    """The pairs of all rows of two tables that reach a floor; the pairs of a detection are contiguous."""
 
     starts: NDArray[np.intp]
     """Where the pairs of each detection start, [D]."""
     counts: NDArray[np.intp]
     """How many it has, [D]."""
     truth: NDArray[np.intp]
-    """[P]"""
+    """Row of the ground truth of each pair, [P]."""
     value: NDArray[np.float64]
-    """[P]"""
+    """Overlap of each pair, [P]."""
 
     @classmethod
     def of(cls, pairs: Pairs, rows: NDArray[np.intp]) -> Overlaps:
-        """Index pairs that ascend by position by the row of the detection; ``rows`` [D] are of positions."""
+        """Index pairs, which ascend by position, by row; ``rows`` [D] has the row of each position."""
         of_position = np.bincount(pairs.detection, minlength=len(rows))
         starts, counts = np.empty_like(of_position), np.empty_like(of_position)
         starts[rows], counts[rows] = np.cumsum(of_position) - of_position, of_position
         return cls(starts, counts, pairs.ground_truth, pairs.iou)
 
     def under(self, rows: NDArray[np.intp], positions: NDArray[np.intp], floor: float) -> Pairs:
-        """Pairs of some rows at or above a floor, each under the position that it has in a ranking."""
+        """Return the pairs of some rows from a floor on; the detection is a position in a ranking."""
         counts = self.counts[rows]
         pairs = ragged_ranges(self.starts[rows], counts)
         detection, iou = np.repeat(positions, counts), self.value[pairs]
@@ -74,11 +74,11 @@ class Outcome(NamedTuple):
     bits: Bits
     """Bit ``t``: a match at threshold ``t``, [P, A]."""
     every_pair: bool
-    """False where only matches are left."""
+    """Whether all pairs are here; False if only those that are matches were kept."""
     left: Sequence[list[Pairs]] = ()
-    """What is left to each later pass."""
+    """Pairs that are left to each later pass, for rules that match in several passes."""
     absorbed: Bits | None = None
-    """The bits at which another detection stands for the group, [P, A]; None where nothing is absorbed."""
+    """The bits at which another detection has the group, [P, A]; None if nothing is absorbed."""
 
     @classmethod
     def joined(cls, parts: Sequence[Outcome]) -> Outcome:

@@ -25,10 +25,12 @@ def prepared(
 ) -> tuple[GroundTruth, Detections]:
     """Return both tables, aligned, as the protocol evaluates them.
 
-    Scores of a ``share`` of the images are not scaled yet.
+    With ``share`` the tables hold only some of the images, and scores are not scaled yet.
     """
+    # Rules that must see the numbers as given come first.
     for prepare in prepared_at(protocol, early=True):
         ground_truth, detections = prepare(ground_truth, detections, protocol, share)
+    # Drop the scores if the protocol does not read them; else they must be there.
     if protocol.matching.scores != "given":
         detections = detections.without_scores()
     elif not detections.scored:
@@ -39,6 +41,7 @@ def prepared(
             place=detections.source,
             cause=COUNTED,
         )
+    # Round the detections as a text file would, then lengthen the boxes of both sides.
     rounding = protocol.rounding
     if rounding.scores is not None or rounding.boxes is not None:
         from boxscore.data.rounding import rounded
@@ -47,6 +50,7 @@ def prepared(
     if protocol.boxes.longer_sides:
         longer = protocol.boxes.longer_sides
         ground_truth, detections = _longer(ground_truth, longer), _longer(detections, longer)
+    # All other rules see tables with their final numbers.
     for prepare in prepared_at(protocol, early=False):
         ground_truth, detections = prepare(ground_truth, detections, protocol, share)
     return ground_truth, detections

@@ -34,9 +34,9 @@ class Ranking:
     Attributes
     ----------
     rows : ndarray of intp, [D]
-        Rows of the table in class order, those beyond the largest max detections left out.
+        Rows of the table in class order, without those beyond the largest max detections.
     rank : ndarray of int32, [D]
-        In class order.
+        The rank of each, in class order.
     grouped : ndarray of intp, [D]
         Positions in class order that give group order.
     group : ndarray of int64, [D]
@@ -50,12 +50,12 @@ class Ranking:
 
 
 def ranked_by(detections: Detections) -> NDArray[np.float64]:
-    """Return what detections are ranked by, [D]: their scores; without scores all are equal."""
+    """Return the numbers by which detections are ranked, [D]: their scores, or zeros without scores."""
     return detections.scores if detections.scored else np.zeros(len(detections))
 
 
 def listed_scores(detections: Detections) -> NDArray[np.float64]:
-    """Return the scores as lists show them, [D]: NaN where there are none."""
+    """Return the scores as lists show them, [D]: NaN without scores."""
     return detections.scores if detections.scored else np.full(len(detections), np.nan)
 
 
@@ -72,6 +72,7 @@ def rank_detections(
     ranking = _ranked(detections, protocol, eligible)
     if protocol.matching.order == "score":
         return ranking
+    # Match in file order: the groups stay, and inside each its detections are sorted by row.
     in_file = ranking.grouped[np.lexsort((ranking.rows[ranking.grouped], ranking.group))]
     return Ranking(ranking.rows, ranking.rank, in_file, ranking.group)
 
@@ -87,7 +88,7 @@ def _ranked(detections: Detections, protocol: Protocol, eligible: NDArray[np.boo
     elif protocol.matching.equal_scores == "file_order":
         rows = np.arange(len(detections))
     else:
-        rows = np.arange(len(detections))[::-1]  # counted in another order than matched
+        rows = np.arange(len(detections))[::-1]  # last_first is counted in another order than matched
     # Drop scores below the threshold and detections beyond max detections of an image; where each image has
     # its own limit, rank all its detections, [D]. Both come before ``eligible`` drops any.
     rows = _within_max_detections(rows, detections, protocol)
@@ -103,7 +104,7 @@ def _ranked(detections: Detections, protocol: Protocol, eligible: NDArray[np.boo
         rows = rows[np.take(eligible, rows)]
     rows = rows.take(group_order(np.take(detections.category, rows), np.take(scores, rows)))
     image = np.take(detections.image, rows)
-    grouped = stable_order(image, image_count)  # of class order: what is one image's stays by class and score
+    grouped = stable_order(image, image_count)  # each image keeps the order by class and score
 
     # Rank the detections inside their (image, category) group, in group order, and scatter the ranks back to
     # class order [D].
@@ -118,10 +119,10 @@ def _ranked(detections: Detections, protocol: Protocol, eligible: NDArray[np.boo
     # Cut at max detections of each image and class, if any group has more.
     most = protocol.caps[-1]
     if in_image is not None:
-        return Ranking(rows, in_image[rows], grouped, group)  # cut at the largest max detections before
+        return Ranking(rows, in_image[rows], grouped, group)  # already cut at the largest max detections
     if most is None or int(rank_in_group.max(initial=0)) < most:
         return Ranking(rows, rank, grouped, group)
-    # Ranks are cut in both orders alike; positions in class order close up over those left out.
+    # Apply the same cut in both orders. Positions in class order close up over the rows left out.
     within = rank < most
     within_in_group = np.flatnonzero(rank_in_group < most)
     new_position = np.cumsum(within) - 1
@@ -134,7 +135,7 @@ def _within_max_detections(
 ) -> NDArray[np.intp]:
     """Drop rows below the score threshold or beyond max detections per image; ties stay in their order.
 
-    Classes pooled, rows are in the order of their classes, and the cut was made before (``eligibility``).
+    If classes are pooled, :func:`boxscore.matching.ignoring.eligible` has made the cut per image.
     """
     if protocol.matching.score_threshold > -np.inf:
         rows = rows[scored_enough(np.take(ranked_by(detections), rows), protocol)]
@@ -142,7 +143,7 @@ def _within_max_detections(
     if not protocol.matching.caps_image or not protocol.matching.per_class or most is None:
         return rows
     image = np.take(detections.image, rows)
-    if int(np.bincount(image, minlength=1).max()) <= most:  # as detectors that cut themselves leave it
+    if int(np.bincount(image, minlength=1).max()) <= most:  # most detectors write no more than that
         return rows
     by_score = descending_order(np.take(ranked_by(detections), rows))
     return rows[by_score][top_k_per_group(image[by_score], most, len(detections.images))]

@@ -2,10 +2,11 @@
 
 Conventions
 -----------
-- A source finds candidate pairs and hands them to ``match``, in blocks in group order. Nothing
-  else knows where it does so, in this process or in others. Rules of a protocol add sources of their own
-  (point ``pairs`` of :mod:`boxscore.matching.points`).
-- ``match`` takes by keyword what is other than for all: flags of the ground truths, thresholds.
+- A source finds candidate pairs and passes them to ``match``, in blocks in group order. Only the source knows
+  whether it does so in this process or in others. Rules of a protocol add sources of their own (point
+  ``pairs`` of :mod:`boxscore.matching.points`).
+- ``match`` is a partial function. A source overrides by keyword the arguments that differ for some pairs:
+  flags of the ground truths, thresholds.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.pairs import TooManyPairsError
 
 Match = functools.partial[Outcome]
-""":func:`~boxscore.matching.greedy.match_greedily` with all but the blocks given, which keywords replace."""
+""":func:`~boxscore.matching.greedy.match_greedily` with every argument but the blocks."""
 
 
 class PairSource(Interface):
-    """Finds pairs, and has them matched."""
+    """Finds pairs, and passes them to a function that matches them."""
 
     @property
     def lasting(self) -> bool:
-        """Whether it holds its pairs: asked again, it finds them at no cost."""
+        """Whether it keeps its pairs, so that matching them again costs no search."""
 
     def matched(self, match: Match) -> Outcome:
         """Find the pairs and match them."""
@@ -47,28 +48,28 @@ class PairSource(Interface):
 
 @record(frozen=True, eq=False)
 class Blocks:
-    """Pairs that are held in a list, or are made block by block as they are read, once."""
+    """Pairs in a list, or pairs that are made block by block and can be read once."""
 
     blocks: Iterable[Pairs]
     lasting: bool = False
 
     @classmethod
     def held(cls, blocks: Iterable[Pairs]) -> Blocks:
-        """Hold pairs, to be read again."""
+        """Keep pairs in a list, so that they can be read again."""
         return cls(list(blocks), lasting=True)
 
     def matched(self, match: Match) -> Outcome:
-        """Match the pairs here."""
+        """Match the pairs in this process."""
         return match(self.blocks)
 
 
 @record(frozen=True, eq=False)
 class SharedOut:
-    """Functions that find the pairs of runs of groups, one for each process, which matches them as well."""
+    """Functions that find the pairs of runs of groups; each process runs one and matches its pairs."""
 
     shares: Sequence[Callable[[], Pairs]]
     otherwise: Callable[[], PairSource]
-    """What finds the pairs where there are too many for a share."""
+    """Makes the source to use instead if a run has too many pairs."""
     lasting: bool = False
 
     def matched(self, match: Match) -> Outcome:
@@ -84,13 +85,13 @@ def _matched_share(pairs: Callable[[], Pairs], match: Match) -> Outcome:
 
 
 class Asked(NamedTuple):
-    """One matching: the given tables, and what is matched of them in the order in which it is matched."""
+    """Everything that one matching needs: the given tables, and their matched rows in matching order."""
 
     protocol: Protocol
     ground_truth: GroundTruth
     """As given, G rows."""
     detections: Detections
-    """As given; those that are matched may be some of them, with other scores."""
+    """As given; the matched ones may be fewer, with other scores."""
     ignoring: Ignoring
     """Of the given ground truths."""
     ordered_truth: GroundTruth
@@ -101,11 +102,11 @@ class Asked(NamedTuple):
     rows: NDArray[np.int64]
     """Row of each ranked detection in ``detections``, [D]."""
     score: NDArray[np.float64]
-    """By which each ranked detection is ranked, [D]."""
+    """The score by which each ranked detection is ranked, [D]."""
     ranges: Ranges
     find: Callable[[Ignoring], Blocks]
-    """Find the candidate pairs with ground truths measured as flags say."""
+    """Find the candidate pairs; the flags say which ground truths are deleted or measured by foreground."""
     across: Callable[[float, BoolArray | None], Overlaps]
     """Overlaps from a floor on, across classes; flags [G] say which ground truths are by foreground."""
     absorbed: Bits | None = None
-    """After matching: bits at which another detection stands for the group of a pair, [P, A]."""
+    """After matching: bits at which another detection has the group of a pair, [P, A]."""

@@ -78,7 +78,7 @@ class Acts(NamedTuple):
 
 
 UNSAID, DESCRIBES = Acts("describes", Scope.NONE), Acts("describes", Scope.NONE)
-"""For a field that only describes, and, as the default, for a field of another table than a protocol's."""
+"""The default, for fields of tables that are not a protocol's; and for fields that only describe."""
 
 
 prepares = functools.partial(Acts, "prepares")

@@ -26,19 +26,21 @@ class Similarity(abc.ABC):
     Parameters
     ----------
     protocol : Protocol
-        Its ``boxes``, ``masks``, ``keypoints`` and ``ignore.detection_area`` are read once, here.
+        Its ``boxes`` and ``ignore`` are read once, here; subclasses read ``masks``, ``keypoints``, ...
     """
 
     column: ClassVar[str | None] = None
     """The column of a table that is compared; None for the boxes, which every table has."""
     forks_from: ClassVar[int | None] = None
-    """From how many detections on several workers are processes that share the pairs, not threads that share
-    the images."""
+    """Number of detections from which workers are processes that divide the pairs.
+
+    Below, they are threads that divide the images. None: always threads.
+    """
     shares_pairs: ClassVar[bool] = False
-    """Whether it shares the pairs out itself; else the matcher does, and the processes match them as well."""
+    """Whether the similarity divides the pairs among processes; else the matcher does."""
 
     measures_foreground: ClassVar[bool] = True
-    """Whether it knows the intersection over the detection."""
+    """Whether it can measure the intersection over the detection."""
 
     def __init__(self, protocol: Protocol) -> None:
         self.pixel_offset = protocol.boxes.pixel_offset
@@ -56,7 +58,7 @@ class Similarity(abc.ABC):
         """Find the pairs that agree enough, those of one detection in the order of ``truth_rows``."""
 
     def complete(self, ground_truth: GroundTruth, detections: Detections) -> Detections:
-        """Return the detections with what is compared; raise where it is missing and has no substitute."""
+        """Return the detections with the compared column; raise if it is missing and has no substitute."""
         return detections
 
     def with_needed_columns(self, ground_truth: GroundTruth, detections: Detections) -> Detections:
@@ -72,11 +74,11 @@ class Similarity(abc.ABC):
 
     @property
     def fitted_to(self) -> tuple[float, ...]:
-        """The thresholds that values are fitted to; values are shared only where these are the same."""
+        """Thresholds that values depend on; protocols reuse values only if these are the same."""
         return ()
 
     def fallbacks(self, ground_truth: GroundTruth, detections: Detections) -> str:
-        """Describe where something else is compared than what is there; empty if nowhere."""
+        """Return a warning if the tables have more precise shapes than are compared; else empty."""
         return ""
 
     def check_units(self, ground_truth: GroundTruth) -> None:

@@ -207,7 +207,7 @@ def complete_box_iou(
 def intersection_and_union(
     boxes1: ArrayLike, boxes2: ArrayLike, *, box_format: BoxFormat = "xyxy", pixel_offset: float = 0
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Areas that boxes share, row by row, and that either covers, [N]; and those of ``boxes2``, [N]."""
+    """Areas of intersection and union, row by row, and the areas of ``boxes2``, [N] each."""
     pair = _prepare(boxes1, boxes2, box_format, pixel_offset, paired=True)
     return pair.intersection, pair.iou_and_union()[1], pair.width2 * pair.height2
 
@@ -269,7 +269,7 @@ class BoxSimilarity(Similarity):
     forks_from = 1_000_000
 
     def fallbacks(self, ground_truth: GroundTruth, detections: Detections) -> str:
-        """Say where the upright boxes around rotated ones are compared."""
+        """Return a warning if upright boxes around rotated ones are compared; else empty."""
         sources = [table.source for table in (ground_truth, detections) if table.rotated is not None]
         if not sources:
             return ""
@@ -292,11 +292,12 @@ class BoxSimilarity(Similarity):
         find = functools.partial(
             overlapping, truths, boxes, offset=self.pixel_offset, epsilon=self.overlap_epsilon
         )
-        # Without regions that need a share from IoU, one pass over the pairs is enough.
+        # Usually one pass over the pairs is enough.
         if comparison.by_foreground is None or not self.shares_from_iou:
             return find(comparison)
-        # A crowd's overlap is measured by foreground, and the formula takes it for an IoU all the same. Keep
-        # every pair that meets: the share can reach the threshold where the IoU does not.
+        # Some tools compute the intersection over the detection from the IoU. For a crowd, whose overlap is
+        # by foreground, their formula still takes the value as an IoU. Keep every pair that meets: the share
+        # of the detection can reach the threshold where the IoU does not.
         crowd = ground_truth.crowd[comparison.truth_rows]
         overlap = comparison._replace(by_foreground=crowd, lowest=np.nextafter(0.0, 1.0))
         truth, detection, value = find(overlap)
@@ -313,7 +314,7 @@ class BoxSimilarity(Similarity):
 
 
 def _with_aspect_ratio(columns: Columns, ratio: float, unchanged: NDArray[np.bool_] | None) -> Columns:
-    """Give boxes the ratio of width to height, but for the ``unchanged``; height and centre stay."""
+    """Give boxes this ratio of width to height, except the ``unchanged``; height and center stay."""
     width, height = columns.x2 - columns.x1, columns.y2 - columns.y1
     wider = ratio * height - width
     if unchanged is not None:
@@ -326,7 +327,7 @@ def _with_aspect_ratio(columns: Columns, ratio: float, unchanged: NDArray[np.boo
 
 
 def _columns(table: BoxTable, rows: NDArray[np.intp], pixel_offset: float, *, corners_alone: bool) -> Columns:
-    # From the flat arrays, a column at a time: rows of four, transposed, cost three times as much.
+    # Gather from the flat arrays, column by column: gathering rows and transposing costs three times as much.
     corners, sizes = table.boxes.ravel(), table.sizes.ravel()
     at = 2 * rows
     width, height = np.take(sizes, at), np.take(sizes, at + 1)
@@ -338,5 +339,5 @@ def _columns(table: BoxTable, rows: NDArray[np.intp], pixel_offset: float, *, co
     if corners_alone:
         x2, y2 = np.take(corners, 4 * rows + 2), np.take(corners, 4 * rows + 3)
         return Columns(x1, y1, x2, y2, (x2 - x1) * (y2 - y1))
-    # What pycocotools computes, operation by operation.
+    # Compute the corners and the area from x, y, w and h, operation by operation as pycocotools does.
     return Columns(x1, y1, x1 + width, y1 + height, width * height)

@@ -7,8 +7,8 @@ Conventions
 -----------
 - The functions of lengths and areas take columns that fit the pairs asked for, or broadcast to them.
 - ``offset`` is added to every length: 0 for continuous rectangles, 1 for inclusive pixels.
-- The area comes apart from the corners: ``w * h`` of a box given as ``x, y, w, h`` is not to the last bit
-  that of its corners.
+- Areas are passed separately from corners: ``w * h`` of a box given as ``x, y, w, h`` can differ in the last
+  bit from the area computed from its corners.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from boxscore._utils.records import NamedTuple
 from boxscore.errors import InputError
 
 CHUNK_PAIRS = 1 << 16
-"""Pairs computed together: their columns fit a core's cache."""
+"""Pairs in a chunk: their columns fit a core's cache."""
 
 
 Overlap = Literal["iou", "ios", "diou"]
-"""Over the union, over the smaller of the two, or over the union less a distance of the centres."""
+"""Intersection over union, over the smaller area, or IoU less a penalty for the distance of the centers."""
 
 
 class Columns(NamedTuple):
@@ -51,19 +51,19 @@ class Comparison(NamedTuple):
     rows: Positions  # [d], of detections
     starts: Positions  # [g], where the run starts in ``rows``
     counts: Positions  # [g], how long it is
-    by_foreground: NDArray[np.bool_] | None  # [g], where the detection's size is the denominator
-    lowest: float  # pairs below are left out
-    most: int = sys.maxsize  # more pairs are not held
+    by_foreground: NDArray[np.bool_] | None  # [g], whether the detection's area is the denominator
+    lowest: float  # pairs below it are left out
+    most: int = sys.maxsize  # more pairs raise TooManyPairsError
     workers: int = 1  # processes that may share the work
 
 
 class TooManyPairsError(Exception):
-    """More pairs agree than are to be held together; the caller compares fewer detections in one call.
+    """More pairs agree than may be held in memory; the caller then compares fewer detections in one call.
 
     Parameters
     ----------
     compared : int
-        Pairs that had been compared.
+        How many pairs had been compared.
     """
 
     def __init__(self, compared: int) -> None:
@@ -112,8 +112,8 @@ def shared_length(
 ) -> FloatArray:
     """Length that two intervals share; negative when they do not meet.
 
-    With ``first`` and ``second`` of the rows named by them. They are gathered here, two columns at a time:
-    columns that are held together cost page faults.
+    ``first`` and ``second`` select rows of the first and the second columns. They are gathered here, two
+    columns at a time: more columns in memory cost page faults.
     """
     length: FloatArray = np.minimum(_rows(high1, first), _rows(high2, second))
     length -= np.maximum(_rows(low1, first), _rows(low2, second))
@@ -138,7 +138,7 @@ def hull_length(
 
 
 def over(shared: FloatArray, area1: FloatArray, area2: FloatArray, kind: Overlap = "iou") -> FloatArray:
-    """Area that the shared one is divided by, written to ``area1``: of the union, or of the smaller box."""
+    """Denominator of the shared area, written to ``area1``: area of the union, or of the smaller box."""
     if kind == "ios":
         return np.minimum(area1, area2, out=area1)
     area1 += area2
@@ -151,7 +151,7 @@ def centre_distance(
     y: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
     offset: float,
 ) -> tuple[FloatArray, FloatArray]:
-    """Squared distance of the centres, and squared diagonal of the smallest box around both.
+    """Squared distance of the centers, and squared diagonal of the smallest box around both.
 
     ``x`` and ``y`` are low and high of the first, low and high of the second.
     """
@@ -173,10 +173,10 @@ def overlapping(
     """Compare boxes chunk by chunk; pairs apart in x are dropped before y is compared.
 
     ``truths`` are those of ``comparison.truth_rows``, ``boxes`` those of its ``rows``. ``epsilon`` is added
-    to what the shared area is divided by.
+    to the denominator.
     """
     starts, counts, by_foreground = comparison.starts, comparison.counts, comparison.by_foreground
-    may_underflow = not boxes.area.all()  # in 0 / 0 both areas are 0: those of one side say where
+    may_underflow = not boxes.area.all()  # 0 / 0 needs an area of 0 on both sides, so test one side
     collected = CollectedPairs(comparison)
     # A chunk of whole ground truths, about as many pairs [P] as fit the cache: each with the run of boxes in
     # its group.
@@ -215,9 +215,9 @@ def overlapping(
 
 
 def _divided(shared: FloatArray, denominator: FloatArray) -> FloatArray:
-    """Divide, with 1 for 0 / 0: areas of boxes that meet, too small for a float.
+    """Divide, with 1 for 0 / 0: boxes that meet, whose areas are too small for a float.
 
-    In pycocotools the quotient is NaN, which reaches every threshold.
+    In pycocotools this quotient is NaN, which reaches every threshold.
     """
     with np.errstate(invalid="ignore"):
         value = shared / denominator
@@ -251,7 +251,7 @@ def in_chunks(
 
 
 class CollectedPairs:
-    """The pairs of the chunks so far, no more than a comparison may hold."""
+    """The pairs of the chunks so far; raises an error if there are more than a comparison may hold."""
 
     def __init__(self, comparison: Comparison) -> None:
         self._comparison = comparison

@@ -24,7 +24,7 @@ SIMILARITIES: dict[SimilarityName, str] = {
     "point_in_box": "boxscore.extensions.crowds.points:PointInBoxSimilarity",
     "point_in_mask": "boxscore.extensions.crowds.points:PointInMaskSimilarity",
 }
-"""The module that holds each, imported when a protocol compares by it, and the class."""
+"""The module and class of each, imported when a protocol asks for it; an extension adds a line."""
 
 
 def similarity_class(name: SimilarityName) -> type[Similarity]:
@@ -40,7 +40,7 @@ def similarity_of(protocol: Protocol) -> Similarity:
 
 
 class FileNeeds(TypedDict):
-    """What is needed of files, by the names that ``read_options`` uses."""
+    """Options of ``read_options`` that say which parts of files are needed."""
 
     instances: list[str]
     any_sides: bool
@@ -50,7 +50,7 @@ class FileNeeds(TypedDict):
 
 
 def needs_of(*protocols: Protocol) -> FileNeeds:
-    """Return what protocols need of the files that are evaluated by them, each by what any of them needs."""
+    """Return the options for reading files that will be evaluated under all of these protocols."""
     return {
         "instances": sorted({name for rules in protocols for name in similarity_of(rules).needed_columns}),
         "any_sides": any(rules.boxes.degenerate != "count" for rules in protocols),
