@@ -2,17 +2,17 @@
 
 Goal
 ----
-What pycocotools' ``evaluateImg`` and the VOC devkit's inner loop decide, for all IoU thresholds and area
-ranges at once.
+Decide what pycocotools' ``evaluateImg`` and the VOC devkit's inner loop decide, for all IoU thresholds and
+area ranges in one pass.
 
 Conventions
 -----------
 - Greedy matching is sequential only inside an (image, category) group. Round ``r`` treats the ``r``-th
-  detection *that has a candidate* of every group at once.
-- Thresholds and area ranges are bits of one unsigned integer, bit ``a * T + t``: one ``&`` asks about all
-  of them together.
-- Detections may come in blocks. What earlier blocks took of a group stays taken.
-- A detection takes the free counted ground truth it overlaps most; only when there is none, an ignored one.
+  detection *that has a candidate* of every group in the same NumPy operations.
+- Thresholds and area ranges are bits of one unsigned integer, bit ``a * T + t``: one ``&`` tests all of them.
+- Detections may come in blocks. A ground truth that an earlier block took stays taken.
+- A detection takes the free counted ground truth that it overlaps most, or if no counted one is free, the
+  ignored one that it overlaps most.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from boxscore.matching.pairs import Outcome, Pairs
 from boxscore.protocols.tables.matching import MatchingRules
 
 WIDE = 64
-"""Detections with more candidates are matched one by one, each with all its candidates at once."""
+"""Detections with more candidates are matched one by one, each in operations over all its candidates."""
 
 
 MOST_HELD = 1 << 24
-"""Pairs of several blocks that are held, about 32 bytes each; of more, only those that are matches."""
+"""Most pairs of all blocks that are kept, about 32 bytes each; beyond, only pairs that match are kept."""
 
 
 def match_greedily(
@@ -48,9 +48,9 @@ def match_greedily(
 ) -> Outcome:
     """Match detections to ground truths, block by block: runs of detections in group order.
 
-    Returns the pairs that the candidate rule leaves, or of very many those that are matches. ``group`` [G]
-    and ``counted`` [G, A] are of the ground truths; names of the classes [K] are needed where some have
-    other thresholds.
+    Returns the pairs that the candidate rule leaves, or if these are very many, only those that match.
+    ``group`` [G], ``counted`` [G, A] and ``absorbs`` [G] are of the ground truths. ``class_names`` [K] are
+    needed if some classes have other thresholds.
     """
     lanes = lanes_of(counted, absorbs, len(rules.iou_thresholds))
     parts: list[tuple[Pairs, Bits]] = []
@@ -79,7 +79,7 @@ def _match_block(
     rules: MatchingRules,
     class_names: NDArray[Any] | None,
 ) -> tuple[Pairs, Bits]:
-    """Match the detections of a block; what they take is taken for the next."""
+    """Match the detections of a block; ``lanes`` record what they take."""
     if rules.candidate == "best_overall":
         starts = run_starts(pairs.detection)  # [C], one per detection with a candidate
         widths = np.diff(np.append(starts, len(pairs.detection)))  # [C]
@@ -97,13 +97,13 @@ def levels_of(
     class_names: NDArray[Any] | None,
 ) -> NDArray[np.intp]:
     """How many thresholds of its class each overlap reaches, [P]; ``group`` is of each pair, [P]."""
-    # Thresholds ascend, so that the number of those at or below an overlap is its place among them.
+    # Thresholds ascend, so the number of those at or below an overlap is its insertion position.
     level = np.searchsorted(rules.effective_thresholds, overlaps, side="right")
     if class_names is None or not rules.class_thresholds:
         return level
     # Groups go through all classes of an image before the next image: the remainder is the class.
     classes = group % len(class_names)
-    # Only overlaps of the few classes with thresholds of their own are looked up once more.
+    # Look up again only the overlaps of the few classes with thresholds of their own.
     for name in rules.class_thresholds:
         rows = np.isin(classes, np.flatnonzero(class_names == name))
         thresholds = rules.effective_thresholds_of(name)
@@ -118,7 +118,7 @@ def match_in_rounds(
     lanes: list[Lanes],
     rules: MatchingRules,
 ) -> Bits:
-    """Match pairs that reach so many thresholds each, ``level`` [P]; bits [P, A].
+    """Match pairs, of which each reaches its ``level`` [P] lowest thresholds; return bits [P, A].
 
     Detections take ground truths, in group order; ``group`` is of each pair, [P].
     """
@@ -138,9 +138,9 @@ def match_in_rounds(
 def best_of_each(
     iou: NDArray[np.float64], starts: NDArray[np.intp], widths: NDArray[np.intp], *, last_wins: bool
 ) -> NDArray[np.intp]:
-    """Position of each detection's largest overlap, of equal ones the last or first in file order, [C]."""
+    """Position of each detection's largest overlap, [C]; the last or first in file order of equal ones."""
     best = starts.copy()
-    # A detection with one pair needs no search. The work goes to the runs of several pairs, laid end to end.
+    # A detection with one pair needs no search. Concatenate the runs of the others.
     several = np.flatnonzero(widths > 1)
     if not len(several):
         return best
@@ -149,8 +149,8 @@ def best_of_each(
     ends = np.cumsum(widths)
     firsts = ends - widths
     iou = iou[pairs]
-    # Every run has its largest among these, so the first of them at or after its start, and the last before
-    # its end, are in the run.
+    # ``largest`` has the positions of every run's largest overlaps. Each run has one or more of them, so the
+    # first at or after its start and the last before its end are in the run.
     largest = np.flatnonzero(iou == np.repeat(np.maximum.reduceat(iou, firsts), widths))
     chosen = np.searchsorted(largest, ends) - 1 if last_wins else np.searchsorted(largest, firsts)
     best[several] = pairs[largest[chosen]]
@@ -193,9 +193,9 @@ class Lanes(NamedTuple):
     """Area ranges whose thresholds fit into 64 bits: bit ``lane * T + t`` of each column."""
 
     area_count: int
-    if_counted: NDArray[np.uint64]  # [G], all bits of the lanes in which a ground truth is counted
-    not_used_up: NDArray[np.uint64]  # [G], all bits of one that absorbs, which a match does not use up
-    free: NDArray[np.uint64]  # [G], what is not taken yet
+    if_counted: NDArray[np.uint64]  # [G], the bits of the lanes in which a ground truth is counted
+    not_used_up: NDArray[np.uint64]  # [G], all bits if it absorbs, since a match does not use it up; else 0
+    free: NDArray[np.uint64]  # [G], the bits at which it is not taken yet; matching changes it in place
 
 
 def lanes_of(counted: NDArray[np.bool_], absorbs: NDArray[np.bool_], threshold_count: int) -> list[Lanes]:
@@ -296,7 +296,7 @@ def _match_lanes(
                     matched[pair] = match
                 # A match uses up its ground truth at that bit alone, unless the ground truth absorbs.
                 left &= ~match | not_used_up.take(target)
-                free[target] = left  # all different: one detection of each group
+                free[target] = left  # no index repeats: a round has one detection of each group
     return matched
 
 
@@ -305,7 +305,7 @@ def _first_of_each_bit(free: NDArray[np.uint64], counted: NDArray[np.uint64]) ->
     taken = np.zeros_like(free)
     for eligible in (free & counted, free & ~counted):
         eligible &= ~np.bitwise_or.reduce(taken)
-        up_to_here = np.bitwise_or.accumulate(eligible)  # a bit that an earlier candidate has is gone
+        up_to_here = np.bitwise_or.accumulate(eligible)  # the bits that earlier candidates have
         eligible[1:] &= ~up_to_here[:-1]
         taken |= eligible
     return taken

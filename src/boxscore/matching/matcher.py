@@ -2,16 +2,19 @@
 
 Goal
 ----
-Two tables under one protocol become :class:`~boxscore.matching.matches.Matches`, and every further question
-about the same tables (fewer detections, lowered scores, other ranges, other classes) is answered from the
-overlaps that were computed once.
+Turn two tables under one protocol into :class:`~boxscore.matching.matches.Matches`. Further questions about
+the same tables (fewer detections, lowered scores, other ranges, other classes) are answered from the
+overlaps, which are computed once.
 
 Conventions
 -----------
+- The tables are aligned and prepared (:mod:`boxscore.matching.preparing`) before. The order here: which
+  ground truths are ignored, which detections are eligible, rank, find pairs, match them, add what rules add.
 - A matcher completes the columns that its protocol compares, so that no caller can forget to.
-- Rows in every result are rows of the tables that were given.
-- Classes pooled (``per_class = false``), equally scored detections go class by class inside an image, as with
-  ``useCats = 0`` in pycocotools; where equal scores go in file order, they stay in it.
+- Rows in every result are rows of the tables that were given. Internally rows can have another order, the
+  *order in which they are matched*; ``_truth_rows`` and ``_rows`` map it to the given rows.
+- If classes are pooled (``per_class = false``), equally scored detections of an image are taken class by
+  class, as with ``useCats = 0`` in pycocotools; if equal scores are taken in file order, they stay in it.
 """
 
 from __future__ import annotations
@@ -54,16 +57,16 @@ Values = TypeVar("Values", FloatArray, BoolArray, "FloatArray | None", "BoolArra
 
 
 class CrossPairs(NamedTuple):
-    """Pairs of one image that overlap enough, whatever the classes; by detection in score order."""
+    """Pairs in the same image that overlap enough, of any classes; by detection in score order."""
 
     rows: Rows
     """Rows of the detections that took part, by image and descending score, [D]."""
     detection: Rows
-    """Rows of the detections table; each one's ground truths in file order, [P]."""
+    """Row of the detection of each pair, [P]; the pairs of a detection are in file order."""
     truth: Rows
-    """Rows of the ground-truth table, [P]."""
+    """Row of the ground truth of each pair, [P]."""
     iou: FloatArray
-    """[P]"""
+    """Overlap of each pair, [P]."""
     position: Rows
     """Position of the detection by descending score over all images, [P]."""
 
@@ -77,11 +80,12 @@ class Matcher:
         With the same vocabularies.
     protocol : Protocol
     areas : ndarray of float64, [D], optional
-        What area ranges measure in a detection, square pixels; as the protocol says when not given.
+        The area of each detection, which area ranges compare, in square pixels; by default as the protocol
+        says.
     eligible : ndarray of bool, [D], optional
-        Which detections are evaluated, where that was decided for a larger table.
+        Which detections are evaluated, if that was decided for a larger table.
     known : KnownOverlaps, optional
-        Overlaps of all rows of these tables, which several protocols share.
+        A cache of the overlaps of these tables that several protocols share.
 
     Raises
     ------
@@ -106,8 +110,9 @@ class Matcher:
         self.detections = self.similarity.with_needed_columns(ground_truth, detections)
         self._given_areas, self._given_eligible = areas, eligible
         self._known, self._shares_known = known or KnownOverlaps(), known is not None
-        self._held: PairSource | None = None  # of all detections
-        # Tables in the order in which they are matched, and the given rows behind their rows; None: the same.
+        self._held: PairSource | None = None  # the pairs of all detections, once they were found
+        # Tables in the order in which they are matched, and the given rows of their rows; None: the same
+        # rows.
         self._ordered_truth, self._ordered_detections = ground_truth, self.detections
         self._truth_rows: Rows | None = None
         self._rows: Rows | None = None
@@ -125,7 +130,7 @@ class Matcher:
             self._ordered_detections = pool_classes(self._ordered_detections)
 
     def under(self, protocol: Protocol) -> Matcher:
-        """Return a matcher under another protocol; overlaps that both measure alike are computed once."""
+        """Return a matcher under another protocol; overlaps that both measure in the same way are shared."""
         return Matcher(self.ground_truth, self.detections, protocol, known=self._known)
 
     @functools.cached_property
@@ -156,7 +161,7 @@ class Matcher:
 
     @property
     def areas(self) -> FloatArray:
-        """What area ranges measure in each detection of the given table, [D]."""
+        """The area of each detection of the given table, which area ranges compare, [D]."""
         if self._given_areas is not None:
             return self._given_areas
         return self.similarity.detection_areas(self.detections)
@@ -165,7 +170,7 @@ class Matcher:
         """Match all detections; the number of threads, or of processes, does not change the result."""
         if workers == 1 or self.similarity.forks_for(self.detections):
             asked = self._asked(self._rank(), self.protocol, workers=workers)
-            source = self._source(asked, workers)  # first: masks that are compared are measured too
+            source = self._source(asked, workers)  # before areas, which then reuse masks that were compared
             return self._matches(asked, source, self._ordered(self.areas))
         from boxscore._utils.threads import in_threads
 
@@ -193,7 +198,7 @@ class Matcher:
     ) -> tuple[Matches, Protocol]:
         """Match with ranges of another quantity in place of area ranges, at the largest max detections only.
 
-        Without ``detection_values`` a detection lies in every range. Also returns the protocol used.
+        Without ``detection_values`` a detection is in every range. Also returns the protocol used.
         """
         rules = self.protocol
         protocol = rules.replaced(
@@ -215,7 +220,7 @@ class Matcher:
         """Find the pairs in the same image that overlap by ``iou_threshold`` or more, across classes.
 
         With ``by_foreground`` [G] these ground truths, not the protocol's, are measured by intersection over
-        the detection's area, where the similarity knows it, and none is deleted.
+        the detection's area, if the similarity can measure that, and no ground truth is deleted.
         """
         if by_foreground is not None and not self.similarity.measures_foreground:
             by_foreground = np.zeros_like(by_foreground)
@@ -233,7 +238,7 @@ class Matcher:
         return self._ranked_across(float("-inf"), None)
 
     def _ranked_across(self, score_threshold: float, max_detections: int | None) -> tuple[Rows, Rows]:
-        """Rank the detections whatever their classes: rows by descending score, and these by image."""
+        """Rank all detections together: rows by descending score, and positions of these by image."""
         rules = MatchingRules(
             iou_thresholds=(0.5,),
             max_detections=() if max_detections is None else (max_detections,),
@@ -257,7 +262,7 @@ class Matcher:
         truth_values: FloatArray | None = None,
         workers: int = 1,
     ) -> Asked:
-        """Gather what one matching is about; ``some`` detections have other scores, and are these rows."""
+        """Gather what one matching needs; ``some``: detections with changed scores, and their rows."""
         # All detections: rank order, given rows, and a search that may still compute overlaps.
         if some is None:
             detections = self._ordered_detections
@@ -288,11 +293,11 @@ class Matcher:
         )
 
     def _ordered(self, values: Values) -> Values:
-        """Values of the given detections, in the order in which they are matched."""
+        """Return values of the given detections in matching order."""
         return values if self._rows is None or values is None else values[self._rows]
 
     def _given_rows(self, rows: Rows) -> NDArray[np.int64]:
-        """Rows of the given detections table behind rows of the one that is matched."""
+        """Return the given rows of rows in matching order."""
         return (rows if self._rows is None else self._rows[rows]).astype(np.int64, copy=False)
 
     @functools.cached_property
@@ -311,7 +316,7 @@ class Matcher:
         every_row = self.eligible
         if every_row is None:
             return None
-        if self.protocol.matching.cap_scope != "class":  # of these rows alone, by these scores
+        if self.protocol.matching.cap_scope != "class":  # the cut depends on which rows and scores there are
             some = dataclasses.replace(self.detections.take(rows), scores=scores)
             areas = self.areas[rows]
             every_row = np.zeros(len(self.detections), dtype=bool)
@@ -319,11 +324,11 @@ class Matcher:
         return self._ordered(every_row)[chosen]
 
     def _source(self, asked: Asked, workers: int = 1) -> PairSource:
-        """Return what finds the candidate pairs of all detections."""
+        """Return the source of the candidate pairs of all detections."""
         return _source_of(asked, functools.partial(self._plain_source, asked, workers))
 
     def _plain_source(self, asked: Asked, workers: int) -> PairSource:
-        """Find the pairs that all ranges share: held, by several processes, or here."""
+        """Return the source without rules: pairs that are held, or found here or by several processes."""
         if self._held is not None:
             return self._held
 
@@ -342,9 +347,9 @@ class Matcher:
         return SharedOut(shares, here)
 
     def _pairs_under(self, ranking: Ranking, flags: Ignoring, *, workers: int = 1) -> Blocks:
-        """Find the candidate pairs of all detections with ground truths measured as flags say.
+        """Find the candidate pairs of all detections under flags of the ground truths.
 
-        All are held, or come block by block if very many.
+        They are kept in a list, or made block by block if there are very many.
         """
         if self._shares_known:
             return self._known_pairs(ranking.rows[ranking.grouped], ranking.grouped, flags)
@@ -355,7 +360,7 @@ class Matcher:
             return Blocks(candidate_blocks(*asked, compared=many.compared // 2))
 
     def _known_pairs(self, rows: Rows, positions: Rows, flags: Ignoring) -> Blocks:
-        """Pairs of some rows, each under its position in a ranking, from the overlaps of all."""
+        """Return the pairs of some rows from the overlaps of all, each with its position in a ranking."""
         rules = self.protocol.matching
         order = (rules.per_class, rules.per_class or rules.equal_scores)
         tables = self._ordered_truth, self._ordered_detections
@@ -363,11 +368,11 @@ class Matcher:
         return Blocks.held([overlaps.under(rows, positions, rules.lowest_threshold)])
 
     def _across(self, floor: float, by_foreground: BoolArray | None) -> Overlaps:
-        """Overlaps of all rows, whatever the classes."""
+        """Return the overlaps of all rows across classes."""
         flags = self.ignoring
         if by_foreground is not None:
             flags = flags._replace(deleted=np.zeros_like(flags.deleted), by_foreground=by_foreground)
-        # No threshold is 0; where all that overlaps is asked for, any overlap reaches the least number above.
+        # A threshold must be above 0. The smallest positive number keeps every pair that overlaps at all.
         least = MatchingRules(iou_thresholds=(max(floor, math.ulp(0.0)),))
         protocol = self.protocol.replaced(matching=least, summary=())
         tables = pool_classes(self.ground_truth), pool_classes(self.detections)
@@ -387,13 +392,13 @@ class Matcher:
         return dataclasses.replace(block, row=rows[block.row], truth_row=truth_rows[block.truth_row])
 
     def _matches(self, asked: Asked, source: PairSource, areas: FloatArray | None) -> Matches:
-        """Match the candidate pairs of ranked detections; ground truths come back in the order given."""
+        """Match the candidate pairs of ranked detections; ground truths are in the given order again."""
         # Match the pairs; the source decides where they come from, and rules may wrap it.
         truth, back, ranking, ranges = self._ordered_truth, self._truth_rows, asked.ranking, asked.ranges
         protocol = asked.protocol
         outcome = source.matched(_match_of(asked))
         pairs = outcome.pairs
-        # Pairs ascend by detection, and keep the order of ground truths inside one: the sort is stable.
+        # Sort the pairs by detection; the sort is stable, so each detection keeps the order of its pairs.
         order = stable_order(pairs.detection, len(ranking.rows))
         truth_of_pair = pairs.ground_truth.take(order)
         # Pack the counted flags [G, A] into one integer per ground truth. If pooling reordered the ground
@@ -448,7 +453,7 @@ class Matcher:
         protocol: Protocol,
         truth_values: FloatArray | None = None,
     ) -> Ranges:
-        """Compute what lies in which range, by the areas of ground truths or by other values [G]."""
+        """Compute which rows are in which range, by the areas of ground truths or by other values [G]."""
         values = self.similarity.truth_areas(self.ground_truth) if truth_values is None else truth_values
         inside = inside_ranges(values, protocol.ignore.bounds)
         near: BoolArray | None = None
@@ -465,7 +470,7 @@ class Matcher:
         return Ranges(inside, inside & ~self._ordered_ignoring.ignored[:, None], near)
 
     def _in_range_bits(self, asked: Asked, areas: FloatArray | None) -> Bits:
-        """Ranges in which each ranked detection counts where it matches nothing, as bits, [D]."""
+        """Ranges in which each ranked detection counts if it matches nothing, as bits, [D]."""
         bounds, near = asked.protocol.ignore.bounds, asked.ranges.near
         if areas is None:
             every = bit_type(len(bounds))
@@ -482,21 +487,21 @@ class Matcher:
         return in_range
 
     def _counts_unmatched(self, rows: NDArray[np.int64], protocol: Protocol) -> list[BoolArray]:
-        """Ask the rules whether detections of the given table count where they match nothing."""
+        """Ask the rules whether detections of the given table count if they match nothing."""
         rules = functions_at("unmatched", protocol)
         answers = [act(self.ground_truth, self.detections, rows, protocol) for act in rules]
         return [counts for counts in answers if counts is not None]
 
 
 def _source_of(asked: Asked, plain: Callable[[], PairSource]) -> PairSource:
-    """Return a source of pairs: the plain one, or what rules make of it or in its place."""
+    """Return a source of pairs: the plain one, wrapped or replaced by rules."""
     for act in functions_at("pairs", asked.protocol):
         plain = functools.partial(act, asked, plain)
     return plain()
 
 
 def _match_of(asked: Asked) -> Match:
-    """Return what matches the pairs of ranked detections."""
+    """Return the function that matches the pairs of ranked detections."""
     truth, rules = asked.ordered_truth, asked.protocol.matching
     match: Match = functools.partial(
         match_greedily,

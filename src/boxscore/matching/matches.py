@@ -2,18 +2,20 @@
 
 Goal
 ----
-Matching a block of images gives a :class:`Matches`; those of disjoint sets of images merge into one, and
-every score is a function of it. Nothing is matched twice to answer a second question.
+Matching a block of images gives a :class:`Matches`. Matches of disjoint sets of images merge into one, and
+every score is a function of it. A second question needs no second matching.
 
 Conventions
 -----------
 - Axes: D detections in class order, G ground truths, P candidate pairs, T IoU thresholds, A area ranges.
-- *Class order* is (class, descending score, tie); ties go image by image, then by rank, or in file order.
+- *Class order* is (class, descending score, tie); equal scores are ordered image by image, then by rank, or
+  in file order.
 - Outcomes at all thresholds and area ranges are bits of unsigned integers: a few bytes per pair instead of
-  T x A flags, and one operation serves all of them. Only this module reads the bits; everyone else asks.
-- A value carries its vocabularies. Merging parts with different images and classes renumbers them.
-- What one rule alone asks for stands in ``extra`` (:mod:`boxscore.protocols.extra_columns`), and is taken,
-  ordered and merged by its axis.
+  T x A flags, and one operation serves all of them. Matching sets the bits and saved parts store them, but
+  only this module interprets them: other code calls its methods.
+- A value carries its vocabularies. Merging matches with different images and classes renumbers them.
+- Columns that only one rule needs are in ``extra`` (:mod:`boxscore.protocols.extra_columns`), and are taken,
+  ordered and merged by their axis.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ from boxscore.protocols.tables.group import ABSORBED_BITS, GROUP_TRUE_POSITIVES,
 from boxscore.protocols.tables.matching import EqualScores
 
 Column = Callable[[str], NDArray[Any]]
-"""Gives a column by its name."""
+"""Returns a column by its name."""
 
 Bits = NDArray[Any]
 """An unsigned integer array whose bits run over an axis: T thresholds, or A area ranges."""
@@ -79,7 +81,7 @@ class PairOutcomes(NamedTuple):
     ignored: BoolArray
     """Whether its match is an ignored ground truth, [T, C]."""
     weight: NDArray[np.float64] | None = None
-    """How much it counts where it is a true positive, [T, C]; None: 1."""
+    """How much it counts if it is a true positive, [T, C]; None: 1."""
 
 
 class DetectionOutcomes(NamedTuple):
@@ -106,7 +108,7 @@ class Matches(PicklesFields):
     Attributes
     ----------
     images, categories : Images, Categories
-        What row numbers point into; classes pooled, the one class ``all``.
+        The vocabularies of the row numbers; if classes are pooled, the only class is ``all``.
     image, category : ndarray of int32, [D]
         Row numbers, of detections in class order.
     score : ndarray of float64, [D]
@@ -130,9 +132,9 @@ class Matches(PicklesFields):
         T.
     equal_scores : {"image_order", "file_order", "last_first"}
         How equal scores are ordered: image by image, then by rank; by row; or the last image first, then
-        those that stand for a group, then by row.
+        true positives of groups, then by row.
     every_pair : bool
-        False where so many pairs overlap that only those that are matches are left.
+        Whether all pairs are here; False if there were so many that only matches were kept.
     extra : mapping of str to ndarray
         Columns that the protocol's rules ask for, by the names that they declare.
     """
@@ -183,7 +185,7 @@ class Matches(PicklesFields):
     @functools.cached_property
     def class_starts(self) -> NDArray[np.intp]:
         """Where the detections of each class begin, and where the last end, [K + 1]."""
-        # Of another type they would copy the column.
+        # Edges of another dtype would make searchsorted copy the column.
         edges = np.arange(len(self.categories) + 1, dtype=self.category.dtype)
         return read_only(np.searchsorted(self.category, edges))
 
@@ -192,14 +194,14 @@ class Matches(PicklesFields):
         return _bit(self.counted_bits, area)
 
     def positives(self, area: int) -> NDArray[Any]:
-        """Count the counted ground truths per class, [K]; int64, or float64 where they have weights."""
+        """Count the counted ground truths per class, [K]; int64, or float64 if they have weights."""
         counted = self.counted(area)
         category, K = self.truth_category.take(np.flatnonzero(counted)), len(self.categories)
         truth_weight = TRUTH_WEIGHT.of(self.extra)
         if truth_weight is None:
             return np.bincount(category, minlength=K)
-        # As TensorFlow adds them up: image by image, whole objects and then parts. The order of these float
-        # sums decides their last bit.
+        # Add the weights in TensorFlow's order: image by image, weights of 1 first, then the others. The
+        # order decides the last bit of the sums.
         group = self.truth_image[counted].astype(np.int64) * K + category
         groups, at = np.unique(group, return_inverse=True)
         weight = truth_weight[counted]
@@ -209,12 +211,12 @@ class Matches(PicklesFields):
         return np.bincount(groups % K, weights=total, minlength=K)
 
     def taking_part(self, area: int) -> BoolArray:
-        """Whether recall is over each ground truth, [G]: the counted ones, or the ignored ones too."""
+        """Whether recall counts each ground truth in its denominator, [G]: counted ones, or ignored ones too."""
         takes_part = TAKES_PART.of(self.extra)
         return self.counted(area) if takes_part is None else takes_part
 
     def recall_total(self, area: int) -> NDArray[Any]:
-        """Count the ground truths that recall is over, per class, [K]."""
+        """Count the ground truths in the denominator of recall, per class, [K]."""
         takes_part = TAKES_PART.of(self.extra)
         if takes_part is None:
             return self.positives(area)
@@ -292,8 +294,8 @@ class Matches(PicklesFields):
         """Put the classes of a selection (:func:`~boxscore.data.vocabulary.rows_where`) into one, ``all``.
 
         A selection that ends in :data:`~boxscore.protocols.summary.WITH_OBJECTS` leaves out the detections in
-        images without an object of their class.
-        Nothing is matched again. Equal scores go image by image, then in the order of the classes.
+        images without an object of their class. The matches stay as they are. Equal scores are ordered image
+        by image, then by class.
         """
         # Keep the classes of the selection. If it keeps all, no column is copied.
         selection, of_some, _ = selection.partition(WITH_OBJECTS)
@@ -320,8 +322,8 @@ class Matches(PicklesFields):
             truth_category=np.zeros(len(selected.truth_image), dtype=np.int32),
             extra=of_rows(selected.extra),
         )
-        # Order by descending score, with ties in the order that the protocol asks for: a stable sort by score
-        # comes after the sort by tie, which gives the order of a stable sort over all classes together.
+        # Sort by tie, as the protocol asks, then stably by descending score: that is the order of a stable
+        # sort over all classes together.
         if self.equal_scores == "image_order":
             order = stable_order(selected.image, len(selected.images))
         else:
@@ -331,9 +333,9 @@ class Matches(PicklesFields):
         return pooled.reordered(order[descending_order(selected.score[order])])
 
     def leaving_out(self, unmatched: Sequence[BoolArray]) -> Matches:
-        """Take the first area range once for each of some sets of detections, [D].
+        """Replace the area ranges by copies of the first, one for each set of detections, flags [D].
 
-        There those of the set do not count where they match nothing.
+        In its copy, the detections of a set do not count if they match nothing.
         """
         count, inside, extra = len(unmatched), self.inside(0), dict(self.extra)
         absorbed = ABSORBED_BITS.of(extra)
@@ -348,11 +350,11 @@ class Matches(PicklesFields):
         )
 
     def repeated(self, count: int) -> Matches:
-        """Put copies side by side: copy ``c`` has the images from ``c`` x images on, and classes likewise.
+        """Concatenate copies: copy ``c`` has images and classes of its own, numbered after those before it.
 
-        Class order stays, as classes do not mix. For counting alone: rows and ids say nothing of a copy.
+        They are for counting alone: rows and ids mean nothing. Class order stays, since classes do not mix.
         """
-        # Lay ``count`` copies of every column end to end.
+        # Concatenate ``count`` copies of every column.
         rows: dict[str, Take] = dict.fromkeys(_COLUMNS, lambda values: np.concatenate([values] * count))
         columns = self._columns(rows)
         images, classes = len(self.images), len(self.categories)
@@ -368,7 +370,7 @@ class Matches(PicklesFields):
         ):
             size = len(columns[name]) // count
             columns[name] += np.repeat(np.arange(count, dtype=columns[name].dtype) * step, size)
-        # All images get the same id, without memory: nothing reads ids of copies.
+        # Give all images the same id, which takes no memory: nothing reads ids of copies.
         return dataclasses.replace(
             self,
             **{
@@ -429,7 +431,7 @@ class Matches(PicklesFields):
         if not len(starts):
             nothing = np.zeros((self.threshold_count, 0), dtype=bool)
             return PairOutcomes(detection, nothing, nothing)
-        # A detection has at most one match per threshold: or-ing its pairs loses nothing.
+        # A detection has at most one match per threshold, so or-ing the bits of its pairs loses nothing.
         true, matched = _or_in_runs([true, matched], starts)
         # Spread the bits into flags [T, C] only here, for the C detections with a candidate.
         count = self.threshold_count
@@ -465,14 +467,14 @@ class Matches(PicklesFields):
         return DetectionOutcomes(counted, true, matched, truth, iou, weight)
 
     def without_true_positives_of(self, truth: BoolArray) -> Matches:
-        """Undo the true positives of some ground truths, [G]; nothing else may match them instead."""
+        """Undo the true positives of some ground truths, [G]; no other detection matches these instead."""
         pairs = np.flatnonzero(truth[self.pair_truth])
         bits = self.matched_bits.copy()
         bits[pairs] &= ~self._true_bits[pairs]
         return dataclasses.replace(self, matched_bits=bits)
 
     def detections_ever_true(self, truth: BoolArray) -> BoolArray:
-        """Whether each detection is anywhere a true positive of one of some ground truths, [G] to [D]."""
+        """Whether each detection [D] is ever a true positive of one of some ground truths [G]."""
         ever = np.zeros(len(self), dtype=bool)
         ever[self.pair_detection[self._true_bits.any(axis=1) & truth[self.pair_truth]]] = True
         return ever
@@ -480,7 +482,7 @@ class Matches(PicklesFields):
     @functools.cached_property
     def _true_bits(self) -> Bits:
         """``matched_bits`` where the ground truth is counted, else no bit; [P, A]."""
-        # Multiplying by the one bit keeps all thresholds of an area range, or none, without T x A flags.
+        # Multiplying by 0 or 1 keeps no or all thresholds of an area range, without T x A flags.
         areas = np.arange(self.area_count, dtype=self.counted_bits.dtype)
         counted = (self.counted_bits[self.pair_truth, None] >> areas) & 1
         true: Bits = self.matched_bits * counted.astype(self.matched_bits.dtype)
@@ -507,7 +509,7 @@ def _bit(bits: Bits, position: int) -> BoolArray:
 
 
 def _or_in_runs(columns: list[Bits], starts: NDArray[np.intp]) -> list[Bits]:
-    """Combine the bits of each run, [P] to [C]; most runs are of one."""
+    """Combine the bits of each run, from [P] to [C]; most runs have one pair."""
     widths = np.diff(np.append(starts, len(columns[0])))
     several = np.flatnonzero(widths > 1)
     widths = widths.take(several)
@@ -538,7 +540,7 @@ _COLUMNS: Mapping[str, tuple[str, ...]] = {
 
 
 def merge(parts: Iterable[Matches]) -> Matches:
-    """Merge the matches of disjoint sets of images, to the bits of one matching of all images.
+    """Merge the matches of disjoint sets of images, bit for bit as one matching of all images gives them.
 
     ``row`` and ``truth_row`` must be rows of tables that all parts share, or be made unique before.
     """
@@ -556,13 +558,13 @@ def merge(parts: Iterable[Matches]) -> Matches:
                 "be made with the same thresholds, area ranges, groups and order of equal scores",
                 got=f"{_shape(first)} and {_shape(part)}",
             )
-    # Unite the vocabularies. Parts with a shared one keep their row numbers and copy nothing.
+    # Unite the vocabularies. Parts that share one keep their row numbers and copy nothing.
     images, image_rows = _united([part.images for part in parts])
     categories, category_rows = _united([part.categories for part in parts])
     _check_disjoint(parts, image_rows, images)
 
     def joined(name: str) -> NDArray[Any]:
-        """Put the parts of a column together; made when it is needed, as all at once would be much memory."""
+        """Concatenate a column of the parts, when it is needed: all columns together take much memory."""
         values = [getattr(part, name) for part in parts]
         rows = image_rows if name.endswith("image") else category_rows if name.endswith("category") else None
         if rows is not None:
@@ -616,7 +618,7 @@ def _shape(part: Matches) -> tuple[int | str | bool, ...]:
 
 
 def _united(vocabularies: Sequence[Names]) -> tuple[Names, list[NDArray[Any] | None]]:
-    """Unite vocabularies; for each, its rows in the union, or None where all are one."""
+    """Unite vocabularies; also return the rows of each in the union, or None if all are the same object."""
     first = vocabularies[0]
     if all(each is first for each in vocabularies):
         return first, [None] * len(vocabularies)
