@@ -211,7 +211,7 @@ class Matches(PicklesFields):
         return np.bincount(groups % K, weights=total, minlength=K)
 
     def taking_part(self, area: int) -> BoolArray:
-        """Whether recall counts each ground truth in its denominator, [G]: counted ones, or ignored ones too."""
+        """Whether each ground truth counts in the denominator of recall, [G]; a rule may add ignored ones."""
         takes_part = TAKES_PART.of(self.extra)
         return self.counted(area) if takes_part is None else takes_part
 

@@ -2,8 +2,8 @@
 
 Conventions
 -----------
-A curve is given by its true positives in class order: how many detections count up to each, itself included.
-Between two of them precision only falls, so nothing else is needed.
+A curve is given by its true positives in class order: the number of counted detections up to and including
+each. Between two of them precision only falls, so nothing else is needed.
 
 References
 ----------
@@ -34,9 +34,8 @@ def curve_area(
 
     ``weights`` are the sums of the true positives' weights up to each; 1, 2, ... where each counts as one.
     """
-    # Compute precision at each true positive, [n]: the same whole numbers divided in the same way as the
-    # reference tools, so the same bits. With weights only the true positives are weighted; a false one counts
-    # 1.
+    # Compute precision at each true positive, [n]: the same division of the same whole numbers as in the
+    # reference tools, so the same bits. Weights apply to true positives only; a false positive counts 1.
     nth, epsilon = np.arange(1, len(counted) + 1), rules.precision_epsilon
     if weights is None:
         precision = nth / (counted + epsilon)
@@ -72,9 +71,9 @@ def area_under_steps(precision: FloatArray, true_positives: NDArray[Any], positi
 
 
 def area_at_scores(true_positives: NDArray[np.int64], counted: NDArray[Any], positive: float) -> float:
-    """Area under the envelope of the points at score thresholds, from the highest; [S] each.
+    """Compute the area under the envelope of the points at score thresholds, from the highest; [S] each.
 
-    Where nothing is counted precision is undefined, and recall 0: such points have no width.
+    If nothing is counted, precision is undefined and recall 0: such points have no width.
     """
     precision = np.divide(true_positives, counted, out=np.zeros(len(counted)), where=counted > 0)
     # Close the curve at recall 0 and 1, make precision fall from left to right, and add up the steps that
@@ -88,10 +87,10 @@ def area_at_scores(true_positives: NDArray[np.int64], counted: NDArray[Any], pos
 def area_through_points(
     true_positives: NDArray[np.int64], counted: NDArray[np.int64], positive: float, epsilon: float
 ) -> float:
-    """Trapezoids under straight lines from (0, 1) through points from the highest score on, [S] each.
+    """Add trapezoids under straight lines from (0, 1) through points from the highest score on, [S] each.
 
-    Where nothing more is counted there is no further point. The sum is that of cityscapesScripts, in its
-    order: the precision of each point times half of what lies between the recalls of its neighbours.
+    A score at which nothing more is counted adds no point. The sum is that of cityscapesScripts, in its
+    order: the precision of each point times half of the difference between the recalls of its neighbors.
     """
     some = np.flatnonzero(np.diff(counted, prepend=0))[::-1]
     precision = np.append(true_positives[some] / (counted[some] + epsilon), 1.0)
@@ -101,9 +100,10 @@ def area_through_points(
 
 
 def _sum_in_lanes(values: FloatArray) -> float:
-    """Add up in eight running sums, as OpenBLAS's ``ddot`` with SSE2, so that no machine's BLAS decides.
+    """Add up in eight cumulative sums, as OpenBLAS's ``ddot`` does with SSE2, on every machine.
 
-    Two values at a time go to four pairs of sums in turn; what is left of eight goes to the first of them.
+    Two values at a time are added to four pairs of sums in turn; the remainder of eight goes to the first
+    pairs.
     """
     whole = len(values) - len(values) % 8
     sums = np.cumsum(np.concatenate([np.zeros((1, 4, 2)), values[:whole].reshape(-1, 4, 2)]), axis=0)[-1]
@@ -120,9 +120,9 @@ def _sum_in_lanes(values: FloatArray) -> float:
 def _area_between_points(
     precision: FloatArray, counted: NDArray[Any], positive: float, epsilon: float
 ) -> float:
-    """Trapezoids between the points of neighbouring detections, added one by one; nothing before the first.
+    """Add trapezoids between the points of successive detections, one by one; nothing before the first.
 
-    Recall rises only at true positives: the point before one has a true positive less of a detection less.
+    Recall rises only at true positives. The point before one has one true positive and one detection less.
     """
     nth = np.arange(1, len(precision) + 1)
     later = counted > 1
@@ -148,7 +148,7 @@ def _area_under_lines(
     reached before, which makes a step of the sloping line between two true positives.
     """
     # A true positive is one point of the curve, or two if false positives come directly before it: ``repeat``
-    # [n]. The first of two is at the recall reached before.
+    # [n]. The first of the two is at the recall reached before.
     reached = np.arange(len(envelope) + 1) / positive
     after_false = np.diff(counted, prepend=0) > 1
     repeat = 1 + after_false
@@ -156,8 +156,8 @@ def _area_under_lines(
     recall = np.repeat(reached[1:], repeat)
     recall[last[after_false] - 1] = reached[:-1][after_false]
     height = np.repeat(envelope, repeat)
-    # Close the curve behind the last true positive: a line down to (1, 0), or a drop to 0 at the recall
-    # reached. False positives at the end add a point of their own.
+    # Close the curve after the last true positive: a line down to (1, 0), or a drop to 0 at the recall
+    # reached. False positives at the end add another point.
     tail_recall, tail_height = [1.0], [0.0]
     nth = len(envelope)  # of the last true positive
     if not line_to_one:
@@ -176,8 +176,9 @@ def _mean_between_points(
 ) -> float:
     """Average straight lines between the points of all detections over recall points, without an envelope.
 
-    Of several points at one recall the line before ends at the first, and the line after begins at the last.
-    Before the first point its precision holds, beyond the last one 0. Without a true positive it is 0.
+    If several points have one recall, the line before ends at the first, and the line after begins at the
+    last. Left of the first point its precision holds, right of the last one 0. Without a true positive it is
+    0.
     """
     count = len(precision)
     if not count:
@@ -192,7 +193,7 @@ def _mean_between_points(
     height[last] = nth / (before_next + rules.precision_epsilon)
     if counted[0] > 1:  # false positives come first
         recall, height = np.append(0.0, recall), np.append(0.0, height)
-    # Read the lines at the recall points, beyond the last at 0, and rescale what is above the thresholds of
+    # Read the lines at the recall points, 0 right of the last, and rescale what is above the thresholds of
     # the rule.
     points = np.array(rules.recall_points)
     read = np.interp(points, recall, height, right=0.0)[points > rules.recall_above]

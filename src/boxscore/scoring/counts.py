@@ -3,11 +3,12 @@
 Conventions
 -----------
 - Axes: D detections in class order, C of them with a candidate, T IoU thresholds, K classes.
-- A detection that is ignored (its ground truth is, or it matches nothing and lies outside the area range)
-  is not *counted*.
-- Precision rises only at a true positive, so cumulative counts at each of them are all that a curve needs.
-- Counters have one interface, :class:`Counter`. In :class:`TruePositiveCounts` every image counts once; an
-  extension has another, under image weights.
+- A detection is not *counted* if it is ignored: it matches an ignored ground truth, or it matches nothing and
+  is outside the area range.
+- Precision rises only at a true positive, so a curve needs cumulative counts only there.
+- A *run* is what a counter counts up to: in :class:`TruePositiveCounts`, which counts every image once, each
+  true positive. An extension has another :class:`Counter`, under image weights.
+- *In-class* counts start at 0 in each class.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Counter(Protocol_):
 
     @property
     def outcomes(self) -> Outcomes | None:
-        """What is counted, where single detections are known."""
+        """The outcomes that are counted, if single detections are known."""
 
     @property
     def image_weights(self) -> FloatArray | None:
@@ -56,15 +57,15 @@ class Counter(Protocol_):
 
     @property
     def several(self) -> BoolArray | None:
-        """Whether each run has several true positives of which the last need not be the best, [N]."""
+        """Whether each run has several true positives, of which the last need not be the best, [N]."""
 
     def run_of(self, nth: NDArray[np.int64], thresholds: slice, classes: slice) -> NDArray[np.int64]:
-        """Which run of its class has the true positive with each number, from 0; [T or 1, k, R]."""
+        """Return the run of its class that has the true positive with each number, from 0; [T or 1, k, R]."""
 
     def lines(self, tie_order: TieOrder | None = None) -> Iterator[Line]:
         """Yield, per threshold, the number of true positives and of counted detections up to each run.
 
-        Both are in-class. ``tie_order`` takes the place of that of the counts.
+        Both are in-class. ``tie_order`` replaces that of the counts.
         """
 
     @property
@@ -72,10 +73,10 @@ class Counter(Protocol_):
         """Whether there is a detection, counted or not, [K]."""
 
     def scores_of(self, runs: NDArray[np.int64]) -> FloatArray:
-        """Scores of some of the N runs; NaN where they are not known."""
+        """Scores of some of the N runs; NaN if they are not known."""
 
     def first_scores(self) -> FloatArray:
-        """Score of the first detection of each class that has one, [K]; NaN where it is not known."""
+        """Score of the first detection of each class that has one, [K]; NaN if it is not known."""
 
 
 class ScoredCounter(Counter, Protocol_):
@@ -91,11 +92,11 @@ class ScoredCounter(Counter, Protocol_):
 
 
 class ClassNumbers(Protocol_):
-    """Numbers of whole classes: of what a counter counts, or where the rows are elsewhere."""
+    """Numbers of whole classes, from a counter or, if the rows are elsewhere, from ``Totals``."""
 
     @property
     def positive(self) -> NDArray[Any]:
-        """Ground truths that recall is over, [K]."""
+        """Ground truths in the denominator of recall, [K]."""
 
     @property
     def images(self) -> int:
@@ -103,7 +104,7 @@ class ClassNumbers(Protocol_):
 
     @property
     def recalled(self) -> NDArray[Any]:
-        """What recall counts: true positives, or the sum of their weights, [T, K]."""
+        """The numerator of recall: true positives, or the sum of their weights, [T, K]."""
 
     @property
     def counted(self) -> NDArray[np.int64]:
@@ -115,7 +116,7 @@ class ClassNumbers(Protocol_):
 
     @property
     def images_of_class(self) -> NDArray[np.int64]:
-        """Images with an object that recall is over, [K]."""
+        """Images with an object in the denominator of recall, [K]."""
 
     def at_scores(self, scores: FloatArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Count the true positives and the counted detections with at least each score, [T, S, K] each."""
@@ -129,23 +130,23 @@ class Outcomes(NamedTuple):
     score: FloatArray
     """Descending in each class, [D]."""
     unmatched_counts: BoolArray
-    """Whether each detection is a false positive where it matches nothing, [D]."""
+    """Whether each detection is a false positive if it matches nothing, [D]."""
     detection: Positions
-    """Positions of those that may match, ascending, [C]."""
+    """Positions of the detections with a candidate, ascending, [C]."""
     true: BoolArray
     """Whether it is a true positive, [T, C]."""
     ignored: BoolArray
     """Whether its match is ignored, [T, C]."""
     positive: NDArray[Any]
-    """Counted ground truths of each class, [K]; float64 where they have weights."""
+    """Counted ground truths of each class, [K]; float64 if they have weights."""
     weight: FloatArray | None = None
-    """How much each counts where it is a true positive, [T, C]; None: 1."""
+    """How much each counts if it is a true positive, [T, C]; None: 1."""
     images: int = 0
-    """Images that were evaluated, those without any objects too; 0 where nobody asks."""
+    """Images that were evaluated, those without any objects too; 0 if it is not needed."""
     categories: Categories | None = None
-    """The classes; None where they are not those of one matching, or share a curve."""
+    """The classes; None if they are not those of one matching, or share a curve."""
     matches: Matches | None = None
-    """What they were read from; None where they are not of one matching."""
+    """The matches that the outcomes were read from; None if they are not of one matching."""
     area: int = 0
     """Position of the area range."""
 
@@ -162,13 +163,14 @@ class Outcomes(NamedTuple):
     @classmethod
     def of(cls, matches: Matches, protocol: Protocol, area: int = 0, cap: int = -1) -> Outcomes:
         """Read matches at an area range and max detections: positions on the axes A and M."""
-        # Apply max detections. The ranking is already cut at the largest, and ranks of a whole image leave
-        # out rows of the matches; other limits only hide ranks.
+        # Apply max detections. The ranking is already cut at the largest. A smaller limit hides higher ranks;
+        # if ranks are those of a whole image, they do not start at 0 in a class, so rows are left out
+        # instead.
         limit = protocol.caps[cap]
-        if limit == protocol.caps[-1]:  # the ranking is cut at it
+        if limit == protocol.caps[-1]:
             limit = None
         elif limit is not None and protocol.matching.cap_scope == "image_each":
-            matches, limit = matches.take_ranks(limit), None  # no rank of a class starts at 0
+            matches, limit = matches.take_ranks(limit), None
         inside = matches.inside(area)
         detection, true, ignored, weight = matches.pair_outcomes(area, max_detections=limit)
         return cls(
@@ -196,7 +198,7 @@ class Outcomes(NamedTuple):
         *,
         ignored: BoolArray | None = None,
     ) -> Outcomes:
-        """Take detections in class order, all counted except ``ignored``; that and ``true`` are [T, D]."""
+        """Make outcomes of detections in class order; all count but ``ignored``. Both flags are [T, D]."""
         matched = np.flatnonzero((true if ignored is None else true | ignored).any(axis=0))
         true = true[:, matched]
         ignored = np.zeros_like(true) if ignored is None else ignored[:, matched]
@@ -204,7 +206,7 @@ class Outcomes(NamedTuple):
 
 
 class SingleRuns:
-    """What counters have in common in which every true positive is a run."""
+    """The common methods of counters in which every true positive is a run."""
 
     several = None
 
@@ -217,7 +219,7 @@ class TruePositiveCounts(SingleRuns):
     """Counts up to each true positive, every image counted once.
 
     The N true positives of all thresholds are ordered by threshold, then class, then score. ``tie_order``
-    says where the true positives stand among equal scores of their class. ``again`` reads the outcomes anew
+    says where the true positives come among equal scores of their class. ``again`` reads the outcomes again
     after they were released.
     """
 
@@ -234,14 +236,14 @@ class TruePositiveCounts(SingleRuns):
 
     @property
     def outcomes(self) -> Outcomes:
-        """What is counted."""
+        """The outcomes that are counted; read again if they were released."""
         if self._outcomes is None:
             assert self._again is not None
             self._outcomes = self._again()
         return self._outcomes
 
     def release(self) -> None:
-        """Let go of the outcomes, 2T bytes and more for each that may match, where they can be read again."""
+        """Free the outcomes, 2T bytes or more per detection with a candidate, if they can be read again."""
         if self._again is not None:
             self._outcomes = None
             vars(self).pop("candidates", None)
@@ -291,11 +293,12 @@ class TruePositiveCounts(SingleRuns):
     def lines(self, tie_order: TieOrder | None = None) -> Iterator[Line]:
         """Yield, per threshold, the number of true positives and of counted detections up to each; in-class.
 
-        A running count of the detections that count when unmatched, corrected at the few that a match moves
-        in or out. Both run through all classes: what is in-class is a difference of two of their values.
+        The second is a cumulative count of the detections that count if unmatched, corrected at the few that
+        a match moves in or out. Cumulative counts run through all classes; subtracting that at the start of
+        the class makes them in-class.
         """
-        # Count once, whatever the threshold: detections that count when unmatched, before each position (D +
-        # 1), before each class [K] and up to each candidate [C].
+        # Count once for all thresholds: detections that count if unmatched, before each position [D + 1],
+        # before each class [K] and up to each candidate [C].
         outcomes, order = self.outcomes, tie_order or self._tie_order
         detection, base = outcomes.detection, outcomes.unmatched_counts
         before = np.zeros(len(base) + 1, dtype=np.int32)  # counted detections before each position
@@ -304,8 +307,8 @@ class TruePositiveCounts(SingleRuns):
         end = detection + 1 if order == "as_ranked" else tie_ends(outcomes, order)[detection]  # [C]
         up_to_candidate = before[end]  # [C]
         up_to_change = None if order == "as_ranked" else np.searchsorted(detection, end)  # [C]
-        # Then, per threshold, count what matches move in or out, over the C candidates only. Whole numbers,
-        # so a difference of two running counts is exact.
+        # Then, per threshold, count what matches move in or out, over the C candidates only. These are whole
+        # numbers, so a difference of two cumulative counts is exact.
         changes = np.zeros(len(detection) + 1, dtype=np.int32)
         for moved, candidate, starts in zip(self._moved(), self.candidates, self.line_starts, strict=True):
             np.cumsum(moved, out=changes[1:])
@@ -314,9 +317,9 @@ class TruePositiveCounts(SingleRuns):
             if up_to_change is None:
                 counted += np.take(changes[1:], candidate)
             else:
-                # Up to that end of the tie, as ranked, none of its true positives is counted, or all are.
-                # After the move they are alone there: missing, or too many, are those between the end and
-                # this one.
+                # True positives move to one end of their tie. Up to that end, the ranked order has counted
+                # all true positives of the tie or none of them. Correct by those between the end and this
+                # one.
                 counted += np.take(changes, np.take(up_to_change, candidate))
                 counted += nth - true_positives_up_to(np.take(end, candidate), order)
             # Subtract what comes before the class: the counts become in-class, for all classes in one
@@ -325,11 +328,11 @@ class TruePositiveCounts(SingleRuns):
             counted -= np.repeat(before_class + changes[self.class_bounds[:-1]], counts)
             nth -= np.repeat(starts[:-1].astype(np.int32), counts)
             yield nth, counted
-        vars(self).pop("candidates", None)  # quick to compute again, and 8 bytes per true positive
+        vars(self).pop("candidates", None)  # 8 bytes per true positive, and fast to compute again
 
     @property
     def images_of_class(self) -> NDArray[np.int64]:
-        """Images with an object of each class that recall is over, [K]."""
+        """Images with an object of each class in the denominator of recall, [K]."""
         return images_of_classes(self.outcomes)
 
     def at_scores(self, scores: FloatArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -340,7 +343,7 @@ class TruePositiveCounts(SingleRuns):
         """Count the true positives and the counted detections of classes before some positions."""
         outcomes = self.outcomes
         detection, base = outcomes.detection, outcomes.unmatched_counts
-        # Running counts over all classes [D + 1]; bisection places each position among the candidates.
+        # Cumulative counts over all classes [D + 1]; bisection finds each position among the candidates.
         before = np.concatenate([[0], np.cumsum(base)])
         start = np.searchsorted(outcomes.category, categories)
         candidates_before = np.searchsorted(detection, end)
@@ -348,7 +351,7 @@ class TruePositiveCounts(SingleRuns):
             np.empty((len(outcomes.true), *end.shape), dtype=np.int64) for _ in range(2)
         )
         for t, (true, moved) in enumerate(zip(outcomes.true, self._moved(), strict=True)):
-            # As in ``lines``: what counts unmatched before a position, and what matches move in or out there.
+            # As in ``lines``: detections that count if unmatched, corrected by those that matches move.
             changes = np.zeros(len(detection) + 1, dtype=np.int64)
             np.cumsum(moved, out=changes[1:])
             true_before = np.concatenate([[0], np.cumsum(true)])
@@ -361,7 +364,7 @@ class TruePositiveCounts(SingleRuns):
     def counted(self) -> NDArray[np.int64]:
         """Counted detections of each threshold and class, [T, K]."""
         outcomes, K = self.outcomes, len(self.positive)
-        # Count the detections that count unmatched once, then correct by the few that matches move at each
+        # Count once the detections that count if unmatched, then correct by the few that matches move at each
         # threshold. ``bincount`` adds 1 and -1 in float64, which is exact.
         category = outcomes.category[outcomes.detection]
         unmatched = np.bincount(outcomes.category[outcomes.unmatched_counts], minlength=K)
@@ -372,7 +375,7 @@ class TruePositiveCounts(SingleRuns):
         return total
 
     def _moved(self) -> Iterator[NDArray[np.int8]]:
-        """Yield, per threshold, what a match moves into those that count unmatched (1) or out (-1), [C]."""
+        """Yield, per threshold, 1 or -1 if a match makes a detection count or not count, else 0; [C]."""
         outcomes = self.outcomes
         base = outcomes.unmatched_counts[outcomes.detection]
         for true, ignored in zip(outcomes.true, outcomes.ignored, strict=True):
@@ -414,13 +417,13 @@ class TruePositiveCounts(SingleRuns):
 
 
 def tie_ends(outcomes: Outcomes, tie_order: TieOrder) -> Positions:
-    """Position before or after its equal scores, to which each detection moves as a true positive, [D]."""
+    """Return the end of its tie to which each detection moves if it is a true positive, [D]."""
     bounds = np.append(tie_starts(outcomes.category, outcomes.score), len(outcomes.score))
     return np.repeat(bounds[:-1] if tie_order == "true_positives_first" else bounds[1:], np.diff(bounds))
 
 
 def true_positives_up_to(end: Positions, tie_order: TieOrder) -> Positions:
-    """Count the true positives of a threshold before the end that each moves to (ascending), [n]."""
+    """Count, for each true positive of a threshold, those before the end that it moves to, [n]."""
     starts = np.flatnonzero(np.concatenate([[len(end) > 0], end[1:] != end[:-1]]))
     bounds = np.append(starts, len(end))
     return np.repeat(bounds[:-1] if tie_order == "true_positives_first" else bounds[1:], np.diff(bounds))
@@ -433,7 +436,7 @@ def tie_starts(category: NDArray[np.integer], score: FloatArray) -> Positions:
 
 
 def images_of_classes(outcomes: Outcomes, weights: NDArray[Any] | None = None) -> NDArray[np.int64]:
-    """Count the images with an object of each class that recall is over, [K]; each by its multiplicity."""
+    """Count the images with an object of each class in the denominator of recall, [K], by their weights."""
     matches, K = outcomes.matches, len(outcomes.positive)
     assert matches is not None
     there = matches.taking_part(outcomes.area)

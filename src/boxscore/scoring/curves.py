@@ -2,24 +2,26 @@
 
 Goal
 ----
-pycocotools' ``accumulate`` and the VOC devkit's ``VOCap`` to the last bit, at the cost of the true positives.
-All curves are computed here: of an evaluation, of one range of its scores, of weighted images, of bins that
-bound them, of TIDE and of the drop-in's lists.
+Compute what pycocotools' ``accumulate`` and the VOC devkit's ``VOCap`` compute, to the last bit, in time that
+grows with the true positives only. All curves come from here: those of an evaluation, of a range of its
+scores, of weighted images, of TIDE and of the drop-in's lists.
 
 Conventions
 -----------
 - Precision rises only at a true positive, so the envelope of a curve and every look-up by recall need only
   those positions. The ``i``-th true positive of a class has precision ``i / (n + eps)``, where ``n`` is the
   number of counted detections up to it.
-- How many true positives recall point ``r`` needs depends only on the class's positives. It is computed
-  once, with the float comparison that pycocotools makes. The interpolated precision there is then the best
-  from that true positive on: a running maximum from the right, over the true positives.
-- A range of scores that knows what comes before it (:class:`~boxscore.scoring.totals.Before`) computes its
-  share: the same quotients of the same whole numbers. Shares fold (:mod:`boxscore.scoring.folding`): the
-  envelope of a curve is the largest of those of its ranges.
-- Very many values (thresholds x recall points x classes) are not held together
+- The number of true positives that reach recall point ``r`` depends only on the class's positives. It is
+  computed once, with the float comparison that pycocotools makes. The interpolated precision there is the
+  best from that true positive on: a cumulative maximum from the right, over the true positives.
+- In memory a class is one range of scores. In partitions it can be several. A range that knows the counts
+  before it (:class:`~boxscore.scoring.totals.Before`) divides the same whole numbers as one curve would, so
+  the fields of ranges fold (:mod:`boxscore.scoring.folding`): the envelope of a curve is the largest of those
+  of its ranges.
+- Very many values (thresholds x recall points x classes) are never in memory together
   (:mod:`boxscore.scoring.blocks`).
 - A class without a counted ground truth has no curve: NaN. With ground truth and no detection it is 0.
+- *Closed* curves hold numbers and no counts (:data:`NUMBERS`, and values of kinds of metrics).
 """
 
 from __future__ import annotations
@@ -53,15 +55,16 @@ from boxscore.scoring.totals import Before, Totals, score_steps
 Known = TypeVar("Known")
 
 NO_EFFECT = 2.0**-52
-"""An epsilon up to which the denominators of precision are those without it, but for that of 1."""
+"""An epsilon up to this changes no denominator of precision above 1."""
 
 MOST_NEEDED = 1 << 16
-"""Numbers, 1 MB at most."""
+"""Most numbers in a table of needed true positives, 1 MB at most."""
 
 NUMBERS = ("interpolated", "scores", "average_precision")
-"""What closed curves hold beside their totals."""
+"""The numbers that closed curves hold, in addition to their totals."""
 
 EVERY = slice(None)
+"""All thresholds, or all classes."""
 
 
 class Curves:
@@ -70,18 +73,18 @@ class Curves:
     Parameters
     ----------
     counts : Counter, optional
-        Counts up to each of the N runs of true positives; None where ranges were computed and folded.
+        Counts up to each of the N runs of true positives; None if ranges were computed and folded.
     rules : ApRules
     totals : ClassNumbers, optional
         Numbers of the whole classes; those of ``counts`` when not given.
     before : Before, optional
-        What comes before the range of scores that is counted; nothing when not given.
+        Counts before the range of scores that is counted; none when not given.
     points : ndarray of float64, [R], optional
         Ascending recall points, instead of the rules'.
     state : mapping, optional
-        What ranges came to, by field.
+        Folded fields of ranges, by name.
     known : mapping of str to ndarray, optional
-        Numbers that were computed before: those of this class, and values of kinds of summary metrics.
+        Numbers that were computed before: those of :data:`NUMBERS`, and values of kinds of summary metrics.
     categories : Categories, optional
         The classes, [K]; those of ``counts`` when not given.
     """
@@ -113,7 +116,7 @@ class Curves:
         return cls(TruePositiveCounts(outcomes(), protocol.ap.tie_order, again=outcomes), protocol.ap)
 
     def release(self) -> None:
-        """Let go of what is large and can be computed again."""
+        """Free what is large and can be computed again."""
         if isinstance(self._counts, TruePositiveCounts):
             self._counts.release()
 
@@ -125,12 +128,12 @@ class Curves:
 
     @property
     def has_counts(self) -> bool:
-        """Whether the counts are there, not only what they came to."""
+        """Whether the counts are there, and not only folded fields or numbers."""
         return self._counts is not None
 
     @property
     def positive(self) -> NDArray[Any]:
-        """Ground truths of each class that recall is over, [K]."""
+        """Ground truths of each class in the denominator of recall, [K]."""
         return self.totals.positive
 
     @property
@@ -154,7 +157,7 @@ class Curves:
 
         def compute() -> FloatArray:
             precision = self._interpolated(EVERY)
-            vars(self).pop("precision", None)  # 8 bytes per true positive, seldom asked for again
+            vars(self).pop("precision", None)  # 8 bytes per true positive, rarely needed again
             vars(self).pop("_best_from", None)
             return precision
 
@@ -218,17 +221,17 @@ class Curves:
         return np.where(self._undefined, np.nan, values)
 
     def defined(self, values: FloatArray) -> FloatArray:
-        """Copy values [T, ..., K]; NaN for a class without a ground truth that recall is over."""
+        """Copy values [T, ..., K]; NaN for a class without a ground truth in the denominator of recall."""
         return np.where(self.positive > 0, values, np.nan)
 
     def once(self, name: str, compute: Callable[[], Known]) -> Known:
-        """Return a number, or the values of a kind over which its means are taken; computed once."""
+        """Return a number, or the values of a kind of metric, by name; computed once."""
         if name not in self._known:
             self._known[name] = compute()
         known: Known = self._known[name]
         return known
 
-    # ------------------------------------------------------------ what folds, and what stays
+    # ------------------------------------------------------------ fields that fold, and closed curves
 
     def state(self, names: Iterable[str], compute: Callable[[], State]) -> State:
         """Return some fields; computed once, unless they were folded from ranges."""
@@ -241,16 +244,16 @@ class Curves:
         self._state |= state
 
     def state_of_numbers(self) -> State:
-        """Return the fields that :data:`NUMBERS` are made of."""
+        """Return the fields from which :data:`NUMBERS` are computed."""
         names = folds_of_numbers(self.rules)
         return self.state(names, lambda: self.computed(names))
 
     def computed(self, names: Iterable[str]) -> dict[str, Any]:
-        """Return attributes by name: fields, or numbers."""
+        """Return fields or numbers: attributes of this class, by name."""
         return {name: getattr(self, name) for name in names}
 
     def closed(self, protocol: Protocol, values: Mapping[str, Values]) -> Curves:
-        """Hold the numbers, and the values of some kinds, and forget what they were computed from."""
+        """Return closed curves: the numbers and the values of some kinds, without counts."""
         totals = Totals.of_curves(self.totals, protocol)
         return self.of_numbers(self.rules, totals, {**self.computed(NUMBERS), **values}, self.categories)
 
@@ -262,12 +265,12 @@ class Curves:
         known: Mapping[str, Any],
         categories: Categories | None,
     ) -> Curves:
-        """Take numbers that were computed before."""
+        """Make closed curves from numbers that were computed before."""
         return cls(None, rules, totals=totals, known=known, categories=categories)
 
     @classmethod
     def beside(cls, blocks: Sequence[Curves], categories: Categories | None) -> Curves:
-        """Put closed curves of blocks of classes side by side, in their order."""
+        """Concatenate closed curves of blocks of classes along the axis of classes."""
         known: dict[str, Any] = {
             name: np.concatenate([block._known[name] for block in blocks], axis=-1)
             for name in NUMBERS
@@ -279,22 +282,22 @@ class Curves:
         totals = Totals.beside([block.totals for block in blocks])
         return cls.of_numbers(blocks[0].rules, totals, known, categories)
 
-    # ------------------------------------------------------------ what a range of scores says
+    # ------------------------------------------------------------ fields of a range of scores
 
     @property
     def best(self) -> FloatArray:
-        """Best precision here at or after each recall point, [T, K, R]; 0 where none comes after it."""
+        """Best precision in this range at or after each recall point, [T, K, R]; 0 past the last run."""
         return self._best()
 
     @property
     def score(self) -> FloatArray:
-        """Score at which each recall point is reached here, [T, K, R]; -inf where it is not."""
+        """Score at which each recall point is reached, [T, K, R]; -inf if not in this range."""
         return self._score(EVERY, -np.inf)
 
     def lines(self, tie_order: TieOrder | None = None) -> Iterator[Line]:
         """Yield, per threshold, the true positives and the counted detections up to each run.
 
-        They are in-class, with those of higher scores. ``tie_order`` takes the place of the rules'.
+        They are in-class, and include the ranges of higher scores. ``tie_order`` replaces that of the rules.
         """
         if self._before is None:
             yield from self.counts.lines(tie_order)
@@ -350,7 +353,7 @@ class Curves:
             line = np.add(counted, epsilon, out=precision[start:end])
             np.divide(nth, line, out=line)
         if counts.several is not None and epsilon > NO_EFFECT:
-            # The last true positive of a run has the best, but for its rounding.
+            # The last true positive of a run has the best precision, up to rounding.
             several = np.flatnonzero(counts.several)
             best = np.nextafter(np.nextafter(precision[several], 2), 2)
             precision[several] = np.minimum(best, 1.0)
@@ -358,9 +361,9 @@ class Curves:
 
     @functools.cached_property
     def _best_from(self) -> tuple[FloatArray, NDArray[np.intp]]:
-        """Best precision from each run on, and a 0 behind the last of a segment; starts, [T, K]."""
-        # Each segment (a threshold and a class) gets one place more than it has runs, for the 0 that points
-        # beyond its end read.
+        """Best precision from each run on, with a 0 after the last run of each segment; starts, [T, K]."""
+        # Each segment (a threshold and a class) has one more place than runs: recall points beyond its last
+        # run read the 0 there.
         runs = self.counts.runs.ravel()
         segments = np.arange(len(runs))
         starts = self._starts.ravel() + segments
@@ -384,15 +387,15 @@ class Curves:
         best, starts = self._best_from
         nth = np.ascontiguousarray(self._nth(thresholds, classes).transpose(axes))
         if self._before is not None:
-            nth = np.maximum(nth, 0)  # reached by higher scores: all runs here come after the point
-        # A point that no run reaches reads the 0 behind the last of its segment.
+            nth = np.maximum(nth, 0)  # higher scores have reached the point: all runs here come after it
+        # A point that no run reaches reads the 0 after the last run of its segment.
         at = np.minimum(nth, self.counts.runs[thresholds, classes, None].transpose(axes))
         at += starts[thresholds, classes, None].transpose(axes)
         envelope: FloatArray = best.take(at)
         return envelope
 
     def _envelope(self, thresholds: slice = EVERY, classes: slice = EVERY) -> FloatArray:
-        """Precision at the recall points, [T, k, R]; of all thresholds and classes, or of some."""
+        """Precision at the recall points, [T, k, R], of some thresholds and classes; NaN without a curve."""
         envelope = self._best(thresholds, classes)
         envelope[:, self._undefined[classes]] = np.nan
         return envelope
@@ -408,7 +411,7 @@ class Curves:
         if "score" in self._state:
             known: FloatArray = self._state["score"][thresholds]
             return np.where(known == -np.inf, missing, known)
-        # A point has a score if its true positive exists in this range; one gather reads all of them.
+        # A point has a score if its true positive is in this range; one gather reads all scores.
         counts, nth = self.counts, self._nth(thresholds, EVERY)
         here = (nth >= 0) & (nth < counts.runs[thresholds, :, None])
         score = np.full(here.shape, missing)
@@ -459,9 +462,10 @@ class Curves:
         return needed.take(row[classes], axis=0)
 
     def _nth(self, thresholds: slice, classes: slice) -> NDArray[np.int64]:
-        """Find the run that reaches each recall point, by its number in its class here; [T or 1, k, R].
+        """Return the number, in its class, of the run that reaches each recall point; [T or 1, k, R].
 
-        It is negative where it comes before; not below the number of runs where it comes after, or never.
+        It is negative if the run is in a range before, and at least the number of runs if it comes after this
+        range or does not exist.
         """
         if self.counts.weights_up_to is not None:
             return self._nth_by_weight(thresholds, classes)
@@ -482,7 +486,7 @@ class Curves:
         return nth
 
     def _areas(self) -> FloatArray:
-        """Area under the curve by the protocol's rule, [T, K]."""
+        """Compute the area under the curve by the protocol's rule, [T, K]."""
         from boxscore.scoring.areas import area_at_scores, area_through_points, curve_area
 
         # Compute one area per threshold and class with a counted ground truth; the others stay 0 or become
@@ -521,7 +525,7 @@ class Curves:
 
         Also where each class starts among the S scores, and the end, [K + 1].
         """
-        counts = cast(ScoredCounter, self.counts)  # ranges and bounds are refused
+        counts = cast(ScoredCounter, self.counts)  # protocols with this rule refuse ranges of scores
         outcomes = cast(Outcomes, counts.outcomes)
         ends = np.append(tie_starts(outcomes.category, outcomes.score), len(outcomes.score))[1:]
         category = outcomes.category[ends - 1]
@@ -530,7 +534,7 @@ class Curves:
 
 
 def folds_of_ap(rules: ApRules) -> Mapping[str, Fold]:
-    """Return how the fields fold that AP is made of, beside totals."""
+    """Return how the fields fold that AP needs in addition to totals."""
     if rules.interpolation == "points":
         return {"best": LARGEST}
     by_scores = rules.score_steps or rules.interpolation == "ends_of_ties"
@@ -538,7 +542,7 @@ def folds_of_ap(rules: ApRules) -> Mapping[str, Fold]:
 
 
 def folds_of_numbers(rules: ApRules) -> Mapping[str, Fold]:
-    """Return how the fields fold that recall, precision, scores and AP are made of, beside totals."""
+    """Return how the fields fold that recall, precision, scores and AP need in addition to totals."""
     return {"best": LARGEST, "score": LARGEST, **folds_of_ap(rules)}
 
 
@@ -560,8 +564,8 @@ def _needed_up_to(points: tuple[float, ...], end: int) -> NDArray[np.int64]:
 def needed_true_positives(points: FloatArray, positive: NDArray[Any]) -> NDArray[np.int64]:
     """Fewest true positives ``n`` with ``n / positive >= point`` in floating point; [K, R]."""
     total = np.maximum(positive, 1.0)[:, None]
-    # The product is rounded, and so is the quotient that is compared: the ceiling is at most one off, and
-    # its neighbours are tried with the comparison itself.
+    # The product is rounded, and so is the quotient that is compared. The ceiling is at most one off, so try
+    # its neighbors with the comparison itself.
     needed: FloatArray = np.ceil(points * total)
     needed -= (needed - 1) / total >= points
     needed += needed / total < points

@@ -2,8 +2,10 @@
 
 Conventions
 -----------
-- Ranges are cut where scores differ. ``LARGEST`` and ``SMALLEST`` may come in any order and any groups, twice
-  does no harm; ``JOINED`` comes in the order of the ranges, the highest scores first, and one owner joins.
+- A *field* is an array of the curves of one range. A *fold* takes the field of several ranges and returns
+  that of all of them. In memory there is one range, and nothing folds.
+- Ranges are cut where scores differ. ``LARGEST`` and ``SMALLEST`` may fold ranges in any order and grouping,
+  and may see one twice. ``JOINED`` needs all ranges in one process, the highest scores first.
 - Fields are [T, K, ...], also with an axis of sets of weights in front; a :class:`Lines` has no such axis.
 """
 

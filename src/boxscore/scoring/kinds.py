@@ -4,10 +4,11 @@ Conventions
 -----------
 - A family of kinds is one module, with a tuple of its :class:`Kind` as ``KINDS``. Its line in the table
   ``protocols.summary.FAMILIES`` gives their names; the module is imported with the first that is asked for.
-- A kind *computes* some fields of the curves of one range of scores, arrays [T, K, ...]; says how each field
-  *folds* over ranges; and makes its *values* of them, [T, ..., K], over which means are taken, NaN for a
-  class without a value. With that it works in one process, under image weights, on parts and on a cluster.
-- Without ``fold`` a class has one owner, which sees all of its rows.
+- A kind *computes* fields of the curves of one range of scores, arrays [T, K, ...]; says how each field
+  *folds* over ranges; and makes *values* of the folded fields, [T, ..., K], NaN for a class without a value.
+  Summary metrics are means of values. A kind with these three works in memory, under image weights, in
+  partitions and on a cluster.
+- Without ``fold`` a class has one owner: a process that sees all of its rows.
 """
 
 from __future__ import annotations
@@ -32,23 +33,23 @@ class Kind:
 
     name: str
     title: str
-    """What it is, as pycocotools prints it or would."""
+    """Its title, in the form that pycocotools prints."""
     values: Callable[[Curves, Protocol], Values]
-    """From curves, and the fields that :meth:`state` has of them, to what means are taken over."""
+    """Takes curves, whose fields :meth:`state` returns, and returns the values that means are taken over."""
     fold: Callable[[Protocol], Folds] | None = None
-    """How each field follows over ranges; None: one owner of a class."""
+    """Says how each field folds over ranges; None: a class has one owner."""
     compute: Callable[[Curves, Protocol], State] | None = None
-    """The fields of one range of scores; None where totals are enough, or one owner sees all."""
+    """Computes the fields of one range of scores; None if totals are enough, or a class has one owner."""
     needs_order: bool = False
     """Whether it ranks detections."""
     lower_is_better: bool = False
     """Whether it falls when a detector gets better."""
     of_numbers: bool = False
-    """Whether the numbers of closed curves are enough."""
+    """Whether the numbers of closed curves are enough to compute the values."""
     of_classes_alone: bool = False
-    """Whether a class has its value whatever images there are without it."""
+    """Whether images without a class do not change its value."""
     count: Callable[[Matches, Protocol], Matches] | None = None
-    """Counts what it needs of overlaps, once, and stores it with the matches."""
+    """Counts once what the kind needs from overlaps, and stores it with the matches."""
     check: Callable[[Any], None] | None = None
     """Warns of what makes its number wrong, given the ``Evaluation``."""
 
@@ -64,7 +65,7 @@ class Kind:
 
 
 def no_fields(protocol: Protocol) -> Folds:
-    """Fold nothing: totals add over ranges by themselves."""
+    """Return no folds: the kind needs only totals, which add up over ranges."""
     return {}
 
 
@@ -88,7 +89,7 @@ def folds_of(kinds: Iterable[Kind], protocol: Protocol) -> dict[str, Fold]:
 
 
 def counted_for(matches: Matches, protocol: Protocol) -> Matches:
-    """Count what the kinds of a summary need of overlaps, which parts and image weights do not have."""
+    """Count what the kinds of a summary need from overlaps: saved parts and image weights lack these."""
     for kind in kinds_of(protocol):
         if kind.count is not None:
             matches = kind.count(matches, protocol)

@@ -2,8 +2,9 @@
 
 Conventions
 -----------
-A summary metric is a mean over values, [T, K] or [T, R, K]: thresholds (one, or all), points of the curve
-and classes. NaN is left out; the mean of none is NaN.
+- A summary metric is a mean over values, [T, K] or [T, R, K]: thresholds (one, or all), points of the curve
+  and classes. NaN is left out; the mean of no values is NaN.
+- Copies of the classes, for image weights, are along the axis of classes: [copies x K].
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from boxscore.scoring.kinds import kind_of
 from boxscore.scoring.totals import Totals
 
 HARMONIC_EPSILON = 1e-5
-"""What OmniLabel adds to a sum of two metrics before it divides by it."""
+"""Added to the sum of two metrics in the denominator of their harmonic mean, as in OmniLabel."""
 
 Key = tuple[int, int]
 """An area range and max detections, positions on the axes A and M."""
@@ -45,18 +46,18 @@ class CurvesOf(Protocol_):
 
 
 class WeightedMetrics(NamedTuple):
-    """What W sets of image weights give."""
+    """Metrics under W sets of image weights."""
 
     values: FloatArray
     """Each metric of each class and, last, over all, [W, rows, K + 1]."""
     ground_truths: IntArray
-    """Those that the first area range counts, each by its image's multiplicity, [W]."""
+    """Number of ground truths that count in the first area range, weighted by image, [W]."""
     detections: IntArray
     """The matched ones, [W]."""
 
 
 class WeightSets(Protocol_):
-    """Sets of weights of images, made when they are iterated over."""
+    """Sets of image weights, made lazily."""
 
     def __len__(self) -> int:
         """Return how many sets there are."""
@@ -67,7 +68,7 @@ class WeightSets(Protocol_):
         ...
 
     def batches(self, size: int) -> Iterator[WeightSets]:
-        """Cut them into runs of ``size`` sets, or one more where sets are pairs; the last may be shorter."""
+        """Yield chunks of ``size`` sets, or of one more if sets come in pairs; the last may be smaller."""
         ...
 
 
@@ -77,7 +78,7 @@ def summary_total(row: SummaryRow, protocol: Protocol, curves_of: CurvesOf) -> f
 
 
 def summary_values(row: SummaryRow, protocol: Protocol, curves_of: CurvesOf) -> FloatArray:
-    """Value of a summary row for each class, [K]; NaN for classes that the row does not take in."""
+    """Value of a summary row for each class, [K]; NaN for classes that the row does not include."""
     values: FloatArray = _Row(row, protocol, curves_of).of_classes()[0]
     return values
 
@@ -91,9 +92,9 @@ def summary_table(rows: Sequence[SummaryRow], protocol: Protocol, curves_of: Cur
 def summary_tables(
     rows: Sequence[SummaryRow], protocol: Protocol, curves_of: CurvesOf, copies: int
 ) -> FloatArray:
-    """Return :func:`summary_table` of each copy, with its bits, from the curves of all copies.
+    """Return :func:`summary_table` of each copy, bit for bit, from curves of all copies.
 
-    The classes of copies stand side by side, [copies x K].
+    The axis of classes has the classes of all copies, [copies x K].
     """
     each = [_Row(row, protocol, curves_of, copies) for row in rows]
     tables = [np.column_stack([one.of_classes(), one.totals()]) for one in each]
@@ -109,7 +110,7 @@ def harmonic_mean(
 
 
 class _Row:
-    """A summary row of copies of the classes, side by side; mostly of one."""
+    """Computes a summary row for one or more copies of the classes."""
 
     def __init__(self, row: SummaryRow, protocol: Protocol, curves_of: CurvesOf, copies: int = 1) -> None:
         self.row, self.protocol, self.curves_of, self.copies = row, protocol, curves_of, copies
@@ -127,9 +128,9 @@ class _Row:
         return self._values_of()
 
     def of_classes(self) -> FloatArray:
-        """Value for each class, [copies, K]; NaN for classes that the row does not take in.
+        """Return the value of each class, [copies, K]; NaN for classes that the row does not include.
 
-        A harmonic mean is of no class.
+        A harmonic mean of two metrics is NaN for every class.
         """
         values, curves = self._values
         mean = values.mean_per_class().reshape(self.copies, -1)
@@ -152,8 +153,8 @@ class _Row:
         # Pooled classes have one curve of their own; otherwise the total is a mean over classes.
         if rules.pool == "classes":
             return self._values_of(self.row.selection)[0].means_of_copies(copies)
-        # Class weights that differ need a weighted mean. Equal ones only choose classes, so that the mean
-        # keeps the bits of the usual one.
+        # Class weights that differ need a weighted mean. Equal weights only choose classes, and the usual
+        # mean over these keeps its bits.
         values, curves = self._values
         weights = self._weights(curves.categories)
         if weights is not None:
@@ -183,12 +184,12 @@ class _Row:
         return evaluated(curves.categories, self.protocol)
 
     def _chosen(self, curves: Curves) -> NDArray[np.bool_]:
-        """Whether the row takes in each class, [K]."""
+        """Whether the row includes each class, [K]."""
         columns = {} if curves.categories is None else curves.categories.columns
         return rows_where(columns, self.row.classes, len(curves.positive) // self.copies)
 
     def _weights(self, categories: Categories | None) -> FloatArray | None:
-        """How much each class counts, [K]: 0 where it is not taken in; None without weights."""
+        """How much each class counts, [K]: 0 if the row does not include it; None without weights."""
         rules = self.protocol.ap
         if not rules.class_weights:
             return None
@@ -198,7 +199,7 @@ class _Row:
 
 
 def _differ(weights: FloatArray) -> bool:
-    """Whether classes that count do so differently; else the mean is the usual one, with its bits."""
+    """Whether the classes that count have different weights."""
     counted = weights[weights > 0]
     return bool((counted != counted[:1]).any())
 
@@ -212,13 +213,13 @@ def summary_keys(rows: Sequence[SummaryRow], protocol: Protocol) -> dict[Key, li
 
 
 def with_values(curves: Curves, protocol: Protocol, metric: str, values: Values) -> Curves:
-    """Return curves of which nothing is left but other values of a kind of metric."""
+    """Return closed curves that hold only the given values of a kind of metric."""
     totals = Totals.of_objects(curves.positive, curves.totals.images, images_of_class(curves, protocol))
     return Curves.of_numbers(curves.rules, totals, {metric: values}, curves.categories)
 
 
 def images_of_class(curves: Curves, protocol: Protocol) -> IntArray:
-    """Images with an object of each class, [K]; zeros where no mean goes by them."""
+    """Images with an object of each class, [K]; zeros if no mean is weighted by them."""
     if protocol.ap.class_mean == "by_images":
         return curves.totals.images_of_class
     return np.zeros(len(curves.positive), dtype=np.int64)

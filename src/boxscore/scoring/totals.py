@@ -2,9 +2,10 @@
 
 Conventions
 -----------
-- ``+`` joins images. Recall and what is read at fixed scores need no curve, and so no row to be merged.
-- :class:`~boxscore.scoring.counts.TruePositiveCounts` has these numbers of what it counts; :class:`Totals`
-  has them where the rows are elsewhere.
+- ``+`` adds the numbers of other images. Recall, and counts at fixed scores, need no curve, so no rows of
+  other images are needed for them.
+- In memory :class:`~boxscore.scoring.counts.TruePositiveCounts` has these numbers; :class:`Totals` holds them
+  if the rows are elsewhere.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Totals:
     Attributes
     ----------
     positive : ndarray, [K]
-        Ground truths that recall is over.
+        Ground truths in the denominator of recall.
     images : int
     recalled : ndarray, [T, K]
         True positives; sums of their weights, where ground truths have weights.
@@ -38,7 +39,7 @@ class Totals:
         Counted detections.
     has_detections : ndarray of bool, [K]
     images_of_class : ndarray of int64, [K]
-        Images with an object that recall is over; zeros where nobody asks.
+        Images with an object in the denominator of recall; zeros if they are not needed.
     at_steps : pair of ndarray of int64, [T, S, K] each
         True positives and counted detections with at least each of the protocol's fixed scores.
     """
