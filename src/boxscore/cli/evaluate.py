@@ -83,12 +83,14 @@ OPTIONS = (
     ALLOW.but(help=f"with --strict: {ALLOW.help}"),
     *REPORT_CONTENT,
 )
-"""What a run configuration may hold as well."""
+"""Options of the command; those with a ``key`` may also be in a configuration file of boxscore run."""
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, evaluate, print; return the exit status."""
-    rows_of(arguments)  # refuses a column or number that does not exist
+    # Refuse impossible requests before anything is read: rows that do not exist, protocols that --verify
+    # lacks.
+    rows_of(arguments)
     if arguments.scheduler is None and arguments.verify:
         from boxscore.compat.verification import check_protocol, verify
 
@@ -99,12 +101,13 @@ def run(arguments: argparse.Namespace) -> int:
             extension("save_report")(evaluation, arguments, messages)
 
     with remembered_warnings(hold_box_forms=arguments.digest and not arguments.strict) as messages:
+        # Let an extension evaluate data larger than memory, in partitions; else evaluate here.
         if may_be_elsewhere(arguments):
             elsewhere = extension("evaluated_elsewhere")(arguments, report)
             if elsewhere is not None:
                 return _finished(_written(elsewhere, arguments, messages), arguments)
         evaluation, digest = evaluate_inputs(read_inputs(arguments)), Digest([], {})
-        # Whatever can fail comes before the first number is printed.
+        # Do everything that can fail before the first number is printed.
         if arguments.digest:
             digest = extension("digest_of")(evaluation, allowed=arguments.allow, warned=messages)
     if arguments.strict:

@@ -3,8 +3,9 @@
 Conventions
 -----------
 - An option has the name, type and default of a keyword-only parameter, and the values of a ``Literal`` as its
-  choices. Its help is the first sentence of what the docstring says of it.
-- Where a command describes a parameter otherwise, its option of the same ``dest`` takes the place.
+  choices. Its help is the first sentence of the parameter's text in the docstring, so a new parameter of the
+  function needs no change of the command.
+- If a command needs another option for a parameter, it passes one with the same ``dest``, which replaces it.
 """
 
 from __future__ import annotations
@@ -29,20 +30,21 @@ METAVARS = {
     "iou_threshold": "T",
     "score_threshold": "S",
 }
-"""What the help calls a value; without an entry a whole number is N."""
+"""The word for a value in the help; whole numbers without an entry are N."""
 
 _KINDS: dict[str, type] = {"bool": bool, "float": float, "int": int, "str": str}
 
 
 def options_of(function: Callable[..., Any], extra: Sequence[Option] = ()) -> tuple[Option, ...]:
-    """Return the options that give a function's parameters, then those that only the command has.
+    """Return options for a function's parameters, then those that only the command has.
 
     Parameters
     ----------
     function : callable
-        Documented in numpydoc. Its ``progress`` is no option, and ``workers`` is one of every command.
+        Documented in numpydoc. ``progress`` does not become an option, and ``workers`` is one of every
+        command.
     extra : sequence of Option
-        Of the command; one for a parameter stands in the parameter's place.
+        Options of the command; one with the name of a parameter replaces the option made from it.
     """
     given = {option.dest: option for option in extra}
     texts = _first_sentences(documentation(function))
@@ -56,7 +58,7 @@ def options_of(function: Callable[..., Any], extra: Sequence[Option] = ()) -> tu
 
 
 def _option(parameter: inspect.Parameter, text: str, names: Mapping[str, Any]) -> Option:
-    """Write one option; ``names`` are those of the function's module, where each ``Literal`` has one."""
+    """Make one option; ``names`` are the globals of the function's module, which name each ``Literal``."""
     annotation = str(parameter.annotation).removesuffix(" | None")
     each = annotation.removeprefix("Sequence[").removesuffix("]")
     many = each != annotation
@@ -73,14 +75,14 @@ def _option(parameter: inspect.Parameter, text: str, names: Mapping[str, Any]) -
 
 
 def _first_sentences(docstring: str) -> dict[str, str]:
-    """Return the first sentence about each parameter as help is written, with no capital and no full stop."""
+    """Return the first sentence about each parameter in the form of help: no capital, no full stop."""
     section = docstring.partition("Parameters\n----------\n")[2].partition("\n\nReturns\n")[0]
     texts = {}
     for entry in re.split(r"\n(?=\w)", section):
         name, _, text = entry.partition("\n")
         sentence = re.split(r"\.(?: |$)", " ".join(text.split()))[0].replace("``", "")
         word = sentence.partition(" ")[0]
-        if word == word.capitalize():  # which IoU is not
+        if word == word.capitalize():  # words such as IoU keep their capitals
             sentence = sentence[:1].lower() + sentence[1:]
         texts[name.partition(" : ")[0]] = sentence
     return texts

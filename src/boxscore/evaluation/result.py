@@ -1,4 +1,14 @@
-"""Answer what is asked of an evaluation: each number is computed when it is first asked for."""
+"""Answer what is asked of an evaluation: each number is computed when it is first asked for.
+
+Conventions
+-----------
+- An :class:`Evaluation` holds the two tables as evaluated, the protocol, and the matches. Every number is a
+  function of the matches; :meth:`Evaluation.once` caches it.
+- ``source`` says where the rows are (:mod:`boxscore.evaluation.source`). Results in partitions are a subclass
+  in an extension, which overrides the properties that need rows here.
+- Methods that forward to extensions or reports are thin: :data:`EXTENSIONS` names the function of each.
+- What is returned is read-only.
+"""
 
 from __future__ import annotations
 
@@ -58,14 +68,14 @@ EXTENSIONS = {
     "weighted_metrics_shared": "boxscore.extensions.weights.shared",
     "write_report": "boxscore.reports",
 }
-"""Functions of the packages above, by name, and their modules, which load when one is called.
+"""Modules of the functions that methods forward to, by name; a module loads when its function is called.
 
-Methods that forward to them name no package: this table alone does.
+Only this table names packages above this one, and extensions.
 """
 
 Answer = TypeVar("Answer")
 MOST_BYTES = 4 << 30
-"""Of arrays over thresholds, recall points and classes; more is refused."""
+"""Most bytes of arrays over thresholds, recall points and classes; more is refused."""
 
 PER_LINE = 4
 """Summary metrics per line of a ``repr``."""
@@ -96,11 +106,11 @@ class Evaluation(PicklesFields):
     chosen_classes: bool = False
 
     def __post_init__(self) -> None:
-        """Let nobody write to what every number is computed from."""
+        """Make the matches read-only, since every number is computed from them."""
         unchangeable(self.matched)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Make the arrays read-only again, which pickling undoes."""
+        """Make the arrays read-only again, since unpickled arrays are not."""
         super().__setstate__(state)
         if "matched" in state:
             unchangeable(state["matched"])
@@ -312,7 +322,7 @@ class Evaluation(PicklesFields):
 
     @property
     def remark(self) -> str:
-        """What must be said beside the numbers of detections without scores; else empty."""
+        """A remark to print with the numbers of detections without scores; else empty."""
         scores = self.protocol.matching.scores
         if scores != "none":
             return "" if scores == "given" else ALL_EQUAL
@@ -350,7 +360,7 @@ class Evaluation(PicklesFields):
     def _summarised(
         self, compute: Callable[[SummaryRow, Protocol, CurvesOf], Answer], row: SummaryRow
     ) -> Answer:
-        """Compute what a summary row is of the curves, and release what these were computed from."""
+        """Compute a summary row from curves, then free what these were computed from."""
         asked: list[Curves] = []
 
         def curves_of(area: int, cap: int, pooled: str | None = None, /) -> Curves:
@@ -374,7 +384,8 @@ class Evaluation(PicklesFields):
             curves.setdefault(self.protocol.position_of(row), []).append(row)
         if len(curves) < 2:
             return
-        first, *others = curves.values()  # mostly all areas: about as much work as the others together
+        # The first is usually the range of all areas, which is about as much work as the others together.
+        first, *others = curves.values()
         shares = [
             first,
             *(list(itertools.chain(*others[start :: workers - 1])) for start in range(workers - 1)),
@@ -385,7 +396,7 @@ class Evaluation(PicklesFields):
                 self._cache.update(part)
 
     def _summary_of(self, rows: list[SummaryRow]) -> dict[Hashable, Any]:
-        """Return the numbers of some rows: values over all classes, and of each where there is a column."""
+        """Return the numbers of some rows: over all classes, and of each class if the row has a column."""
         keys = self.protocol.class_keys
         numbers: dict[Hashable, Any] = {("total", row.key): self._total(row) for row in rows}
         for row in rows:
@@ -395,19 +406,19 @@ class Evaluation(PicklesFields):
 
     @property
     def summary_classes(self) -> dict[str, list[str]]:
-        """The column ``classes`` of the summary; nothing where every metric is of all classes."""
+        """The column ``classes`` of the summary; empty if every metric is of all classes."""
         classes = [row.classes for row in self.protocol.rows]
         return read_only({"classes": [one or "all" for one in classes]} if any(classes) else {})
 
     @property
     def class_columns(self) -> dict[str, NDArray[Any]]:
-        """What the data set says of each class, [K]: ``frequency`` in LVIS; nothing with classes pooled."""
+        """Columns of the data set for each class, [K]: ``frequency`` in LVIS; empty if classes are pooled."""
         columns = self.ground_truth.categories.shown_columns
         return read_only(columns if self.protocol.matching.per_class else {})
 
     @property
     def class_weights(self) -> FloatArray | None:
-        """How much each class counts in means over classes, [K]; None where all count the same."""
+        """The weight of each class in means over classes, [K]; None if all count the same."""
         return differing_weights(self.protocol.ap, self.ground_truth.categories)
 
     @functools.cached_property
@@ -417,7 +428,7 @@ class Evaluation(PicklesFields):
 
     @property
     def operating_score(self) -> float:
-        """The score threshold of the best F1 of all classes together; minus infinity where there is none."""
+        """The score threshold of the best F1 of all classes together; minus infinity if F1 is undefined."""
         if not self.has_scores:
             return -np.inf
         counts = self.score_counts()
@@ -443,12 +454,12 @@ class Evaluation(PicklesFields):
 
     @property
     def without_class_rates(self) -> str:
-        """Why there are no :attr:`class_rates`, in words; empty where nothing is in their way."""
+        """Why there are no :attr:`class_rates`, in words; empty if there are."""
         return ""
 
     @property
     def class_table(self) -> dict[str, NDArray[Any]]:
-        """The columns of :attr:`per_class` behind the name, [K] each."""
+        """The columns of :attr:`per_class` after the name of the class, [K] each."""
         return read_only({**self.class_columns, **self.class_counts, **self.class_rates, **self.class_values})
 
     def flat(self, *, prefix: str = "", classes: bool | str | Sequence[str] = False) -> dict[str, float]:
@@ -564,7 +575,7 @@ class Evaluation(PicklesFields):
         curves = self.curves_of(names.index(area), position)
         defined = np.flatnonzero(curves.positive)
         precision, score = curves.interpolated[:, :, defined], curves.reached_scores[:, :, defined]  # [T,R,K]
-        # Lay them out in long form: classes outermost, then thresholds, then recall points.
+        # Arrange them in long form: classes outermost, then thresholds, then recall points.
         points = np.array(self.protocol.ap.recall_points)
         T, R, K = precision.shape
         thresholds = np.array(self.protocol.matching.iou_thresholds)
@@ -610,7 +621,7 @@ class Evaluation(PicklesFields):
 
     @functools.cached_property
     def outcomes(self) -> Outcomes:
-        """What became of every row of the two tables, at the first threshold and area range."""
+        """The outcome of every row of the two tables, at the first threshold and area range."""
         from boxscore.matching.outcomes import outcomes_by_row
 
         return unchangeable(outcomes_by_row(self.matched, len(self.detections), len(self.ground_truth)))
@@ -801,11 +812,11 @@ class Evaluation(PicklesFields):
 
     @property
     def holds_matches(self) -> bool:
-        """Whether :attr:`matched` is there, or small enough to be brought here."""
+        """Whether :attr:`matched` is in this process, or small enough to be fetched."""
         return True
 
     def require_overlaps(self, what: str) -> None:
-        """Refuse to answer a question about overlaps where there are none.
+        """Refuse to answer a question about overlaps if this result has no overlaps.
 
         Parameters
         ----------
@@ -874,7 +885,7 @@ class Evaluation(PicklesFields):
         return self._counts_at(threshold, area)
 
     def require_scores(self) -> None:
-        """Refuse to answer a question that only scores can answer.
+        """Refuse to answer a question that needs scores if there are no scores.
 
         Raises
         ------
@@ -885,7 +896,7 @@ class Evaluation(PicklesFields):
             raise no_scores(self.detections.source)
 
     def _counts_at(self, threshold: int, area: int) -> ScoreCounts:
-        """Return what each score threshold keeps; without scores there is one, which keeps all."""
+        """Count what each score threshold keeps; without scores there is one threshold, which keeps all."""
         from boxscore.scoring.score_counts import ScoreCounts, counted_detections
 
         return self.once(
@@ -936,7 +947,7 @@ def matched_tables(
     *,
     chosen_classes: bool = False,
 ) -> Evaluation:
-    """Match two tables, and hold their overlaps for further questions."""
+    """Match two tables, and keep the matcher, which has their overlaps, for further questions."""
     matcher = Matcher(ground_truth, detections, protocol)
     stage("matching")
     matched = matcher.match(workers=workers)
@@ -947,7 +958,7 @@ def matched_tables(
 
 
 def without_matches_of_id_zero(result: Evaluation) -> Evaluation:
-    """Return a result under ``matching.annotation_id_zero = "unmatched"``; nothing is matched again."""
+    """Return the result under ``matching.annotation_id_zero = "unmatched"``, from the same matches."""
     matching = result.protocol.matching.replaced(annotation_id_zero="unmatched")
     zero = zero_ids(result.ground_truth.ids)
     return dataclasses.replace(
@@ -973,7 +984,7 @@ def counts_of_tables(truth: GroundTruth, detections: Detections) -> dict[str, in
 def counts_of_classes(matched: Matches) -> dict[str, NDArray[Any]]:
     """Count ground truths, detections, and true positives at the first threshold of each class, [K].
 
-    Ground truths and true positives are sums, float64, where ground truths have weights.
+    Ground truths and true positives are sums of weights, float64, if ground truths have weights.
     """
     K, pairs, weight = len(matched.categories), matched.pairs_true(0, 0), TRUTH_WEIGHT.of(matched.extra)
     classes = matched.category[matched.pair_detection[pairs]]
@@ -988,7 +999,7 @@ def counts_of_classes(matched: Matches) -> dict[str, NDArray[Any]]:
 
 
 def rates_of_classes(counts: ScoreCounts, score: float, *, counts_too: bool) -> dict[str, NDArray[Any]]:
-    """Rate what a score threshold keeps of each class, [K] each; NaN where undefined."""
+    """Compute precision, recall and F1 of each class at a score threshold, [K] each; NaN if undefined."""
     true, false = counts.counts_from(score)
     positive = counts.positive[:-1]
     wholes = {

@@ -2,15 +2,17 @@
 
 Conventions
 -----------
-- *Map*: a function is called with the evaluation of some images. In memory that is once, with the evaluation
-  itself; beyond memory it is once for each partition, which is read again. What the function returns stays
-  where it was made (:class:`Pieces`) or comes here (:meth:`Source.answers`).
-- *Exchange*: detections of all images that must be in one order are brought together class by class, unit by
-  unit, or by ranges of scores. In memory they are together.
-- *Join*: what comes here is added up, folded or put side by side. That is plain code of the question.
+- A *question* is a metric or diagnostic. It is written once, against :class:`Source`, and works wherever the
+  rows are: in memory (:class:`InMemory`, below) or in partitions on disk or on a cluster (an extension).
+- *Map*: call a function with the evaluation of some images. In memory it is called once, with the whole
+  evaluation; in partitions it is called once for each partition, which is read again. The return values stay
+  where they were made (:class:`Pieces`) or are collected in this process (:meth:`Source.answers`).
+- *Exchange*: bring together detections of all images that must be in one order: class by class, by ranges of
+  numbers, or by ranges of scores. In memory they are together already.
+- *Join*: add up, fold or concatenate what was collected. This is plain code of the question.
 - A source refuses by name what it cannot answer. A diagnostic that needs more than these three asks for all
   rows (:meth:`boxscore.Evaluation.require_overlaps`).
-- Functions, their options and what they return pickle; in memory nothing is pickled.
+- Functions, their options and their return values must pickle; in memory nothing is pickled.
 """
 
 from __future__ import annotations
@@ -38,15 +40,15 @@ Evaluation = Any
 
 Answer = TypeVar("Answer")
 Place = int | NDArray[np.int64]
-"""Row among all of the first image of a piece, where its images follow each other; else of each, [images]."""
+"""Rows of a piece's images among all: the first row if they are consecutive, else each row, [images]."""
 
 Options = Mapping[str, Any]
 Map = Callable[..., Answer]
-"""Takes the evaluation of some images; by name their ``place``, a :data:`Place`, and options."""
+"""Takes the evaluation of some images, and by keyword their ``place``, a :data:`Place`, and options."""
 
 
 class Classes(NamedTuple):
-    """The classes that one call is about: those in [low, high)."""
+    """The classes of one call: those in [low, high)."""
 
     low: int
     high: int
@@ -62,7 +64,7 @@ class ClassRows(NamedTuple):
     columns: tuple[NDArray[Any], ...]
     """[N] each."""
     known: Any = None
-    """What a piece says besides its rows."""
+    """Anything else that the piece returned with its rows."""
 
     @property
     def category(self) -> NDArray[np.int32]:
@@ -72,7 +74,7 @@ class ClassRows(NamedTuple):
 
 
 class Pieces(Protocol):
-    """What a map said of each set of images, where it was said."""
+    """The return values of a map, one for each set of images, in the processes that made them."""
 
     @property
     def room(self) -> int | None:
@@ -83,20 +85,20 @@ class Pieces(Protocol):
         """How many there are."""
 
     def results(self, function: Callable[..., Answer], *arguments: Any) -> list[Answer]:
-        """Return what a function says of each."""
+        """Call a function with each, and collect its return values here."""
 
     def results_with(
         self, function: Callable[..., Answer], arguments: Sequence[tuple[Any, ...]]
     ) -> list[Answer]:
-        """Return what a function says of each with arguments of its own."""
+        """Call a function with each and with its own arguments, and collect the return values here."""
 
     def then(self, function: Callable[..., Any], *arguments: Any) -> Pieces:
-        """Put what a function makes of each in its place."""
+        """Replace each by the return value of a function."""
 
     def exchanged(
         self, cut: Callable[..., Any], ends: Sequence[int], join: Callable[[list[Any]], Any]
     ) -> Pieces:
-        """Cut each at the same ends, and join what lies between two of them: as many pieces as before.
+        """Cut each at the same ends, and join what is between two ends to a piece; their number stays.
 
         ``cut`` takes a piece and two ends.
         """
@@ -115,16 +117,16 @@ class Pieces(Protocol):
         sizes : ndarray of int64, [K]
             Rows of each class in all pieces.
         score : callable
-            Takes the rows of some classes, or a range of the scores of one class; the :class:`Classes`; what
-            ``count`` says of all higher scores of that class, None where all of its scores are there; and
+            Takes the rows of some classes, or a range of the scores of one class; the :class:`Classes`; the
+            ``count`` of all higher scores of that class, or None if all of its scores are there; and
             ``arguments``.
         count : callable
-            Takes rows of one class; what it returns adds up.
+            Takes rows of one class and returns numbers that add up over rows.
 
         Returns
         -------
         list of list
-            For each block of classes what ``score`` says of its ranges, the highest scores first.
+            For each block of classes the return values of ``score`` for its ranges, highest scores first.
         """
 
 
@@ -137,75 +139,75 @@ class Source(Protocol):
 
     @property
     def keeps_matches(self) -> bool:
-        """Whether matches can be asked for class by class, also under another order of equal scores."""
+        """Whether :meth:`over_classes` can be used, also under another order of equal scores."""
 
     def require(self, what: str, rules: Rules | None = None) -> None:
-        """Refuse a question, by its name, about images that cannot be asked one set at a time.
+        """Refuse a question, by its name, if it cannot be answered for one set of images at a time.
 
-        ``rules`` are those by which images are matched for it, the protocol's when not given.
+        ``rules`` are the protocol under which images are matched for it; by default that of the result.
         """
 
     def pieces(self, what: str, function: Map[Any], options: Options) -> AbstractContextManager[Pieces]:
-        """Map; what is said stays where it is, as long as the context lasts."""
+        """Map; the return values stay where they were made until the context ends."""
 
     def answers(
         self, what: str, function: Map[Answer], options: Options, *, rows_of_images: bool = False
     ) -> list[Answer]:
-        """Map; what is said comes here. ``rows_of_images`` says that it has a row for each image."""
+        """Map, and collect the return values; ``rows_of_images``: each has a row for each image."""
 
     def over_images(self, function: Callable[..., Answer], options: Options) -> list[Answer]:
-        """Map over matches, which outlive tables: the function takes matches, their place, and options."""
+        """Map over matches without their tables: the function takes matches, their place, and options."""
 
     def over_classes(self, what: str, function: Callable[[Matches], Answer]) -> list[tuple[Classes, Answer]]:
-        """Exchange matches by class, a class that is too large by ranges of scores."""
+        """Exchange matches by class; a class that is too large by ranges of its scores."""
 
     def over_curves(
         self, what: str, function: Callable[[Curves, int], Answer], area: int, cap: int, pooled: str | None
     ) -> list[Answer | None]:
         """Exchange matches by class; the function takes curves of some classes, and how many classes all are.
 
-        There is None of a class that is too large. Positions and selection are those of
+        The answer is None for a class that is too large. Positions and selection are those of
         :meth:`boxscore.Evaluation.curves_of`.
         """
 
     def under(self, ap: ApRules, keys: Sequence[Key] | None = None) -> Evaluation:
-        """Return the result under other rules of AP; nothing is matched again.
+        """Return the result under other rules of AP, from the same matches.
 
-        ``keys`` are the area ranges and max detections that will be asked for, the summary's when not given.
+        ``keys`` are the area ranges and max detections that will be needed; by default those of the summary.
         """
 
     def matched_anew(
         self, what: str, matched: Callable[[Evaluation, Rules], Matches], protocol: Rules
     ) -> list[Curves]:
-        """Match for one question; return the curves of each area range, at the largest max detections."""
+        """Match again for one question; return curves of each area range, at the largest max detections."""
 
     def tables_of(self, rows: IntArray) -> tuple[Evaluation, IntArray | None]:
-        """Return an evaluation that has the tables of some images, and its rows among all; None for all."""
+        """Return an evaluation with the tables of some images, and their rows among all; None: all images."""
 
     def check_room(self, needed: int, what: str, cause: str) -> None:
-        """Refuse what takes more bytes than one process has."""
+        """Refuse a question that needs more bytes than one process may take."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class OnePiece:
-    """What a map said of all images, in memory."""
+    """The one return value of a map in memory."""
 
     value: Any
     room: int | None = None
     count: int = 1
 
     def results(self, function: Callable[..., Answer], *arguments: Any) -> list[Answer]:
-        """Return what a function says."""
+        """Call a function once."""
         return [function(self.value, *arguments)]
 
     def results_with(
         self, function: Callable[..., Answer], arguments: Sequence[tuple[Any, ...]]
     ) -> list[Answer]:
-        """Return what a function says with its arguments."""
+        """Call a function once with each of the arguments."""
         return [function(self.value, *own) for own in arguments]
 
     def then(self, function: Callable[..., Any], *arguments: Any) -> OnePiece:
-        """Put what a function makes of it in its place."""
+        """Replace it by the return value of a function."""
         return OnePiece(function(self.value, *arguments))
 
     def exchanged(
@@ -221,13 +223,13 @@ class OnePiece:
         count: Callable[[ClassRows], IntArray],
         *arguments: Any,
     ) -> list[list[Answer]]:
-        """Score all classes at once."""
+        """Score all classes in one call."""
         return [[score(self.value, Classes(0, len(sizes)), None, *arguments)]]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class InMemory:
-    """The source of an evaluation of tables: every question is asked once, of everything."""
+    """The source of an evaluation of tables: every function is called once, with all images."""
 
     evaluation: Evaluation
     is_here = True
@@ -264,7 +266,7 @@ class InMemory:
         return [function(curves, len(curves.positive))]
 
     def under(self, ap: ApRules, keys: Sequence[Key] | None = None) -> Evaluation:
-        """Give the same matches to the other rules."""
+        """Replace the rules of AP; the matches stay."""
         protocol = self.evaluation.protocol.replaced(ap=ap)
         return dataclasses.replace(self.evaluation, protocol=protocol)
 

@@ -2,10 +2,10 @@
 
 Conventions
 -----------
-A tracker's keys are ``<prefix><metric>`` and, on request, ``<prefix>per_class/AP/<class>``; values are
-floats. Undefined numbers are left out: trackers draw NaN as a gap, or refuse it. Keys have only letters,
-digits, ``_ - . /`` and spaces, which TensorBoard, MLflow and W&B all take. Class names that become equal that
-way get a number. No key is the folder of another.
+- Keys of trackers are ``<prefix><metric>`` and, on request, ``<prefix>per_class/AP/<class>``; values are
+  floats. Undefined numbers are left out: trackers draw NaN as a gap, or refuse it.
+- Keys have only letters, digits, ``_ - . /`` and spaces, which TensorBoard, MLflow and W&B all take. Class
+  names that become equal that way get a number. No key is the folder of another.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _answers_text(evaluation: Evaluation) -> str:
 
 
 class _ClassTable(NamedTuple):
-    """The rows of the per-class table that are shown, and what is said of them."""
+    """The rows of the per-class table that are shown, and the title that describes them."""
 
     columns: dict[str, list[Any]]
     title: str
@@ -63,7 +63,7 @@ class _ClassTable(NamedTuple):
     def of(cls, evaluation: Evaluation, rows: Rows) -> _ClassTable:
         columns, protocol = class_columns(evaluation), evaluation.protocol
         falling = {protocol.class_keys.get(key, key) for key in protocol.lower_is_better}
-        if rows.top is not None and not rows.sort:  # of so many classes the worst
+        if rows.top is not None and not rows.sort:  # show the worst classes
             rows = rows._replace(sort=next(iter(evaluation.class_values), ""))
         if (
             evaluation.without_class_rates
@@ -78,7 +78,7 @@ class _ClassTable(NamedTuple):
 
 
 def _rates_text(evaluation: Evaluation) -> str:
-    """Say what precision, recall and F1 per class are of."""
+    """Say at which score and IoU precision, recall and F1 per class were computed."""
     names = list(evaluation.class_rates)
     if not names:
         return evaluation.without_class_rates
@@ -113,8 +113,8 @@ def as_text(
 ) -> str:
     """Write an evaluation for lines and tables of these widths; the last line, the signature, may be longer.
 
-    Of the table per class a narrow terminal does without the counts first, but for the ground truths, then
-    without the last metrics.
+    On a narrow terminal the table per class leaves out first the counts other than ground truths, then the
+    last metrics.
     """
     protocol = evaluation.protocol
     columns = summary_columns(evaluation)
@@ -190,13 +190,13 @@ def as_dict(evaluation: Evaluation, *, warnings: Sequence[str] = (), rows: Rows 
 
 
 def _falling(evaluation: Evaluation) -> dict[str, list[str]]:
-    """Say which metrics fall when a detector gets better; nothing where none does."""
+    """List the metrics that fall when a detector gets better; empty if there are none."""
     falling = list(evaluation.protocol.lower_is_better)
     return {"lower_is_better": falling} if falling else {}
 
 
 def _operating_point(evaluation: Evaluation) -> dict[str, dict[str, float | None]]:
-    """Say at which score and IoU precision, recall and F1 per class are; nothing where there are none."""
+    """Return the score and IoU of precision, recall and F1 per class; empty if there are no such rates."""
     if not evaluation.class_rates:
         return {}
     score = evaluation.operating_score if evaluation.has_scores else None
