@@ -6,9 +6,11 @@ Conventions
   ``dict(frame.items())``.
 - No number is written as a negative zero.
 - Undefined is ``-`` in text and Markdown, ``--`` in LaTeX, empty in CSV, ``null`` in JSON.
-- Names come from files and are not trusted, in heads as in cells: control characters never reach a terminal,
-  ``|``, ``<`` and line ends never end a Markdown cell, no name is a LaTeX command, and a CSV cell never
-  starts a formula. JSON alone gives every name back: it has escapes.
+- Names come from files and are not trusted, neither in heads nor in cells: control characters never reach a
+  terminal, ``|``, ``<`` and line ends never end a Markdown cell, a name is never a LaTeX command, and a CSV
+  cell never starts a formula. Only JSON keeps every name exactly, since it has escapes.
+- Printed bytes are compared by tests and by users' scripts: a change of a character here is a change of
+  output.
 """
 
 from __future__ import annotations
@@ -27,16 +29,16 @@ Columns = Mapping[str, Sequence[Any]]
 """Values by column name."""
 
 Digits = int | Mapping[str, int]
-"""Decimals of numbers; or those of some columns, of the others 4."""
+"""Decimals of all numbers, or of some columns by name; other columns have 4."""
 
 Paint = Callable[[int, str, str], str]
-"""Adds colour to a cell: of a row, of a column, a text."""
+"""Adds color to a cell, given its row, its column and its text."""
 
 _UNPRINTABLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def printable(text: str) -> str:
-    """Replace what could steer a terminal or hide in a line: control and direction marks."""
+    """Replace characters that could control a terminal or be invisible: control and direction marks."""
     if text.isascii() and text.isprintable():
         return text
     import unicodedata
@@ -47,7 +49,7 @@ def printable(text: str) -> str:
 
 
 def decimals_of(values: Iterable[float]) -> int:
-    """Return how many decimals, 4 to 8, show three digits of the smallest number; 0 and NaN need none.
+    """Return how many decimals, 4 to 8, show three digits of the smallest number; 0 and NaN do not count.
 
     Examples
     --------
@@ -59,7 +61,7 @@ def decimals_of(values: Iterable[float]) -> int:
 
 
 def fixed(value: float | np.floating[Any], digits: int = 4, *, signed: bool = False) -> str:
-    """Write a number with so many decimals; what is rounded to zero has no sign."""
+    """Write a number with a number of decimals; if it rounds to zero it has no sign."""
     text = f"{value:{'+' if signed else ''}.{digits}f}"
     return text.lstrip("+-") if text[0] in "+-" and not float(text) else text
 
@@ -82,7 +84,7 @@ def counted_of(count: int, total: int, noun: str) -> str:
 
 
 def verb(count: int, plural: str) -> str:
-    """Return a verb for what was counted: ``have`` or ``has``, ``overlap`` or ``overlaps``."""
+    """Return the form of a verb that agrees with a count: ``have`` or ``has``, ``reach`` or ``reaches``."""
     if count != 1:
         return plural
     return {"have": "has", "are": "is", "do": "does", "reach": "reaches"}.get(plural, f"{plural}s")
@@ -101,9 +103,9 @@ _HEAD = "border-bottom:1px solid rgba(128,128,128,.6);"
 
 
 def html_table(columns: Columns, *, digits: Digits = 4, most: int | None = None) -> str:
-    """Write a table for a notebook: colours are the notebook's, and nothing in it is run or fetched.
+    """Write a table for a notebook, in the notebook's colors; it runs no code and fetches nothing.
 
-    Of more than ``most`` rows the first and the last are shown.
+    If there are more than ``most`` rows, only the first and the last are shown.
     """
     import html
 
@@ -129,7 +131,7 @@ def html_table(columns: Columns, *, digits: Digits = 4, most: int | None = None)
 
 
 def html_summary(title: str, metrics: Mapping[str, float | int], footer: str, inner: str = "") -> str:
-    """Show a title, metrics in a line, and what stands below, in a notebook."""
+    """Show a title, a line of metrics, further HTML and a footer in a notebook."""
     import html
 
     return (
@@ -183,9 +185,9 @@ def text_table(
     """Lay a table out for a terminal; numbers to the right, names cut at ``longest`` columns.
 
     A table that is wider than ``width`` breaks its heads after ``_``, then wraps its texts between words,
-    then leaves out columns: those in ``first_out`` in this order, those of a tuple together, then from the
-    right; never the first. A line below names them. ``paint`` adds colour to a cell, given its row, its
-    column and its text with the blanks around it.
+    then leaves out columns: first those in ``first_out`` in this order, the columns of a tuple together, then
+    from the right. The first column always stays. A line below names those left out. ``paint`` adds color to
+    a cell, given its row, its column and its text with the blanks around it.
     """
     names = list(columns)
     heads = {name: printable(name) for name in names}
@@ -218,10 +220,13 @@ def text_table(
 
 
 def _cut_apart(texts: Sequence[str], longest: int) -> list[str]:
-    """Cut texts that are too wide; where two are then the same, leave their ends too, or the whole text."""
+    """Cut texts that are too wide; if two become equal, keep their ends as well, or the whole text."""
+    # Cut at the end. If different texts stay different, that is enough.
     short = [cut(text, longest) for text in texts]
     if short == list(texts) or len(set(short)) == len(set(texts)):
         return short
+    # Else count, for each shortened form, the texts that it could be, also for forms cut in the middle. Each
+    # text gets its first form that no other text has.
     middle = {text: f"{cut(text, longest // 2)}{text[len(text) - (longest - 1) // 4 :]}" for text in texts}
     sources: dict[str, set[str]] = {}
     for shortened in (dict(zip(texts, short, strict=True)), middle):
@@ -243,16 +248,18 @@ def _fitting_widths(
     right: Mapping[str, bool],
     width: int | None,
 ) -> dict[str, int]:
-    """Return the width of each column: as they are, or what heads and texts can be narrowed to."""
+    """Return the width of each column: its full width, or less if the table is too wide."""
     content = {name: max(map(display_width, cells[name]), default=0) for name in heads}
     widths = {name: max(content[name], display_width(head)) for name, head in heads.items()}
     if width is None or _total(widths) <= width:
         return widths
+    # First break heads after ``_`` or blanks, beginning with the head that exceeds its column most.
     for name in sorted(heads, key=lambda name: content[name] - widths[name]):
         parts = re.findall("[^_ ]*[_ ]?", heads[name])
         widths[name] = max(content[name], *(display_width(part.rstrip()) for part in parts))
         if _total(widths) <= width:
             return widths
+    # Then narrow columns of text, the widest first, down to their longest word.
     least = {name: max(_longest_word(cells[name]), LEAST_TEXT) for name in heads if not right[name]}
     while (over := _total(widths) - width) > 0:
         wide = [name for name in least if widths[name] > least[name]]
@@ -260,7 +267,7 @@ def _fitting_widths(
             break
         widest = max(wide, key=lambda name: widths[name])
         others = [widths[name] for name in wide if widths[name] < widths[widest]]
-        room = widths[widest] - max(least[widest], *others, 0)  # the widest comes down to the next, then both
+        room = widths[widest] - max(least[widest], *others, 0)  # down to the next widest, then both shrink
         widths[widest] -= max(1, min(over, room))
     return widths
 
@@ -270,7 +277,7 @@ def _longest_word(texts: Sequence[str]) -> int:
 
 
 LEAST_TEXT = 16
-"""Least width of a text before a table leaves out columns."""
+"""Columns of text are not narrowed below this width; instead the table leaves out columns."""
 
 
 def _head_lines(heads: Mapping[str, str], widths: Mapping[str, int], right: Mapping[str, bool]) -> list[str]:
@@ -351,7 +358,7 @@ _LATEX = str.maketrans(
         ">": r"\textgreater{}",
         "|": r"\textbar{}",
         "`": r"\textasciigrave{}",
-        "[": "{[}",  # after a line's end an option would begin, and with a star a command
+        "[": "{[}",  # at the start of a row, [ or * would be read as part of the row end before it
         "]": "{]}",
         "*": "{*}",
         **{mark: f"\\{mark}" for mark in "{}$&#%_"},
@@ -360,7 +367,7 @@ _LATEX = str.maketrans(
 
 
 def latex_text(text: str) -> str:
-    """Escape a text for LaTeX; two dashes or quotes do not become one sign."""
+    """Escape a text for LaTeX; two dashes or quotes do not become a ligature."""
     return re.sub("([-'])(?=\\1)", r"\1{}", printable(text).translate(_LATEX))
 
 
@@ -390,10 +397,10 @@ def _csv_cell(value: Any) -> Any:
 
 
 _CONTROL = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-"""Control characters but tabs and line ends, which CSV quotes."""
+"""Control characters other than tabs and line ends, which CSV quotes."""
 
 _FORMULA = re.compile(r"[\t\r]|[\s\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]")
-"""What spreadsheets may run: they skip white space, and some take the wide forms of the signs."""
+"""Beginnings that spreadsheets may run as formulas: they skip white space, and some accept wide signs."""
 
 
 _AS_THEY_ARE = frozenset({bool, int, str, type(None)})
@@ -401,14 +408,14 @@ _PLAIN = _AS_THEY_ARE | {float}
 
 
 def json_value(value: Any) -> Any:
-    """Convert NumPy values to what JSON has; NaN and infinities become null, and -0.0 becomes 0.0."""
-    # Lists of plain values, which most are, need no call per item.
+    """Convert NumPy values to values that JSON has; NaN and infinities become null, and -0.0 becomes 0.0."""
+    # Convert lists of plain values, the usual case, without a call per item.
     if isinstance(value, (list, tuple, np.ndarray)):
         items = value.tolist() if isinstance(value, np.ndarray) else value
         kinds = set(map(type, items))
         if kinds <= _AS_THEY_ARE:
             return list(items)
-        if kinds <= _PLAIN:  # most lists are: no call for each of their numbers
+        if kinds <= _PLAIN:
             return [
                 item if type(item) is not float else item + 0.0 if math.isfinite(item) else None
                 for item in items
@@ -429,6 +436,5 @@ def json_text(value: Any) -> str:
     import json
 
     text = json.dumps(json_value(value), indent=2, ensure_ascii=False, allow_nan=False)
-    return re.sub(
-        "[\x7f-\x9f]", lambda match: f"\\u{ord(match[0]):04x}", text
-    )  # the others are escaped already
+    # Escape the control characters that json leaves as they are.
+    return re.sub("[\x7f-\x9f]", lambda match: f"\\u{ord(match[0]):04x}", text)

@@ -58,7 +58,7 @@ __all__ = [
 ]
 
 SUMMARY_SHARED_FROM = 1_000_000
-"""Detections from which workers that are processes share the summary as well."""
+"""Number of detections from which processes also divide the summary."""
 
 
 class _ArrowTable(Protocol_):
@@ -156,6 +156,7 @@ def evaluate(
     said: dict[str, Any] = {"columns": columns, "box_format": box_format, "class_map": class_map}
     said |= {"unlisted_images": unlisted_images, "workers": workers}
     said |= {"image_sizes": image_sizes, "image_folder": image_folder}
+    # Hold back warnings until the end: findings of the digest replace those that say the same.
     with held_back() as held:
         tell = held.append if digest else warn_user
         ground_truth, unaligned = tables_of(ground_truth, detections, chosen, tell=tell, **said)
@@ -166,11 +167,13 @@ def evaluate(
             from boxscore.protocols import without_scores
 
             chosen = load_protocol("scoreless") if protocol is None else without_scores(chosen)
+        # Prepare before images and classes are chosen, since rules may need all of them.
         every_class = ground_truth.categories
         ground_truth, detections = prepared(ground_truth, detections, chosen)
         if images is not None or classes is not None:
             ground_truth, detections = select(ground_truth, detections, images=images, classes=classes)
         check_class_weights(chosen.ap, every_class, ground_truth.categories)
+        # Match, then check what may make the numbers wrong.
         shares = _shares_of_matching(workers, chosen, detections)
         result = matched_tables(ground_truth, detections, chosen, shares, chosen_classes=classes is not None)
         matcher = result.matcher
@@ -193,7 +196,7 @@ def evaluate(
 
 
 def _shares_of_matching(workers: Workers, protocol: Protocol, detections: Detections) -> int:
-    """Return how many share the matching; ``"auto"`` asks for processes only, not for threads."""
+    """Return the number of workers that match; ``"auto"`` takes processes only, not threads."""
     if workers == "auto" and not similarity_of(protocol).forks_for(detections):
         return 1
     return worker_count(workers)
@@ -213,7 +216,7 @@ def tables_of(
     workers: Workers = "auto",
     tell: Callable[[BoxscoreWarning], None] = warn_user,
 ) -> tuple[GroundTruth, Detections]:
-    """Read tables that are given as paths or DataFrames; refuse anything that is none of them."""
+    """Read tables that are given as paths or DataFrames; refuse anything else."""
     truth: Any = ground_truth
     predicted: Any = detections
     names = None if columns is None else _names_of_sides(columns, truth, predicted)
@@ -275,7 +278,7 @@ def tables_of(
 
 
 def _names_of_sides(columns: Mapping[str, str], *sides: object) -> ColumnMap:
-    """Return what is said of columns: all of it must be in the only table, or in one of two."""
+    """Return the map of columns; if only one side is a table, it must have all of them."""
     tables = [
         _is_frame(side) or (isinstance(side, (str, Path)) and reading.takes_columns(path_of(side), name))
         for side, name in zip(sides, SIDES, strict=True)
@@ -295,7 +298,7 @@ def _sizes_of_sides(
     image_sizes: str | Path | Mapping[Any, Sequence[float]] | None,
     image_folder: str | Path | None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what is said of the sizes of images for the ground truth, and for the detections."""
+    """Return the options for image sizes of the ground truth, and those of the detections."""
     said = {"image_sizes": image_sizes, "image_folder": image_folder}
     given = {name: value for name, value in said.items() if value is not None}
     if not given:

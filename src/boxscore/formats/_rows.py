@@ -2,15 +2,20 @@
 
 Goal
 ----
-A format returns what its files hold (:class:`Rows`); class lists, fractions of the image's size, image names
-and the ground truth's numbering are dealt with once, here.
+A format reads its files as :class:`Rows`. This module handles class lists, fractions of the image's size,
+image names and the ground truth's numbering once, for all of them.
 
 Conventions
 -----------
-- A class is a name, or a number that counts from 0 in a class list. The list given for a side wins over the
-  one in its files. Numbers without a list are ids.
-- Fractions become pixels by the image's size: as given, else as the files say, else as the ground truth knows
-  it. Ground truth whose sizes are unknown stays in fractions: IoU needs no pixels, but areas do.
+- A class is a name, or a number that counts from 0 in a class list. The list that the user gives for a side
+  wins over the one in its files. Numbers without a list are ids, unless the format says otherwise
+  (``Rows.numbers``).
+- Fractions become pixels by the image's size: that which the user gives, else that of the files, else that of
+  the ground truth. Ground truth with images of unknown size stays in fractions: IoU needs no pixels, but
+  areas do.
+- In ``category`` arrays -1 is a class that the ground truth lacks, whose rows are left out and counted; -2 is
+  a name that several classes have, which is refused.
+- Rows of detections keep their file order, which decides between equal scores.
 """
 
 from __future__ import annotations
@@ -50,21 +55,23 @@ class Rows:
     Attributes
     ----------
     source : str
-        For messages.
+        The name of the files in messages.
     images : sequence of int or str
-        The id of every image, once, also of those without a row: for files per image the name without ending.
+        The id of every image, once, including images without a row; if there is a file per image, its name
+        without ending.
     image : ndarray of int, [N]
         Position in ``images``.
     labels : sequence of int or str
-        Every class that occurs as it is written, once: a name, or a number.
+        Every class that occurs, once, as it is written: a name, or a number.
     label : ndarray of int, [N]
         Position in ``labels``.
     label_names : sequence of str, or None
         A name for each of ``labels``, which are then ids.
     boxes : ndarray of float64, [N, 4], or None
-        None: those around the other shapes.
-        Where the user gives ``box_format``, the four numbers as the files have them.
+        If the user gives ``box_format``, the four numbers as the files have them. None: make the boxes around
+        the other shapes.
     box_format : {"xyxy", "xywh", "cxcywh"}
+        The form of ``boxes``, unless the user gives another.
     form_applied : bool
         Whether ``boxes`` have been converted from the user's ``box_format`` already.
     place : callable
@@ -72,34 +79,34 @@ class Rows:
     fractions : bool
         Whether coordinates are fractions of the image's size instead of pixels.
     stays_in_fractions : bool, or None
-        Whether these fractions stay fractions, where more than these rows decides it.
+        Whether these fractions stay fractions, if that was decided from more than these rows.
     named_by_id : bool
         Whether images of detections are ids of the ground truth, and never file names.
     scores : ndarray of float64, [N], or None
-        Of detections; None where none has one.
+        Scores of detections; None if no detection has one.
     classes : sequence of str, or None
         The class list of the files.
     numbers : str
-        What numbers are without a class list: ``"ids"``, ``"positions"`` that count from 0, ``"names"`` that
-        are spelled so, or ``"words"``: ids or names.
+        The meaning of numbers without a class list: ``"ids"``, ``"positions"`` that count from 0, ``"names"``
+        that are numbers, or ``"words"``: ids or names.
     file_names : sequence of str or None, or None
-        Of the images.
+        File names of the images.
     sizes : ndarray of float64, [I, 2], or None
         Width and height of the images in pixels; NaN where unknown.
     outlines : sequence, [N], or None
         Polygons of a row, each a flat array ``x, y, x, y, ...``; None for a row without.
     keypoints : ndarray of float64, [N, J, 3], or None
     corners : ndarray of float64, [N, 4, 2], or None
-        Of rotated rectangles.
+        Corners of rotated rectangles.
     given : mapping
         Further columns by their names in the schema: ``area`` in the unit of coordinates, squared, ``crowd``,
-        ``ids``, ``masks``; ``sizes`` beside corners in pixels.
+        ``ids``, ``masks``; ``sizes`` if the files have both corners in pixels and sizes.
     columns : mapping of str to array_like
         Further columns by which a user may slice.
     image_columns : mapping of str to array_like
-        The same of the images.
+        Further columns of the images.
     any_sides : bool
-        Whether sides below 0 are known to be there, and overlap nothing.
+        Whether boxes with sides below 0 are accepted; they overlap nothing.
     """
 
     source: str
@@ -168,7 +175,7 @@ def _may_be_fractions(boxes: FloatArray) -> bool:
 
 
 def ground_truth_of(rows: Rows, options: ReadOptions) -> GroundTruth:
-    """Return the table of ground truth that rows describe."""
+    """Convert rows to ground truth."""
     rows = _in_given_form(rows, options)
     sizes = _sizes(rows, options)
     categories, category = file_categories(rows, options)
@@ -193,17 +200,19 @@ def ground_truth_of(rows: Rows, options: ReadOptions) -> GroundTruth:
 
 
 def detections_of(rows: Rows, options: ReadOptions, ground_truth: GroundTruth | None) -> Detections:
-    """Return the table of detections that rows describe; with ground truth, in its vocabularies."""
+    """Convert rows to detections; with ground truth, in its vocabularies."""
     rows = _in_given_form(rows, options)
     sizes = _sizes(rows, options)
     unknown = _unknown(sizes)
     left_out: dict[str, int] = {}
+    # Without ground truth, the vocabularies are those of the files.
     if ground_truth is None:
         ids = as_ids(rows.images, name="image ids")
         images = Images.build(ids, file_names=rows.file_names, sizes=sizes)
         image = images.rows(ids)[rows.image]
         categories, category = file_categories(rows, options)
         in_fractions = rows.fractions and bool(unknown[rows.image].any())
+    # With ground truth, look up images and classes in its vocabularies, and take sizes that only it knows.
     else:
         images, categories = ground_truth.images, ground_truth.categories
         image_rows = _image_rows(rows, ground_truth)
@@ -228,6 +237,7 @@ def detections_of(rows: Rows, options: ReadOptions, ground_truth: GroundTruth | 
                 place=rows.place(row),
                 cause=checks.GIVE_SIZES,
             )
+    # Leave out the rows of classes that the ground truth lacks.
     known_class = np.flatnonzero(category >= 0)
     vocabularies = {
         "images": images,
@@ -293,7 +303,7 @@ def _table(
 
 
 def _of_rows(values: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[Any]:
-    """Return ascending rows; all of them are no copy."""
+    """Return ascending rows; copy nothing if they are all rows."""
     return values if len(rows) == len(values) else values[rows]
 
 
@@ -302,7 +312,7 @@ def _names(schema: Schema) -> set[str]:
 
 
 def _scaled(rows: Rows, extent: FloatArray | None) -> dict[str, Any]:
-    """Return boxes, masks, keypoints and rotated boxes, times the image's size [N, 2] where it is given."""
+    """Return boxes, masks, keypoints and rotated boxes, times the image's size [N, 2] if it is given."""
     shapes: dict[str, Any] = {}
     if rows.boxes is not None:
         shapes["boxes"] = rows.boxes if extent is None else rows.boxes * np.tile(extent, 2)
@@ -338,7 +348,7 @@ def _unknown(sizes: FloatArray) -> BoolArray:
 
 
 def images_of_unknown_size(rows: Rows, options: ReadOptions) -> tuple[set[Id], set[Id]]:
-    """Return the images with rows but of unknown size, and all whose size is known."""
+    """Return the images that have rows but no known size, and all images of known size."""
     unknown = _unknown(_sizes(rows, options))
     used = np.bincount(rows.image, minlength=len(rows.images)) > 0
     pairs = list(zip(rows.images, unknown.tolist(), used.tolist(), strict=True))
@@ -347,7 +357,7 @@ def images_of_unknown_size(rows: Rows, options: ReadOptions) -> tuple[set[Id], s
 
 
 def _sizes(rows: Rows, options: ReadOptions) -> FloatArray:
-    """Width and height of every image of the files, [I, 2]; NaN where unknown."""
+    """Return width and height of every image of the files, [I, 2]; NaN if unknown."""
     sizes = (
         np.full((len(rows.images), 2), np.nan)
         if rows.sizes is None
@@ -384,7 +394,7 @@ def _image_rows(rows: Rows, ground_truth: GroundTruth) -> NDArray[np.int32]:
 
 
 def _count_matched(rows: Rows, image: NDArray[np.int32], ground_truth: GroundTruth) -> int:
-    """Return how many of the best detections lie on annotations if each row is in this image."""
+    """Count how many of the best detections overlap an annotation if each row is in this image."""
     if rows.boxes is None or not np.isfinite(rows.boxes).all():
         return 0
     boxes = box_convert(rows.boxes, rows.box_format, "xyxy")
@@ -397,7 +407,9 @@ def _count_matched(rows: Rows, image: NDArray[np.int32], ground_truth: GroundTru
 def _category_rows(
     rows: Rows, options: ReadOptions, ground_truth: GroundTruth
 ) -> tuple[NDArray[np.int32], dict[str, int]]:
-    """Return each row's class as a row of the ground truth's, [N], -1 where unknown; and what is left out."""
+    """Return each row's class in the ground truth, [N], -1 if unknown; and the counts of unknown classes."""
+    # A class list turns numbers into names, unless the ground truth has no names itself: its names are its
+    # ids.
     categories = ground_truth.categories
     unnamed = categories.ids.dtype != object and categories.names.tolist() == list(
         map(str, categories.ids.tolist())
@@ -410,6 +422,7 @@ def _category_rows(
     names = _named(rows, options) if listed else list(rows.labels)
     if not unnamed and rows.numbers == "positions" and any(isinstance(name, int) for name in names):
         _refuse_other_numbering(rows, categories)
+    # Look labels up as pairs of id and name, as ids, or as words that may be either.
     if rows.label_names is not None and options.classes is None:
         names = list(rows.label_names)
         known = _rows_of_pairs(rows, rows.label_names, categories)
@@ -428,8 +441,8 @@ def _category_rows(
 def _rows_of_pairs(rows: Rows, label_names: Sequence[str], categories: Categories) -> NDArray[np.int32]:
     """Return the class of each label with its name, [L].
 
-    It is that with the id, if it has the name or none is given; else that with the name, and of several the
-    one whose id is written so.
+    It is the class with this id, if that has this name or no name is given; else the class with this name. If
+    several have the name, it is the one with this id, as text or number.
     """
     of_id, of_name = categories.index(), categories.rows_of_names()
     ids, names = categories.ids.tolist(), categories.names.tolist()
@@ -448,10 +461,11 @@ def _rows_of_pairs(rows: Rows, label_names: Sequence[str], categories: Categorie
 def _rows_of_words(
     rows: Rows, words: Sequence[Id], categories: Categories, *, are_names: bool
 ) -> NDArray[np.int32]:
-    """Return the class of each label, [L]: by ids where these are all known and names are not, or by names.
+    """Return the class of each label, [L]: by id if all are known ids and not all known names, else by name.
 
-    Where words are ids of some classes and names of others, they are refused, unless they are surely names.
+    A word that is the id of one class and the name of another is refused, unless it must be a name.
     """
+    # Look every word up in both ways: -1 is unknown, -2 a name of several classes.
     of_name = categories.rows_of_names()
     candidates = [of_name.get(str(word), [-1]) for word in words]
     by_name = np.array([rows_[0] if len(rows_) == 1 else -2 for rows_ in candidates], dtype=np.int32)
@@ -473,6 +487,7 @@ def _rows_of_words(
                 cause="a column category_id holds ids, a column class_name names",
             )
     known = np.where(by_name == -1, by_id, by_name)
+    # The rest may be labels, which tell classes of the same name apart.
     if (known == -1).any():
         of_label = {label: row for row, label in enumerate(categories.labels)}
         known = np.array(
@@ -486,7 +501,7 @@ def _rows_of_words(
 
 
 def _spelled(word: Id) -> Id:
-    """Return a number as text, and text as the number that is written so."""
+    """Return a number as text, and text as the number that it spells; other text as it is."""
     if isinstance(word, int):
         return str(word)
     digits = word.removeprefix("-")
@@ -497,7 +512,7 @@ def _spelled(word: Id) -> Id:
 def _one_each(
     rows: Rows, names: Sequence[Id], known: NDArray[np.int32], categories: Categories
 ) -> NDArray[np.int32]:
-    """Refuse names whose row is -2: several classes have them."""
+    """Refuse labels that occur and whose row is -2, since several classes have the name."""
     used = np.bincount(rows.label, minlength=len(known)) > 0
     unclear = np.flatnonzero((known < -1) & used)
     if len(unclear):
@@ -523,7 +538,7 @@ def _refuse_other_numbering(rows: Rows, categories: Categories) -> None:
 
 
 def _named(rows: Rows, options: ReadOptions) -> list[Id]:
-    """Return the labels, numbers by the names of the class list where there is one."""
+    """Return the labels, with numbers replaced by names if there is a class list."""
     names = options.classes if options.classes is not None else rows.classes
     if names is None:
         return list(rows.labels)
@@ -581,7 +596,7 @@ def check_sides(sides: FloatArray, place: Place, cause: str = "") -> None:
 
 
 class Collected(NamedTuple):
-    """Positions of values in the list of the distinct ones."""
+    """Distinct values, and the position of each given value among them."""
 
     values: list[Id]
     positions: IntArray

@@ -11,8 +11,8 @@ Conventions
 - The order is lvis-api's: detections are cut at max detections (of an image with all classes pooled, or of a
   class in the whole data set), then those without area are dropped, then those that other rules drop. All
   other max detections are cut afterwards (:mod:`boxscore.matching.ranking`).
-- Areas are unknown where boxes are fractions of images of unknown size. Nothing lies in small, medium or
-  large then, so their metrics are undefined.
+- Areas are unknown if boxes are fractions of images of unknown size. Then no object is small, medium or
+  large, and the metrics of these ranges are undefined.
 """
 
 from __future__ import annotations

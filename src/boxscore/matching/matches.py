@@ -117,7 +117,7 @@ class Matches(PicklesFields):
     row : ndarray of int64, [D]
         Row of the detections table.
     in_range_bits : ndarray of unsigned, [D]
-        Bit ``a``: the detection's area lies in area range ``a``.
+        Bit ``a``: the detection counts in area range ``a`` if it matches nothing; mostly, its area is inside.
     truth_image, truth_category : ndarray of int32, [G]
     truth_row : ndarray of int64, [G]
         Row of the ground-truth table.
@@ -179,7 +179,7 @@ class Matches(PicklesFields):
         return int(self.matched_bits.shape[1])
 
     def inside(self, area: int) -> BoolArray:
-        """Whether each detection's area lies in an area range, [D]."""
+        """Whether each detection counts in an area range if it matches nothing, [D]."""
         return _bit(self.in_range_bits, area)
 
     @functools.cached_property

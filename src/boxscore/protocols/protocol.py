@@ -257,7 +257,7 @@ class Protocol(Rules):
         return grid_text(thresholds) if len(thresholds) <= 2 else f"{thresholds[0]:.2f}:{thresholds[-1]:.2f}"
 
     def signature(self) -> str:
-        """Return every choice in one line, to print beside every score.
+        """Return every choice in one line, to print next to every score.
 
         Examples
         --------

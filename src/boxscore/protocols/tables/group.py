@@ -42,7 +42,7 @@ ABSORBED_BITS = ExtraColumn(
     asked_for=_in_passes,
     shape=lambda protocol: (len(protocol.ignore.area_ranges),),
 )
-"""Bit ``t``: the pair is a match with a group for which another detection stands, [P, A]."""
+"""Bit ``t``: the pair matches a group whose true positive is another detection, [P, A]."""
 
 
 TRUTH_WEIGHT = ExtraColumn(
