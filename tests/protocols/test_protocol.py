@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 import pickle
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ from boxscore.protocols import IOU_TYPES, protocol_names, protocol_of_type, prot
 from boxscore.protocols.fields import ALWAYS, all_fields
 from boxscore.protocols.grids import colon, grid
 from boxscore.protocols.other_names import OTHER_PROTOCOLS, meant_protocols
+from boxscore.protocols.protocol import SimilarityName
 from boxscore.protocols.signature import FIRST
 from boxscore.protocols.summary import summary_title
 from boxscore.protocols.tables.matching import MatchingRules
@@ -485,7 +486,7 @@ def test_signatures_of_two_grids_differ() -> None:
         ({"ap": {"precision_epsilon": -1}}, "ap.precision_epsilon must be a number in [0, 1]. Got -1."),
         (
             {"similarity": "masks"},
-            "similarity must be one of 'box', 'rotated', 'quadrilateral', 'probiou', 'mask', 'boundary', 'keypoints', 'distance', 'point_in_box', 'point_in_mask'. Got 'masks'; did you mean 'mask'?",
+            f"similarity must be one of {', '.join(map(repr, get_args(SimilarityName)))}. Got 'masks'; did you mean 'mask'?",
         ),
         ({"similarity": "keypoints"}, "keypoints.sigmas must be given. Got none."),
         ({"name": 3}, "name must be a string. Got 3."),
