@@ -321,6 +321,11 @@ def bad_input_table() -> str:
     else:
         import tomli as tomllib
     text = (ROOT / "tests" / "bad_input" / "cases.toml").read_text(encoding="utf-8")
+    registry = importlib.import_module("boxscore.formats.registry")
+    names = registry.format_names(auto=False)
+    with_sets = [name for name in names if "image_set" in registry.format_named(name).takes]
+    text = text.replace("{formats}", ", ".join(map(repr, registry.format_names())))
+    text = text.replace("{formats that take image_set}", ", ".join(with_sets))
     lines = ["| case | what the program says |", "|---|---|"]
     for case in tomllib.loads(text)["case"]:
         said = [case["message"]] if "message" in case else [*case["warnings"], case.get("digest", "")]
