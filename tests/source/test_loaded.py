@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 MOST_MODULES = 159
-"""Modules of boxscore: the rules of a protocol, a file each, are a quarter of them."""
+"""Modules of boxscore."""
+
+EXTENSIONS_NEEDED = {"validation"}
+"""Which look at the files after the numbers."""
 
 OURS_NOT_NEEDED = (
     *("data.column_names", "data.operations", "data.rasterising", "data.spans", "diagnostics", "distributed"),
@@ -22,16 +25,7 @@ OURS_NOT_NEEDED = (
         "label_maps",
         "reports",
     ),
-    *("matching.annotators", "matching.groups", "matching.joined_keypoints", "matching.outcomes"),
-    *("matching.score_levels", "matching.shares", "matching.whole_groups", "protocols.changing"),
-    *(
-        "scoring.orderless",
-        "scoring.phrase_counts",
-        "scoring.weight_sums",
-        "scoring.weighted",
-        "scoring.weighted_curves",
-    ),
-    *("similarity.keypoints", "similarity.mask", "similarity.mask_pairs"),
+    *("matching.outcomes", "protocols.changing"),
 )
 OTHERS_NOT_NEEDED = ("difflib", "lzma", "multiprocessing", "pandas", "shutil")
 
@@ -54,7 +48,7 @@ print(json.dumps(sorted(sys.modules)))
 
 MOST_OF_COMMANDS = {"evaluate": 132, "nms": 78, "fuse": 80}
 """Modules of boxscore that a command loads for plain boxes."""
-NOT_FOR_SUPPRESSION = ("evaluation", "matching", "protocols", "scoring", "similarity.box", "similarity.mask")
+NOT_FOR_SUPPRESSION = ("evaluation", "matching", "protocols", "scoring", "similarity.box")
 """Suppression needs no ground truth, and boxes no measure of other shapes."""
 
 
@@ -83,8 +77,13 @@ def loaded(code: str, *arguments: str) -> tuple[list[str], list[str]]:
     return every, ours
 
 
+def extensions_in(ours: list[str]) -> set[str]:
+    return {name.split(".")[1] for name in ours if name.startswith("extensions.")}
+
+
 def test_an_evaluation_of_plain_boxes_loads_what_it_needs(files: tuple[str, str]) -> None:
     every, ours = loaded(EVALUATION, *files)
+    assert extensions_in(ours) == EXTENSIONS_NEEDED
     assert [name for name in OURS_NOT_NEEDED if name in ours] == []
     assert [name for name in OTHERS_NOT_NEEDED if name in every] == []
     assert len(ours) <= MOST_MODULES, f"{len(ours)} modules: {' '.join(ours)}"
@@ -102,4 +101,5 @@ def test_a_command_loads_what_it_needs(files: tuple[str, str], tmp_path: Path) -
         _, ours = loaded(COMMAND, name, *arguments)
         if name != "evaluate":
             assert [module for module in NOT_FOR_SUPPRESSION if module in ours] == [], name
+        assert extensions_in(ours) == (EXTENSIONS_NEEDED if name == "evaluate" else set())
         assert len(ours) <= MOST_OF_COMMANDS[name], f"{name}: {len(ours)} modules: {' '.join(ours)}"
