@@ -10,7 +10,7 @@ The tree::
     └── MissingDependencyError (ImportError)   an optional package is not installed
 
     BoxscoreWarning (UserWarning)  the input is legal, and probably not what was meant
-    └── FindingWarning             ... as the checks find that run in passing
+    └── FindingWarning             ... found by the quick checks of evaluate
 
 Messages have one form: ``<what> must <rule>. Got <value> in <place>; <likely cause>``.
 The command line prints them without a traceback and exits with status 2.
@@ -129,4 +129,4 @@ class BoxscoreWarning(UserWarning):
 
 
 class FindingWarning(BoxscoreWarning):
-    """What the checks find that :func:`boxscore.evaluate` runs in passing."""
+    """A finding of the quick checks that :func:`boxscore.evaluate` runs."""

@@ -62,7 +62,7 @@ else:
 
 
 class Status(NamedTuple):
-    """What a store says of an address."""
+    """What a store returns for an address."""
 
     size: int
     changed: float
@@ -438,7 +438,7 @@ class _Web:
     """A file on the web, of which ranges are asked for."""
 
     PAUSES = (0.2, 1.0)
-    """Seconds before it is asked once more."""
+    """Seconds before a request is repeated."""
     SECONDS = 60
 
     def __init__(self, address: Address) -> None:
@@ -449,7 +449,7 @@ class _Web:
         self._user = unquote(match["user"] or "")
 
     def _answer(self, **headers: str) -> Any:
-        """Ask once more where the server or the way to it fails; an answer is read by the caller."""
+        """Repeat a request if the server or the connection fails; the caller reads the answer."""
         import base64
         import time
         from urllib.error import HTTPError, URLError

@@ -25,7 +25,7 @@ FREED_BYTES = 24 << 20
 
 
 def keep_freed_memory() -> None:
-    """Take a large block and give it back at once; where memory is that short, do without."""
+    """Take a large block and give it back immediately; do nothing if memory is too short for it."""
     with contextlib.suppress(MemoryError):
         np.empty(FREED_BYTES, dtype=np.uint8)
 

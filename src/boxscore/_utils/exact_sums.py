@@ -45,7 +45,7 @@ def added(place: Positions, values: FloatArray, size: int, count: int = DIGITS) 
 
 
 def rounded(digits: IntArray) -> FloatArray:
-    """Return the sums that digits [digits, ...] stand for, to a unit in the last place."""
+    """Return the sums that digits [digits, ...] represent, to a unit in the last place."""
     whole = digits.copy()
     # Carry from the lowest digit up, so that each digit but the first ends between -2**30 and 2**30. Two sets
     # of digits with the same sum become the same digits here, whatever their parts were.

@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-- Content goes to a hidden temporary name beside the file, and is renamed when all of it is there. Several
+- Content goes to a hidden temporary name next to the file, and is renamed when all of it is there. Several
   files are renamed only when all of them are there; should one not be replaceable, the others get their old
   content back. Whatever ends the writing, no temporary file is left; only a kill can leave one.
 - What a shell's ``>`` would not write is not replaced: a folder, a file without write permission. A file
@@ -376,7 +376,7 @@ def _followed(path: Path) -> Path:
 
 
 def _descriptor(path: Path) -> int | None:
-    """Return which open file of this process a path stands for, such as 1 for ``/dev/fd/1``."""
+    """Return which open file of this process a path refers to, such as 1 for ``/dev/fd/1``."""
     if not path.name.isdecimal() or os.path.realpath(path.parent) not in (
         "/dev/fd",
         f"/proc/{os.getpid()}/fd",

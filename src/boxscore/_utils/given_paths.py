@@ -46,13 +46,13 @@ class Several(_Base):
         self.text, self.files = text, tuple(files)
 
     def __str__(self) -> str:
-        return self.text  # a path has no two slashes beside each other, a pattern of addresses has
+        return self.text  # a path has no two slashes in a row, a pattern of addresses has
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Several, (str(self), self.files)
 
     def with_segments(self, *segments: Any) -> Path:
-        """Return a path that stands for one file."""
+        """Return a path that refers to one file."""
         return Path(*segments)
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
@@ -100,7 +100,7 @@ def path_of(given: str | os.PathLike[str]) -> Path:
         return given
     text = os.fspath(given)
     address = is_address(text)
-    if "\0" in text:  # whoever opens it refuses it
+    if "\0" in text:  # opening it raises the error
         return Path(given)
     named = text.partition("?")[0].partition("://")[2].partition("/")[2] if address else text
     if any(sign in named for sign in ("*[" if address else "*?[")):
@@ -118,7 +118,7 @@ def together(first: Path, second: Path) -> Several:
 
 
 def files_of(path: Path) -> Sequence[Path]:
-    """Return the files that a path stands for, or the path."""
+    """Return the files that a path refers to, or the path."""
     return path.files if isinstance(path, Several) else [path]
 
 

@@ -4,7 +4,7 @@ Conventions
 -----------
 - Each range is a file, named by where it starts and ends, that is there whole or not at all: several
   processes use one folder, and any of them may remove what was not used for longest.
-- What is held is of one content: whoever gives the folder of a file names it by what tells contents apart.
+- A folder caches one content: the caller names the folder of a file by what tells contents apart.
 - Without the folder, or without room in it, everything is read from the store.
 """
 
@@ -20,7 +20,7 @@ from boxscore._utils.addresses import RangeFile
 from boxscore._utils.records import NamedTuple
 
 MOST = 1 << 31
-"""Bytes that all folders beside each other hold, about."""
+"""Bytes that all folders with the same parent may hold, about."""
 
 OPEN_END = ".part"
 """How the names of files end that are being written."""
@@ -38,7 +38,7 @@ class HeldRanges(RangeFile):
     Parameters
     ----------
     file : NativeFile
-        Arrow's, of the store; whoever opened it closes it.
+        Arrow's, of the store; the caller closes it.
     folder : Path
         Of this file alone; what is beside it counts for :data:`MOST`, and is there.
     """
@@ -68,7 +68,7 @@ class HeldRanges(RangeFile):
                 until = min((one.start for one in held if one.start > at), default=stop)
                 content = bytes(self._file.read_at(min(stop, until) - at, at))
                 if not content:
-                    return  # cut short: whoever reads sees that
+                    return  # cut short: the reader notices that
                 self._hold(at, content)
             yield content
             at += len(content)

@@ -104,7 +104,7 @@ def _system_threads() -> int:
 
 
 def _most_blas_threads() -> int:
-    """Return how many threads the OpenBLAS of NumPy, and that of SciPy, may have beside this one."""
+    """Return how many threads the OpenBLAS of NumPy, and that of SciPy, may have in addition to this one."""
     libraries = 1 + ("scipy.linalg" in sys.modules)
     return libraries * (available_processors() - 1)
 
@@ -144,7 +144,7 @@ def quiet_children() -> Iterator[None]:
 
 
 class Forked(Generic[Result]):
-    """Tasks that run in forked processes from now on; whoever starts them calls ``close``.
+    """Tasks that run in forked processes from now on; the caller must call ``close``.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ class Forked(Generic[Result]):
                 if signalled == DONE:
                     return cast(Result, mapped_pickle(child.file))
             except (OSError, MemoryError):
-                pass  # no room for its pages beside those of others: the task is done when these are gone
+                pass  # no memory for its pages next to those of others: the task runs when these are gone
             finally:
                 with _uninterrupted():
                     self._end(number, signalled)
@@ -266,7 +266,7 @@ def _start(task: Callable[[], object], mask: set[int]) -> _Child:
     parent = os.getpid()
     try:
         with warnings.catch_warnings():
-            # Python warns of forking beside threads; NumPy's idle BLAS threads are not used by the child.
+            # Python warns of forking with threads; NumPy's idle BLAS threads are not used by the child.
             warnings.simplefilter("ignore", DeprecationWarning)
             process = os.fork()
     except (OSError, RuntimeError):
@@ -275,7 +275,7 @@ def _start(task: Callable[[], object], mask: set[int]) -> _Child:
         os.close(write_end)
         raise
     if process:
-        os.close(write_end)  # at once: the next child must not keep it open
+        os.close(write_end)  # immediately: the next child must not keep it open
         return _Child(process, file, pipe)
     try:
         _end_with(parent)

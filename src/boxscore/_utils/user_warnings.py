@@ -16,7 +16,7 @@ NOT_THE_USERS = (str(Path(__file__).parents[1]) + os.sep, contextlib.__file__, f
 
 
 def warn_user(warning: str | BoxscoreWarning, category: type[Warning] = BoxscoreWarning) -> None:
-    """Warn at the nearest line outside the package: that of whoever called it."""
+    """Warn at the nearest line outside the package, which called it."""
     frame, depth = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(NOT_THE_USERS):
         frame, depth = frame.f_back, depth + 1

@@ -22,7 +22,7 @@ COLUMN = 24
 WIDEST = 100
 """Lines that are longer are hard to read."""
 LONGEST_CHOICES = 40
-"""Characters of a list of choices beside the option; a longer one is in the text, or in an error."""
+"""Characters of a list of choices next to the option; a longer one is in the text, or in an error."""
 
 
 def _width() -> int:
@@ -123,7 +123,7 @@ def _example(line: str) -> Iterator[str]:
 
 
 def _entry(head: str, text: str, *, column: int = COLUMN) -> Iterator[str]:
-    """Write a word and what it means beside it, or below where it is long."""
+    """Write a word with its meaning next to it, or below if the word is long."""
     body = wrapped(text, max(_width() - column, 20)).split("\n")
     if len(head) + 4 > column:
         yield f"  {head}"

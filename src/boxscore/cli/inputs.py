@@ -61,13 +61,13 @@ class Inputs(NamedTuple):
 
 
 ROWS_ELSEWHERE = ("scheduler", "memory_limit", "shard")
-"""Options that say that the rows are not read into this process, whatever the files are."""
+"""Options under which the rows are never read into this process."""
 
 
 def may_be_elsewhere(arguments: argparse.Namespace) -> bool:
     """Whether rows may stay out of this process: an option says so, or detections are in Parquet.
 
-    The one question that comes before reading; it loads nothing, and whoever answers it decides.
+    The one question that comes before reading; it loads nothing; the extension that answers it decides.
     """
     if any(getattr(arguments, name) is not None for name in ROWS_ELSEWHERE):
         return True
@@ -113,7 +113,7 @@ def _is_surprising(path: Path, name: str) -> bool:
 
 
 def ground_truth_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return what the arguments say of the files of ground truth, by the names that loaders use."""
+    """Return the options for files of ground truth, by the names that loaders use."""
     return {
         "format": arguments.format,
         "image_set": arguments.image_set,
@@ -130,7 +130,7 @@ def ground_truth_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def detection_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return what the arguments say of the files of detections, by the names that loaders use."""
+    """Return the options for files of detections, by the names that loaders use."""
     return {
         "format": arguments.dt_format,
         "classes": arguments.dt_classes,

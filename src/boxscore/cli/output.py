@@ -190,7 +190,8 @@ def print_frame(
 ) -> None:
     """Print one table of an evaluation: with title, counts and signature, or alone as CSV.
 
-    ``words`` say which rows are shown, and in which order; ``note`` stands below the counts in a terminal.
+    ``words`` say which rows are shown, and in which order; ``note`` is printed below the counts in a
+    terminal.
     """
     if frame.size > MOST_PRINTED:
         raise InputError(
@@ -254,7 +255,7 @@ class Remembered(list[str]):
         self.held: list[tuple[Any, ...]] = []
 
     def forget_held(self, codes: Collection[str], evaluation: Evaluation) -> None:
-        """Leave out what findings of these codes say of the tables of an evaluation."""
+        """Leave out warnings that findings with these codes repeat."""
         sources = tuple(f"{table.source}: " for table in (evaluation.ground_truth, evaluation.detections))
         self.held = [
             call for call in self.held if call[0].code not in codes or not str(call[0]).startswith(sources)

@@ -89,7 +89,7 @@ def _paths(
         name = option.typed(key=keys)
         for item in value if isinstance(value, list | tuple) else [value]:
             path = item.path if isinstance(item, Form) else item
-            if isinstance(path, Path) and "\0" not in str(path):  # which whoever opens it refuses
+            if isinstance(path, Path) and "\0" not in str(path):  # opening it raises the error
                 for one in files_of(path):
                     yield _Named(option, name, one)
             elif isinstance(path, str) and not (option.choices or written) and _is_file(Path(path)):
@@ -110,7 +110,7 @@ class _Inputs:
                 self._folders.setdefault(_identity(status), named)
 
     def replaced(self, path: Path, status: os.stat_result) -> str | None:
-        """Say which input a path that is there stands for; None for no input."""
+        """Return the input that an existing path refers to; None if it is not an input."""
         same = {**self._files, **self._folders}.get(_identity(status))
         if same is not None:
             return "" if str(same.path) == str(path) else f"{same.name} {same.path}"

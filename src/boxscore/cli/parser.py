@@ -186,7 +186,7 @@ class ArgumentParser(argparse.ArgumentParser):
         return message, ""
 
     def _with_values(self, names: Sequence[str]) -> list[str]:
-        """Write missing options as they are used; those that paths stand for are left out."""
+        """Write missing options as they are used; options that paths replace are left out."""
         missing = [name.split("/")[0].removeprefix("--") for name in names]
         return [
             f"--{option.name} {(option.known() or (option.metavar or option.name.upper(),))[0]}"

@@ -84,7 +84,7 @@ _results: list[str] = []
 
 
 def show(text: str) -> None:
-    """Print a result on stdout, at once, or keep it for the file of ``--output``."""
+    """Print a result on stdout immediately, or keep it for the file of ``--output``."""
     if _now.file is not None:
         _results.append(text)
     elif sys.stdout is not None:

@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-- Which image or class an id or a name stands for is decided in :mod:`boxscore.data.lookup`.
+- :mod:`boxscore.data.lookup` decides which image or class an id or a name refers to.
 - Every function that makes tables makes new ones, with rows in their order, which is part of the answer.
 """
 
@@ -33,7 +33,7 @@ Table = TypeVar("Table", bound=BoxTable)
 
 
 def check_units(detections: Detections, ground_truth: GroundTruth) -> None:
-    """Refuse pixels beside fractions."""
+    """Refuse tables of which one has pixels and another fractions."""
     if detections.units != ground_truth.units and len(detections) and len(ground_truth):
         raise InputError(
             "ground truth and detections",

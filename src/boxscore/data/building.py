@@ -92,7 +92,7 @@ def built_columns(
 ) -> dict[str, Any]:
     """Check and derive every column of a table; return the arguments of its class.
 
-    With ``reuse`` nobody else holds the arrays: the table takes them, and overwrites the boxes.
+    With ``reuse`` no other code uses the arrays: the table takes them, and overwrites the boxes.
     ``lowest_size`` is below 0 for a format whose reference tool reads boxes with negative sides.
     """
     checks.one_of(box_format, BOX_FORMATS, name="box_format")

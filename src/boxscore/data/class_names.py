@@ -5,9 +5,9 @@ Conventions
 - A class's label is its name. Where that would not tell it from another class it is ``NAME (ID)``: two
   classes have the name, or names that look alike when printed; the name is another class's id; it is empty;
   it is the name of a row for all classes, such as ``(background)``.
-- A word stands for a class by its id, its name or its label; where it is none of these for any class, by
+- A word refers to a class by its id, its name or its label; where it is none of these for any class, by
   ``NAME (ID)``; at last by a name that looks alike: other Unicode forms, blanks at the ends, characters that
-  are not printed. It must stand for one class only: else the word is refused, with the labels to choose from.
+  are not printed. It must refer to one class only: else the word is refused, with the labels to choose from.
 - A number is an id. Text that spells a number is one too where it comes from a command line, which has no
   other way to give a number.
 """
@@ -23,13 +23,13 @@ from boxscore._utils.text import printable
 from boxscore.errors import InputError
 
 BACKGROUND = "(background)"
-"""Stands beside the classes for none of them."""
+"""A label next to the classes, for none of them."""
 
 EVERY_CLASS = "(all)"
 """Stands in a ``class`` column for all classes together."""
 
 TRUTH = "truth"
-"""The column of the true classes, beside a column for each class."""
+"""The column of the true classes, in front of a column for each class."""
 
 MEAN = "(mean)"
 """Stands in a ``class`` column for the mean over classes."""
@@ -135,7 +135,7 @@ def _one_to_one(pairs: set[tuple[str, str]]) -> dict[str, str]:
 
 
 class ClassFinder:
-    """Looks up the class that a word stands for.
+    """Looks up the class that a word refers to.
 
     Parameters
     ----------
@@ -159,14 +159,14 @@ class ClassFinder:
                     rows.append(row)
 
     def row(self, word: Id, *, what: str, place: str = "") -> int:
-        """Return the class that a word stands for, -1 for none; refuse what stands for several."""
+        """Return the class that a word refers to, -1 for none; refuse a word that fits several."""
         rows = self.rows(word)
         if len(rows) > 1:
             raise ambiguous(word, [self._labels[row] for row in rows], what=what, place=place)
         return rows[0] if rows else -1
 
     def rows(self, word: Id) -> list[int]:
-        """Return every class that a word can stand for."""
+        """Return every class that a word can refer to."""
         rows = list(self._exact.get(word, ()))
         if isinstance(word, str):
             number = _number(word) if self._numbers else None
@@ -199,7 +199,7 @@ def _number(word: str) -> int | None:
 
 
 def ambiguous(word: Id, labels: Sequence[str], *, what: str, place: str = "", cause: str = "") -> InputError:
-    """Return the error for a word that can stand for several classes."""
+    """Return the error for a word that can refer to several classes."""
     shown = ", ".join(map(repr, labels[:MOST_SHOWN]))
     more = f", ... ({len(labels):,} in all)" if len(labels) > MOST_SHOWN else ""
     return InputError(

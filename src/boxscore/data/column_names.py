@@ -155,7 +155,7 @@ class ColumnParts(NamedTuple):
 
     image: str
     box: tuple[str, ...]
-    """Four columns, one that holds four numbers, or none beside masks."""
+    """Four columns, one that holds four numbers, or none if there are masks."""
     box_format: BoxFormat | None
     """None where the names do not say it."""
     class_name: str | None
@@ -164,12 +164,12 @@ class ColumnParts(NamedTuple):
     score: str | None
     image_size: tuple[str, str] | None
     sides: tuple[str, str] | None
-    """Widths and heights beside corners."""
+    """Widths and heights in addition to corners."""
     flags: dict[str, str]
     """``area``, ``crowd``, ``difficult``, ``ignore``, ``group``, ``ids``, as far as present."""
     other: tuple[str, ...]
     mask: str | None
-    """Masks in Open Images' form, beside ImageWidth and ImageHeight."""
+    """Masks in Open Images' form, with ImageWidth and ImageHeight."""
     shapes: dict[str, tuple[str, ...]]
     """Keypoints, rotated boxes and corners, in the columns that boxscore writes."""
     open_images: bool

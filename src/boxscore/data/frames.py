@@ -5,8 +5,8 @@ Conventions
 - One row per object or detection, user columns included. As in COCO files, masks are ``segmentation`` as it
   was given, RLE with its counts as text, and keypoints are lists ``x1, y1, v1, ...``;
   a rotated box is a list of its five numbers.
-- ``w`` and ``h`` stand beside the corners because neither gives back the other to the last bit. Sizes that
-  do not match the corners are refused: one of the two was changed and the other forgotten.
+- ``w`` and ``h`` are columns in addition to the corners, because neither gives back the other to the last
+  bit. Sizes that do not match the corners are refused: one of the two was changed and the other forgotten.
 - Images and classes have separate DataFrames. Values of a whole table are in ``frame.attrs``.
 """
 
@@ -63,7 +63,7 @@ def frame_of(table: BaseTable, names: Sequence[str] | None) -> pd.DataFrame:
 
 
 def _parts(table: BaseTable) -> dict[str, Any]:
-    """Return the columns beside shapes that a table has, under their names in a DataFrame."""
+    """Return the columns of a table other than shapes, under their names in a DataFrame."""
     parts: dict[str, Any] = {
         "image_id": table.images.ids[table.image],
         "category_id": table.categories.ids[table.category],

@@ -6,12 +6,12 @@ Conventions
   compared if it is that of a picture or of a label file. Any other ending is part of the name.
 - Folders that all images have in common are their root, which distinguishes none. Below it the last
   folders of both must be equal, as many as the shorter path has.
-- A name stands for an image if it is the only one it can stand for. Among several it is the one that is
+- A name refers to an image if it is the only one it can refer to. Among several it is the one that is
   written so; else one in these very folders, none more and none fewer; else the one that has most folders and
   most of the ending in common with it, if only one has.
 - Names that have another folder in place of the root have another root, which is warned of; but where some
   have the root itself, the others are unknown images.
-- Two names that differ in a folder or an ending are two images: they never stand for one.
+- Two names that differ in a folder or an ending are two images: they never refer to one.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ class ImageNames:
         return more
 
     def candidates(self, name: str) -> list[int]:
-        """Return the rows of the images that a name can stand for: one where it stands for it."""
+        """Return the rows of the images that a name can refer to; a single row is the image it refers to."""
         return self._match(name)[0]
 
     def find(self, names: Sequence[str]) -> NameMatches:
@@ -226,7 +226,7 @@ class ImageNames:
         return NameMatches(np.array(rows, dtype=np.int32), np.array(sure, dtype=bool), clashes, other_root)
 
     def _match(self, name: str) -> tuple[list[int], tuple[int, tuple[str, str] | None]]:
-        """Return the rows that a name can stand for, and whether it has the root: 1, -1 for another, or 0."""
+        """Return the rows that a name can refer to, and whether it has the root: 1, -1 for another, or 0."""
         written = _written(name)
         path = _taken_apart(name)
         entries = self._by_stem.get(path.stem, ())
@@ -271,7 +271,7 @@ class ImageNames:
 
 
 def _clashes(names: Sequence[str], rows: list[int], sure: Sequence[bool]) -> dict[str, str]:
-    """Mark names that stand for the image of another name, and differ from it; change their ``rows``.
+    """Mark names that refer to the image of another name, and differ from it; change their ``rows``.
 
     A name that is written as the image's stays.
     """

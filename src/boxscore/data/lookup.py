@@ -85,7 +85,7 @@ def find_images(
 ) -> NDArray[np.int32]:
     """Return the image row of each id, int32 [D]; refuse an id of no image, and one that two can have.
 
-    ``declared`` translates an id into its file name. A record's own file name stands for the image that alone
+    ``declared`` translates an id into its file name. A record's own file name refers to the image that alone
     can have it, whatever the id.
     """
     if declared is not None and len(declared):
@@ -189,7 +189,7 @@ def _by_file_name(
 def _resolved_by_id(
     rows: NDArray[np.int32], ids: NDArray[Any], names: list[str], images: Images
 ) -> NDArray[np.int32]:
-    """Let an id decide among the images that a file name can stand for, unless it is made of the name.
+    """Let an id decide among the images that a file name can refer to, unless it is made of the name.
 
     An image without a file name is looked up by its id.
     """
@@ -458,7 +458,7 @@ def _each_once(ids: NDArray[Any], find: Callable[[list[Id]], NDArray[np.int32]])
 
 
 def _by_any_name(values: list[Id], images: Images) -> NameMatches:
-    """Look each value up by itself: an id, a name, or a number in another spelling."""
+    """Look each value up separately: an id, a name, or a number in another spelling."""
     given = as_ids(values, name="image ids")
     exact = images.rows(given)
     texts = np.array([isinstance(value, str) for value in values], dtype=bool)
@@ -497,7 +497,7 @@ def _refuse_unknown(lookup: _Lookup, images: Images, place: Place) -> None:
 def unlisted_error(
     value: Id, place: str, names: Sequence[Id], listed: int, *, near: str = ""
 ) -> UnlistedImagesError:
-    """Return the error for the first of some unlisted images, beside so many that are listed."""
+    """Return the error for the first of some unlisted images, with the number of those that are listed."""
     few = len(names) <= listed * FEW_UNKNOWN
     them, their = ("them", "their") if len(names) > 1 else ("it", "its")
     why = f", perhaps {'without objects' if few else 'of another split'}"
@@ -518,7 +518,7 @@ def unlisted_error(
 
 
 def _candidates_text(value: Id, matches: NameMatches, images: Images) -> str:
-    """Say which images a value can stand for, or which other name stands for its image."""
+    """Say which images a value can refer to, or which other name refers to its image."""
     if value in matches.clashes:
         return (
             f"by its name it is the image that {matches.clashes[value]!r} is; they differ in folder or ending"

@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-- Names beside numbers are used where the other side has names too; else the numbers, as they are.
+- If numbers have names, the names are used if the other side has names too; else the numbers, as they are.
 - Names on one side and numbers alone on the other cannot agree: that is refused, not guessed.
 """
 
@@ -117,7 +117,7 @@ def names_are_used(predictions: set[str], targets: set[str]) -> bool | None:
     Raises
     ------
     InputError
-        When one side has names alone and the other numbers alone, or names stand beside some numbers only.
+        When one side has names alone and the other numbers alone, or only some numbers have names.
     """
     for side, kinds in (("predictions", predictions), ("targets", targets)):
         if "both" in kinds and len(kinds) > 1:

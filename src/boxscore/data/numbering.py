@@ -86,7 +86,7 @@ def match_best(
 ) -> BestMatches:
     """Match the best detections of at most ``most`` images, spread evenly; boxes are corners [D, 4].
 
-    Without scores the first of an image in the file stand for its best.
+    Without scores the first of an image in the file are taken as its best.
     """
     # Choose up to ``most`` images with annotations, evenly spread, and sort their annotations by image.
     no_crowds = np.flatnonzero(~ground_truth.crowd)

@@ -40,7 +40,7 @@ def score_array(values: Any) -> FloatArray:
 
 
 def all_or_none(scores: FloatArray | None, place: Place) -> FloatArray | None:
-    """Return scores that all detections have, or None where none has one; NaN stands for no score.
+    """Return scores that all detections have, or None if no detection has one; NaN means no score.
 
     Raises
     ------

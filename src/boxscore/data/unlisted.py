@@ -81,7 +81,7 @@ def with_unlisted(
 def refuse_other_units(
     read: Callable[[GroundTruth], Detections], ground_truth: GroundTruth, names: Sequence[Id]
 ) -> None:
-    """Refuse pixels beside fractions before unlisted images: what gives sizes may list these as well."""
+    """Refuse mixed pixels and fractions before unlisted images: a table of sizes may list these as well."""
     if ground_truth.units == "pixels" and not np.isnan(ground_truth.images.sizes).any():
         return
     wider = with_images(ground_truth, _images_called(names, ground_truth.images, np.nan), as_written=True)

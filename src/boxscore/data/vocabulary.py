@@ -395,11 +395,11 @@ class Categories(Vocabulary):
 
     @property
     def labels(self) -> list[str]:
-        """Names that tell every class apart: where a name alone would not, its id stands in brackets."""
+        """Names that tell every class apart: if a name alone does not, its id is added in brackets."""
         return class_labels(self.names.tolist(), self.ids.tolist())
 
     def labels_beside(self, *words: str) -> list[str]:
-        """Return the labels where these words stand beside them, and no class may be called so."""
+        """Return labels for use next to these words, which no class may have as its label."""
         labels = self.labels
         if set(words).isdisjoint(labels):
             return labels
@@ -465,7 +465,7 @@ class Categories(Vocabulary):
         return np.array([finder.row(word, what=what) for word in words], dtype=np.int32)
 
     def finder(self, *, numbers: bool = False) -> ClassFinder:
-        """Return what finds the class that a word stands for; ``numbers`` as for :meth:`rows_by_word`."""
+        """Return the function that finds the class of a word; ``numbers`` as for :meth:`rows_by_word`."""
         return ClassFinder(self.names.tolist(), self.ids.tolist(), numbers=numbers)
 
     def rows_of_classes(self, other: Categories) -> NDArray[np.int32]:

@@ -263,8 +263,8 @@ class Evaluation(PicklesFields):
     def save_part(self, path: str | Path) -> None:
         """Save what scores need of this result, to be merged with that of other images.
 
-        :func:`boxscore.distributed.merge` and ``boxscore merge`` give the numbers of all images at once, with
-        the bits of one evaluation.
+        :func:`boxscore.distributed.merge` and ``boxscore merge`` give the numbers of all images, bit for bit
+        those of one evaluation.
 
         Parameters
         ----------

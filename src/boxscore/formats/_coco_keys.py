@@ -4,7 +4,7 @@ Conventions
 -----------
 - A key holds a number, a flag, or a list of numbers, as long in every record. A record without it has NaN, or
   a list of zeros; a key that no record has becomes no column.
-- Records are read for these keys alone, once more: nobody else pays for them.
+- Records are read a second time for these keys alone, so that only protocols that ask for them pay.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ _KEYPOINTS = (("keypoints", list[float] | None, None), ("num_keypoints", int | f
 
 
 def _fields_of(instance: str) -> Sequence[tuple[str, Any, Any]]:
-    """Return what a record holds of an instance column besides its box: key, type, default."""
+    """Return the fields of a record for an instance column: key, type, default."""
     if instance == "masks":
         from boxscore.formats._coco_masks import Segmentation
 

@@ -42,7 +42,7 @@ def rewrite_results(path: Path, survivors: Survivors, output: Path) -> None:
 
 
 def save_ground_truth(table: GroundTruth, output: Path) -> None:
-    """Write ground truth: one image, one annotation a line; whatever a table lacks is no key."""
+    """Write ground truth: one image or annotation a line; columns that a table lacks have no key."""
     _refuse_folder(output, "COCO ground truth")
     write_atomically(output, _encoded(_ground_truth(table), table.source))
 
@@ -315,7 +315,7 @@ def _records(columns: dict[str, list[Any]]) -> Iterator[Record]:
 def corrected(
     path: Path, corrections: Sequence[Correction], image_set: str | Path | None
 ) -> dict[Path, bytes] | None:
-    """Return a file of ground truth with some annotations corrected, and all else as it stands."""
+    """Return a file of ground truth with some annotations corrected, and everything else unchanged."""
     if not path.is_file():
         return None
     content: Any = json.loads(path.read_bytes())

@@ -5,7 +5,7 @@ Conventions
 - The search is for the names that tools write, those of ground truth or those of detections, whichever is
   read. If there is one, it is read; of several, listed with the newest first, the user chooses. Nothing is
   guessed from any other file.
-- ``labels`` right in the given folder are read by YOLO's format: they count only beside other sources.
+- ``labels`` right in the given folder are read by YOLO's format: they count only if there are other sources.
 - Few folders are searched, and links to folders are not followed.
 """
 

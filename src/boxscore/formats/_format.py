@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-A format is one file with one :class:`Format` and one line of the registry. The options beside a path are in
+A format is one file with one :class:`Format` and one line of the registry. The options of a path are in
 :class:`ReadOptions`; a format names those that it takes in ``takes``, and the others are refused before it
 is called. ``instances`` and ``processes`` are hints that it may ignore.
 """
@@ -37,7 +37,7 @@ CONTENT = frozenset(
     | {"image labels", "positive labels", "ignore beside image labels"}
     | {"class columns", "class column frequency", f"class column {SUPERCATEGORY}", "sides below 0"}
 )
-"""What a table may have beside images, classes, upright boxes and scores, and not every file can hold.
+"""What a table may have besides images, classes, upright boxes and scores; not every file can hold it.
 
 ``sides below 0`` are those of inverted boxes, ``areas`` those other than width times height, ``sizes`` and
 ``file names`` those of images, ``columns`` the user's, ``image columns`` further columns of images,
@@ -49,7 +49,7 @@ present, and ``class columns`` further columns of classes.
 
 @record(frozen=True)
 class ReadOptions:
-    """The options beside a path that a format sees; the others are in ``FileOptions``, of ``reading``.
+    """The options of a path that a format sees; the others are in ``FileOptions``, of ``reading``.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class ReadOptions:
         What the four numbers of a box are, one of ``WRITTEN_FORMATS``: for files that do not say, or say it
         wrongly.
     instances : tuple of str
-        Instance columns worth reading at once.
+        Instance columns worth reading with the boxes.
     processes : int or "auto"
         That may read a large file together.
     any_sides : bool

@@ -28,7 +28,7 @@ KEPT = {
 
 
 class ColumnFacts(NamedTuple):
-    """What a footer says of a column of a row group."""
+    """The metadata of a column of a row group."""
 
     values: int
     nbytes: int
@@ -39,7 +39,7 @@ class ColumnFacts(NamedTuple):
 
 
 def facts_of_columns(footer: bytes, place: str) -> list[list[ColumnFacts]]:
-    """Return what is said of each column in each row group.
+    """Return the metadata of each column in each row group.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ def read_results(
     """Return the image of each line, and its score and box.
 
     ``refusal`` makes the error of a line with other columns: its fields, what there should be, its place.
-    ``keeps`` says of images whether their lines are kept; then some lines are held at a time.
+    ``keeps`` takes images and returns whether their lines are kept; then only a chunk of lines is in memory.
     """
     text = read_text(file)
     if keeps is None:

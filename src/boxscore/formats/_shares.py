@@ -3,10 +3,10 @@
 Conventions
 -----------
 - Shares are runs of images in the order of their ids, equally many in each: they follow from the list of
-  images alone, whatever else is read.
+  images alone.
 - What cannot be decided image by image (names that are ids of some images and files of others, ids of
-  annotations that occur twice) needs all rows: :class:`ReadAtOnceError` says so, and whoever asked for a
-  share reads everything and cuts it.
+  annotations that occur twice) needs all rows: :class:`ReadAtOnceError` says so, and the caller
+  reads everything and takes the share from it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ROW = "__boxscore_row"
 
 
 class ReadAtOnceError(Exception):
-    """A share cannot be read by itself: all rows decide something of each."""
+    """A share cannot be read separately, because a row can only be read with all others."""
 
 
 class ImageShare:
@@ -51,7 +51,7 @@ class ImageShare:
         self._rows = slice(0, 0)
 
     def choose(self, images: Images) -> slice:
-        """Return the rows of the share; of images that each have one name, else they are read at once."""
+        """Return the rows of the share; raise an error unless each image has one name."""
         if not _have_one_name(images):
             raise ReadAtOnceError
         self._ids, self._sizes, self._file_names = images.ids, images.sizes, images.file_names
@@ -59,7 +59,7 @@ class ImageShare:
         return self._rows
 
     def keeps(self, ids: NDArray[Any] | Sequence[Any]) -> BoolArray:
-        """Whether each of these ids of images is in the share; one that nobody lists is in one share too."""
+        """Whether each of these ids of images is in the share; an unlisted id is in exactly one share too."""
         assert self._ids is not None
         values = ids if isinstance(ids, np.ndarray) else as_ids(ids, name="image ids")
         if self._ids.dtype != object and values.dtype != object:
@@ -126,7 +126,7 @@ def _have_one_name(images: Images) -> bool:
 
 
 def refuse_name_of_another(file_name: str, name: Id, names: AbstractSet[Id]) -> None:
-    """Have everything read at once where an image's file is called as another image."""
+    """Raise an error if an image's file has the name of another image."""
     stem = _last(without_ending(file_name))
     if stem != name and stem in names:
         raise ReadAtOnceError

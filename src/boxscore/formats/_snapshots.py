@@ -20,7 +20,7 @@ class Snapshot:
     path : Path
     is_old : bool
         Whether the last change is so long ago that a later one must have another time: clocks of file systems
-        tick coarsely. Until then a file with the same times may have been written once more.
+        tick coarsely. Until then a file with the same times may have been written again.
     """
 
     def __init__(self, path: Path) -> None:

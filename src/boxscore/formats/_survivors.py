@@ -90,7 +90,7 @@ class Survivors:
     def check_rows(
         self, rows: NDArray[np.int64], scores: Any, corners: FloatArray | None, **ids: Sequence[Any]
     ) -> None:
-        """Refuse rows [K], read once more, that are not those of the table.
+        """Refuse rows [K], read a second time, that are not those of the table.
 
         ``corners`` [K, 4] are NaN where a box is not compared; ``ids`` are of ``images`` and ``categories``.
         """

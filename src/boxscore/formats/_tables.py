@@ -64,7 +64,7 @@ HELD_BY_TABLES = frozenset(
 MOST_COLUMNS = 1_000
 _SIZE_RULE = "be 1 pixel or more"
 ROUNDED = 1.01
-"""How far widths and heights beside corners may be off, in pixels: rounded, or counted at both ends."""
+"""How far widths and heights may differ from the corners, in pixels: rounded, or counted at both ends."""
 
 _TRUE, _FALSE = {"1", "true", "yes", "1.0"}, {"", "0", "false", "no", "-1", "0.0", "-1.0", "none"}
 """Open Images writes -1 for unknown."""
@@ -92,7 +92,7 @@ class Table(abc.ABC):
     class_names : sequence of (id, name), or None
         All classes, if the file has them.
     boxes_around : bool
-        Whether its boxes are those around the shapes beside them.
+        Whether its boxes are those around its shapes.
     absent : mapping of str to str
         Of several files, the first that does not have a column, by column.
     """
@@ -407,7 +407,7 @@ def _are_wrong_sizes(sizes: FloatArray) -> NDArray[np.bool_]:
 
 
 def may_be_sides(parts: ColumnParts) -> bool:
-    """Whether the columns of the image's size may be those of boxes, beside corners."""
+    """Whether the columns of the image's size may be those of boxes, if there are corners."""
     named = parts.image_size is not None and parts.image_size[0].lower() in ("width", "w")
     return named and parts.box_format == "xyxy" and len(parts.box) == 4
 
@@ -463,7 +463,7 @@ def _box_format(
 
 
 def usual_form(table: Table) -> BoxFormat | None:
-    """Return what boxes are beside COCO's names: COCO's."""
+    """Return the form of boxes if other columns have COCO's names: COCO's form."""
     return "xywh" if {"image_id", "category_id"} <= set(table.names) else None
 
 

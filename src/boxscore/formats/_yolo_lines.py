@@ -29,7 +29,7 @@ SOME = 1_000
 """Files that say what the lines of all are, where a share of them is read."""
 
 _PIECE = 1 << 23
-"""Bytes of text that are parsed at once: numbers pass through Python objects."""
+"""Bytes of text that are parsed in one call: numbers pass through Python objects."""
 
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _OF_NUMBERS = b"0123456789+-.eE \n"
@@ -96,7 +96,7 @@ def read_lines(files: Sequence[str]) -> Lines:
 
 
 def lines_of_some(files: Sequence[str], count: int) -> Lines:
-    """Read a few files, spread over all; lines with other than ``count`` numbers need all files at once."""
+    """Read a few files, spread over all; lines with other than ``count`` numbers need all files together."""
     lines = read_lines([files[at] for at in range(0, len(files), -(-len(files) // SOME) or 1)])
     if lines.words is not None or (lines.counts != count).any():
         raise ReadAtOnceError
@@ -234,7 +234,7 @@ def _numbers(text: bytes) -> tuple[FloatArray, IntArray] | None:
 
 
 def _refuse_mixed(words: Sequence[str], files: Sequence[str], ends: IntArray) -> None:
-    """Refuse lines that begin with a number beside lines that begin with a word."""
+    """Refuse a mix of lines that begin with a number and lines that begin with a word."""
     numbered = [row for row, word in enumerate(words) if not word]
     if not numbered:
         return

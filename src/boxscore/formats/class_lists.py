@@ -3,7 +3,7 @@
 Conventions
 -----------
 A list is a text file with one name per line (``classes.txt``, ``obj.names``), YOLO's ``data.yaml`` with its
-``names``, a JSON list, or a sequence. The first name is class 0. Blank lines may stand at the end alone: one
+``names``, a JSON list, or a sequence. The first name is class 0. Blank lines may only be at the end: one
 between two names would make the numbers of all that follow doubtful.
 """
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 _SEPARATORS = (",", ";", "\t", "|")
 _CLICK = re.compile(r"XClick[1-4][XY]")
-"""The corners that annotators of Open Images clicked: eight columns that nobody slices by, so not read."""
+"""The corners that annotators of Open Images clicked: eight columns that are not read."""
 ROWS_TOGETHER = 1 << 18
 _RETINANET = ("path", "x1", "y1", "x2", "y2", "class")
 _NUMBER = r"\s*[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\s*"

@@ -24,7 +24,7 @@ from boxscore.errors import FileFormatError, InputError
 
 
 class ImageSizes(NamedTuple):
-    """What a user gives about the images beside a path.
+    """What a user gives about the images in addition to a path.
 
     Attributes
     ----------

@@ -164,7 +164,7 @@ def write_joined(files: Sequence[Path], output: Path, scratch: Path) -> None:
 
 
 def _mask_columns(masks: Masks, saved: dict[str, Any]) -> dict[str, Any]:
-    """Return masks as Open Images packs them, with the sizes of images beside them, which are theirs."""
+    """Return masks as Open Images packs them, whose sizes are the sizes of the images."""
     widths, heights, texts = encoded_masks(masks)
     columns: dict[str, Any] = {}
     _, image = np.unique(saved["image_id"], return_inverse=True)
@@ -400,7 +400,7 @@ def is_list(kind: Any) -> bool:
 
 
 def _is_listed(kind: Any) -> bool:
-    """Whether values are lists, of whatever length."""
+    """Whether values are lists, of any length."""
     pa, _ = arrow()
     return bool(is_list(kind) or pa.types.is_fixed_size_list(kind))
 
@@ -609,7 +609,7 @@ def class_names_of(
 
 
 def are_around(metadata: dict[bytes, bytes]) -> bool:
-    """Whether the metadata say that boxes are those around the shapes beside them."""
+    """Whether the metadata say that boxes are those around the shapes."""
     try:
         return bool(json.loads(metadata.get(_METADATA_KEY, b"{}")).get("boxes") == "around")
     except (ValueError, AttributeError, RecursionError):  # metadata of another kind

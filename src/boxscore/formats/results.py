@@ -8,7 +8,7 @@ the remaining rows, each as it stood, with every key it had.
 Conventions
 -----------
 - A row that does not change is written byte for byte as it was read. In one that does, only the score or the
-  box is written anew, with every digit.
+  box is written again, with every digit.
 - Rows keep the order of the file. COCO results files are read a slice at a time, both times.
 - Files are written under a temporary name and renamed when they are complete.
 - What is written belongs to what was read: the file must be the same one, unchanged, at the end. Where that

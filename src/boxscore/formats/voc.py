@@ -390,7 +390,7 @@ def _results_texts(table: Detections) -> list[str]:
 
 
 def _refuse_other_annotations(path: Path, files: Mapping[str, object]) -> None:
-    """Refuse a folder that holds annotations or image sets which are not written anew."""
+    """Refuse a folder with annotations or image sets that would not be overwritten."""
     old = [*path.glob("Annotations/*.xml"), *path.glob("ImageSets/Main/*.txt"), *path.glob("*.xml")]
     others = {file.relative_to(path).as_posix() for file in old} - {*files}
     if others:
@@ -399,7 +399,7 @@ def _refuse_other_annotations(path: Path, files: Mapping[str, object]) -> None:
 
 
 def _refuse_other_results(path: Path, written: set[str]) -> None:
-    """Refuse a folder of VOC results that holds files which are not written anew."""
+    """Refuse a folder of VOC results with files that would not be overwritten."""
     others = {file.name for file in path.glob(RESULTS)} - written
     if others:
         raise InputError(

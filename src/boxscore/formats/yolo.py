@@ -167,7 +167,7 @@ class YoloFormat(RowFormat):
         return is_last(columns, path, options.written, noted={SECOND: False, LAST: True}.get(noted))
 
     def lists_images(self, ground_truth: GroundTruth) -> bool:
-        """Whether there are images beside the labels, or a list of them."""
+        """Whether there are images next to the labels, or a list of them."""
         return any(ground_truth.images.file_names.tolist())
 
     def class_ids(self, table: BoxTable) -> list[Id]:
@@ -377,7 +377,7 @@ def _labels(lines: Lines) -> tuple[list[Id], IntArray]:
 
 
 def _image_sizes(split: DataSet, path: Path, options: ReadOptions) -> FloatArray | None:
-    """Width and height of the images, [I, 2]: given by the user, else written beside them or in headers."""
+    """Width and height of the images, [I, 2]: given by the user, else written next to them or in headers."""
     given = _sizes_beside(path) if options.image_sizes is None else options.image_sizes
     if split.paths is None or split.file_names is None:
         return None if given is None else known_sizes(given, split.images)
@@ -389,7 +389,7 @@ def _image_sizes(split: DataSet, path: Path, options: ReadOptions) -> FloatArray
 
 
 def _sizes_beside(path: Path) -> ImageSizes | None:
-    """Return the sizes in a table that :meth:`YoloFormat.save` wrote beside labels; None without one."""
+    """Return the sizes in a table that :meth:`YoloFormat.save` wrote next to labels; None without one."""
     folders = [path] if path.is_dir() else [path.parent]
     if path.name == "labels":
         folders = [path, path.parent]
@@ -455,7 +455,7 @@ def _check_readable(stems: Sequence[str], *, of_results: bool) -> None:
 
 
 def _write(path: Path, files: Mapping[str, str | bytes]) -> None:
-    """Write a data set's folder; refuse one with label files that are not written anew."""
+    """Write a data set's folder; refuse one with label files that would not be overwritten."""
     if not path.exists():
         write_new_folder(path, files)
         return

@@ -125,7 +125,7 @@ class Rule(NamedTuple):
     scope : Acts
         What the rule does, and by what it decides; every field of a protocol says it.
     replaces : bool
-        Whether a protocol that extends another gives a table anew, instead of adding to it.
+        Whether a protocol that extends another replaces a table, instead of adding to it.
     refuses : sequence of Refusal
         Ways of computing that are closed by some values.
     columns : sequence of ExtraColumn
@@ -162,7 +162,7 @@ def rule(
     reads: Reads | None = None,
     does: Sequence[Does] = (),
 ) -> Any:
-    """Make a field of a protocol from all that is said of it; see :class:`Rule`."""
+    """Make a field of a protocol from everything that it declares; see :class:`Rule`."""
     metadata = {"rule": Rule(check, doc, word, step, scope, replaces, refuses, columns, reads, does)}
     if isinstance(default, dict):
         return dataclasses.field(default_factory=default.copy, metadata=metadata)
@@ -210,7 +210,7 @@ class Rules:
     _required: ClassVar[frozenset[str]]
 
     def __init_subclass__(cls) -> None:
-        """Find the fields, and add what they say of themselves to the docstring."""
+        """Find the fields, and add their docs to the docstring."""
         dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
         fields = dataclasses.fields(cls)
         cls._required = frozenset(

@@ -52,7 +52,7 @@ OF_IMAGES = (
 
 
 class NamedKind(Protocol):
-    """What protocols and pages say of a kind of summary metric, whatever computes it."""
+    """The interface of a kind of summary metric that protocols and pages need."""
 
     @property
     def name(self) -> str:

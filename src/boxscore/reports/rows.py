@@ -117,7 +117,7 @@ def _undefined(value: Any) -> bool:
 
 
 def _key(values: Sequence[Any], descends: bool, row: int) -> Any:
-    """Make values comparable: numbers before texts; whatever is undefined is moved to the end afterwards."""
+    """Make values comparable: numbers before texts; undefined values are moved to the end afterwards."""
     value = values[row]
     if _undefined(value):
         return (0, 0.0)

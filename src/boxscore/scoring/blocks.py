@@ -3,8 +3,8 @@
 Conventions
 -----------
 - Values are thresholds x points of the curve x classes. NaN is left out; the mean of none is NaN.
-- Values that are too many to be held are computed, summed up and forgotten in the order in which NumPy adds
-  up an array of all of them.
+- If there are too many values for memory, they are computed block by block and summed up in the order in
+  which NumPy adds up an array of all of them.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from boxscore._utils.array_types import FloatArray
 from boxscore._utils.ordering import distinct_rows
 
 MOST_VALUES = 1 << 22
-"""Values [T, R, K] that are held to be summed up, 8 bytes each and some 50 while they are made."""
+"""Most values [T, R, K] in memory to be summed up, 8 bytes each and some 50 while they are made."""
 
 SUMMED_TOGETHER = 1 << 16
-"""Numbers that NumPy adds up at once; above 128, or its blocks would be cut."""
+"""Numbers that NumPy adds up in one call; above 128, or its blocks would be cut."""
 
 
 def class_blocks(class_count: int, values_of_class: int) -> Iterator[slice]:
@@ -61,7 +61,7 @@ class Values(Protocol):
         """Mean over classes that count by weights, [K]: each value as its class; NaN when there are none."""
 
     def of_copies(self, count: int) -> Sequence[Values]:
-        """Cut the classes into equally many for each of some copies, which stand side by side."""
+        """Cut the classes into equally many for each of several copies."""
 
     def means_of_copies(self, count: int) -> FloatArray:
         """:meth:`mean_of_defined` of each copy, with its bits, [count]."""

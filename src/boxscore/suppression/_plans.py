@@ -58,7 +58,7 @@ LOCKSTEP_SHARE = 30
 """Lockstep needs this many times more boxes than its largest group: a round costs some 30 calls."""
 
 LAST_PAIRS = 1 << 16
-"""Groups with fewer pairs than this together are decided at once: more rounds would be as many calls."""
+"""Groups with fewer pairs than this together are decided in one call: more rounds would be as many calls."""
 
 CROWDED = 2.5
 """Grids with more boxes than this within reach in a row are decided in stages."""

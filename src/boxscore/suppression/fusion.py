@@ -53,7 +53,7 @@ from boxscore.suppression.soft import check_not_negative
 Confidence = Literal["average", "max", "box_and_model_average", "absent_model_aware_average"]
 
 LONG = 4096
-"""Groups with more boxes are clustered by themselves, many boxes at a time."""
+"""Groups with more boxes are clustered separately, many boxes at a time."""
 
 PAIRS_TOGETHER = 1 << 16
 """Pairs of a new box and a fused one that are compared together in long groups."""

@@ -57,7 +57,7 @@ MEASURES = {
     "quadrilateral": "boxscore.extensions.oriented.suppression",
     "probiou": "boxscore.extensions.oriented.suppression",
 }
-"""The module of this package that measures what overlaps, other than boxes; imported when it is asked for."""
+"""The modules that measure overlaps other than those of boxes, imported when one is asked for."""
 Cap = tuple[NDArray[Any], int]
 """A group for each row, and the cap per group."""
 

@@ -59,7 +59,7 @@ GROUP_TRUE_POSITIVES = ExtraColumn(
         _merges(protocol) and protocol.group.weight > 0 and protocol.matching.equal_scores == "last_first"
     ),
 )
-"""Whether a detection stands for a group, at any threshold; among equal scores of an image first, [D]."""
+"""Whether a detection is the true positive of a group, [D]; it comes first among equal scores of an image."""
 
 
 class GroupRules(Rules):

@@ -22,7 +22,7 @@ _ANY_PAIR = Check("[keypoint, keypoint]", lambda value, name: value)
 
 
 def _scale(protocol: Any) -> str:
-    """Write what stands for the area of an object; nothing for its area."""
+    """Write what is used as the area of an object; nothing for its area."""
     rules = protocol.keypoints
     if rules.scale == "area":
         return ""
