@@ -170,8 +170,10 @@ def test_only_the_modules_of_formats_that_may_be_there_are_imported() -> None:
     )
     loaded = set(run_python(["-c", code])[1].splitlines()[-1].split())
     assert "boxscore.formats.coco" in loaded
-    unused = ("formats.voc", "formats.yolo", "formats.csv_tables", "data.frames", "similarity.boundary")
-    assert not loaded & {f"boxscore.{name}" for name in (*unused, "formats.converting", "suppression.hard")}
+    unused = ("formats.voc", "formats.yolo", "formats.csv_tables", "data.frames", "suppression.hard")
+    assert not loaded & {f"boxscore.{name}" for name in unused}
+    extensions = ("formats", "oriented", "federated", "crowds", "scoreless", "masks", "data_tools")
+    assert not loaded & {f"boxscore.extensions.{name}" for name in extensions}
     assert not loaded & {"pandas", "xml.etree.ElementTree", "csv", "zipfile", "matplotlib", "yaml"}
 
 
