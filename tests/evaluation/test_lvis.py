@@ -209,7 +209,7 @@ def test_the_frequency_stands_in_the_table_of_classes(tmp_path: Path) -> None:
     letters = [one["frequency"] for one in json.loads(truth.read_text())["categories"]]
     assert evaluation.per_class["frequency"].tolist() == letters
     assert [row["frequency"] for row in json.loads(evaluation.to_json())["per_class"]] == letters
-    schema = resources.files("boxscore.extensions.pages").joinpath("assets/result.schema.json").read_text()
+    schema = resources.files("boxscore.reports").joinpath("assets/result.schema.json").read_text()
     pytest.importorskip("jsonschema").validate(json.loads(evaluation.to_json()), json.loads(schema))
 
 

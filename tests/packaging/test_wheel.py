@@ -99,7 +99,7 @@ def test_the_wheel_works_without_the_repository(wheel: Path, tmp_path: Path) -> 
     installed = tmp_path / "installed"
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(installed)
-    shutil.copytree(SAMPLES, tmp_path / "demo_samples")
+    shutil.copytree(SAMPLES, tmp_path / "samples")
     environment = without_repository(PYTHONPATH=str(installed))
 
     def run(*arguments: str) -> str:
@@ -151,7 +151,7 @@ def test_the_wheel_installs_into_a_new_environment(wheel: Path, tmp_path: Path) 
     if "No matching distribution" in installation.stderr or "NewConnectionError" in installation.stderr:
         pytest.skip("no package index to install the dependencies from")
     assert installation.returncode == 0, installation.stderr
-    shutil.copytree(SAMPLES, tmp_path / "demo_samples")
+    shutil.copytree(SAMPLES, tmp_path / "samples")
     done = subprocess.run(
         [
             str(programs / "boxscore"),

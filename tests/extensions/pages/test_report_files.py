@@ -99,9 +99,7 @@ def test_every_table_reads_back(tmp_path: Path, form: str, make: object) -> None
 def test_the_json_keeps_its_schema(tmp_path: Path, make: object) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     write_report(make(), tmp_path, options=FAST)  # type: ignore[operator]
-    schema = json.loads(
-        resources.files("boxscore.extensions.pages").joinpath("assets/result.schema.json").read_text()
-    )
+    schema = json.loads(resources.files("boxscore.reports").joinpath("assets/result.schema.json").read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(json.loads((tmp_path / "result.json").read_text()), schema)
 

@@ -205,11 +205,12 @@ def signed_area(closed: np.ndarray) -> float:
 def test_figures_draw_masks_and_keypoints() -> None:
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
-    plots = pytest.importorskip("boxscore.reports.plots")
     from matplotlib import pyplot
 
+    from boxscore.extensions.pages.plots import boxes as plots
+
     result = masked()
-    figure = plots.boxes.draw_evaluated(None, result, 1)
+    figure = plots.draw_evaluated(None, result, 1)
     middles = np.stack(np.meshgrid(np.arange(400) + 0.5, np.arange(400) + 0.5), axis=-1).reshape(-1, 2)
     filled = [patch for patch in figure.axes[0].patches if patch.get_alpha()]
     inside = []
@@ -224,7 +225,7 @@ def test_figures_draw_masks_and_keypoints() -> None:
     assert [(each == mask).all() for each, mask in zip(inside, masks.arrays(), strict=True)] == [True, True]
 
     people = posed([[[10, 20, 2], [30, 40, 1], [0, 0, 0]]], [[[500, 100, 1], [520, 130, 1], [530, 90, 1]]])
-    panel = plots.boxes.draw_evaluated(None, people, 1).axes[0]
+    panel = plots.draw_evaluated(None, people, 1).axes[0]
     assert len(panel.lines) == 3  # two limbs of the detection, one of the object
     seen = [dots.get_offsets().tolist() for dots in panel.collections]
     assert seen == [[[500, 100], [520, 130], [530, 90]], [], [[10, 20]], [[30, 40]]]
