@@ -45,7 +45,7 @@ from boxscore.matching.ignoring import Ignoring, Ranges, eligible, ignoring, ins
 from boxscore.matching.matches import Bits, Matches, bit_type, merge, pack_bits
 from boxscore.matching.pairs import Overlaps
 from boxscore.matching.points import functions_at
-from boxscore.matching.ranking import Ranking, rank_detections, ranked_by
+from boxscore.matching.ranking import Ranking, rank_detections
 from boxscore.matching.sources import Asked, Blocks, Match, PairSource, SharedOut
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.tables.matching import MatchingRules
@@ -286,7 +286,6 @@ class Matcher:
             ordered_ignoring=self._ordered_ignoring,
             ranking=ranking,
             rows=rows,
-            score=np.take(ranked_by(detections), ranking.rows),
             ranges=self._ranges(detections, ranking, protocol, truth_values),
             find=find,
             across=self._across,

@@ -27,7 +27,7 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.matching.ignoring import Ignoring, Ranges
 from boxscore.matching.matches import Bits
 from boxscore.matching.pairs import Outcome, Overlaps, Pairs
-from boxscore.matching.ranking import Ranking
+from boxscore.matching.ranking import Ranking, ranked_by
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.pairs import TooManyPairsError
 
@@ -101,8 +101,6 @@ class Asked(NamedTuple):
     """Of ``ordered_detections``, D of them."""
     rows: NDArray[np.int64]
     """Row of each ranked detection in ``detections``, [D]."""
-    score: NDArray[np.float64]
-    """The score by which each ranked detection is ranked, [D]."""
     ranges: Ranges
     find: Callable[[Ignoring], Blocks]
     """Find the candidate pairs; the flags say which ground truths are deleted or measured by foreground."""
@@ -110,3 +108,8 @@ class Asked(NamedTuple):
     """Overlaps from a floor on, across classes; flags [G] say which ground truths are by foreground."""
     absorbed: Bits | None = None
     """After matching: bits at which another detection has the group of a pair, [P, A]."""
+
+    @property
+    def score(self) -> NDArray[np.float64]:
+        """The score by which each ranked detection is ranked, [D]; made anew, since pairs need the memory."""
+        return np.take(ranked_by(self.ordered_detections), self.ranking.rows)
