@@ -55,10 +55,6 @@ class Counter(Protocol_):
     def weights_up_to(self) -> FloatArray | None:
         """Sum of the weights of the true positives up to each run, in-class, [N]; None: 1 each."""
 
-    @property
-    def several(self) -> BoolArray | None:
-        """Whether each run has several true positives, of which the last need not be the best, [N]."""
-
     def run_of(self, nth: NDArray[np.int64], thresholds: slice, classes: slice) -> NDArray[np.int64]:
         """Return the run of its class that has the true positive with each number, from 0; [T or 1, k, R]."""
 
@@ -207,8 +203,6 @@ class Outcomes(NamedTuple):
 
 class SingleRuns:
     """The common methods of counters in which every true positive is a run."""
-
-    several = None
 
     def run_of(self, nth: NDArray[np.int64], thresholds: slice, classes: slice) -> NDArray[np.int64]:
         """Each true positive is the run with its number."""

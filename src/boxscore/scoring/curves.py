@@ -352,11 +352,6 @@ class Curves:
             start, end = end, end + len(nth)
             line = np.add(counted, epsilon, out=precision[start:end])
             np.divide(nth, line, out=line)
-        if counts.several is not None and epsilon > NO_EFFECT:
-            # The last true positive of a run has the best precision, up to rounding.
-            several = np.flatnonzero(counts.several)
-            best = np.nextafter(np.nextafter(precision[several], 2), 2)
-            precision[several] = np.minimum(best, 1.0)
         return precision
 
     @functools.cached_property
