@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import pytest
 
 import boxscore
+from boxscore._utils.lazy import loaded
 from boxscore.errors import FileFormatError
 from boxscore.extensions.data_tools.converting import lost
 from boxscore.extensions.formats.columns import ColumnsFormat
@@ -37,7 +38,7 @@ def test_what_single_formats_can_do_is_there() -> None:
 def test_options_of_few_formats_are_loaded_by_name() -> None:
     for option in reading.FURTHER.values():
         for text in (option.check, option.applied):
-            assert not text or callable(reading._loaded(text))
+            assert not text or callable(loaded(text))
     with pytest.raises(TypeError, match="unexpected keyword argument 'loosely'"):
         reading.read_options(loosely=True)
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import importlib
+import operator
 import sys
 import threading
 from collections.abc import Iterator
@@ -94,6 +95,12 @@ def lazy_imports(package: str) -> Iterator[None]:
 def _imported(module: str) -> ModuleType:
     """Import a module without garbage collection, which would find nothing in a tenth of the time."""
     return importlib.import_module(module)
+
+
+def loaded(text: str) -> Any:
+    """Import what a socket names, ``"module:name"``; the name may have dots."""
+    module, _, name = text.partition(":")
+    return operator.attrgetter(name)(importlib.import_module(module))
 
 
 def shortcut(module: str, name: str) -> Any:

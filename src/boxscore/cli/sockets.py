@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
+
+from boxscore._utils.lazy import loaded
 
 FUNCTIONS = {
     "COORDINATES": "boxscore.extensions.scoreless.coordinates:COORDINATES",
@@ -22,5 +23,4 @@ FUNCTIONS = {
 
 def extension(name: str) -> Any:
     """Import one of :data:`FUNCTIONS`."""
-    module, _, function = FUNCTIONS[name].partition(":")
-    return getattr(importlib.import_module(module), function)
+    return loaded(FUNCTIONS[name])

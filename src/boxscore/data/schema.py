@@ -17,7 +17,6 @@ Conventions
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
@@ -27,6 +26,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.checks import Place
+from boxscore._utils.lazy import loaded
 from boxscore._utils.records import record
 from boxscore.data.scores import score_array
 from boxscore.errors import InputError
@@ -173,8 +173,7 @@ class Schema:
 
 def _later(function: str) -> Callable[[Any], Any]:
     """Return a function, ``module:function``: the module is imported when a table has such a column."""
-    module, name = function.split(":")
-    return lambda values: getattr(importlib.import_module(module), name)(values)
+    return lambda values: loaded(function)(values)
 
 
 _BOXES = (

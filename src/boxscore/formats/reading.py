@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +25,7 @@ import numpy as np
 
 from boxscore._utils import checks
 from boxscore._utils.given_paths import path_of
+from boxscore._utils.lazy import loaded
 from boxscore._utils.processes import Workers, worker_count
 from boxscore._utils.records import NamedTuple, record
 from boxscore._utils.text import counted, verb
@@ -82,13 +82,6 @@ PLAIN = FileOptions()
 """No option given."""
 
 
-def _loaded(text: str) -> Callable[..., Any]:
-    """Import ``"module:function"``."""
-    module, _, name = text.partition(":")
-    function: Callable[..., Any] = getattr(importlib.import_module(module), name)
-    return function
-
-
 class _Further(NamedTuple):
     """An option that few formats take, or that changes ground truth once it is read."""
 
@@ -101,7 +94,7 @@ class _Further(NamedTuple):
 
     def checked(self, value: Any) -> Any:
         """Return a value in the form that is kept."""
-        return _loaded(self.check)(value) if self.check else value
+        return loaded(self.check)(value) if self.check else value
 
 
 _ANSWERS = "answers of a language model"
@@ -230,7 +223,7 @@ def _read_ground_truth(opened: Opened, options: FileOptions, load: Callable[[], 
         ground_truth = _with_named_images(ground_truth, options)
     for name, option in FURTHER.items():
         if option.applied and name in options.further:
-            ground_truth = _loaded(option.applied)(ground_truth, options.further[name])
+            ground_truth = loaded(option.applied)(ground_truth, options.further[name])
     if file_format.boxes is not None:
         _warn_of_box_order(ground_truth, file_format, options)
     return ground_truth

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import operator
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from typing import Any
 from boxscore._utils import checks
 from boxscore._utils.addresses import Address
 from boxscore._utils.given_paths import Several, path_of, why_nothing
+from boxscore._utils.lazy import loaded
 from boxscore._utils.records import NamedTuple
 from boxscore._utils.text import counted
 from boxscore.errors import FileFormatError
@@ -169,10 +169,7 @@ def format_named(name: str) -> Format:
 def capability(format_: Format, what: str) -> Any:
     """Return what a format can do beyond reading and writing, mostly a function; None if it cannot."""
     text = _CAPABILITIES.get((format_.name, what))
-    if text is None:
-        return None
-    module, _, name = text.partition(":")
-    return operator.attrgetter(name)(importlib.import_module(module))
+    return None if text is None else loaded(text)
 
 
 def options_of(format_: Format, *, of_detections: bool) -> frozenset[str]:

@@ -10,10 +10,10 @@ the other.
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from boxscore._utils.lazy import loaded
 from boxscore.protocols.acting import Point
 from boxscore.protocols.protocol import Protocol
 
@@ -66,9 +66,5 @@ def prepared_at(protocol: Protocol, *, early: bool) -> Sequence[Callable[..., An
     return [_loaded(each.function) for each in protocol.does.get("prepare", ()) if (each.order < 0) == early]
 
 
-@functools.cache
-def _loaded(function: str) -> Callable[..., Any]:
-    """Import ``"module:function"``."""
-    module, _, name = function.partition(":")
-    loaded: Callable[..., Any] = getattr(importlib.import_module(module), name)
-    return loaded
+_loaded = functools.cache(loaded)
+"""Import a function once: a matching asks eight times."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypedDict
 
+from boxscore._utils.lazy import loaded
 from boxscore.similarity.base import Similarity
 
 if TYPE_CHECKING:
@@ -29,8 +29,7 @@ SIMILARITIES: dict[SimilarityName, str] = {
 
 def similarity_class(name: SimilarityName) -> type[Similarity]:
     """Return the class of the similarity with a name."""
-    module, _, kind = SIMILARITIES[name].partition(":")
-    similarity: type[Similarity] = getattr(importlib.import_module(module), kind)
+    similarity: type[Similarity] = loaded(SIMILARITIES[name])
     return similarity
 
 
