@@ -94,15 +94,18 @@ def box_order(table: BoxTable, *, given_sizes: bool, form: WrittenFormat | None 
         return None
     if np.isnan(table.images.sizes).all():
         return _order_without_images(table) if given_sizes and form is None else None
+    # Judge an even sample; a coarser one first, as most tables are clearly right.
     rows = np.arange(0, len(table), -(-len(table) // SAMPLE_SIZE))
     if len(rows) > SAMPLE_SIZE / 4 and _are_clearly_right(table, STRIDE * int(rows[1])):
         return None
+    # Only boxes in images of known size can be judged by them.
     extent = table.images.sizes[table.image[rows]]
     known = ~(np.isnan(extent[:, 0]) | np.isnan(extent[:, 1]))
     if not known.all():
         extent, rows = extent[known], rows[known]
     if not len(rows):
         return _order_without_images(table) if given_sizes and form is None else None
+    # The sign of a wrong form: many boxes reach outside their image.
     corners = table.boxes[rows]
     numbers = _numbers(table, rows, given_sizes=given_sizes)
     outside = _share_outside(corners, extent)
@@ -115,6 +118,7 @@ def box_order(table: BoxTable, *, given_sizes: bool, form: WrittenFormat | None 
     if form is not None:  # given by somebody who knows: no other reading is offered
         text = f"read as {form}, {outside:.0%} of the boxes reach outside their image"
         return BoxOrder(f"{text}. Is that their form?", None, outside)
+    # Try the other forms on the same numbers; one must explain at least three quarters of what is outside.
     readings = _readings(numbers, given_sizes=given_sizes)
     shares = {name: _share_outside(box, extent) for name, box in readings.items()}
     best = min(shares, key=lambda name: shares[name])
@@ -137,14 +141,17 @@ def _are_clearly_right(table: BoxTable, step: int) -> bool:
 
 def _order_without_images(table: BoxTable) -> BoxOrder | None:
     """Infer whether x,y,width,height are corners, or centre and size; None where it is open."""
+    # Without sizes of images, only the relation between the four numbers can tell, again on a sample.
     rows = np.arange(0, len(table), -(-len(table) // SAMPLE_SIZE))
     numbers = _numbers(table, rows, given_sizes=True)
     first, size = numbers[:, :2], numbers[:, 2:]
     least = max(FEWEST, COMMON * len(rows))
+    # Corners: no second pair is below the first, and many are hardly larger, unlike sizes.
     hardly_larger = (size >= first) & (size < LITTLE_LARGER * first)
     if (size >= first).all() and hardly_larger.sum(axis=0).min() >= least:
         best, reason = "x1,y1,x2,y2", "no width is below its x and no height below its y"
     else:
+        # Centres: none is nearer to 0 than half its size, and clipped boxes lie there exactly.
         slack = ROUNDED * size
         touch, beyond = np.abs(first - size / 2) <= slack, first < size / 2 - slack
         clipped = touch.sum(axis=0)
@@ -152,6 +159,7 @@ def _order_without_images(table: BoxTable) -> BoxOrder | None:
             return None
         best = "centre x,centre y,width,height"
         reason = "each x and y is at least half the width and height, often exactly, as of clipped boxes"
+    # The form needs evidence in both axes; else nothing was returned above.
     option = _option(table, _FORMS[best])
     text = f"read as x,y,width,height, {reason}. Are these {best}? Read them with {option}"
     return BoxOrder(text, best, 1.0, option)

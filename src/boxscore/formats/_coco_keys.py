@@ -37,11 +37,13 @@ def key_columns(
     """Return the columns of some keys of an array of records, each [N] or [N, n] numbers, or [N] texts."""
     if not keys:
         return {}
+    # Records are decoded to these keys alone; all other text is skipped without making objects.
     names = {f"key{number}": key for number, key in enumerate(keys)}
     fields: list[tuple[str, Any, Any]] = [(name, Any, None) for name in names]
     kind = msgspec.defstruct("_Keys", fields, rename=names, gc=False)
     decode = msgspec.json.Decoder(list[kind]).decode  # type: ignore[valid-type]
     values: dict[str, list[Any]] = {key: [] for key in keys}
+    # Slice by slice, so only the values of the keys are held.
     try:
         with paused_collector():
             for records in _json.decode_records(text.chunks(0, text.size), decode, text.whole):
@@ -50,6 +52,7 @@ def key_columns(
     except DECODING_ERRORS as error:
         whole = (f"{record}s", "a list")
         raise _json.explain(error, path, record=record, text=text.whole(), whole=whole) from None
+    # A key that no record has is no column.
     make = _text_column if of_text else _column
     columns = {key: make(given, key, path, record) for key, given in values.items()}
     return {key: column for key, column in columns.items() if column is not None}

@@ -72,24 +72,29 @@ def _of_texts(values: list[_Code]) -> MaskColumns:
 
 
 def _of_any(values: list[Any]) -> MaskColumns:
+    # Tell the kind of each value: no mask, run-length text, a list of counts, or polygons.
     kind = np.fromiter(map(_KINDS.__getitem__, map(type, values)), np.uint8, len(values))
     codes = [value for value in values if type(value) is _Code]
     if len(codes):
         listed = np.fromiter([type(code.counts) is list for code in codes], bool, len(codes))
         kind[np.flatnonzero(kind == TEXT)[listed]] = LIST
+    # An empty list is no mask, though it has the type of polygons.
     if len(codes) < len(values):
         kind[np.fromiter([value == [] for value in values], bool, len(values))] = MISSING
+    # Put the masks of each kind one after another in one flat array: no object per mask is left.
     text_rows, list_rows, polygon_rows = (np.flatnonzero(kind == code) for code in (TEXT, LIST, POLYGONS))
     size = np.full((len(values), 2), -1, dtype=np.int64)
     start, count = np.zeros((2, len(values)), dtype=np.int64)
     text, lengths = _joined([values[row].counts for row in text_rows.tolist()])
     numbers = [values[row].counts for row in list_rows.tolist()]
     polygons = [values[row] for row in polygon_rows.tolist()]
+    # Polygons have two levels: rings of a mask, and numbers of a ring.
     rings: list[list[float]] = list(itertools.chain.from_iterable(polygons))
     ring_count = np.fromiter(map(len, rings), np.int64, len(rings))
     points: list[float] = []
     for ring in rings:
         points += ring
+    # Where each mask begins in its flat array, and how much of it belongs to it.
     for rows, counts in (
         (text_rows, lengths),
         (list_rows, list(map(len, numbers))),

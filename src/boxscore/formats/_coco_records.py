@@ -246,12 +246,16 @@ class Reading:
         beside: float = 0,
         keeps: Callable[[Columns], BoolArray] | None = None,
     ) -> None:
+        # Only arrays pass cheaply between processes, and a share's row numbers need the slices in order.
         self._text, self._path, self._kind, self._keeps = text, path, kind, keeps
         processes = processes if keeps is None else 1
         most = text.size // _json.PART_BYTES if kind.in_arrays else 0
         count = min(worker_count(processes), most) if most > 1 else 1
+        # This process gets less of the text, because it has other work; the others get equal parts of the
+        # rest.
         share = max(1 / count - beside, 0.0) / (1 - beside) if count > 1 else 1.0
         others = [(1 - share) / (count - 1)] * (count - 1) if count > 1 else []
+        # Parts are cut between records; the other processes start here.
         self._parts = _json.parts_of(text.size, self._read, [share, *others])
         self._forked = Forked([functools.partial(self._part, part) for part in self._parts[1:]])
 
@@ -301,20 +305,24 @@ class Reading:
     def _decoded(
         self, chunks: Callable[[], Iterable[bytes | memoryview]], whole: Callable[[], bytes], size: int
     ) -> Columns:
+        # Fast way: records of floats alone decode without a Python object per number.
         kind = self._kind
         if kind.numeric is not None:
             decode = msgspec.json.Decoder(list[kind.numeric]).decode  # type: ignore[name-defined]
             slices = _json.decode_records(chunks(), decode, _refuse)
             try:
+                # With a filter, each slice is filtered as it comes, so memory holds the kept records only.
                 if self._keeps is None:
                     columns = packed_columns(slices, kind.numeric, expected_slices=size / _json.SLICE_BYTES)
                 else:
                     few = (packed_columns([one], kind.numeric, expected_slices=1) for one in slices)
                     columns = _kept(few, self._keeps)
+                # Floats hold whole numbers below 2^53 exactly; larger ids are read again, as integers.
                 if _have_exact_numbers(columns):
                     return _with_boxes(columns, kind.readers)
             except DECODING_ERRORS:
                 pass  # something else than numbers: text, null, or what breaks a rule
+        # General way: Python objects, slice by slice; they hold no cycles, so the collector may pause.
         decode = msgspec.json.Decoder(list[kind.general]).decode  # type: ignore[name-defined]
         with paused_collector():
             pieces = (
@@ -325,6 +333,7 @@ class Reading:
 
     def _finished(self, name: str, values: Any) -> Any:
         """Return a column of records as tables need it."""
+        # Columns of the fast way are floats that hold whole numbers exactly.
         if name in FLAGS:
             self._check_flags(name, values)
             return values.astype(bool)
@@ -332,6 +341,7 @@ class Reading:
             return values
         if values.dtype != object:
             return values.astype(np.int64)
+        # Columns of the general way are objects: 7.0 is the id 7, and other floats are refused.
         ids = list(map(whole, values))
         for row, value in enumerate(ids):
             if isinstance(value, float):
@@ -341,6 +351,7 @@ class Reading:
                     got=repr(value),
                     place=f"{self._kind.name} {row} of {self._path}",
                 )
+        # If any annotation lacks an id, all are numbered from 1.
         if name == "id" and None in ids:
             return np.arange(1, len(ids) + 1)
         return as_ids(ids, name=name)
@@ -377,9 +388,11 @@ def _kept(slices: Iterable[Columns], keeps: Callable[[Columns], BoolArray]) -> C
     parts: list[Columns] = []
     ids: list[NDArray[Any]] = []
     first = 0
+    # Keep the ids of all records: the caller must see repeated ones. They are one number a record.
     for columns in slices:
         ids += [columns["id"]] if "id" in columns else []
         count, rows = len(columns["image_id"]), np.flatnonzero(keeps(columns))
+        # The first slice stays even if nothing in it does: it has the columns and their types.
         if len(rows) or not parts:
             kept = {
                 name: column[rows] if isinstance(column, np.ndarray) else column.take(rows)
@@ -529,11 +542,13 @@ def _kind(
     of_results: bool,
 ) -> Kind:
     """Return a kind that has instance columns as well; of results, with or without a box."""
+    # Rotated boxes have five numbers in both kinds, so that any other length is refused while decoding.
     sides = first.sides
     if sides == 5 and "bbox" in readers:
         rotated = [("bbox", RotatedBox)]
         base = msgspec.defstruct(base.__name__, rotated, bases=(base,), gc=False)
         numeric = numeric and msgspec.defstruct(numeric.__name__, rotated, bases=(numeric,), gc=False)
+    # Add the fields of instance columns; results state no number of keypoints.
     fields = [
         field
         for name in instances
@@ -541,17 +556,21 @@ def _kind(
         if not (of_results and field[0] == "num_keypoints")
     ]
     readers = {**readers, **dict.fromkeys((name for name, _, _ in fields), _objects)}
+    # Masks become flat arrays slice by slice, not a Python object each.
     if "segmentation" in readers:
         from boxscore.formats._coco_masks import mask_columns
 
         readers = {**readers, "segmentation": mask_columns}
+    # Keypoints of one fixed length decode as floats too; other instance columns need the general way.
     if fields and numeric is not None:
         numeric = _numeric_with(numeric, instances, first, of_results=of_results)
+    # Results with masks or keypoints may lack boxes.
     if fields and "bbox" in readers and of_results:
         fields.append(("bbox", list[float] | None, None))
         readers = {**readers, "bbox": functools.partial(_boxes_or_nan, sides=sides)}
     if fields:
         base = msgspec.defstruct(base.__name__, fields, bases=(base,), kw_only=True, gc=False)
+    # Lists of Python objects cost as much to hand over as to read, so they stay in this process.
     name, whole = ("detection", "a list of results") if of_results else ("annotation", "a list")
     in_arrays = numeric is not None or not any(reader is _objects for reader in readers.values())
     return Kind(name, whole, base, readers, numeric, in_arrays)

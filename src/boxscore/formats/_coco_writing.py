@@ -64,14 +64,17 @@ def _changed(path: Path) -> bytes:
 
 def _array(path: Path, parts: Iterable[list[msgspec.Raw]], survivors: Survivors) -> Iterator[bytes]:
     """Text of the array of the surviving records, piece by piece."""
+    # Number the records as the reader did, and choose the surviving ones of each slice.
     before, row = b"[", 0
     for records in parts:
         if row + len(records) <= survivors.total:
             rows = survivors.rows_between(row, row + len(records))
             if len(rows):
                 chosen = [records[index] for index in (rows - row).tolist()]
+                # The clock cannot show that a young file stayed the same, so its records are compared.
                 if survivors.are_compared:
                     _check(path, survivors, rows, chosen)
+                # Records that stay as they are keep their text, byte for byte.
                 texts: Sequence[bytes | msgspec.Raw] = chosen
                 if survivors.are_changed:
                     numbered = zip(rows.tolist(), chosen, strict=True)
@@ -81,6 +84,7 @@ def _array(path: Path, parts: Iterable[list[msgspec.Raw]], survivors: Survivors)
                 yield before + b"\n" + b",\n".join(texts)
                 before = b","
         row += len(records)
+    # A file that grew or shrank is refused before the closing bracket is written.
     if row != survivors.total:
         raise changed_while_read(path, got=f"{row} records after {survivors.total}")
     survivors.check_files()

@@ -208,6 +208,7 @@ def explain(
     whole: tuple[str, str],
 ) -> FileFormatError:
     """Convert an error of msgspec to one that names record and field, or the rule of the whole file."""
+    # Rules of the whole file first: msgspec names no record for these.
     if not text.strip():
         return FileFormatError("a JSON file", "hold JSON", got="an empty file", place=str(path))
     text_of_error = str(error)
@@ -219,6 +220,7 @@ def explain(
         return _cut_short(path)
     if "malformed" in text_of_error:
         return _malformed(text_of_error, text, path)
+    # Split msgspec's message into rule and path; the path has the record's number and the key.
     located = _JSON_PATH.search(text_of_error)
     json_path = located["path"] if located else ""
     rule = text_of_error[: located.start()] if located else text_of_error
@@ -227,12 +229,14 @@ def explain(
     number = int(index[1]) if index else 0
     where = f"{record} {number} of {path}" if index else str(path)
     article = "an" if record[0] in "aeiou" else "a"
+    # A missing key.
     missing = re.match(r"Object missing required field `(\w+)`", rule)
     if missing:
         cause = _cause_of_missing(record, missing[1], number > 0)
         return FileFormatError(
             f"{article} {record}", f"have {missing[1]}", got="none", place=where, cause=cause
         )
+    # A value of another type.
     what = field or (f"{article} {record}" if index else whole[0])
     kinds = re.match(r"Expected `([^`]+)`, got `(\w+)`", rule)
     if kinds:
@@ -242,6 +246,7 @@ def explain(
         wanted = " or ".join(_KINDS.get(kind, kind) for kind in named)
         wanted = wanted if index or field else whole[1]
         return FileFormatError(what, f"be {wanted}", got=_KINDS.get(kinds[2], kinds[2]), place=where)
+    # A list of another length, and a number that no float holds.
     length = re.match(r"Expected `array` of length (\d+)(?:, got (\d+))?", rule)
     if length:
         got = length[2] or "another number"
@@ -283,6 +288,7 @@ def _not_utf8(text: bytes, path: Path) -> FileFormatError:
 
 
 def _malformed(error: str, text: bytes, path: Path) -> FileFormatError:
+    # JSON has no NaN or Infinity, but Python writes them: look around the place, and name the key before it.
     position = re.search(r"byte (\d+)", error)
     start = int(position[1]) if position else 0
     for word in (b"-Infinity", b"Infinity", b"NaN"):
@@ -296,8 +302,10 @@ def _malformed(error: str, text: bytes, path: Path) -> FileFormatError:
                 place=f"{path}, byte {begin}",
                 cause="a diverged model? JSON has no NaN or Infinity",
             )
+    # The text ends where a value should be.
     if start >= len(text.rstrip()):
         return _cut_short(path)
+    # Not text at all; else show what stands around the place.
     if b"\0" in text[:64] or text[:2] in (b"\x1f\x8b", b"PK"):
         kind = "compressed" if text[:2] in (b"\x1f\x8b", b"PK") else "binary or UTF-16"
         return FileFormatError("a JSON file", "be JSON text", got=f"{kind} data", place=str(path))

@@ -178,21 +178,26 @@ OPTIONS_OF_DETECTIONS = frozenset({"classes"})
 
 def ground_truth_of_share(path: Path, options: ReadOptions, share: ImageShare | None) -> GroundTruth:
     """Read a ground-truth file; with a share, leave out all other images and their objects."""
+    # Decode the top level; the annotations stay text until their columns are known.
     path, columns = (_annotations_in(path) or path) if path.is_dir() else path, options.instances
     snapshot = Snapshot(path)
     content = _ground_truth_object(path)
     text = text_in_memory(content.annotations)
+    # The first record decides the width of boxes and which columns there are, so that one decoder fits all.
     federated = _is_federated(content)
     first = first_record(text)
     kind = annotation_kind(columns, first, with_ignore=federated)
     images, categories = _vocabularies(content, path, image_key_columns(path, options.image_keys))
+    # Read the columns; a share drops the other images' records slice by slice, so they are never all held.
     chosen_share = None if share is None else _AnnotationShare(share, images, content)
     keeps = None if chosen_share is None else chosen_share.keeps
     with Reading(text, path, kind, processes=options.processes, keeps=keeps) as reading:
         records = reading.columns()
     snapshot.check_reading()
+    # Read the user's keys in a second pass: the first stays a pass over numbers.
     keys = key_columns(text, options.keys, path, record="annotation")
     keys |= key_columns(text, options.text_keys, path, record="annotation", of_text=True)
+    # With a share, keep the rows of its images and number them as in the whole file, for messages.
     if chosen_share is not None:
         images = chosen_share.finished(records)
         keys = {name: column[records[ROW]] for name, column in keys.items()}
@@ -202,8 +207,10 @@ def ground_truth_of_share(path: Path, options: ReadOptions, share: ImageShare | 
         number = row if numbers is None else numbers[row]
         return f"annotation {number} (id {records['id'].tolist()[row]}) of {path}"
 
+    # Choose the annotations that pycocotools would see, in its order.
     image, category = _listed_rows(records, images, categories, path)
     chosen = _rows_read(records["id"], image, category, path)
+    # Masks and keypoints may need the image's size, which is -1 (the NaN at the end) for an unlisted image.
     rotated = rotated_boxes(records["bbox"])
 
     def extent() -> NDArray[np.float64]:
@@ -211,11 +218,13 @@ def ground_truth_of_share(path: Path, options: ReadOptions, share: ImageShare | 
         return sizes
 
     parts = instance_columns(records, columns, image_sizes=extent, place=place)
+    # Convert boxes to pixels in float64 where the user gives their form; else they stay as they are.
     boxes, form = records["bbox"], COCO_FORM if options.written is None else options.written
     if options.written is not None:
         _refuse_box_format(options.box_format, rotated is not None, path)
         images = _with_sizes(images, options.image_sizes)
         boxes = in_pixels(boxes, form, extent(), place=place)
+    # Check and build the columns once; boxes are new arrays here, so the table may take them over.
     table = built_columns(
         GROUND_TRUTH,
         {
@@ -255,6 +264,7 @@ def ground_truth_of_share(path: Path, options: ReadOptions, share: ImageShare | 
         reuse=True,
         place=lambda row: place(int(np.arange(len(image))[chosen][row])),
     )
+    # Warn of what pycocotools evaluates silently, and add LVIS's labels of images.
     if not options.any_sides:
         _warn_of_negative_sides(table["sizes"], path)
     labels = _image_labels(content, images, categories, path)
@@ -374,19 +384,23 @@ class ResultsReading:
         self._vocabulary: DeclaredVocabulary | None = None
         self._classes = classes
         self._snapshot = Snapshot(path)
+        # Peek at the first record: it decides the columns, so that all are read in one pass.
         text = self._object() if _json.first_byte(path) == b"{" else text_in_file(path)
         first = first_record(text)
         self._instances = list(dict.fromkeys([*columns, *([first.fallback] if first.fallback else [])]))
         self._with_file_name = isinstance(first.file_name, str)
         self._columns_shown = first.instances
+        # The fastest kind of record that fits the first one; class numbers get the names of a class list.
         kind = result_kind(self._instances, first, with_file_name=self._with_file_name)
         if classes is not None:
             self._vocabulary = self._named_classes(classes)
+        # A share chooses records by their image ids; where these depend on other records, the file is read whole.
         keeps = None
         if share is not None:
             if self._vocabulary is not None or self._with_file_name or not first.scored:
                 raise ReadAtOnceError
             keeps = functools.partial(_result_is_kept, share)
+        # Other processes start here, while the caller still reads the ground truth.
         self._reading = Reading(text, path, kind, processes=processes, beside=beside, keeps=keeps)
 
     def __enter__(self) -> ResultsReading:
@@ -422,6 +436,7 @@ class ResultsReading:
 
     def detections(self, ground_truth: GroundTruth | None) -> Detections:
         """Return the table, in file order; without ground truth it has the images and classes that occur."""
+        # Collect the columns from all processes; a file that changed meanwhile is refused.
         records = self._reading.columns()
         self._snapshot.check_reading()
         path, instances = self._path, self._instances
@@ -431,11 +446,13 @@ class ResultsReading:
 
             check_listed(records["category_id"], self._classes, path)
 
+        # Rows of a share keep their number in the whole file, for messages.
         numbers = records.get(ROW)
 
         def place(row: int) -> str:
             return f"detection {row if numbers is None else numbers[row]} of {path}"
 
+        # Find each record's box, image and class; records of unknown classes leave the table here.
         boxes = records["bbox"]
         given = given_boxes(boxes, place=place) if instances else boxes
         rotated = rotated_boxes(given)
@@ -443,6 +460,7 @@ class ResultsReading:
         known = np.flatnonzero(rows["category"] >= 0) if left_out else slice(None)
         images, image = rows["images"], rows["image"]
 
+        # Make the other columns: masks and keypoints where they are needed now, and the user's keys.
         def extent() -> NDArray[np.float64]:
             sizes: NDArray[np.float64] = images.sizes[image]
             return sizes
@@ -451,12 +469,14 @@ class ResultsReading:
         keys = key_columns(_results_text(path), self._keys, path, record="detection") if self._keys else {}
         if numbers is not None:
             keys = {name: column[numbers] for name, column in keys.items()} | {ROW: numbers}
+        # Convert boxes to pixels in float64 where the user gives their form.
         form, fractions = COCO_FORM, False
         if self._box_format is not None:
             _refuse_box_format(self._box_format, given is None or rotated is not None, path)
             form, fractions = self._form(ground_truth)
             sizes = _with_sizes(images, self._image_sizes).sizes[image]
             given = in_pixels(boxes, form, sizes, place=place)
+        # Check and build the columns once; what is not needed now is read from the file when it is asked for.
         table = built_columns(
             DETECTIONS,
             {**rows, "image": image[known], "category": rows["category"][known]},
@@ -516,6 +536,7 @@ class ResultsReading:
         self, records: Columns, ground_truth: GroundTruth | None, place: Place
     ) -> tuple[dict[str, Any], dict[str, int]]:
         """Vocabularies and every record's row in them; -1 for a class that the ground truth does not have."""
+        # Without ground truth, the vocabularies are those of the file, or the ids that occur.
         image_ids, category_ids, vocabulary = records["image_id"], records["category_id"], self._vocabulary
         if ground_truth is None:
             images = vocabulary.images if vocabulary is not None and len(vocabulary.images) else None
@@ -528,6 +549,7 @@ class ResultsReading:
                 image_ids, category_ids, images, categories, count=None, of="detections", place=place
             )
             return rows, {}
+        # With ground truth, its vocabularies hold, and ids spelled as text are read by value.
         rows = {"images": ground_truth.images, "categories": ground_truth.categories}
         rows["image"] = self._images(records, ground_truth, place)
         listed = vocabulary.categories if vocabulary is not None and len(vocabulary.categories) else None
@@ -540,12 +562,14 @@ class ResultsReading:
     def _images(self, records: Columns, ground_truth: GroundTruth, place: Place) -> NDArray[np.int32]:
         """Every record's image; where ids may be read in two ways, the boxes decide."""
 
+        # Count matches under one reading of the ids: the right one overlaps far more annotations.
         def count_matched(rows: NDArray[np.int32]) -> int:
             form = self._form(ground_truth)[0]
             sizes = _with_sizes(ground_truth.images, self._image_sizes).sizes[rows]
             corners = box_convert(in_pixels(boxes, form, sizes, place=place), form.form, "xyxy")
             return match_best(ground_truth, rows, corners, self._scores(records)).matched
 
+        # Ask the boxes only where they can answer: four finite numbers each.
         vocabulary, boxes = self._vocabulary, records["bbox"]
         return find_images(
             records["image_id"],
@@ -625,6 +649,7 @@ def _results_text(path: Path) -> Text:
 
 def _ground_truth_object(path: Path) -> _File:
     """Decode the top level of a ground-truth file, which must have its three keys."""
+    # Refuse a list before the file is decoded.
     if _json.first_byte(path) == b"[":
         raise FileFormatError(
             "ground truth",
@@ -633,6 +658,7 @@ def _ground_truth_object(path: Path) -> _File:
             place=str(path),
             cause="is this a results file?",
         )
+    # An empty list counts as there; only a missing key is refused.
     content = _read_object(path)
     present = {
         "images": content.images is not None,
@@ -678,6 +704,7 @@ def _vocabularies(
     content: _File, path: Path, columns: Mapping[str, Any] = MappingProxyType({})
 ) -> tuple[Images, Categories]:
     images, categories = content.images or [], content.categories or []
+    # Transposed and copied, because the column of sizes must be contiguous.
     sizes = [[image.width for image in images], [image.height for image in images]]  # None becomes NaN
     return (
         Images.build(
@@ -737,9 +764,11 @@ def _is_federated(content: _File) -> bool:
 
 def _image_labels(content: _File, images: Images, categories: Categories, path: Path) -> ImageLabels | None:
     """Read LVIS's lists of classes per image; None where no image has one."""
+    # Most files have no such lists, and stop here.
     if not _is_federated(content):
         return None
     _warn_of_missing_lists(content.images or [], path)
+    # Flatten both lists of every image into four columns, with the key of each for messages.
     ids: list[Any] = []
     classes: list[Any] = []
     kinds: list[ImageLabelKind] = []
@@ -755,6 +784,7 @@ def _image_labels(content: _File, images: Images, categories: Categories, path: 
             classes += map(whole, values or [])
             kinds += [kind] * count
             places += [key] * count
+    # Classes are spelled as the file's categories are, so that "7" and 7 are one class.
     from boxscore.data.image_labels import ImageLabels
 
     return ImageLabels.from_arrays(
@@ -804,6 +834,7 @@ def _listed_rows(
     records: Columns, images: Images, categories: Categories, path: Path
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Row of each annotation's image and category; -1 where the file does not list it."""
+    # Look ids up by value, for both vocabularies; what is not listed is counted by id for the warning.
     rows, texts = [], []
     for key, noun, plural, vocabulary in (
         ("category_id", "category", "categories", categories),
@@ -817,6 +848,7 @@ def _listed_rows(
             names = ", ".join(map(repr, list(unlisted)[:5])) + (", ..." if len(unlisted) > 5 else "")
             nouns = f"{noun} that is" if len(unlisted) == 1 else f"{plural} that are"
             texts.append(f"{unlisted.total()} of {len(unlisted)} {nouns} not listed ({names})")
+    # One warning for both: an annotation may lack its image and its class.
     if texts:
         total = int(((rows[0] < 0) | (rows[1] < 0)).sum())
         warn_user(f"{path}: {counted(total, 'annotation')} left out, as in pycocotools: {', '.join(texts)}.")
@@ -831,10 +863,12 @@ def _rows_read(
     If several share an id, the last replaces the others, provided it is listed. pycocotools iterates over the
     images in order: inside an image, replacements come in the order of the images of what they replace.
     """
+    # Distinct ids, the normal case, need one sort of integers and no Python objects.
     listed = (image >= 0) & (category >= 0)
     every = bool(listed.all())
     if ids.dtype != object and (np.diff(np.sort(ids)) > 0).all():
         return slice(None) if every else np.flatnonzero(listed)
+    # Other ids need a dictionary, as in pycocotools: the last record with an id wins.
     last: dict[Id, int] = {identifier: row for row, identifier in enumerate(ids.tolist())}
     if len(last) == len(ids):
         return slice(None) if every else np.flatnonzero(listed)
@@ -844,9 +878,11 @@ def _rows_read(
     )
     warning = BoxscoreWarning(text, code="repeated-annotation-id", severity="error")
     warn_user(warning)
+    # Replace each listed annotation by the last one with its id, if that is listed.
     rows = np.flatnonzero(listed)
     final = np.array([last[identifier] for identifier in ids[rows].tolist()], dtype=np.intp)
     rows, final = rows[listed[final]], final[listed[final]]
+    # Then sort twice: by the image of the replaced one, as pycocotools iterates, and by the image it ends in.
     by_image = np.argsort(image[rows], kind="stable")
     ordered = np.empty_like(final)  # each image's places in file order, filled in pycocotools' order
     ordered[np.argsort(image[final], kind="stable")] = final[
