@@ -176,12 +176,15 @@ def _may_be_fractions(boxes: FloatArray) -> bool:
 
 def ground_truth_of(rows: Rows, options: ReadOptions) -> GroundTruth:
     """Convert rows to ground truth."""
+    # Bring boxes to the user's form, and collect the sizes of images from all sources.
     rows = _in_given_form(rows, options)
     sizes = _sizes(rows, options)
+    # Make the vocabularies; images are sorted there, so rows are looked up once per image.
     categories, category = file_categories(rows, options)
     ids = as_ids(rows.images, name="image ids")
     images = Images.build(ids, file_names=rows.file_names, sizes=sizes, columns=rows.image_columns)
     image = images.rows(ids)[rows.image]
+    # Fractions become pixels only if every image with an object has a size: a mix would have no unit.
     unknown = _unknown(sizes)
     in_fractions = rows.stays_in_fractions
     if in_fractions is None:
@@ -245,6 +248,7 @@ def detections_of(rows: Rows, options: ReadOptions, ground_truth: GroundTruth | 
         "image": image[known_class],
         "category": category[known_class],
     }
+    # Fractions become pixels in the same float64 products as those of the ground truth.
     table = _table(
         DETECTIONS,
         rows,
@@ -271,6 +275,7 @@ def _table(
     options: ReadOptions,
 ) -> dict[str, Any]:
     """Build the columns of the ``chosen`` rows, in pixels where ``sizes`` are given."""
+    # Scale all shapes by their images' sizes; columns are selected once, without a copy if all rows stay.
     extent = None if sizes is None else sizes[rows.image]
     shapes = _scaled(rows, extent)
     given: dict[str, Any] = {
@@ -278,6 +283,7 @@ def _table(
     }
     if "masks" in rows.given:
         given["masks"] = [rows.given["masks"][row] for row in chosen.tolist()]
+    # An area scales by both sides.
     if extent is not None and "area" in given:
         given["area"] = given["area"] * extent[chosen].prod(axis=1)
     given |= {
@@ -285,6 +291,7 @@ def _table(
         for name, values in shapes.items()
         if name != "boxes"
     }
+    # Sides are given where corners alone would round; detections take only the columns of their schema.
     sides = given.pop("sizes", None)
     if schema is DETECTIONS:
         given["scores"] = None if rows.scores is None else _of_rows(rows.scores, chosen)
@@ -314,6 +321,7 @@ def _names(schema: Schema) -> set[str]:
 def _scaled(rows: Rows, extent: FloatArray | None) -> dict[str, Any]:
     """Return boxes, masks, keypoints and rotated boxes, times the image's size [N, 2] if it is given."""
     shapes: dict[str, Any] = {}
+    # Boxes and keypoints: one product per coordinate, which is all that rounds.
     if rows.boxes is not None:
         shapes["boxes"] = rows.boxes if extent is None else rows.boxes * np.tile(extent, 2)
     if rows.keypoints is not None:
@@ -323,6 +331,7 @@ def _scaled(rows: Rows, extent: FloatArray | None) -> dict[str, Any]:
         shapes["keypoints"] = points
     if rows.fractions and extent is None:
         return shapes  # masks and rotated boxes mean nothing without pixels
+    # Polygons stay a list per object: their numbers of corners differ.
     if rows.outlines is not None:
         shapes["masks"] = [
             None
@@ -333,6 +342,7 @@ def _scaled(rows: Rows, extent: FloatArray | None) -> dict[str, Any]:
             ]
             for row, parts in enumerate(rows.outlines)
         ]
+    # Rotated boxes come from scaled corners, because scaling with unequal factors changes their angles.
     if rows.corners is not None:
         from boxscore.data.rotated import rotated_of_corners
 
@@ -369,12 +379,14 @@ def _sizes(rows: Rows, options: ReadOptions) -> FloatArray:
 
 def _image_rows(rows: Rows, ground_truth: GroundTruth) -> NDArray[np.int32]:
     """Return the ground truth's row of each image, [I], -1 without rows; an unknown one is an error."""
+    # Look up only images with rows: a file of detections may list images that the ground truth lacks.
     used = np.flatnonzero(np.bincount(rows.image, minlength=len(rows.images)))
     ids = as_ids([rows.images[image] for image in used.tolist()], name="image ids")
     names = None
     if rows.file_names is not None and any(rows.file_names):
         names = np.array([rows.file_names[image] for image in used.tolist()], dtype=object)
 
+    # Messages name the first row of an image; a row of images without rows stays -1.
     def place(number: int) -> str:
         return rows.place(int(np.argmax(rows.image == used[number])))
 
@@ -386,6 +398,7 @@ def _image_rows(rows: Rows, ground_truth: GroundTruth) -> NDArray[np.int32]:
     def count_matched(image_rows: NDArray[np.int32]) -> int:
         return _count_matched(rows, of_images(image_rows)[rows.image], ground_truth)
 
+    # Ids are looked up exactly; names also without folder or ending, where the boxes decide.
     if rows.named_by_id:
         return of_images(rows_of_ids(ids, ground_truth.images, place=place))
     return of_images(

@@ -172,6 +172,7 @@ class TableFormat(RowFormat):
 
     def check_written(self, table: BoxTable) -> None:
         """Refuse values that readers refuse, and pixels that they would take for fractions of the size."""
+        # Values that no reader takes.
         checks.finite(
             table.boxes, name="the corners of a box", place=lambda row: f"row {row} of {table.source}"
         )
@@ -180,6 +181,7 @@ class TableFormat(RowFormat):
             row = int(np.argmax(wrong))
             got = f"{_size_text(table.images.sizes[row])}, image {table.images.ids[row]!r}"
             raise InputError("an image's size", _SIZE_RULE, got=got, place=table.source)
+        # Tiny boxes in pixels would be read as fractions: nothing in a table tells them apart.
         if table.units == "pixels" and are_fractions(table.boxes):
             raise InputError(
                 "the boxes",
@@ -226,12 +228,14 @@ def rows_of(
     fractions: bool | None = None,
 ) -> Rows:
     """Return the rows of boxes that a table holds; ``fractions`` is given where more than them decides it."""
+    # Tell the columns by their names, and refuse results without scores.
     parts = column_parts(table.names, place=table.source, column_map=options.columns)
     if of_results:
         absent = absent_score(options.columns, table.names, table.source)
         if absent is not None:
             raise absent
         refuse_without_scores(table.absent, parts, table.source)
+    # A row with neither box nor score is an image without objects: it stays an image and leaves the rows.
     images, image = images_of(table, parts)
     boxes = boxes_of(table, parts) if parts.box else None
     mask_texts = None if parts.mask is None else table.distinct(parts.mask)
@@ -250,10 +254,12 @@ def rows_of(
     def place(row: int) -> str:
         return table.place(int(with_box[row]))
 
+    # Copy no column where all rows have a box, the usual case.
     all_rows = len(with_box) == table.count
     if boxes is not None:
         boxes = boxes if all_rows else boxes[with_box]
         _refuse_halves(boxes, parts, place)
+    # Masks are decoded once per distinct text; they need their image's size.
     sizes = _image_sizes(table, parts, len(images), image)
     image_of_box = image if all_rows else image[with_box]
     masks = None
@@ -265,8 +271,10 @@ def rows_of(
         )
         if boxes is None and ground_truth is not None and ground_truth.units == "fractions":
             boxes = boxes_of_masks(masks, place=place)
+    # All rows have a score or none.
     if scores is not None:
         scores = all_or_none(scores if all_rows else scores[with_box], place)
+    # Fractions: as the user says, as the caller found in all files, or as the numbers show.
     given_fractions = fractions
     fractions = False
     if boxes is not None:
@@ -276,6 +284,7 @@ def rows_of(
                 parts = parts._replace(sides=None)  # of another form
         fractions = not parts.box or (are_fractions(boxes) if given_fractions is None else given_fractions)
         fractions |= options.written is not None and options.written.fractions
+    # The form of the boxes, which may be inferred from the sizes of images: these are looked up only then.
     form: BoxFormat = "xyxy"
     if boxes is not None:
         form = _box_format(
@@ -286,12 +295,14 @@ def rows_of(
             table,
             side="dt" if of_results else "gt",
         )
+    # Classes, and every column that is left.
     labels, label, names = classes_of(table, parts, options, with_box, place)
     given, columns = _other_columns(
         table, parts, with_box, boxes, form, fractions, place, of_results=of_results
     )
     if masks is not None:
         given["masks"] = masks
+    # Shapes of several columns each, such as keypoints; boxes around them are made again from them.
     shapes = {
         shape: read_shapes(np.column_stack([table.numbers(name)[with_box] for name in names]), shape)
         for shape, names in parts.shapes.items()
@@ -471,6 +482,7 @@ def classes_of(
     table: Table, parts: ColumnParts, options: ReadOptions, rows: NDArray[np.intp], place: Any
 ) -> tuple[list[Id], IntArray, list[str] | None]:
     """Return the classes, each row's position among them, and their names where they are ids."""
+    # An id tells classes apart better than a name; one class needs no column.
     column = parts.class_name if parts.class_id is None else parts.class_id
     if column is None:
         if options.classes is not None and len(options.classes) == 1:
@@ -484,6 +496,7 @@ def classes_of(
             or f"{say_columns('class=NAME')}; or, where there is only one class, name it in a class list "
             "(--gt-classes, --dt-classes)",
         )
+    # Texts are compared once per distinct value; rows hold positions.
     values, positions = table.distinct(column)
     positions = positions[rows]
     if len(positions) and positions.min() < 0:
@@ -492,11 +505,13 @@ def classes_of(
     names: list[str] | None = None
     if parts.class_id is not None and parts.class_name is not None and options.classes is None:
         names = _names_of(table, parts, values, positions, rows, place)
+    # Rows without a box may have left values unused: the used ones are renumbered in order.
     used = np.bincount(positions, minlength=len(values)) > 0 if len(values) else np.zeros(0, dtype=bool)
     number = np.cumsum(used) - 1
     labels: list[Id] = [value for value, is_used in zip(values, used.tolist(), strict=True) if is_used]
     if names is not None:
         names = [name for name, is_used in zip(names, used.tolist(), strict=True) if is_used]
+    # A file that lists its classes also keeps those without a row.
     if table.class_names is not None and options.classes is None:
         labels, names = _with_all(labels, names, table.class_names)
     return labels, number[positions] if len(positions) else positions, names
@@ -564,6 +579,7 @@ def _other_columns(
     of_results: bool,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the other columns of the schema that a table has, and the user's."""
+    # Sides stay if they fit the corners to the last digit; rounded ones are left out, others refused.
     given: dict[str, Any] = {}
     if parts.sides is not None and boxes is not None and not fractions:
         sides = np.column_stack([table.numbers(name)[rows] for name in parts.sides])
@@ -576,6 +592,7 @@ def _other_columns(
                 off = np.abs(sides - (boxes[:, 2:] - boxes[:, :2]))
             if (off > ROUNDED).any():
                 raise
+    # Flags of ground truth become columns of the schema; in results they are the user's.
     others = list(parts.other)
     if of_results:
         others += [name for part, name in parts.flags.items() if part not in ("area", "ids")]
@@ -585,6 +602,7 @@ def _other_columns(
                 given[flag] = _flag(table, parts.flags[flag])[rows]
         if "group" in given and "crowd" not in given:
             given["crowd"] = given["group"]  # as other protocols have it: a region that absorbs
+        # A missing area is that of the box.
         if "area" in parts.flags and boxes is not None and not fractions:
             area = table.numbers(parts.flags["area"])[rows]
             missing = np.isnan(area)
@@ -593,6 +611,7 @@ def _other_columns(
                     extent = boxes[:, 2:] - boxes[:, :2] if form == "xyxy" else boxes[:, 2:]
                     area[missing] = extent[missing].prod(axis=1)
             given["area"] = area
+        # Ids count only if every row has one.
         if "ids" in parts.flags:
             values, positions = table.distinct(parts.flags["ids"])
             positions = positions[rows]
@@ -600,6 +619,7 @@ def _other_columns(
                 given["ids"] = as_ids(values, name="ids")[positions]
         if parts.score is not None:
             others.append(parts.score)
+    # All other columns are the user's, but for names that tables use themselves.
     columns = {}
     for name in others:
         column = table.user_column(name) if name and name not in GROUND_TRUTH.frame_names else None
@@ -638,15 +658,18 @@ def saved_columns(table: BoxTable) -> dict[str, Any]:
 
     Images without objects are rows without a class and a box at the end.
     """
+    # One frame has every column under its public name.
     there = [
         column for column in table.schema.plain if not column.plain or table.instances.shows(column.name)
     ]
     names = ("image_id", "category_id", "class", *(name for column in there for name in column.frame))
     frame = table.to_pandas([*names, *table.columns])
     columns: dict[str, Any] = {str(name): frame[name].to_numpy() for name in frame.columns}
+    # Images without objects get rows at the end, so that reading gives the same images.
     without_objects = np.zeros(0, dtype=np.int64)
     if not isinstance(table, Detections):
         without_objects = np.setdiff1d(np.arange(len(table.images)), table.image)
+    # Ids and sizes of images repeat in every row; a reader takes the first of each image.
     image = np.concatenate([table.image, without_objects])
     columns = {name: _extended(values, len(without_objects)) for name, values in columns.items()}
     columns["image_id"] = table.images.ids[image]

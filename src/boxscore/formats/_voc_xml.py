@@ -89,6 +89,7 @@ class XmlFile(NamedTuple):
 
 def read_xml(path: Path) -> XmlFile:
     """Read an XML file."""
+    # Refuse what would be misread, or read without end: NULs of UTF-16, and entities that expand.
     text = _text(path)
     if not text.strip():
         raise FileFormatError("an XML file", "hold XML", got="an empty file", place=str(path))
@@ -100,6 +101,7 @@ def read_xml(path: Path) -> XmlFile:
         if start >= 0:
             place = f"{path}, line {text.count(chr(10), 0, start) + 1}"
             raise FileFormatError("an XML file", f"have no {what}", got="one", place=place, cause=cause)
+    # expat names the line of an error.
     try:
         return XmlFile(path, ElementTree.fromstring(text), text)
     except (ElementTree.ParseError, ValueError) as error:
@@ -167,17 +169,20 @@ def read_annotations(
 
     Of a share of the images the objects are held; the classes are those of all.
     """
+    # Files of plain tags, nearly all, are split as text; the rest goes through the parser.
     annotations = []
     every, known = {*names}, set[str]()
     kept = every if share is None else _names_of_share(names, share)
     for name in progress(names, desc=f"reading {path.name}", unit="file", delay=1, leave=False):
         file = f"{folder}{os.sep}{name}.xml"
         annotation = _plainly_read(file) or _parsed(Path(file))
+        # A share still needs the classes of all files, since their numbers follow the sorted names.
         known.update(annotation.classes)
         if share is not None and annotation.file_name is not None:
             refuse_name_of_another(annotation.file_name, name, every)
         if name in kept:
             annotations.append(annotation)
+    # Join the lists of all images into columns, once.
     names = [name for name in names if name in kept]
     counts = [len(annotation.classes) for annotation in annotations]
     classes = [label for annotation in annotations for label in annotation.classes]
@@ -185,12 +190,14 @@ def read_annotations(
     marks = marks.reshape(-1, len(FLAGS))
     boxes = np.array([side for annotation in annotations for side in annotation.boxes], dtype=np.float64)
     sizes = np.array([annotation.size for annotation in annotations]).reshape(-1, 2)
+    # Classes are numbered 1, 2, ... in the order of their names.
     numbers = {label: index for index, label in enumerate(sorted(known), start=1)}
 
     def place(row: int) -> str:
         image = int(np.searchsorted(np.cumsum(counts), row, side="right"))
         return _place_of_object(folder / f"{names[image]}.xml", row - sum(counts[:image]))
 
+    # The table checks the boxes; images without objects stay in the vocabulary.
     return GroundTruth.from_arrays(
         [name for name, count in zip(names, counts, strict=True) for _ in range(count)],
         np.array([numbers[label] for label in classes], dtype=np.int64),
@@ -227,6 +234,7 @@ class _Annotation(NamedTuple):
 
 def _parsed(file: Path) -> _Annotation:
     """Read a file by the parser."""
+    # Refuse a missing or foreign file.
     if not is_file(file):
         raise FileFormatError(
             "every image of the set",
@@ -245,6 +253,7 @@ def _parsed(file: Path) -> _Annotation:
             place=str(file),
             cause="was it written by another program?",
         )
+    # Read the objects in file order; each function names the line of a value that it refuses.
     file_name, size = _text_of(root, "filename"), _image_size(read)
     classes: list[str] = []
     boxes: list[float] = []
@@ -328,6 +337,7 @@ def _layout(tags: tuple[str, ...]) -> _Layout | None:
 
     A missing value has the position of the end of the file, where there is only blank text.
     """
+    # Walk through the tags with a stack, and note where the text behind each opening tag is.
     outermost: dict[str, _Node] = {}
     unclosed: list[tuple[str, dict[str, _Node]]] = []
     objects: list[dict[str, _Node]] = []
@@ -340,6 +350,7 @@ def _layout(tags: tuple[str, ...]) -> _Layout | None:
         if _NAME.fullmatch(tag) is None:
             return None
         node = _Node(2 * number + 2, {})
+        # The children of the annotation, and of each object, are all that is looked up later.
         if unclosed:
             unclosed[-1][1].setdefault(tag, node)  # the first child with this tag counts
             if [name for name, _ in unclosed] == ["annotation"] and tag == "object":
@@ -349,6 +360,7 @@ def _layout(tags: tuple[str, ...]) -> _Layout | None:
         else:
             return None
         unclosed.append((tag, node.children))
+    # Files without a name or a corner in every object go to the parser, which has the messages.
     missing = _Node(end, {})
     boxes = [children.get("bndbox", missing).children for children in objects]
     if (
@@ -357,6 +369,7 @@ def _layout(tags: tuple[str, ...]) -> _Layout | None:
         or not all("name" in children for children in objects)
     ):
         return None
+    # Turn positions into itemgetters: another file with these tags is read by four calls, from the cache.
     size = outermost.get("size", missing).children
     picked = (
         [outermost.get("filename", missing), *(size.get(side, missing) for side in ("width", "height"))],
@@ -443,6 +456,7 @@ def _flag(element: Element, tag: str, file: XmlFile) -> bool:
 
 def annotation_files(table: GroundTruth) -> dict[str, str | bytes]:
     """Return the files of a data set by their names in its folder: XML per image, and the image set."""
+    # Look up everything by column once, and escape each class name once.
     names = file_stems(table, in_lines=True)
     labels = [_xml_text(label, "a class name") for label in table.categories.names.tolist()]
     objects: list[list[str]] = [[] for _ in names]
@@ -454,12 +468,14 @@ def annotation_files(table: GroundTruth) -> dict[str, str | bytes]:
         table.boxes.tolist(),
         *map(np.ndarray.tolist, flags),
     )
+    # One pass over the rows appends each object's text to its image.
     for image, category, box, *raised in zip(*rows, strict=True):
         sides = "".join(f"<{side}>{_plain(at)}</{side}>" for side, at in zip(SIDES, box, strict=True))
         states = "".join(f"<{flag}>{int(is_so)}</{flag}>" for flag, is_so in zip(FLAGS, raised, strict=True))
         objects[image].append(
             f"  <object><name>{labels[category]}</name>{states}<bndbox>{sides}</bndbox></object>\n"
         )
+    # One file per image, also without objects; a size is left out where it is unknown.
     files: dict[str, str | bytes] = {}
     known = zip(names, table.images.file_names.tolist(), table.images.sizes.tolist(), objects, strict=True)
     for name, file_name, (width, height), texts in known:
@@ -471,6 +487,7 @@ def annotation_files(table: GroundTruth) -> dict[str, str | bytes]:
         )
         head += f"  <size>{sides}<depth>3</depth></size>\n" if sides else ""
         files[f"Annotations/{name}.xml"] = f"<annotation>\n{head}{''.join(texts)}</annotation>\n"
+    # The lines of an image set hold names without blanks only.
     if names and all(len(name.split()) == 1 for name in names):
         files[f"ImageSets/Main/{IMAGE_SET}.txt"] = "".join(f"{name}\n" for name in names)
     return files

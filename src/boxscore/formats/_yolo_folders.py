@@ -201,14 +201,17 @@ def _is_image(line: str) -> bool:
 
 def _description(folder: Path) -> Path | None:
     """Return the ``data.yaml`` or ``obj.data`` of a folder; None where there is none."""
+    # Look at files by their endings first: the folder may hold thousands of others.
     files = [
         entry
         for entry in _entries(folder)
         if entry.name.lower().endswith((".yaml", ".yml", ".data")) and entry.is_file()
     ]
+    # A YAML file may be of another tool, so its keys decide; it comes before darknet's file.
     for entry in sorted(files, key=lambda entry: entry.name):
         if entry.name.lower().endswith((".yaml", ".yml")) and _is_data_yaml(Path(entry.path)):
             return Path(entry.path)
+    # The same for darknet's, where an unreadable file is only not the one.
     for entry in files:
         if entry.name.lower().endswith(".data"):
             try:
@@ -311,11 +314,13 @@ def _looks_like_line(line: str) -> bool:
 
 def _yaml_source(path: Path) -> _Source:
     content = read_yaml(path)
+    # The splits, under any of their usual keys.
     splits = {
         str(key): _folder_names(content[key], str(key), path)
         for key in ("train", "val", "valid", "validation", "test")
         if content.get(key)
     }
+    # Class names as a list, a mapping or a single text; a wrong count is only worth a warning.
     given = content.get("names")
     names = [given] if isinstance(given, str) else names_of(content, path)
     number = content.get("nc")
@@ -324,12 +329,14 @@ def _yaml_source(path: Path) -> _Source:
             f"{path}: nc is {number}, but there {verb(len(names), 'are')} "
             f"{counted(len(names), 'name')}; the names count.",
         )
+    # Paths are relative to "path" if that is a folder here, else to the file: archives keep foreign paths.
     roots = [path.parent]
     root = content.get("path")
     if isinstance(root, str) and "\0" not in root:
         inside = path.parent / root.replace("\\", "/")
         if _is_folder(inside):
             roots.insert(0, inside)
+    # Keypoints per object; and a file without splits describes the folder that it is in.
     shape = content.get("kpt_shape")
     keypoints = None if shape is None else _keypoint_shape(shape, path)
     if not splits:
@@ -395,18 +402,22 @@ def _instead_of_labels(folder: Path) -> str:
 
 
 def _layout(folder: Path) -> dict[str, _Split]:
+    # labels/ next to images/, with or without a folder per split.
     labels, images = folder / "labels", folder / "images"
     if labels.is_dir():
         names = _inner_names(labels) if not any(_text_files(labels)) else []
         if names:
             return {name: _Split(labels / name, _existing(images / name)) for name in names}
         return {"": _Split(labels, _existing(images))}
+    # A folder per split, each with labels/ and images/.
     inner = [name for name in _inner_names(folder) if (folder / name / "labels").is_dir()]
     if inner:
         return {name: _Split(folder / name / "labels", _existing(folder / name / "images")) for name in inner}
+    # A folder of labels itself; its images are found by exchanging the name in its path.
     if any(_text_files(folder)):
         twin = _twin(folder, "labels", "images")
         return {"": _Split(folder, folder if twin is None or not _is_folder(twin) else twin)}
+    # Folders of labels inside, such as those of labels/.
     with_labels = [name for name in _inner_names(folder) if any(_text_files(folder / name))]
     twin = _twin(folder, "labels", "images")
     return {
@@ -417,6 +428,7 @@ def _layout(folder: Path) -> dict[str, _Split]:
 
 def _chosen(source: _Source, name: str | None) -> str:
     """Return the key of the named split, or of the default one."""
+    # A named split: val, valid and validation are one name.
     known = list(source.splits)
     if name is not None:
         spellings = next((group for group in _SAME_SPLITS if name in group), (name,))
@@ -430,6 +442,7 @@ def _chosen(source: _Source, name: str | None) -> str:
                 "image_set", "be a split of the data set", got=repr(name), place=str(source.path), cause=cause
             )
         return match
+    # Without a name: the only split, or the first usual one that is not for training.
     if len(known) == 1:
         return known[0]
     chosen = next((key for key in SPLITS if key in source.splits), None)
@@ -541,7 +554,7 @@ def _split_at(path: Path) -> _Split:
 
 
 def _twin(path: Path, name: str, replacement: str) -> Path | None:
-    """Replace the last part that is ``one``; None where there is none."""
+    """Replace the last part that is ``name``; None where there is none."""
     parts = list((path if name in path.parts else path.absolute()).parts)
     for position in range(len(parts) - 1, -1, -1):
         if parts[position] == name:
@@ -551,6 +564,7 @@ def _twin(path: Path, name: str, replacement: str) -> Path | None:
 
 def _listed_files(file: Path, roots: Sequence[Path]) -> list[_File]:
     """Return the images of a list."""
+    # Lists have up to millions of lines, so a folder is looked up once for all its images.
     text = read_text(file, "a list of images", largest=LARGEST_LIST)
     folders: dict[str, tuple[Path, Path] | None] = {}
     files = []
@@ -563,6 +577,7 @@ def _listed_files(file: Path, roots: Sequence[Path]) -> list[_File]:
             raise FileFormatError(
                 "a line of a list of images", "be an image", got=repr(line[:60]), place=place
             )
+        # Find the folder of the image here, and the one of its labels.
         parent, _, name = line.rpartition("/")
         if parent not in folders:
             folders[parent] = _folder_listed(parent, (*roots, file.parent))
@@ -575,12 +590,14 @@ def _listed_files(file: Path, roots: Sequence[Path]) -> list[_File]:
                 place=place,
                 cause="give the folder of the labels itself",
             )
+        # An empty text says that a file does not exist; the image may lack either.
         stem = name.rpartition(".")[0]
         label, image = pair[0] / f"{stem}.txt", pair[1] / name
         files.append(_File(stem, str(label) * is_file(label), str(image) * is_file(image), name))
     if not files:
         rule = "name at least one image"
         raise FileFormatError("a list of images", rule, got="an empty file", place=str(file))
+    # A dictionary drops repeated lines and keeps the order.
     return list(dict.fromkeys(files))
 
 
@@ -601,15 +618,18 @@ def _folder_listed(parent: str, roots: Sequence[Path]) -> tuple[Path, Path] | No
 
 def _paired(split: _Split) -> list[_File]:
     """Return the files of every image of a split."""
+    # Without images, every label file is an image.
     labels = {} if split.labels is None else dict(files_below(split.labels, TEXT))
     images = [] if split.images is None else files_below(split.images, IMAGE_ENDINGS)
     if not images:
         return [
             _File(name, label, "", "") for name, label in sorted(labels.items()) if not _is_no_labels(label)
         ]
+    # With images, each takes the label file of its name; two dictionaries replace a search per image.
     files = sorted(
         _File(name, labels.get(name, ""), image, os.path.split(image)[1]) for name, image in images
     )
+    # Labels without image are left out, as in ultralytics, but not silently.
     names = {file.name for file in files}
     alone = [name for name, label in labels.items() if name not in names and not _is_no_labels(label)]
     if alone:
@@ -638,6 +658,7 @@ def files_below(
 
 
 def _data_set_of(source: str, files: Sequence[_File], data_source: _Source) -> DataSet:
+    # Refuse a split that has nothing to compare.
     if not files:
         rule = "have images or label files"
         raise FileFormatError("a split", rule, got="neither", place=source)
@@ -649,6 +670,7 @@ def _data_set_of(source: str, files: Sequence[_File], data_source: _Source) -> D
             place=source,
             cause="labels of .../images/a.jpg are looked for at .../labels/a.txt, or beside it",
         )
+    # Short names where they are unique; else with their folder.
     names = [file.name.rpartition("/")[2] for file in files]
     if len(set(names)) < len(names):
         names = [file.name for file in files]
@@ -662,6 +684,7 @@ def _data_set_of(source: str, files: Sequence[_File], data_source: _Source) -> D
             place=source,
             cause="both would have the same label file",
         )
+    # Label files and images stay parallel lists, one entry per image.
     has_file_names = any(file.file_name for file in files)
     return DataSet(
         source,

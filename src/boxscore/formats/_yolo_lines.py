@@ -162,6 +162,7 @@ class _Reading:
 
     def _with_words(self, text: bytes) -> tuple[FloatArray, IntArray]:
         """Parse lines whose class is words."""
+        # Only lines that are not numbers alone come here, so a Python loop is fast enough.
         values: list[float] = []
         counts: list[int] = []
         self.words += [""] * (sum(map(len, self.counts)) - len(self.words))
@@ -172,12 +173,14 @@ class _Reading:
                 raise FileFormatError(
                     "a label file", "be UTF-8", got="other bytes", place=self._place_of_next()
                 ) from None
+            # The class is everything up to the last word: names may hold blanks and digits.
             last = next((i for i in range(len(fields) - 1, -1, -1) if not is_number(fields[i])), -1)
             if last > 0 and is_number(fields[0]):
                 got = repr(fields[last][:60])
                 raise FileFormatError(
                     "the numbers of a label", "be numbers", got=got, place=self._place_of_next()
                 )
+            # A class of words counts as one number, 0, so that the columns stay where they are.
             numbers = fields[last + 1 :]
             self.words.append(" ".join(fields[: last + 1]))
             values += [0.0] * (last >= 0)

@@ -394,7 +394,7 @@ class ResultsReading:
         kind = result_kind(self._instances, first, with_file_name=self._with_file_name)
         if classes is not None:
             self._vocabulary = self._named_classes(classes)
-        # A share chooses records by their image ids; where these depend on other records, the file is read whole.
+        # A share chooses records by image id; where ids depend on other records, the file is read whole.
         keeps = None
         if share is not None:
             if self._vocabulary is not None or self._with_file_name or not first.scored:

@@ -143,10 +143,12 @@ def form_of(text: str, place: str, column_map: ColumnMap | None = None) -> _Form
 
 def _form_of_table(sniffer: Sniffer, path: Path, column_map: ColumnMap | None) -> _Form:
     """Raise the error that explains why a file is not a table of boxes."""
+    # Bytes that are no text.
     if not sniffer.head.strip():
         raise FileFormatError("a table", "have a head line", got="an empty file", place=str(path))
     if sniffer.head[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in sniffer.head:
         raise FileFormatError("a table", "be UTF-8", got="other bytes", place=str(path))
+    # Split the head line at the separator that occurs most, and judge its names.
     separator = max(_SEPARATORS, key=sniffer.first_line.count)
     lines = _first_lines(sniffer.text, separator)
     names = tuple(name.strip() for name in lines[0]) if lines else ()
@@ -161,6 +163,7 @@ def _form_of_table(sniffer: Sniffer, path: Path, column_map: ColumnMap | None) -
             place=str(path),
             cause="put a line like image,class,x1,y1,x2,y2 before it (detections: and score)",
         )
+    # The columns themselves have the best message: which one is missing, or named twice.
     try:
         column_parts(names, place=str(path), column_map=column_map)
     except InputError as error:
@@ -247,6 +250,7 @@ def _cells(path: Path, form: _Form) -> _Cells:
     """Read all columns, some rows at a time: a text per cell would take ten times the memory."""
     import pandas as pd
 
+    # Numbers become float64; texts become one code per cell, and every distinct text is stored once.
     numbers = [name for name in _number_names(form) if name in _unique(form.names)]
     texts = [name for name in _unique(form.names) if name not in numbers and not _CLICK.fullmatch(name)]
     known: dict[str, dict[Any, int]] = {name: {} for name in texts}
@@ -258,12 +262,13 @@ def _cells(path: Path, form: _Form) -> _Cells:
         for name in numbers:
             number_parts[name].append(frame[name].to_numpy(dtype=np.float64))
         for name in texts:
+            # pandas numbers the texts of a piece; a dictionary gives them their number in the file.
             codes, values = pd.factorize(frame[name])
             table = known[name]
             position_of = [table.setdefault(value, len(table)) for value in values.tolist()]
-            code_parts[name].append(
-                np.array([*position_of, -1], dtype=np.int32)[codes]
-            )  # -1, a missing cell, takes the last
+            # A missing cell has code -1, which picks the last element.
+            code_parts[name].append(np.array([*position_of, -1], dtype=np.int32)[codes])
+    # The pieces are joined column by column and dropped, so that memory never holds two copies of all.
     return _Cells(
         rows,
         {name: _joined(number_parts.pop(name), np.float64) for name in numbers},
@@ -284,14 +289,17 @@ def _frames(path: Path, form: _Form) -> Iterator[pd.DataFrame]:
     """Read all columns, some rows at a time: numbers as float64, others as texts."""
     import pandas as pd
 
+    # Older versions of pandas round decimals differently in their fast parser.
     numbers = _number_names(form)
     unique = _unique(form.names)
     precise: dict[str, Any] = {}
     if tuple(int(part) for part in pd.__version__.split(".")[:2]) < (3, 1):
         precise["float_precision"] = "round_trip"  # others were not exact to the last bit
     try:
+        # A warning of the parser means a lost value, so it is an error here.
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
+            # Nothing is guessed: types are given, only an empty cell is missing, and names are unique.
             with pd.read_csv(
                 path,
                 sep=form.separator,
@@ -314,6 +322,7 @@ def _frames(path: Path, form: _Form) -> Iterator[pd.DataFrame]:
             ) as reader:
                 yield from reader
     except (ValueError, OverflowError, pd.errors.ParserWarning, MemoryError, RecursionError) as error:
+        # Read again, slowly, to name the line; the text of pandas is the last resort.
         _explain(path, form, error)
         raise FileFormatError(
             "a table", "be readable", got=str(error).splitlines()[0][:200], place=str(path)

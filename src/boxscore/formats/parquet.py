@@ -122,6 +122,7 @@ class ParquetFormat(TableFormat):
 
     def _encoded(self, table: BoxTable, whole: BoxTable) -> bytes:
         """Encode a table, a part of the whole one, with the columns of the whole."""
+        # Masks are written where any object of the whole has one; boxes around them are made again when read.
         self.check_written(table)
         pa, pq = arrow()
         ids, names = table.categories.ids.tolist(), table.categories.names.tolist()
@@ -131,11 +132,14 @@ class ParquetFormat(TableFormat):
             around_masks = isinstance(whole, Detections) and not whole.boxes_given
             if around_masks and not whole.masks.missing.any():
                 saved = {name: values for name, values in saved.items() if not is_box(name)}
+        # Other shapes, and whether the boxes are only those around them.
         shapes = written_shapes(table, len(saved["image_id"]))
         around = bool(shapes) and isinstance(whole, Detections) and not whole.boxes_given
         columns = {name: _arrow_column(values) for name, values in (saved | shapes).items()}
+        # Names that only repeat the ids are no second column.
         if ids == names or list(map(str, ids)) == names:
             columns.pop("category_id" if isinstance(ids[0] if ids else "", str) else "class", None)
+        # Classes without rows are in the metadata, where a reader finds them.
         classes = [[i, n] for i, n in zip(ids, names, strict=True)]
         written = pa.table(columns).replace_schema_metadata(
             {_METADATA_KEY: json.dumps({"classes": classes, **({"boxes": "around"} if around else {})})}
@@ -297,6 +301,7 @@ def _is_of_objects(field: Any) -> bool:
 
 def part_files(path: Path, options: ReadOptions) -> list[Path]:
     """Return the files of a path; one split of a folder with several."""
+    # One file, or several files given together.
     if not path.is_dir():
         if options.image_set is not None:
             got = repr(str(options.image_set))[:60]
@@ -304,12 +309,14 @@ def part_files(path: Path, options: ReadOptions) -> list[Path]:
         return [path]
     if isinstance(path, Several):
         return [file for one in path.files for file in part_files(one, options)]
+    # Part files of a folder; a folder among them would be left out silently.
     files = sorted(file for file in path.iterdir() if file.suffix == ".parquet")
     other = next((file for file in files if not file.is_file()), None)
     if other is not None:
         got = "a folder" if other.is_dir() else "no file"
         cause = "its rows would be missing: give one folder of part files"
         raise FileFormatError("a part file", "be a file", got=got, place=str(other), cause=cause)
+    # Group the parts by the name before their number, as "train-00000-of-00002".
     splits: dict[str, list[Path]] = {}
     for file in files:
         known = re.fullmatch(r"(.+?)-\d+(?:-of-\d+)?(?:-[0-9a-f]+)?", file.stem)
@@ -488,6 +495,7 @@ class ArrowTable(Table):
         if not _is_listed(column.type):
             got = str(column.type)[:60]
             raise FileFormatError(name, "hold lists of four numbers", got=got, place=self.source)
+        # A missing list is a row of NaN: an image without objects.
         fours = np.full((self.count, 4), np.nan)
         lengths = np.asarray(pa.compute.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False))
         wrong = (lengths != 4) & (lengths != 0)
@@ -495,6 +503,7 @@ class ArrowTable(Table):
             row = int(np.argmax(wrong))
             got = f"{lengths[row]} numbers"
             raise FileFormatError(name, "hold four numbers", got=got, place=self.place(row))
+        # One flat array of numbers; a null inside a list would shift the rest, so the length is compared.
         inner = pa.compute.list_flatten(column)
         rows = np.flatnonzero(lengths == 4)
         if inner.null_count or len(inner) != 4 * len(rows):
@@ -527,6 +536,7 @@ def by_box(
     table: pa.Table, source: str, column_map: ColumnMap | None = None
 ) -> tuple[dict[str, Any], NDArray[np.int64] | None]:
     """Return the columns with one row per box, and each row's row in the file where these are images."""
+    # The column of boxes: a list of structs (Hugging Face's objects), or a list of boxes per image.
     pa, _ = arrow()
     columns = {name: one_array(column) for name, column in _promoted(table)}
     boxes = next(
@@ -549,6 +559,7 @@ def by_box(
     )
     if boxes is None:
         return columns, None
+    # Every list as long as the boxes belongs to them; a needed one of another length is an error.
     lengths = lengths_of(columns[boxes])
     listed = {}
     for name, column in columns.items():
@@ -561,14 +572,17 @@ def by_box(
             got = f"{lengths_of(column)[row]}"
             rule, place = f"be as long as the boxes ({lengths[row]})", f"row {row} of {source}"
             raise FileFormatError(name, rule, got=got, place=place)
+    # Each box repeats its image's row.
     empty = np.flatnonzero(lengths == 0)  # images without boxes become rows of nulls at the end
     rows = np.concatenate([np.repeat(np.arange(len(lengths)), lengths), empty])
+    # Lists are flattened in one call each, without Python objects; other columns are taken by row.
     by_box: dict[str, Any] = {}
     for name, column in columns.items():
         if name not in listed:
             by_box[name] = column.take(pa.array(rows))
             continue
         inner = pa.compute.list_flatten(column)
+        # Structs become a column per field, under the struct's name too where the field's is taken.
         inners = (
             zip((field.name for field in inner.type), inner.flatten(), strict=True)
             if pa.types.is_struct(inner.type)

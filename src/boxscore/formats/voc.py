@@ -162,6 +162,7 @@ def _instead_of_xml(path: Path, annotations: Path) -> str:
 
 def _image_names(path: Path, annotations: Path, image_set: str | Path | None) -> list[str]:
     """Images of the set, in file order, each once."""
+    # Without a given set: the only one of the folder, or all XML files where there is none.
     folder = path / "ImageSets" / "Main"
     if image_set is None:
         sets = sorted(folder.glob("*.txt"))
@@ -176,6 +177,7 @@ def _image_names(path: Path, annotations: Path, image_set: str | Path | None) ->
                 )
             warn_of_unread(annotations, lambda sniffer: sniffer.first_with(".xml"), ending=".xml")
             return names
+        # Offer the whole sets first; "aeroplane_train" is the set of one class.
         if len(sets) > 1:
             stems = [file.stem for file in sets]
             names = sorted(stems, key=lambda name: "_" in name and name.rpartition("_")[2] in stems)
@@ -188,15 +190,18 @@ def _image_names(path: Path, annotations: Path, image_set: str | Path | None) ->
             )
         file = sets[0]
     else:
+        # A given set is a name in the folder, or the path of a file.
         file = Path(image_set)
         if file.suffix != ".txt":
             file = folder / f"{checks.plain_name(str(image_set), name='image_set')}.txt"
+    # Refuse a set that is missing, with the nearest name.
     if not is_file(file):
         known = sorted(entry.stem for entry in folder.glob("*.txt"))
         cause = checks.did_you_mean(file.stem, known) if file.parent == folder else ""
         raise FileFormatError(
             "image_set", "be the name of a set or a file", got=f"{file}, which is not there", cause=cause
         )
+    # A line is an image, or an image and a flag of the set's class.
     names = []
     for number, line in enumerate(read_text(file).splitlines(), start=1):
         fields = line.split()
@@ -214,6 +219,7 @@ def _image_names(path: Path, annotations: Path, image_set: str | Path | None) ->
         names.append(checks.plain_name(fields[0], name="an image id", place=f"{file}, line {number}"))
     if not names:
         raise FileFormatError("an image set", "name at least one image", got="an empty file", place=str(file))
+    # A dictionary drops repeated images and keeps the order of the file.
     return list(dict.fromkeys(names))
 
 
@@ -233,6 +239,7 @@ def detections_of_share(
     path: Path, options: ReadOptions, ground_truth: GroundTruth | None, share: ImageShare | None
 ) -> Detections:
     """Read a folder of results files, in file order, class by class: all, or those of a share of images."""
+    # The class of a file is in its name.
     files = _results_files(path)
     warn_of_unread(path, lambda sniffer: _has_results(sniffer.path))
     if ground_truth is None:
@@ -240,6 +247,7 @@ def detections_of_share(
     else:
         known = {str(label): row for row, label in enumerate(ground_truth.categories.names.tolist())}
         labels = _results_classes(files, known)
+    # Read file after file; the lines of unknown classes are only counted.
     left_out: dict[str, int] = {}
     read: list[tuple[Path, str, list[str], NDArray[np.float64]]] = []
     kept: list[NDArray[np.int64]] = []
@@ -253,6 +261,7 @@ def detections_of_share(
             all_lines.append(lines.all_lines)
         elif lines.images:
             left_out[label] = left_out.get(label, 0) + len(lines.images)
+    # Number the lines over all files, so that a row finds its file and line again for messages.
     counts = [len(names) for _, _, names, _ in read]
     starts = np.cumsum(all_lines) - all_lines
     of_line = np.concatenate(
@@ -262,6 +271,7 @@ def detections_of_share(
     def place(row: int) -> str:
         return place_of_row([file for file, *_ in read], starts.tolist(), int(of_line[row]))
 
+    # Join the files; the class repeats for every line of its file.
     images = as_ids([name for _, _, names, _ in read for name in names], name="image")
     numbers = np.concatenate([np.empty((0, 5)), *(values for *_, values in read)])
     rows: dict[str, Any]
@@ -273,6 +283,7 @@ def detections_of_share(
     else:
         rows_of_classes = [known[label] for _, label, *_ in read]
 
+        # Image names may match in two ways; then the boxes decide.
         def count_matched(image: NDArray[np.int32]) -> int:
             return match_best(ground_truth, image, numbers[:, 1:], numbers[:, 0]).matched
 
@@ -287,6 +298,7 @@ def detections_of_share(
             ),
             "category": np.repeat(np.array(rows_of_classes, dtype=np.int32), counts),
         }
+    # Boxes of the devkit keep their negative sides, so any size is allowed here.
     written = options.written or CORNERS
     extent = with_known_sizes(rows["images"], options.image_sizes).sizes[rows["image"]]
     table = built_columns(

@@ -184,8 +184,10 @@ class YoloFormat(RowFormat):
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write boxes as fractions: labels and a ``data.yaml``, or predictions with confidence last."""
+        # Check everything before a line is written: files appear complete or not at all.
         names, boxes = file_stems(table), _checked_fractions(table)
         _check_readable(names, of_results=isinstance(table, Detections))
+        # One pass over the rows; repr gives every number back to the last bit.
         lines: list[list[str]] = [[] for _ in names]
         scores = table.scores.tolist() if isinstance(table, Detections) and table.scored else None
         for row, (image, category, box) in enumerate(
@@ -196,6 +198,7 @@ class YoloFormat(RowFormat):
         files: dict[str, str | bytes] = {
             f"labels/{name}.txt": "".join(texts) for name, texts in zip(names, lines, strict=True)
         }
+        # Ground truth gets a data.yaml and its known sizes; predictions a class list and a note on their lines.
         labels = table.categories.names.tolist()
         if not isinstance(table, Detections):
             import yaml
@@ -236,12 +239,15 @@ def ground_truth_of_share(path: Path, options: ReadOptions, share: ImageShare) -
 @paused_collector()
 def _label_rows(path: Path, options: ReadOptions, share: ImageShare | None) -> Rows:
     """Read ground truth."""
+    # Find the files of the split; with a share, drop the others before any is read.
     split = data_set(path, options.image_set)
     if share is not None:
         split = _share_of(split, share)
+    # Images without a label file have no objects, so they are not opened.
     of_file = np.array([number for number, file in enumerate(split.labels) if file], dtype=np.int64)
     given = [file for file in split.labels if file]
     lines = read_lines(given) if share is None else boxes_alone(given, 5)
+    # The count of numbers in a line says what it is; the confidence is absent in labels.
     shapes = shapes_of(lines, label_kinds(lines, split.keypoint_shape), options.written)
     files = _Files(
         split.source,
@@ -252,6 +258,7 @@ def _label_rows(path: Path, options: ReadOptions, share: ImageShare | None) -> R
         _image_sizes(split, path, options),
     )
     rows = _rows(files, lines, shapes._replace(scores=None))
+    # What depends on images of other shares is refused, and what ultralytics drops is named.
     if share is not None:
         _refuse_unknown_sizes(rows, split, options)
     if options.written is None:
@@ -313,12 +320,14 @@ def _prediction_files(path: Path, options: ReadOptions) -> tuple[list[str], list
 
 def _only_class_list(folder: Path, inner: Sequence[str]) -> Sequence[str] | None:
     """Return the class list of a folder and of those in it, which must be one; None where there is none."""
+    # Look in the folder, in those with files and in all between, each once.
     lists: dict[str, tuple[str, ...]] = {}
     above = {outer for each in inner for outer in PurePath(each).parents}
     for each in (folder / below for below in sorted({PurePath(), *above, *map(PurePath, inner)})):
         names = classes_in(each)
         if names is not None:
             lists[str(each)] = tuple(names)
+    # Class numbers of several lists would mean different classes.
     if len(set(lists.values())) > 1:
         first = next(iter(lists))
         other = next(each for each in lists if lists[each] != lists[first])
@@ -332,6 +341,7 @@ def _only_class_list(folder: Path, inner: Sequence[str]) -> Sequence[str] | None
 
 
 def _rows(files: _Files, lines: Lines, shapes: Shapes) -> Rows:
+    # Every line repeats the number of its file's image; class numbers are positions in the list of names.
     per_file = np.diff(lines.ends, prepend=0)
     of_file = np.arange(len(per_file)) if files.image_of_file is None else files.image_of_file
     labels, label = _labels(lines)
@@ -401,6 +411,7 @@ def _sizes_beside(path: Path) -> ImageSizes | None:
 
 def _warn_of_labels(rows: Rows, lines: Lines) -> None:
     """Warn of labels that ultralytics reads in another way."""
+    # Repeated labels count here, as the protocol's matching has them.
     texts = []
     repeated = _repeated(rows, lines)
     if repeated.any():
@@ -409,6 +420,7 @@ def _warn_of_labels(rows: Rows, lines: Lines) -> None:
             f"{counted(count, 'label')} {verb(count, 'repeat')} another of the same image "
             f"({lines.place(row)}); all count here, and ultralytics drops repeated ones"
         )
+    # Two reductions over all boxes decide; the rows are searched only if one is outside.
     boxes = rows.boxes
     if boxes is not None and len(boxes) and (boxes.min() < -OUTSIDE or boxes.max() > 1 + OUTSIDE):
         outside = ((boxes < -OUTSIDE) | (boxes > 1 + OUTSIDE)).any(axis=1)
@@ -470,17 +482,20 @@ def _write(path: Path, files: Mapping[str, str | bytes]) -> None:
 
 def _checked_fractions(table: BoxTable) -> FloatArray:
     """Return centres and sizes in fractions, [N, 4]; refuse what no reader of such files would take."""
+    # Sizes come from the table, not from the corners: their difference may round.
     refuse_shared_names(table)
     boxes = box_convert(table.boxes, "xyxy", "cxcywh")
     boxes[:, 2:] = table.sizes
     if table.units == "pixels":
         boxes /= np.tile(_sizes_of(table), 2)
+    # The negation catches NaN too.
     far = np.flatnonzero(~((boxes >= -1) & (boxes <= 2)).all(axis=1))
     if len(far):
         row = int(far[0])
         rule = "reach out of its image by less than its size, to be written as fractions"
         got, place = table.boxes[row].tolist(), f"row {row} of {table.source}"
         raise InputError("a box", rule, got=got, place=place)
+    # Readers tell a confidence by its range.
     if isinstance(table, Detections) and table.scored:
         other = ~((table.scores >= 0) & (table.scores <= 1))
         if other.any():
