@@ -46,6 +46,7 @@ def decoded_masks(
     place: Place,
 ) -> list[dict[str, Any] | None]:
     """Decode distinct texts; each row has one of them [N], -1 for none, and a width and height [N, 2]."""
+    # Unpack each distinct text once, within limits: a small text can unpack to gigabytes.
     left = max(ALWAYS, RATIO * sum(map(len, texts)))
     counts = []
     for number, text in enumerate(texts):
@@ -67,6 +68,7 @@ def decoded_masks(
                 cause="" if too_long else "was the file cut off, or opened in a spreadsheet?",
             )
         counts.append(code.decode("ascii"))
+    # COCO's counts mean nothing without the height, so a mask needs the size of its image.
     has_mask = positions >= 0
     with np.errstate(invalid="ignore"):
         unsized = has_mask & ~((sizes >= 1) & (sizes == np.floor(sizes)) & (sizes < 2e6)).all(axis=1)
@@ -75,6 +77,7 @@ def decoded_masks(
         got = f"{sizes[row, 0]:g} x {sizes[row, 1]:g}"
         rule = "have ImageWidth and ImageHeight in whole pixels"
         raise FileFormatError("a row with a mask", rule, got=got, place=place(row))
+    # Rows with the same text share one string.
     return [
         None if at < 0 else {"size": [int(height), int(width)], "counts": counts[at]}
         for at, (width, height) in zip(positions.tolist(), sizes.tolist(), strict=True)
@@ -108,10 +111,12 @@ def joined_with_segments(boxes: Rows, segments: Rows) -> Rows:
     """Return the rows of boxes with the masks that another file has for them."""
     import pandas as pd
 
+    # Bring images and labels of both files to common numbers, so that pandas joins integers.
     images, (box_image, segment_image) = _together(boxes.images, segments.images)
     labels, (box_label, segment_label) = _together(boxes.labels, segments.labels)
     assert boxes.boxes is not None
     assert segments.boxes is not None
+    # Coordinates match if they are equal to the last bit; ranks make the result sorted by names.
     keys = ["label", "image", "xmin", "xmax", "ymin", "ymax", "group"]
     frames = []
     for rows, image, label in ((boxes, box_image, box_label), (segments, segment_image, segment_label)):
@@ -120,6 +125,7 @@ def joined_with_segments(boxes: Rows, segments: Rows) -> Rows:
         columns += [*np.asarray(rows.boxes)[:, [0, 2, 1, 3]].T, group]
         frame = pd.DataFrame(dict(zip(keys, columns, strict=True)))
         frames.append(frame.assign(row=np.arange(len(frame))))
+    # An outer join keeps boxes without a segment, and segments without a box.
     both = frames[0].merge(frames[1], how="outer", on=keys, sort=True, suffixes=("", "_segment"))
     box_row, segment_row = (
         both[name].fillna(-1).to_numpy().astype(np.int64) for name in ("row", "row_segment")
@@ -133,6 +139,7 @@ def joined_with_segments(boxes: Rows, segments: Rows) -> Rows:
             f"{'becomes an object of its' if alone == 1 else 'become objects of their'} own. Were both files "
             "expanded along the hierarchy, and the numbers written with the same digits?",
         )
+    # Take each row from the boxes where there is one, else from the segments.
     has_box = box_row >= 0
 
     def chosen(of_boxes: Any, of_segments: Any) -> NDArray[Any]:
@@ -140,12 +147,14 @@ def joined_with_segments(boxes: Rows, segments: Rows) -> Rows:
         taken: NDArray[Any] = values[np.where(has_box, box_row, len(boxes.image) + segment_row)]
         return taken
 
+    # A flag counts only if both files have it.
     masks = segments.given.get("masks", [None] * len(segments.image))
     given = {
         name: chosen(boxes.given[name], segments.given[name])
         for name in ("group", "crowd")
         if name in boxes.given and name in segments.given
     }
+    # The segments know the size of their images in pixels.
     sizes = np.full((len(images), 2), np.nan)
     for rows, image in ((boxes, box_image), (segments, segment_image)):
         if rows.sizes is not None:

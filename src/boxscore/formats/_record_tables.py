@@ -34,6 +34,7 @@ def flat_record(record: Any) -> tuple[dict[str, Any], str | None]:
 
 def decoded_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Decode a file, line by line."""
+    # Line by line, so that one line is in memory and an error names it.
     decoder = msgspec.json.Decoder(dict[str, Any])
     try:
         with path.open("rb") as file:
@@ -101,10 +102,12 @@ class RecordTable(Table):
 
     def add(self, line: int, record: dict[str, Any], kind: str) -> None:
         """Add the rows of a record."""
+        # A record is one row.
         place = f"line {line} of {self.source}"
         if kind == "record":
             self._append(line, record)
         elif kind == "lists":
+            # A record of parallel lists: those as long as the boxes give one row each, the rest repeats.
             lists = {key: value for key, value in record.items() if isinstance(value, list)}
             count = max(
                 (len(value) for key, value in lists.items() if is_box(key, column_map=self._column_map)),
@@ -118,9 +121,11 @@ class RecordTable(Table):
             rest = {key: value for key, value in record.items() if key not in lists}
             for values in zip(*lists.values(), strict=True):
                 self._append(line, {**rest, **dict(zip(lists, values, strict=True))})
+            # A record without boxes is still an image.
             if not count:
                 self._append(line, {**rest, **dict.fromkeys(lists)})
         else:
+            # A record with a list of objects: each becomes a row with the record's other keys.
             objects = record.get(kind)
             rest = {key: value for key, value in record.items() if key != kind}
             if not isinstance(objects, (list, type(None))):
@@ -138,6 +143,7 @@ class RecordTable(Table):
         """Add a row."""
         count = len(self._lines)
         self._lines.append(line)
+        # Columns grow by key; one that appears late is filled up with None.
         for key, value in row.items():
             column = self._columns.get(key)
             if column is None:
@@ -147,6 +153,7 @@ class RecordTable(Table):
                     raise FileFormatError("records", rule, got="more", place=place)
                 column = self._columns[key] = []
             column.extend([None] * (count - len(column)))
+            # Equal texts share one object, and a tuple of four numbers takes less than a list.
             if type(value) is str:
                 value = self._texts.setdefault(value, value)
             elif type(value) is list and len(value) == 4:

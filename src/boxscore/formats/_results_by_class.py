@@ -86,13 +86,16 @@ def _read_lines(
     refusal: Callable[[list[str], int, str], FileFormatError],
 ) -> tuple[list[str], FloatArray]:
     """Return the image of each line of a text, and its numbers; ``first`` lines of the file are before it."""
+    # Check the count of fields first, which names the line of a wrong one.
     lines = [fields for line in text.splitlines() if (fields := line.split())]
     for row, fields in enumerate(lines):
         if len(fields) != columns:
             raise refusal(fields, columns, place_of_row([file], [0], first + row))
+    # float takes "1_0" and other digits; only where a text has neither may it read all fields.
     images = [fields[0] for fields in lines]
     plain = text.isascii() and text.count("_") == "".join(images).count("_")
     read = float if plain else checks.plain_number
+    # One pass over all numbers; the bad one is searched for only when there is one.
     try:
         values = [read(field) for fields in lines for field in fields[1:]]
     except ValueError:
@@ -141,6 +144,7 @@ def rewrite_results(
 
     ``corners`` makes those of boxes of the numbers of lines, to be compared with the table's; None for none.
     """
+    # Number the lines over all files, as the reader did.
     contents: dict[str, str | bytes] = {}
     row = 0
     for file in files:
@@ -149,11 +153,14 @@ def rewrite_results(
         row += len(lines)
         if row > len(survivors.wanted):
             break
+        # The clock cannot show that a young file stayed the same, so its lines are compared.
         if survivors.are_compared:
             images, numbers = _compared(file, lines, columns)
             survivors.check_rows(rows, numbers[:, 0], corners(numbers[:, 1:]), images=images)
+        # Lines stay as they are unless a score or a box changes.
         texts = [_line(lines[at - rows[0]], *survivors.changes(at)) for at in rows[survivors.wanted[rows]]]
         contents[file.name] = "".join(f"{text}\n" for text in texts)
+    # Nothing is written unless every line was met; then all files appear together.
     if row != len(survivors.wanted):
         raise changed_while_read(path, got=f"more or fewer than {len(survivors.wanted)} lines")
     survivors.check_files()

@@ -169,26 +169,31 @@ def _unpack_zip(path: Path, folder: Path) -> Path:
 def _unpack_member(
     archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path, folder: Path, budget: _Budget
 ) -> None:
+    # Skip folders and hidden files.
     name = member.filename.replace("\\", "/")
     parts = PurePosixPath(name).parts
     if member.is_dir() or not parts or parts[0] == "__MACOSX" or parts[-1].startswith("."):
         return
+    # No member may be written outside of the folder.
     outside = name.startswith("/") or ".." in parts or ":" in parts[0] or any("\0" in part for part in parts)
     if outside or len(name) > 1000:
         cause = "was it made to write elsewhere?"
         rule = "have names below its own folder"
         raise FileFormatError("an archive", rule, got=repr(name[:60]), place=str(path), cause=cause)
+    # Skip files that no reader needs.
     ending = PurePosixPath(name).suffix.lower()
     if ending in _SKIPPED:
         return
     if member.flag_bits & 1:
         rule = "be without a password"
         raise FileFormatError("an archive", rule, got=f"{name!r} with one", place=str(path))
+    # A second member of a name would replace the first.
     target = folder.joinpath(*parts)
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.exists():
         rule = "name each file once"
         raise FileFormatError("an archive", rule, got=f"{name!r} twice", place=str(path))
+    # Only the head of an image is needed, for its size; the budget holds for all members together.
     most = IMAGE_BYTES if ending in _IMAGES else member.file_size
     with archive.open(member) as source, target.open("wb") as file:
         _copy(source, file, budget, most=most)

@@ -30,6 +30,7 @@ def read_yaml(path: Path) -> Mapping[str, Any]:
     """Read a YAML file that is a mapping; nothing in it is executed."""
     import yaml
 
+    # A few aliases can expand to billions of values, so they are counted before anything is built.
     text = read_text(path, "a YAML file", largest=LARGEST)
     try:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -40,9 +41,11 @@ def read_yaml(path: Path) -> Mapping[str, Any]:
         ):
             rule = f"have at most {MOST_ALIASES} aliases"
             raise FileFormatError("a YAML file", rule, got="more", place=str(path))
+        # Deep nesting would overflow the stack of the C parser; a cheap test comes first.
         if _may_be_deep(text) and _is_too_deep(text, loader):
             rule = f"have at most {DEEPEST} values inside each other"
             raise FileFormatError("a YAML file", rule, got="more", place=str(path))
+        # The safe loader makes plain values only.
         content = yaml.load(text, Loader=loader)
         if "*" in text and _values(content, {}) > MOST_VALUES:
             rule = f"hold at most {MOST_VALUES:,} values"
@@ -109,6 +112,7 @@ def _values(node: Any, known: dict[int, int]) -> int:
 
 def names_of(content: Mapping[str, Any], path: Path) -> list[str] | None:
     """Return the class names of a ``data.yaml``, a list or a mapping from numbers; None where it has none."""
+    # A mapping must number its classes 0, 1, ... for positions to be the class numbers.
     names = content.get("names")
     if names is None:
         return None
@@ -121,6 +125,7 @@ def names_of(content: Mapping[str, Any], path: Path) -> list[str] | None:
     if not isinstance(names, list):
         rule = "be a list, or a mapping from numbers"
         raise FileFormatError("names", rule, got=f"a {type(names).__name__}", place=str(path))
+    # YAML reads yes, 1 and dates as other types; as text they are names.
     for number, name in enumerate(names):
         if isinstance(name, (list, Mapping)) or name is None:
             got = f"{str(name)[:60]!r} for class {number}"

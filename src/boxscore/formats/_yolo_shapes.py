@@ -42,8 +42,10 @@ def label_kinds(lines: Lines, keypoint_shape: tuple[int, int] | None) -> dict[in
     """Return the kind of labels by their count of numbers."""
     kinds = {}
     for count in np.unique(lines.counts).tolist():
+        # With keypoints declared, every line must have them.
         if keypoint_shape is not None:
             joints, side = keypoint_shape
+            # Five numbers are a box; an odd count from seven on is a class and pairs of coordinates.
             if count == 5 + joints * side:
                 kinds[count] = Kind("keypoints", side=side)
                 continue
@@ -63,13 +65,16 @@ def label_kinds(lines: Lines, keypoint_shape: tuple[int, int] | None) -> dict[in
 
 def prediction_kinds(lines: Lines, joints: Callable[[], int | None]) -> dict[int, Kind]:
     """Return the kind of predictions with the confidence last, or boxes without any, by their numbers."""
+    # The ground truth is asked for its keypoints only if lines are long enough to have any.
     kinds = {}
     counts = np.unique(lines.counts).tolist()
     known = joints() if any(count > 7 for count in counts) else None
     for count in counts:
+        # A last column of whole numbers, some above 0, holds tracks: confidences are rarely 1 all through.
         rows = np.flatnonzero(lines.counts == count)
         last = lines.columns(rows)[:, -1]
         tracked = bool((last == np.floor(last)).all() and (last >= 1).any())
+        # The counts that keypoints of the ground truth's number would have.
         of_keypoints = (
             {
                 6 + known * side + track: (side, track)
@@ -80,9 +85,11 @@ def prediction_kinds(lines: Lines, joints: Callable[[], int | None]) -> dict[int
             if known
             else {}
         )
+        # Six numbers whose last is beyond 1 are tracks without confidence.
         if count == 6 and tracked and (last > 1).any():
             cause = f"are these numbers of tracks? {_NO_CONFIDENCE}"
             _refuse(lines, count, "a confidence", "be a number from 0 to 1", cause)
+        # Decide by the count; keypoints come before polygons of as many numbers, if all lines agree.
         if count == 5:
             kinds[count] = Kind("box")
         elif count == 6 or (count == 7 and tracked):
@@ -98,6 +105,7 @@ def prediction_kinds(lines: Lines, joints: Callable[[], int | None]) -> dict[int
             kinds[count] = Kind("keypoints", scores=1, end=1)
         else:
             _refuse(lines, count, "a line of predictions", "be class cx cy w h confidence", _NO_CONFIDENCE)
+    # Scores are of all boxes or of none.
     if 5 in kinds and len(kinds) > 1:
         row = int(np.argmax(lines.counts != 5))
         cause = f"{lines.place(row)} has one; {_NO_CONFIDENCE}"
@@ -128,19 +136,23 @@ def is_last(
     A confidence lies in 0..1, and most boxes of predictions lie inside their image: read at the wrong
     position, most do not. A note in the folder (``noted``) is followed if every number fits it.
     """
+    # A note decides, if no number contradicts it.
     if noted is not None and not _is_no_confidence(
         _centred(columns[:, 1:5] if noted else columns[:, 2:], written), columns[:, 5 if noted else 1]
     ):
         return noted
+    # Then the numbers: if only one reading has confidences in 0..1 and no negative side, it is right.
     read_last, read_second = _centred(columns[:, 1:5], written), _centred(columns[:, 2:], written)
     last = not _is_no_confidence(read_last, columns[:, 5])
     second = not _is_no_confidence(read_second, columns[:, 1])
     if last != second:
         return last
+    # Then the boxes: if only one reading has all of them inside their image, it is right.
     count = len(columns)
     inside_last, inside_second = (int(_is_inside(boxes).sum()) for boxes in (read_last, read_second))
     if (inside_last == count) != (inside_second == count):
         return inside_last == count
+    # Else one must have clearly more inside, and at least half; a close case is an error, not a guess.
     fewer, more = sorted((inside_last, inside_second))
     if 2 * more >= count and more >= 2 * fewer + CLEARLY:
         return inside_last > inside_second
@@ -188,12 +200,14 @@ class Shapes(NamedTuple):
 
 def shapes_of(lines: Lines, kinds: Mapping[int, Kind], written: WrittenForm | None = None) -> Shapes:
     """Return the boxes, polygons and keypoints of lines; not checked where the user gives their form."""
+    # Decide what the lines have in common, and make each column once.
     number = len(lines.counts)
     forms = {kind.form for kind in kinds.values()}
     polygons = "polygon" in forms
     if written is not None and polygons:
         rule = "be left out where lines are polygons"
         raise InputError("box_format", rule, got="one", place=lines.place(0))
+    # Four corners everywhere are rotated boxes as well.
     four = polygons and all(
         kind.form == "box" or count - kind.first - kind.end == 8 for count, kind in kinds.items()
     )
@@ -203,6 +217,7 @@ def shapes_of(lines: Lines, kinds: Mapping[int, Kind], written: WrittenForm | No
     corners = np.empty((number, 4, 2)) if four else None
     area = np.empty(number) if polygons else None
     keypoints = None
+    # All lines with equally many numbers are one array, so each kind takes a few operations.
     for rows in by_count(lines.counts):
         columns = lines.columns(rows)
         kind = kinds[columns.shape[1]]
@@ -211,11 +226,14 @@ def shapes_of(lines: Lines, kinds: Mapping[int, Kind], written: WrittenForm | No
             scores[rows] = columns[:, -kind.scores]
         if written is None or kind.form == "keypoints":
             check_fractions(shape[:, :4] if kind.form == "keypoints" else shape, rows, lines)
+        # A polygon: its extent is the box, exactly, since minima and maxima do not round.
         if kind.form == "polygon":
             points = shape.reshape(len(rows), -1, 2)
+            # A box: with polygons around, all become corners.
             boxes[rows] = np.hstack([points.min(axis=1), points.max(axis=1)])
             for row, outline in zip(rows.tolist(), shape, strict=True):
                 outlines[row] = [outline]  # type: ignore[index]
+            # A box as four corners, in order around it.
             if corners is not None:
                 corners[rows] = points
             if area is not None:

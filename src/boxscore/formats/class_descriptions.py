@@ -42,8 +42,10 @@ class ClassDescriptions(dict[str, "int | str"]):
 
 def class_descriptions(path: Path) -> ClassDescriptions | None:
     """Read a file of descriptions, or a label map; None where a file is neither."""
+    # Other endings are ordinary class lists, as is any file that has none of these forms.
     if path.suffix.lower() not in (".csv", ".pbtxt", ".txt"):
         return None
+    # A TensorFlow label map: items with a name and an id.
     text = read_text(path, "a class list", largest=LARGEST).removeprefix("\ufeff")
     pairs: list[tuple[str, str]] = []
     if _ITEM.match(text.strip()):
@@ -54,6 +56,7 @@ def class_descriptions(path: Path) -> ClassDescriptions | None:
             }
             pairs.append((fields.get("name", ""), fields.get("id", "")))
     else:
+        # A table: with a head line, or Open Images' two columns whose labels begin with a slash.
         rows = [row for row in csv.reader(text.splitlines()) if row]
         head = [cell.strip() for cell in rows[0]] if rows else []
         if "LabelName" in head and {"Id", "DisplayName"} & set(head):
@@ -64,6 +67,7 @@ def class_descriptions(path: Path) -> ClassDescriptions | None:
             numbered, at, value_at = False, 0, 1
         else:
             return None
+        # A line without its value names itself.
         short = next((number for number, row in enumerate(rows) if len(row) <= max(at, value_at)), None)
         if short is not None:
             raise FileFormatError(
@@ -77,6 +81,7 @@ def class_descriptions(path: Path) -> ClassDescriptions | None:
 
 
 def _checked(pairs: list[tuple[str, str]], path: Path, *, numbered: bool) -> ClassDescriptions:
+    # Each class once, with a value of its own: a number would map two classes to one.
     descriptions = ClassDescriptions()
     descriptions.source = str(path)
     numbers: set[int] = set()
@@ -102,6 +107,7 @@ def _checked(pairs: list[tuple[str, str]], path: Path, *, numbered: bool) -> Cla
 
 def described(ground_truth: GroundTruth, descriptions: ClassDescriptions) -> GroundTruth:
     """Return ground truth whose classes have names, or numbers."""
+    # Every class that occurs must be in the list: a silent rest would fall out of the evaluation.
     names = ground_truth.categories.names.tolist()
     unknown = [name for name in names if name not in descriptions]
     if unknown:
@@ -112,11 +118,13 @@ def described(ground_truth: GroundTruth, descriptions: ClassDescriptions) -> Gro
             place=ground_truth.source,
             cause=f"{len(unknown):,} such classes; is {descriptions.source} the list of another version?",
         )
+    # With numbers, the classes of the whole list, so that unseen ones keep their id.
     values = [descriptions[name] for name in names]
     if all(isinstance(value, int) for value in descriptions.values()):
         categories = Categories.build(list(descriptions.values()), names=list(descriptions))
         rows = categories.rows(np.array(values, dtype=np.int64))
     else:
+        # With names, a label is added where several classes share one.
         times = Counter(values)
         names_shown = [
             str(value) if times[value] == 1 else f"{value} ({name})"
@@ -124,5 +132,6 @@ def described(ground_truth: GroundTruth, descriptions: ClassDescriptions) -> Gro
         ]
         categories = Categories.build(names, names=names_shown)
         rows = categories.rows(np.array(names, dtype=object))
+    # Rows follow by one lookup; labels of images too.
     wider = ground_truth.replaced(categories=categories, category=rows[ground_truth.category])
     return with_labels(wider, categories=rows)

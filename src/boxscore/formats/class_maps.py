@@ -152,6 +152,7 @@ def pairs_in_file(path: Path) -> PairsInFile:
         raise FileFormatError(
             "a class map", "be lines from,to", got="a YAML file", place=str(path), cause=_CLASS_LIST
         )
+    # Each line is read as CSV of its own, so that its number is known and a quoted name may have a comma.
     pairs = PairsInFile(path)
     is_first = True
     for number, line in enumerate(read_text(path, "a class map", largest=LARGEST).splitlines(), start=1):
@@ -169,6 +170,7 @@ def pairs_in_file(path: Path) -> PairsInFile:
                 place=f"line {number} of {path}",
                 cause=_other_kind(line, words, path),
             )
+        # A first line may be a head; whether it is decides what the vocabularies say later.
         if is_first and _is_head(words):
             pairs.head = number, words[0], words[1]
         else:
@@ -273,12 +275,14 @@ def _given_rows(
     given: Mapping[Id, Id | None], detections: Detections, known: Categories
 ) -> NDArray[np.int32]:
     """Return the class of each class of the detections by a user's pairs, [classes]; -1 for none."""
+    # Classes that the pairs do not name stay as they are.
     file_classes = detections.categories
     pairs = given.resolved(file_classes, known) if isinstance(given, PairsInFile) else given
     in_file = isinstance(pairs, PairsInFile)
     sources = file_classes.finder(numbers=in_file)
     targets = known.finder(numbers=in_file)
     rows = rows_as_given(file_classes, known)
+    # Words of a file may be ids or names; a class named in both ways must go to one target.
     new: dict[int, int] = {}
     for source, to in pairs.items():
         place = f"line {pairs.lines[source]} of {pairs.path}" if isinstance(pairs, PairsInFile) else ""
@@ -290,6 +294,7 @@ def _given_rows(
         if row >= 0 and new.setdefault(row, target) != target:
             got = f"{file_classes.labels[row]!r} twice, by name and id"
             raise InputError("a class map", "map each class once", got=got, place=place)
+    # Pairs of which none occurs are a mistake.
     if not new and len(detections):
         raise _unknown_sources(pairs, detections)
     rows[[*new]] = [*new.values()]
@@ -302,9 +307,11 @@ def renumbered_by_boxes(path: Path, ground_truth: GroundTruth, detections: Detec
     None where it is, where it is not clear, with a warning, or where the file names its classes. Only
     numberings with a name are applied: any other evidence may be a detector's mistake.
     """
+    # Only numbers without names can be counted from elsewhere.
     classes = detections.categories
     if not len(detections) or classes.names.tolist() != list(map(str, classes.ids.tolist())):
         return None
+    # A known numbering that the boxes show is applied, and said.
     inferred, source = infer_class_map(ground_truth, detections), detections.source
     if inferred.name in CLASS_MAPS:
         warn_user(
@@ -317,6 +324,7 @@ def renumbered_by_boxes(path: Path, ground_truth: GroundTruth, detections: Detec
         )
         rows = mapped_rows(inferred.pairs, classes, ground_truth.categories)
         return with_classes(detections, ground_truth.categories, rows)
+    # An unclear one is only a warning: a detector's own mistakes look alike.
     if inferred.name is None and inferred.given < inferred.placed:
         warn_user(
             f"{source}: class numbers are taken for positions in the list of {ground_truth.source}, "

@@ -50,9 +50,11 @@ def class_weights_of(text: str) -> dict[str, float] | str:
 
 def class_weights_in_file(path: Path) -> dict[str, float]:
     """Read weights by class."""
+    # JSON shows itself by its first character.
     text = read_text(path, "a file of class weights", largest=LARGEST)
     if text.lstrip()[:1] in ("{", "["):
         return _of_json(text, path)
+    # Else lines of class and weight, with comments and perhaps a head line.
     weights: dict[str, float] = {}
     is_first = True
     for number, line in enumerate(text.splitlines(), start=1):
@@ -97,6 +99,7 @@ def _number(text: str) -> Any:
 
 def _of_json(text: str, path: Path) -> dict[str, float]:
     """Read an object of numbers by class."""
+    # json keeps the last of repeated keys: pairs show them all, so that a repeated class is an error.
     pairs: list[tuple[str, Any]] = []
 
     def read(items: list[tuple[str, Any]]) -> dict[str, Any]:

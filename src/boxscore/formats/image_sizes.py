@@ -66,13 +66,16 @@ def image_sizes_of(
             got=repr(source)[:80],
             cause="'640x480' is the size of every image",
         )
+    # Sizes of pictures in a folder come from their heads.
     named = {} if folder is None else _sizes_in(Path(folder))
     if source is None:
         return ImageSizes(named, source=str(folder))
+    # 640x480 is one size for all, unless a file has that name.
     text = Path(source).name if isinstance(source, (str, Path)) else ""
     both = re.fullmatch(r"(\d{1,10})[xX](\d{1,10})", text, re.ASCII)
     if both and not Path(text).exists():
         return ImageSizes(named, _size(both[1], both[2], "image sizes"), str(folder))
+    # A table overrides the pictures.
     table = str(source) if text else "image_sizes"
     both_sources = table if folder is None else f"{table} and {folder}"
     return ImageSizes({**named, **_table(source)}, source=both_sources)
@@ -131,6 +134,7 @@ def _have_endings(images: Images) -> bool:
 
 def _table(source: str | Path | Mapping[Any, Sequence[float]]) -> dict[str, tuple[float, float]]:
     """Return width and height by image, from a mapping or a CSV file ``image, width, height``."""
+    # A mapping is read as it is.
     table: dict[str, tuple[float, float]] = {}
     if isinstance(source, Mapping):
         for image, size in source.items():
@@ -141,6 +145,7 @@ def _table(source: str | Path | Mapping[Any, Sequence[float]]) -> dict[str, tupl
                 )
             table[str(image)] = _size(values[0], values[1], f"image {image!r}")
         return table
+    # A file is CSV; without a head line, its first line is data already.
     path = Path(source)
     rows = csv.reader(read_text(path, "a table of image sizes", largest=LARGEST).splitlines())
     columns: tuple[int, int, int] | None = None
@@ -178,6 +183,7 @@ def known_sizes(
 
     An image is looked up by its id as it is written, then by its file name, or by its id where it has none.
     """
+    # The size of every image is a default that the table overrides.
     sizes = np.full((len(ids), 2), np.nan)
     if given is None or not len(ids):
         return sizes
@@ -186,6 +192,7 @@ def known_sizes(
     table = given.named
     if not table:
         return sizes
+    # Names are looked up together, once per distinct name: the table may have millions.
     rows = ImageNames([*table])
     names: list[str] = [
         str(identifier) if name is None else name
@@ -194,6 +201,7 @@ def known_sizes(
     unique = list(dict.fromkeys(names))
     table_rows = dict(zip(unique, rows.find(unique).rows.tolist(), strict=True))
     values = [*table.values()]
+    # An id as written wins; a name that fits several entries counts if these agree.
     for image, (identifier, name) in enumerate(zip(ids, names, strict=True)):
         if str(identifier) in table:
             sizes_given = {table[str(identifier)]}
@@ -208,6 +216,7 @@ def known_sizes(
 
 def _columns(row: Sequence[str], place: str) -> tuple[int, int, int] | None:
     """Positions of image, width and height in a head line; None where the line is no head."""
+    # A head line has a known name for each of the three.
     names = [cell.strip().lower() for cell in row]
     positions = [
         next((names.index(name) for name in known if name in names), None)
@@ -216,6 +225,7 @@ def _columns(row: Sequence[str], place: str) -> tuple[int, int, int] | None:
     if None not in positions:
         image, width, height = positions
         return (image, width, height)  # type: ignore[return-value]
+    # A line with two numbers is data; anything else would be taken for neither.
     if len(row) >= 3 and _number(row[1]) is not None and _number(row[2]) is not None:
         return None
     raise FileFormatError(

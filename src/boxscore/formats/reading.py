@@ -144,6 +144,7 @@ def read_options(
 
     ``further`` are those of ``FURTHER``; None and False mean that an option is not given.
     """
+    # Nothing is imported for an option that is not given.
     checks.one_of(format, format_names(), name="format")
     if box_format is not None:
         checks.one_of(box_format, WRITTEN_FORMATS, name="box_format")
@@ -164,6 +165,7 @@ def read_options(
         from boxscore.formats.class_maps import class_map_of
 
         pairs = class_map_of(class_map)
+    # Options of extensions are checked by the extension.
     worker_count(processes)  # checked now; "auto" is decided where the processes start
     for name in further.keys() - FURTHER.keys():
         raise TypeError(f"read_options() got an unexpected keyword argument {name!r}")
@@ -375,6 +377,7 @@ def _read_detections(
     options: FileOptions,
     load: Callable[[GroundTruth], Detections],
 ) -> Detections:
+    # Class numbers without a list may count from elsewhere: read them as they are and let the boxes decide.
     path, file_format = opened.path, opened.format
     _refuse_useless(options, file_format, of_detections=True)
     if _may_number_otherwise(ground_truth, file_format, options):
@@ -386,6 +389,7 @@ def _read_detections(
         if detections is not None:
             _warn(detections, file_format, options, ground_truth)
             return detections
+    # Without a map, read into the ground truth's classes; with one, read first and map after.
     if options.class_map is None:
         with errors_named(path, side="dt"):
             detections = load(ground_truth)
@@ -451,6 +455,7 @@ def read_detections_of_share(
     ReadAtOnceError
         When a row can only be read with all others.
     """
+    # Whatever needs all rows to understand one rules out reading a share.
     opened = open_at(path, options.format, side="detections")
     read = None if opened.files else capability(opened.format, "detections_of_share")
     if (
@@ -461,6 +466,7 @@ def read_detections_of_share(
     ):
         raise ReadAtOnceError
 
+    # Scores of one share cannot show whether the other shares have any.
     def load(truth: GroundTruth) -> Detections:
         table: Detections = opened.read(lambda data: read(data, options, truth, share))
         return table
@@ -495,6 +501,7 @@ def load_both(
     FileFormatError, InputError
         As from the public loaders.
     """
+    # Only formats that can start reading on their own, in other processes, come further.
     truth_file = _open(_path_of(ground_truth, GroundTruth), options, "ground truth")
     begin = None
     if truth_file.format.has_class_numbers and detection_options.class_map is None:
@@ -505,16 +512,19 @@ def load_both(
     if begin is None:
         truth = read_ground_truth(truth_file, options)
         return read_listed(detections, truth, detection_options)
+    # Share the processes by the work of both files, so that they finish together.
     truth_work = TRUTH_WORK * _size_of(truth_file.path)
     beside = truth_work / max(truth_work + _size_of(results.path), 1)
     shared = max(1, round(worker_count(options.processes) * beside))
     results.tell()
+    # While others read the results, this process reads the ground truth.
     with (
         errors_named(results.path, side="dt"),
         results.named(),
         begin(results.data, detection_options, beside) as begun,
     ):
         truth = read_ground_truth(truth_file, dataclasses.replace(options, processes=shared))
+        # Images that are missing from the ground truth: the options say what becomes of them.
         try:
             table = results.loaded(lambda: begun.detections(truth))
         except UnlistedImagesError as error:
@@ -542,6 +552,7 @@ def _refuse_useless(options: FileOptions, file_format: Format, *, of_detections:
     if options.box_format is not None and not file_format.has_boxes:
         rule = f"be left out where the format is {file_format.name}, whose boxes are not four numbers"
         raise InputError("box_format", rule, got=options.box_format)
+    # An option that the format does not read would be ignored silently.
     further = {name: option.of for name, option in FURTHER.items() if option.of}
     for name, what in {**_USES, **further}.items():
         value = options.further.get(name) if name in FURTHER else getattr(options, name)
@@ -549,6 +560,7 @@ def _refuse_useless(options: FileOptions, file_format: Format, *, of_detections:
             continue
         if name == "image_sizes" and options.written is not None and options.written.fractions:
             continue
+        # Say which formats do read it.
         names = [
             other
             for other in format_names(auto=False)

@@ -228,6 +228,7 @@ def open_at(path: Path, name: str = "auto", *, side: Side | None = None) -> Open
 
     It must be the named one if one is named.
     """
+    # Several paths, archives and addresses have their own ways.
     checks.one_of(name, format_names(), name="format")
     if not path.exists():
         raise FileFormatError(f"{path}: cannot be read: {why_nothing(path)}.")
@@ -237,6 +238,7 @@ def open_at(path: Path, name: str = "auto", *, side: Side | None = None) -> Open
     inner = unpacked(path)
     if inner != path:
         return _open_inside(path, inner, name, side)
+    # A file: the named format is asked first, so that a file that fits two is the named one.
     sniffer = Sniffer(path)
     detected: tuple[str, str] | None
     if isinstance(path, Address):
@@ -244,6 +246,7 @@ def open_at(path: Path, name: str = "auto", *, side: Side | None = None) -> Open
     else:
         named = None if name == "auto" else name
         detected = _detected(sniffer, first=None if sniffer.is_folder else named)
+        # A folder: its own data, or the only data below it.
         if sniffer.is_folder:
             below = _data_of_folder(sniffer, detected, side)
             if below is not None:
@@ -254,6 +257,7 @@ def open_at(path: Path, name: str = "auto", *, side: Side | None = None) -> Open
         detected = detected or (_labels_below(sniffer) if side == "detections" else None)
         if detected is None:
             raise _unknown(sniffer, side)
+    # A named format must be the one that was found.
     recognised, reason = detected
     if name not in ("auto", recognised):
         raise FileFormatError(f"{path}", f"be in the {name} format", got=f"{reason} ({recognised})")

@@ -198,7 +198,7 @@ class YoloFormat(RowFormat):
         files: dict[str, str | bytes] = {
             f"labels/{name}.txt": "".join(texts) for name, texts in zip(names, lines, strict=True)
         }
-        # Ground truth gets a data.yaml and its known sizes; predictions a class list and a note on their lines.
+        # Ground truth gets a data.yaml and the known sizes, predictions a class list and a note on the form.
         labels = table.categories.names.tolist()
         if not isinstance(table, Detections):
             import yaml
