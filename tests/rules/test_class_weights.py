@@ -13,8 +13,8 @@ import pytest
 
 import boxscore
 from boxscore.diagnostics import error_types, froc_scores, localisation_recall_precision
+from boxscore.extensions.weights.class_weight_files import class_weights_in_file
 from boxscore.extensions.weights.resampling import Draws
-from boxscore.formats.class_weights import class_weights_in_file
 from boxscore.protocols import changed_protocol, load_protocol
 from support import limits
 from support.curves import K, tables

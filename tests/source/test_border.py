@@ -37,7 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "pages": {"crowds", "decisions", "diagnostics", "large", "masks", "oriented", "validation", "weights"},
     "scoreless": {"formats"},
     "suite": {"decisions", "diagnostics", "pages", "weights"},
-    "training": {"data_tools", "large"},
+    "training": {"data_tools", "large", "weights"},
     "validation": {"diagnostics", "large"},
 }
 """Extensions that build on others."""

@@ -18,7 +18,6 @@ EXTENSIONS_NEEDED = {"validation"}
 OURS_NOT_NEEDED = (
     *("data.column_names", "data.operations", "data.rasterising", "data.spans", "diagnostics", "distributed"),
     *(
-        "evaluation.flat_names",
         "formats._data_below",
         "formats._several",
         "formats.recognising",

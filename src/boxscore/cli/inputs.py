@@ -15,6 +15,7 @@ from boxscore._utils.records import NamedTuple
 from boxscore._utils.text import short_list
 from boxscore.cli.arguments import DEFAULT_PROTOCOL
 from boxscore.cli.choices import chosen, chosen_classes, existing_folder, readers
+from boxscore.cli.sockets import extension
 from boxscore.cli.streams import say, stderr_is_terminal
 from boxscore.data.lookup import UnlistedImagesError
 from boxscore.data.tables import Detections, GroundTruth
@@ -259,9 +260,7 @@ def _sizes_for(arguments: argparse.Namespace, *, of_detections: bool) -> dict[st
 
 
 def _class_weights(text: str) -> Any:
-    from boxscore.formats.class_weights import class_weights_of  # which imports csv
-
-    return class_weights_of(text)
+    return extension("class_weights_of")(text)
 
 
 def protocol_without_scores(arguments: argparse.Namespace) -> Protocol:

@@ -39,7 +39,6 @@ from boxscore.formats._format import SIDES, Side
 from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
-from boxscore.scoring.class_weights import check_class_weights
 from boxscore.similarity.registry import needs_of, similarity_of
 
 if TYPE_CHECKING:
@@ -172,7 +171,8 @@ def evaluate(
         ground_truth, detections = prepared(ground_truth, detections, chosen)
         if images is not None or classes is not None:
             ground_truth, detections = select(ground_truth, detections, images=images, classes=classes)
-        check_class_weights(chosen.ap, every_class, ground_truth.categories)
+        if chosen.ap.class_weights:
+            extension("check_class_weights")(chosen.ap, every_class, ground_truth.categories)
         # Match, then check what may make the numbers wrong.
         shares = _shares_of_matching(workers, chosen, detections)
         result = matched_tables(ground_truth, detections, chosen, shares, chosen_classes=classes is not None)

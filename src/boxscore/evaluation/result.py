@@ -44,7 +44,6 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import SummaryRow
 from boxscore.protocols.tables.ap import ApRules
 from boxscore.protocols.tables.group import TRUTH_WEIGHT
-from boxscore.scoring.class_weights import differing_weights
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.summary import CurvesOf, summary_total, summary_values
 
@@ -59,8 +58,11 @@ if TYPE_CHECKING:
 EXTENSIONS = {
     "as_json": "boxscore.reports",
     "as_latex": "boxscore.reports.text",
+    "check_class_weights": "boxscore.extensions.weights.class_weights",
     "compare_detectors": "boxscore.diagnostics",
+    "differing_weights": "boxscore.extensions.weights.class_weights",
     "error_of_mean": "boxscore.extensions.scoreless.orderless",
+    "flat": "boxscore.extensions.training.flat_names",
     "part_of": "boxscore.extensions.large.parts",
     "plan_comparison": "boxscore.diagnostics",
     "plot_of": "boxscore.reports.plots",
@@ -419,7 +421,10 @@ class Evaluation(PicklesFields):
     @property
     def class_weights(self) -> FloatArray | None:
         """The weight of each class in means over classes, [K]; None if all count the same."""
-        return differing_weights(self.protocol.ap, self.ground_truth.categories)
+        if not self.protocol.ap.class_weights:
+            return None
+        weights: FloatArray | None = extension("differing_weights")(self.protocol.ap, self.categories)
+        return weights
 
     @functools.cached_property
     def class_counts(self) -> dict[str, NDArray[np.int64]]:
@@ -493,9 +498,10 @@ class Evaluation(PicklesFields):
         >>> [name for name in result.flat(prefix="val", classes=True) if name.startswith("val/AP/")]
         ['val/AP/traffic_light']
         """
-        from boxscore.evaluation.flat_names import flat
-
-        return flat(self.metrics, self.class_values, self.labels, prefix=prefix, classes=classes)
+        named: dict[str, float] = extension("flat")(
+            self.metrics, self.class_values, self.labels, prefix=prefix, classes=classes
+        )
+        return named
 
     @property
     def summary(self) -> pd.DataFrame:

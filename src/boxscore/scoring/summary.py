@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray, IntArray
+from boxscore._utils.lazy import loaded
 from boxscore.data.vocabulary import Categories, rows_where
 from boxscore.matching.ignoring import evaluated
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import SummaryRow
+from boxscore.protocols.tables.ap import WEIGHTS_OF_CLASSES
 from boxscore.scoring.blocks import Values
-from boxscore.scoring.class_weights import weights_of
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.kinds import kind_of
 from boxscore.scoring.totals import Totals
@@ -194,7 +195,7 @@ class _Row:
         if not rules.class_weights:
             return None
         assert categories is not None, "where classes share a curve, weights are refused"
-        weights = weights_of(rules, categories)
+        weights: FloatArray = loaded(WEIGHTS_OF_CLASSES)(rules, categories)
         return np.where(rows_where(categories.columns, self.row.classes, len(weights)), weights, 0.0)
 
 

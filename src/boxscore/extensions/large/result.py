@@ -39,10 +39,10 @@ from boxscore.extensions.large.reduction import Numbers, reduced
 from boxscore.extensions.large.score_ranges import Reading, can_be_thinned, thinned_counts
 from boxscore.extensions.large.source import InParts, no_rows, reads_all_scores
 from boxscore.extensions.large.weighing import HeldParts, weighted_parts
+from boxscore.extensions.weights.class_weights import differing_weights
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import SummaryRow
-from boxscore.scoring.class_weights import differing_weights
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.score_counts import ScoreCounts
 from boxscore.scoring.summary import Key, WeightedMetrics, WeightSets

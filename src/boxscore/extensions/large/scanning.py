@@ -38,13 +38,13 @@ from boxscore.extensions.large.image_ranges import WHOLE, Shard
 from boxscore.extensions.large.parts import Part, check_mergeable, match_part
 from boxscore.extensions.large.result import MergedEvaluation, merge, warn_of_parts
 from boxscore.extensions.large.streaming import PARTITION, StreamTask, counted_in_all, stream_tasks
+from boxscore.extensions.weights.class_weights import check_class_weights
 from boxscore.formats._shares import ROW
 from boxscore.formats.reading import read_options
 from boxscore.formats.registry import is_parquet
 from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
-from boxscore.scoring.class_weights import check_class_weights
 from boxscore.similarity.registry import needs_of, similarity_of
 
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]

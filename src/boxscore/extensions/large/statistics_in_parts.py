@@ -21,7 +21,6 @@ from typing import NamedTuple
 import numpy as np
 
 from boxscore._utils.array_types import IntArray, KeyArray
-from boxscore._utils.ranks import Lower, lower_in, quantiles, sorted_keys, values_of_ranks
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.extensions.data_tools.statistics import (
     QUANTILES,
@@ -32,6 +31,7 @@ from boxscore.extensions.data_tools.statistics import (
     quantities,
     table_counts,
 )
+from boxscore.extensions.large.ranks import Lower, lower_in, quantiles, sorted_keys, values_of_ranks
 
 BY_CLASS = "areas by class"
 

@@ -43,6 +43,7 @@ from boxscore.extensions.large.image_ranges import WHOLE, Cutter, IdRange, Range
 from boxscore.extensions.large.parquet_groups import KEY, BoxesTable, ParquetGroups
 from boxscore.extensions.large.parts import Part, match_part
 from boxscore.extensions.large.sides import Side, Source, located, side_of
+from boxscore.extensions.weights.class_weights import check_class_weights
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import (
     Rows,
@@ -55,7 +56,6 @@ from boxscore.formats.reading import FileOptions, read_ground_truth
 from boxscore.formats.registry import is_parquet
 from boxscore.matching.preparing import prepared
 from boxscore.protocols.protocol import Protocol
-from boxscore.scoring.class_weights import check_class_weights
 from boxscore.similarity.registry import similarity_of
 
 PARTITION = 1 << 20

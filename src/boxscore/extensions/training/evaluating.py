@@ -80,11 +80,11 @@ from boxscore.extensions.training.arrivals import Expected
 from boxscore.extensions.training.model_objects import Sample, one_per_image, sample_of
 from boxscore.extensions.training.shares import Part, Share, Waiting, merged
 from boxscore.extensions.training.tensors import as_array
+from boxscore.extensions.weights.class_weights import check_class_weights
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
-from boxscore.scoring.class_weights import check_class_weights
 
 Duplicates = Literal["error", "ignore"]
 

@@ -1,1 +1,1 @@
-"""Metrics under many sets of image weights, for intervals and slices."""
+"""Metrics under many sets of image weights, for intervals and slices; weights of classes."""

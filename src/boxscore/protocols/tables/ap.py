@@ -93,6 +93,10 @@ OTHERS = "*"
 """Stands for every class that has no weight."""
 
 
+WEIGHTS_OF_CLASSES = "boxscore.extensions.weights.class_weights:weights_of"
+"""Takes these rules and the classes of a data set, and returns the weight of each class, [K]."""
+
+
 LARGEST_WEIGHT = 1e100
 """Beyond it sums overflow."""
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.ranks import Lower, lower_in, quantiles, sorted_keys, values_of_ranks
+from boxscore.extensions.large.ranks import Lower, lower_in, quantiles, sorted_keys, values_of_ranks
 from support.each import each
 
 
