@@ -161,17 +161,20 @@ def _infos(path: Path, file: ZipFile, kind: Kind) -> dict[str, ZipInfo]:
     """Return the directory's entries by name; refuse spans that overlap or do not fit the file."""
     import zipfile
 
+    # Stored members only: an array is then a span of the file, and can be mapped or read by itself.
     infos = file.infolist()
     if any(info.compress_type != zipfile.ZIP_STORED for info in infos):
         raise FileFormatError(kind.what, "not be compressed", got=str(path))
     if any(info.compress_size != info.file_size or not info.filename.endswith(NPY) for info in infos):
         raise ValueError("a stored member of two sizes, or one that is no array")
+    # zipfile would take the last of two members of one name.
     named = {info.filename.removesuffix(NPY): info for info in infos}
     if len(named) < len(infos):
         counted = itertools.groupby(sorted(info.filename for info in infos))
         twice = next(name for name, same in counted if len(list(same)) > 1)
         got = f"several members {twice!r}"
         raise FileFormatError(kind.what, "hold each column once", got=got, place=str(path))
+    # Spans in order must not overlap: overlapping ones can claim more bytes than the file has.
     spans = sorted((info.header_offset, info.header_offset + LOCAL_HEADER + info.file_size) for info in infos)
     ends = [0, *(end for _, end in spans)]
     starts = [*(start for start, _ in spans), file.start_dir]

@@ -71,13 +71,16 @@ class Gathered:
     """
 
     def __init__(self, source: object, options: ReadOptions, *, endings: bool = True) -> None:
+        # What holds for the whole data set.
         self.source = str(source)
         self._given_form = options.written
         self._other_shapes = 0
         self._endings = endings
+        # Images in the order of their first mention, each with its position.
         self._images: dict[Id, int] = {}
         self._sizes: list[tuple[float, float]] = []
         self._file_names: list[str | None] = []
+        # One entry per object; lists grow without copies, and become arrays once, at the end.
         self._image: list[int] = []
         self._labels: list[Id] = []
         self._boxes: list[Corners] = []
@@ -216,6 +219,7 @@ class Gathered:
 
     def rows(self, *, of_results: bool, classes: Sequence[str] | None = None, **given: Any) -> Rows:
         """Return all images and objects as rows; ``classes`` are those that the files declare."""
+        # Say what was left out, and take scores of all objects or of none.
         if self._left_out:
             counts = ", ".join(f"{count:,} {kind}" for kind, count in self._left_out.most_common(8))
             text = (
@@ -228,6 +232,7 @@ class Gathered:
             scores = all_or_none(given_scores, lambda row: str(self._origins[row]))
         if any(self._crowd):
             given["crowd"] = np.array(self._crowd)
+        # Corners may be given in any order; sorting moves numbers and never rounds.
         has_rotated = any(corners is not None for corners in self._corners)
         if self._given_form is not None and self._other_shapes:
             rule = "be left out where there are other shapes than boxes"
@@ -235,6 +240,7 @@ class Gathered:
         is_given = self._given_form is not None
         boxes = np.array(self._boxes, dtype=np.float64).reshape(-1, 4)
         boxes = boxes if is_given else _sorted_corners(boxes)
+        # An object without an area of its own has that of its box.
         if self._has_areas:
             areas = np.array(self._areas, dtype=np.float64)
             with np.errstate(over="ignore", invalid="ignore"):  # refused when the table is built
@@ -242,10 +248,12 @@ class Gathered:
             given["area"] = np.where(np.isnan(areas), of_boxes, areas)
         if any(mask is not None for mask in self._masks):
             given["masks"] = self._masks
+        # Number the classes by their first object, after those that the files declare.
         names = list(self._images)
         labels = collected(self._labels)
         if classes is not None:
             classes = list(dict.fromkeys([*classes, *(str(label) for label in labels.values)]))
+        # Rotated corners are given only where no object is a polygon, which has none.
         return Rows(
             source=self.source,
             images=short_names(names) if self._endings else names,

@@ -47,6 +47,7 @@ class _Element(NamedTuple):
 
 def read_mat(path: Path, names: Collection[str]) -> dict[str, Any]:
     """Read some variables of a file."""
+    # Refuse files that are too large, of version 7.3 (which is HDF5) or without the header.
     with _json.open_binary(path) as file:
         content = read_at_most(file, LARGEST + 1)
     if len(content) > LARGEST:
@@ -56,6 +57,7 @@ def read_mat(path: Path, names: Collection[str]) -> dict[str, Any]:
         raise FileFormatError("a MATLAB file", "be of version 5", got="7.3", place=str(path), cause=cause)
     if len(content) < 128 or content[126:128] not in (b"IM", b"MI") or not is_mat(content):
         raise FileFormatError("a MATLAB file", "begin with its header", got="another", place=str(path))
+    # The mark reads IM or MI, by the byte order of the machine that wrote the file.
     order = "<" if content[126:128] == b"IM" else ">"
     try:
         return _Reader(order, names).variables(memoryview(content)[128:])
@@ -85,6 +87,7 @@ class _Reader:
         self._unpacked = 0
 
     def variables(self, content: memoryview) -> dict[str, Any]:
+        # A file is a list of elements with kind and length; compressed ones are unpacked within a limit.
         values: dict[str, Any] = {}
         position = 0
         while position + 8 <= len(content):
@@ -97,6 +100,7 @@ class _Reader:
                 if self._unpacked > LARGEST:
                     raise ValueError(f"more than {LARGEST:,} bytes unpacked")
                 element = self._element(memoryview(unpacked), 0)
+            # Keep the variables that were asked for.
             if element.kind == _MATRIX:
                 name, value = self._matrix(element.data, 0)
                 if name in self._names:
@@ -123,18 +127,22 @@ class _Reader:
         return np.frombuffer(element.data, dtype=self._order + _NUMBERS[element.kind])
 
     def _matrix(self, content: memoryview, depth: int) -> tuple[str, Any]:
+        # An empty cell has no content at all.
         if not len(content):
             return "", np.empty((0, 0))
         if depth > DEEPEST:
             raise _UnknownError("cells that are nested too deep")
+        # A matrix begins with flags, shape and name, and its values follow.
         flags = self._element(content, 0)
         shape_element = self._element(content, flags.end)
         name_element = self._element(content, shape_element.end)
         kind = int(self._numbers(flags)[0]) & 0xFF
         shape = tuple(self._numbers(shape_element).tolist())
         name = bytes(name_element.data).decode("ascii", errors="replace")
+        # Other variables are not read.
         if not depth and name not in self._names:
             return name, None
+        # Cells hold matrices, one after another in column order.
         count, position = int(np.prod(shape, dtype=np.int64)), name_element.end
         if kind == _CELL:
             cells = []
@@ -143,6 +151,7 @@ class _Reader:
                 cells.append(self._matrix(element.data, depth + 1)[1])
                 position = element.end
             return name, cells
+        # Text is UTF-8, or one number per character.
         if kind == _TEXT:
             element = self._element(content, position)
             if element.kind == 16:
@@ -150,5 +159,6 @@ class _Reader:
             return name, "".join(map(chr, self._numbers(element).tolist()))
         if kind not in _NUMERIC:
             raise _UnknownError(f"an array of class {kind}")
+        # Numbers are stored in the smallest type that holds them, down the columns; float64 holds them all.
         values = self._numbers(self._element(content, position)).astype(np.float64)
         return name, values.reshape(shape, order="F")

@@ -36,11 +36,13 @@ def features(record: memoryview, wanted: Callable[[str], bool]) -> dict[str, Val
 
 def _values(feature: memoryview) -> Values:
     """Return the list of a feature: bytes (1), floats (2) or whole numbers (3)."""
+    # A feature has one list; of bytes it is one field per value.
     for kind, inner in _fields(feature):
         if not isinstance(inner, memoryview):
             raise ValueError("a list that is no message")
         if kind == 1:
             return [bytes(value) for _, value in _fields(inner) if isinstance(value, memoryview)]
+        # Floats may be packed into one field, which NumPy reads in one call, or come one by one.
         if kind == 2:
             floats: list[float] = []
             for _, value in _fields(inner):
@@ -51,6 +53,7 @@ def _values(feature: memoryview) -> Values:
                 else:
                     floats += struct.unpack("<f", struct.pack("<I", value & 0xFFFFFFFF))
             return floats
+        # Whole numbers likewise; each byte of one has seven bits, so packed ones are read in turn.
         numbers: list[int] = []
         for _, value in _fields(inner):
             if isinstance(value, memoryview):
@@ -68,6 +71,7 @@ def _values(feature: memoryview) -> Values:
 
 def _fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
     """Return number and value of each field of a message."""
+    # A tag has the field's number and its wire type; type 0 is a number.
     position = 0
     while position < len(message):
         tag, position = _varint(message, position)
@@ -76,12 +80,14 @@ def _fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
             number, position = _varint(message, position)
             yield tag >> 3, number
             continue
+        # Type 2 states its length, 1 and 5 have eight and four bytes; the old group types are refused.
         if wire == 2:
             length, position = _varint(message, position)
         elif wire in (1, 5):
             length = 8 if wire == 1 else 4
         else:
             raise ValueError(f"wire type {wire}")
+        # Slices of a memoryview copy nothing.
         if length > len(message) - position:
             raise ValueError("a field that is cut off")
         value = message[position : position + length]

@@ -27,8 +27,10 @@ def corrected_voc(
     path: Path, corrections: Sequence[Correction], image_set: str | Path | None
 ) -> dict[Path, bytes]:
     """Return the files of a folder of VOC that corrections change."""
+    # Edit the text itself, so that everything but the corrected values stays byte for byte.
     folder, files = path / "Annotations" if (path / "Annotations").is_dir() else path, {}
     for image, some in by_image(corrections).items():
+        # Comments are blanked without moving a character: positions hold in both texts.
         file = folder / f"{image}.xml"
         text = _decoded(file)
         plain = _without_comments(text)
@@ -40,6 +42,7 @@ def corrected_voc(
             if one.place is None:
                 added.append(_new_object(one))
                 continue
+            # Blank the parts of a body, which have boxes of their own, then note the spans to replace.
             start, stop = objects[one.place].span()
             inside = re.sub(
                 r"<part\b.*?</part\s*>", lambda match: " " * len(match[0]), plain[start:stop], flags=re.DOTALL
@@ -49,6 +52,7 @@ def corrected_voc(
                 low, high = _inner(inside, start, "bndbox", file)
                 for side, value in zip(SIDES, one.box, strict=True):
                     spans[_inner(plain[low:high], low, side, file)] = _plain(value)
+        # New objects follow the last one, indented as the first is.
         if added:
             first = objects[0].start() if objects else 0
             gap = text[len(text[:first].rstrip()) : first] if objects else "\n  "
@@ -62,16 +66,19 @@ def corrected_cvat(
     path: Path, corrections: Sequence[Correction], image_set: str | Path | None
 ) -> dict[Path, bytes] | None:
     """Return CVAT's file with corrections of images; None for tracks."""
+    # Edit the text itself; comments are blanked without moving a character.
     file = file_in(path)
     text = _decoded(file)
     plain = _without_comments(text)
     if re.search(r"<track\b", plain):
         return None
+    # Find images by name, or by id where they have none; a name used twice is not corrected here.
     images: dict[str, list[re.Match[str]]] = {}
     for match in _IMAGE.finditer(plain):
         images.setdefault(_attribute(match[1], "name") or _attribute(match[1], "id"), []).append(match)
     spans: dict[tuple[int, int], str] = {}
     for image, some in by_image(corrections).items():
+        # Count the shapes as the reader does: those with a label.
         matches = images.get(some[0].file_name or str(image), [])
         if len(matches) != 1:
             return None
@@ -81,6 +88,7 @@ def corrected_cvat(
         for one in some:
             if one.place is None:
                 assert one.box is not None, "a new label has a box"
+                # A new box is written as CVAT's own, behind the image's other shapes.
                 sides = " ".join(
                     f'{side}="{_plain(value)}"' for side, value in zip(CVAT_SIDES, one.box, strict=True)
                 )
@@ -88,6 +96,7 @@ def corrected_cvat(
                 box = f'<box label="{label}" source="manual" occluded="0" {sides} z_order="0"></box>'
                 added += f"  {box}\n  "
                 continue
+            # Replace the values of attributes in place, between the quotes that are there.
             shape = shapes[one.place]
             values = {"label": html.escape(one.label)}
             if one.box is not None:
@@ -100,6 +109,7 @@ def corrected_cvat(
                 assert found is not None, "the file was read"
                 at = start + shape.start()
                 spans[at + found.start(2), at + found.end(2)] = value
+        # An image without shapes may be one closed tag, which must be opened first.
         if added:
             if matches[0][2] is None:
                 opening = text[matches[0].start() : matches[0].end()].removesuffix("/>")

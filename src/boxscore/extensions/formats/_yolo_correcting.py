@@ -22,20 +22,24 @@ def corrected(
     """Return the label files of a folder that corrections change."""
     if not path.is_dir():
         return None
+    # Find the label file of each image, or make its name like those of the others.
     split = data_set(path, image_set)
     file_of = dict(zip(split.images, split.labels, strict=True))
     known = [Path(file) for file in split.labels if file]
+    # Read each file once, and keep the endings of its lines.
     lines: dict[Path, list[bytes]] = {}
     for one in corrections:
         file = Path(file_of[str(one.image)] or _new_file(known, str(one.image), path))
         if file not in lines:
             lines[file] = read_bytes(file).splitlines(keepends=True) if file_of[str(one.image)] else []
         of_file = lines[file]
+        # A new label is a line at the end; a last line without ending gets one.
         if one.place is None:
             if of_file and not of_file[-1].endswith(b"\n"):
                 of_file[-1] += b"\n"
             of_file.append(f"{one.number} {_numbers(one)}\n".encode())
             continue
+        # Blank lines are no labels, so they are not counted.
         at = [number for number, line in enumerate(of_file) if line.strip()][one.place]
         of_file[at] = _line(of_file[at].decode(), one, f"{file}, line {at + 1}").encode()
     return {file: b"".join(of_file) for file, of_file in lines.items()}

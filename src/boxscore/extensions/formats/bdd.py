@@ -60,11 +60,13 @@ class BddFormat(RowFormat):
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read every frame."""
+        # The file is a list of frames, or an object with one.
         whole = ("BDD100K's JSON", "a list of frames")
         if Sniffer(path).text.lstrip().startswith("{"):
             frames = decoded(path, _Frames, record="frame", whole=whole).frames
         else:
             frames = decoded(path, list[_Frame], record="frame", whole=whole)
+        # A frame is an image, and each of its labels with a box an object.
         gathered = Gathered(path, options)
         for frame in frames:
             size = frame.size or Size()
@@ -75,6 +77,7 @@ class BddFormat(RowFormat):
                     continue
                 box = (label.box2d.x1, label.box2d.y1, label.box2d.x2, label.box2d.y2)
                 origin = Origin(f"frame {frame.name!r}, label", number, path)
+                # Crowds and ignored regions absorb detections.
                 attributes = label.attributes or {}
                 crowd = attributes.get("crowd") is True or attributes.get("ignored") is True
                 gathered.add_box(image, label.category, box, "xyxy", origin, score=label.score, crowd=crowd)

@@ -122,6 +122,7 @@ FORMAT = ColumnsFormat()
 
 def _in_given_form(table: AnyTable, options: ReadOptions) -> AnyTable:
     """Return a table with corners in the user's ``box_format``; areas of boxes follow."""
+    # Without a given form nothing is copied.
     written = options.written
     if written is None:
         return table
@@ -129,15 +130,18 @@ def _in_given_form(table: AnyTable, options: ReadOptions) -> AnyTable:
     def place(row: int) -> str:
         return f"row {row} of {table.source}"
 
+    # Boxes that were made around other shapes have no form of their own.
     around = table.rotated is not None or table.quadrilaterals is not None
     if around or (isinstance(table, Detections) and not table.boxes_given):
         rule = "be left out where boxes are not four numbers"
         raise InputError("box_format", rule, got=options.box_format, place=table.source)
+    # Fractions are multiplied by their image's size, in the order of operations of every reader.
     extent = with_known_sizes(table.images, options.image_sizes).sizes[table.image]
     numbers = in_pixels(table.boxes, written, extent, place=place)
     corners, sizes = corners_and_sizes(numbers, written.form)
     lowest = -np.inf if options.any_sides else 0.0
     checks.sizes_not_negative(sizes, place=place, cause="", lowest=lowest)
+    # An area that was the box's is made again from the new box; any other stays.
     changes = {"boxes": corners, "sizes": sizes}
     if isinstance(table, GroundTruth):
         changes["area"] = np.where(table.area == table.sizes.prod(axis=1), sizes.prod(axis=1), table.area)
@@ -176,6 +180,7 @@ def _check_text(text: str, place: str) -> None:
 
 def _checked_content(table: BoxTable, place: str) -> tuple[dict[str, Any], Arrays]:
     """Return the header and the arrays of a file, checked as a reader checks them."""
+    # Text and ids go to the header as JSON, which reads the same everywhere; numbers become arrays.
     header: dict[str, Any] = {
         "boxscore": FORMAT_VERSION,
         "kind": type(table).__name__,
@@ -196,17 +201,21 @@ def _checked_content(table: BoxTable, place: str) -> tuple[dict[str, Any], Array
             header[column.name] = values.tolist()
         else:
             arrays[column.name] = values
+    # Masks are flattened to a few arrays; the other shapes are arrays already.
     for column in table.schema.instances:
         values = table.instances[column.name]
         if values is not None:
             arrays |= _mask_arrays(values) if column.form == "masks" else {column.name: values}
+    # The user's columns get a prefix, so that they cannot clash with the table's.
     _put(table.columns, "columns", _USER, header, arrays)
     _put(table.images.columns, "image_columns", _IMAGE, header, arrays)
     _put(table.categories.columns, "category_columns", _CATEGORY, header, arrays)
+    # Labels of images are three columns of row numbers.
     if isinstance(table, GroundTruth) and table.image_labels is not None:
         labels = table.image_labels
         columns: tuple[NDArray[Any], ...] = (labels.image, labels.category, labels.kind)
         arrays |= {name: values.astype(np.int64) for name, values in zip(_LABEL_ARRAYS, columns, strict=True)}
+    # Check what would be written as a reader checks it: no file is written that cannot be read.
     _check_header(header, type(table).schema, place)
     _check_values(table.schema, header, arrays, source=table.source)
     return header, arrays
@@ -216,12 +225,14 @@ def _put(
     columns: Mapping[str, NDArray[Any]], key: str, prefix: str, header: dict[str, Any], arrays: Arrays
 ) -> None:
     """Add user columns: names and objects to the header, other values as members."""
+    # A name must survive being written as UTF-8.
     listed: dict[str, Any] = {}
     for name, values in columns.items():
         if not name.isprintable() or name.encode("utf-8", errors="ignore").decode() != name:
             raise InputError("the name of a column", "be plain text to be saved", got=repr(name))
         if values.dtype.names is not None:
             raise InputError(f"column {name}", "hold no records to be saved", got=f"dtype {values.dtype}")
+        # Numbers and fixed text are a member of the archive; objects are JSON in the header.
         if not values.dtype.hasobject:
             arrays[prefix + name], listed[name] = values, None
             continue
@@ -257,6 +268,7 @@ def _mask_arrays(masks: Masks) -> Arrays:
 
 def _load(path: Path, schema: Schema, columns: Sequence[str]) -> dict[str, Any]:
     """Return the arguments of a table's class."""
+    # Read all but large columns that nothing asked for; those are read when they are first used.
     snapshot = Snapshot(path)
     later = {"masks": _MASK_ARRAYS, "keypoints": ("keypoints", "keypoint_count")}
     unread = {member for name, members in later.items() if name not in columns for member in members}
@@ -265,6 +277,7 @@ def _load(path: Path, schema: Schema, columns: Sequence[str]) -> dict[str, Any]:
         _check_members(archive, schema, header, path)
         members_there = frozenset(archive.names)
         arrays = {name: archive.read(name) for name in members_there if name not in unread}
+    # Nothing of the file is used before it is checked.
     _check_values(schema, header, arrays, source=str(path), cause="a damaged file?")
     images, categories = _vocabularies(header, arrays, path)
     needed = {
@@ -275,6 +288,7 @@ def _load(path: Path, schema: Schema, columns: Sequence[str]) -> dict[str, Any]:
     }
     if "ids" in needed:
         _warn_of_repeated_ids(needed["ids"], path)
+    # Masks are decoded with their images' sizes, so they come after the vocabularies.
     image = needed["image"]
 
     def place(row: int) -> str:
@@ -293,6 +307,7 @@ def _load(path: Path, schema: Schema, columns: Sequence[str]) -> dict[str, Any]:
                     column.check(values, place)
         return instances
 
+    # A later read checks that the file is still the same, before and after.
     def read(name: str) -> dict[str, Any]:
         name = _read_with(name)
         snapshot.check()
@@ -302,6 +317,7 @@ def _load(path: Path, schema: Schema, columns: Sequence[str]) -> dict[str, Any]:
         snapshot.check()
         return instances_of(members, [name])
 
+    # Show what the file has, and what is read now.
     names = tuple(column.name for column in schema.instances)
     shown = frozenset(name for name, members in later.items() if members[0] in members_there)
     at_once = [name for name in map(_read_with, names) if name in columns or name not in later]
@@ -329,6 +345,7 @@ def _read_header(archive: Archive, schema: Schema, path: Path) -> dict[str, Any]
     """Read the header, and check its version and kind."""
     import json
 
+    # The header is JSON as a column of bytes.
     member = archive.member("header")
     if member is None or member.dtype != np.uint8 or len(member.shape) != 1:
         raise _other_program(path)
@@ -337,6 +354,7 @@ def _read_header(archive: Archive, schema: Schema, path: Path) -> dict[str, Any]
         header = json.loads(text)
     except (ValueError, RecursionError):
         raise _other_program(path) from None
+    # A part of an evaluation has the same container, and another purpose.
     if isinstance(header, dict) and "boxscore_part" in header:
         cause = "boxscore merge reads parts"
         raise FileFormatError("a file of columns", "hold boxes", got=f"a part, {path}", cause=cause)
@@ -347,9 +365,11 @@ def _read_header(archive: Archive, schema: Schema, path: Path) -> dict[str, Any]
             got=str(path),
             cause="written by a newer boxscore?",
         )
+    # The kind of table must be the one asked for.
     kind = _KINDS.get(str(header.get("kind")))
     if kind is None or kind.schema is not schema:
         raise FileFormatError(str(path), f"hold {schema.name}", got=f"a {header.get('kind')} table")
+    # Mappings may be missing in older files.
     header = {**{name: {} for name in _MAPPINGS}, **header}
     _check_header(header, schema, str(path))
     _check_text(text, str(path))
@@ -358,12 +378,14 @@ def _read_header(archive: Archive, schema: Schema, path: Path) -> dict[str, Any]
 
 def _check_header(header: Mapping[str, Any], schema: Schema, place: str) -> None:
     """Check the lists and mappings of a header."""
+    # An unknown key may change what the others mean, so it is refused.
     ids = [column.name for column in schema.needed if column.form == "ids" and column.name in header]
     known = {"boxscore", "kind", *_LISTS, *_MAPPINGS, *ids, *schema.values}
     for name in header:
         if name not in known:
             cause = "written by a newer boxscore?"
             raise FileFormatError("a key of the header", "be known", got=repr(name), place=place, cause=cause)
+    # Lists of ids and names: a set of types checks millions of values quickly, and bool is no int here.
     for name, kinds in {**_LISTS, **dict.fromkeys(ids, (int, str))}.items():
         values = header.get(name)
         if not isinstance(values, list):
@@ -373,6 +395,7 @@ def _check_header(header: Mapping[str, Any], schema: Schema, place: str) -> None
             text = "integers or strings" if kinds == (int, str) else "strings"
             got = repr(next(value for value in values if type(value) in wrong))[:60]
             raise _header(f"have {_words(name)} that are {text}", got, place)
+    # Names pair up with ids.
     for names, of in (("file_names", "image_ids"), ("category_names", "category_ids")):
         if len(header[names]) != len(header[of]):
             rule = f"have as many {_words(names)} as {_words(of)} ({len(header[of])})"
@@ -380,6 +403,7 @@ def _check_header(header: Mapping[str, Any], schema: Schema, place: str) -> None
     for name in _MAPPINGS:
         if not isinstance(header.get(name, {}), Mapping):
             raise _header(f"have a table of {_words(name)}", _kind_of(header[name]), place)
+    # The values that are not lists.
     for label, number in header.get("left_out", {}).items():
         if type(number) is not int or number < 0:
             raise _header("have whole numbers of detections left out", f"{number!r} of {label!r}", place)
@@ -412,10 +436,12 @@ def _other_program(path: Path) -> FileFormatError:
 
 def _check_members(archive: Archive, schema: Schema, header: Mapping[str, Any], path: Path) -> None:
     """Check that every member is there, known, and of its dtype and shape."""
+    # Shapes and dtypes are in the heads of the members, so nothing is read yet.
     members = {name: archive.member(name) for name in archive.names}
     first = members.get("image")
     count = first.shape[0] if first is not None and first.shape else 0
     images = len(header["image_ids"])
+    # The columns that every table has.
     expected: list[tuple[Column, int]] = [(_IMAGE_SIZES, images)]
     for column in schema.needed:
         if column.name not in header:
@@ -428,22 +454,26 @@ def _check_members(archive: Archive, schema: Schema, header: Mapping[str, Any], 
         for column in schema.instances
         if not {column.name, _read_with(column.name)}.isdisjoint(members)
     ]
+    # Masks are all of their arrays or none; their rows are counted by the first.
     if members.keys() & {*_MASK_ARRAYS}:
         given = members.get("mask_rows")
         instances += [(column, given.shape[0] if given and given.shape else 0) for column in _MASK_ROWS]
         codes = members.get(_MASK_BYTES)
         if codes is None or codes.dtype != np.uint8 or len(codes.shape) != 1:
             raise _damaged(_MASK_BYTES, "be uint8 [bytes]", codes, path)
+    # Labels of images likewise.
     labels: list[tuple[Column, int]] = []
     if schema is GROUND_TRUTH and members.keys() & {*_LABEL_ARRAYS}:
         given = members.get(_LABEL_ARRAYS[0])
         labels = [(column, given.shape[0] if given and given.shape else 0) for column in _LABELS]
+    # Every expected member must be there in its form.
     for column, rows in (*expected, *instances, *labels):
         member = members.get(column.name)
         if member is None:
             raise _damaged(column.name, "be there", "none", path)
         if not column.has_form(member.dtype, member.shape, rows):
             raise _damaged(column.name, f"be {column.form_text(rows)}", member, path)
+    # The user's columns are those that the header names.
     user_members = _check_user_columns(header["columns"], members, _USER, count, path)
     user_members += _check_user_columns(header["image_columns"], members, _IMAGE, images, path)
     classes = len(header["category_ids"])
@@ -454,6 +484,7 @@ def _check_members(archive: Archive, schema: Schema, header: Mapping[str, Any], 
         *user_members,
         *(column.name for column, _ in (*expected, *instances, *labels)),
     }
+    # A member that nothing names is refused: it would be lost.
     for name in members:
         if name not in known:
             cause = "written by a newer boxscore?"
@@ -491,6 +522,7 @@ def _check_values(
     def place(row: int) -> str:
         return f"row {row} of {source}"
 
+    # Each column has its own check.
     for column in schema.needed:
         if column.name in arrays:
             column.check(arrays[column.name], place)
@@ -498,12 +530,14 @@ def _check_values(
     inverted = arrays["boxes"][:, 2:] <= arrays["boxes"][:, :2]
     checks.sizes_not_negative(np.where(inverted, 0.0, arrays["sizes"]), place=place, cause="")
     check_sizes_fit(arrays["boxes"], arrays["sizes"], name="sizes", place=place, cause=cause)
+    # Row numbers must lie in their vocabulary; minimum and maximum decide for all rows.
     for name, ids in (("image", "image_ids"), ("category", "category_ids")):
         size, rows = len(header[ids]), arrays[name]
         if len(rows) and not 0 <= rows.min() <= rows.max() < size:
             got = f"{rows.min()} to {rows.max()}"
             rule = f"be rows below {size}"
             raise FileFormatError(f"column {name}", rule, got=got, place=source, cause=cause)
+    # Sizes of images are known and not negative, or NaN.
     sizes = arrays["image_sizes"]
     bad = ~(np.isnan(sizes) | ((sizes >= 0) & np.isfinite(sizes))).all(axis=1)
     if bad.any():
@@ -578,17 +612,20 @@ def _masks_of(
     arrays: Arrays, image_sizes: NDArray[np.float64], *, place: Place, source: Path
 ) -> Masks | None:
     """Return the masks of rows whose images have these sizes (width, height; [N, 2]); None without any."""
+    # Rows, lengths and sizes must fit each other before the text is cut by them.
     if "mask_rows" not in arrays:
         return None
     rows, lengths, sizes, counts = (arrays[name] for name in _MASK_ARRAYS)
     if np.any(np.diff(rows) <= 0) or np.any((rows < 0) | (rows >= len(image_sizes))):
         raise _damaged("mask_rows", f"be ascending rows below {len(image_sizes)}", "others", source)
+    # Sums of Python integers cannot overflow, whatever lengths a file claims.
     ends = [0, *itertools.accumulate(lengths.tolist())]
     if np.any(lengths < 0) or ends[-1] != counts.size:
         got = f"{ends[-1]} of {lengths.size}"
         raise _damaged("mask_lengths", f"add up to {counts.size}, one per mask", got, source)
     if np.any(sizes < 0):
         raise _damaged("mask_sizes", f"be {[len(rows), 2]} and not negative", list(sizes.shape), source)
+    # One slice per mask; rows without a mask stay None.
     text = counts.tobytes()
     given: list[Any] = [None] * len(image_sizes)
     for row, size, start, end in zip(rows.tolist(), sizes.tolist(), ends, ends[1:], strict=False):

@@ -38,9 +38,11 @@ def corrections_of(
     before: GroundTruth, after: Mapping[int, GroundTruth], new: GroundTruth
 ) -> list[Correction]:
     """Return the corrections that put labels, tables of one row, in the place of rows, and add new ones."""
+    # A file numbers labels within each image: the rank of a row among those of its image.
     order = stable_order(before.image, len(before.images))
     place = np.empty(len(before), dtype=np.intp)
     place[order] = rank_in_runs(before.image[order])
+    # New labels have no row; a label that did not move keeps its box as the file writes it.
     made = []
     for row, label in [*after.items(), *((None, new.take(np.array([n]))) for n in range(len(new)))]:
         image = int(label.image[0])
@@ -90,6 +92,7 @@ def write_corrected(
     InputError
         When the format cannot hold the corrections, or would change other labels.
     """
+    # A format edits its own text where it can; else the whole table is written again.
     opened = open_at(path, options["format"], side="ground truth")
     format_, is_direct = opened.format, opened.is_direct
     correct = capability(format_, "correct") if is_direct else None
@@ -100,12 +103,15 @@ def write_corrected(
         raise InputError(
             "ground truth that is corrected", rule, got=format_.name, place=str(path), cause=cause
         )
+    # Never write into a folder with files, or into the original.
     if path.is_dir() and output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise InputError("--output", "be a folder that is not there yet", got=repr(str(output)))
     if path.is_dir() and output.resolve().is_relative_to(path.resolve()):
         raise InputError("--output", "lie outside the folder that is corrected", got=repr(str(output)))
+    # Write a copy, read it back and compare; only then does it get its name.
     with _scratch(output) as folder:
         copy = folder / (output.name if path.is_dir() else path.name)
+        # A folder is copied whole, so that other files stay with it.
         if files is None:
             save_as(after, copy, format=format_.name)
         elif path.is_dir():
@@ -117,6 +123,7 @@ def write_corrected(
                 target.write_bytes(content)
         else:
             copy.write_bytes(files[path])
+        # Moving is atomic: an interrupt leaves nothing half written.
         _check(after, read(copy), changed=_rows_changed(before, after), place=str(path))
         if (path.is_dir() and files is not None) or copy.is_dir():
             with contextlib.suppress(FileNotFoundError):
@@ -164,6 +171,7 @@ def _rows_changed(before: GroundTruth, after: GroundTruth) -> set[int]:
 
 def _check(expected: GroundTruth, read: GroundTruth, *, changed: set[int], place: str) -> None:
     """Compare what was written with what it should be, image by image, in the order of its labels."""
+    # Sort both tables by image, so that labels compare in the order of the file.
     names = {key: row for row, key in enumerate(read.images.ids.tolist())}
     wrong = "labels of other images" if len(read) != len(expected) else ""
     rows = [stable_order(table.image, len(table.images)) for table in (expected, read)]
@@ -171,6 +179,7 @@ def _check(expected: GroundTruth, read: GroundTruth, *, changed: set[int], place
         np.split(order, np.cumsum(np.bincount(table.image, minlength=len(table.images)))[:-1])
         for order, table in zip(rows, (expected, read), strict=True)
     ]
+    # The first difference is enough, and is named.
     for image, key in enumerate(expected.images.ids.tolist()):
         if wrong:
             break
@@ -182,6 +191,7 @@ def _check(expected: GroundTruth, read: GroundTruth, *, changed: set[int], place
             label = expected.categories.names[expected.category[row]]
             same = label == read.categories.names[read.category[other]]
             first, second = expected.boxes[row], read.boxes[other]
+            # A corrected box may round in the file's form; all others must be equal bit for bit.
             if row in changed:
                 same &= bool(np.abs(first - second).max() <= CLOSE * max(1.0, float(np.abs(first).max())))
             else:

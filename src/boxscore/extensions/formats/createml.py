@@ -57,6 +57,7 @@ class CreateMLFormat(RowFormat):
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read every image."""
+        # An image without its name cannot be found by detections.
         gathered = Gathered(path, options)
         whole = ("CreateML's JSON", "a list of images")
         for position, content in enumerate(decoded(path, list[_Image], record="image", whole=whole)):
@@ -67,6 +68,7 @@ class CreateMLFormat(RowFormat):
             image = gathered.image(name)
             for number, annotation in enumerate([*content.annotations, *content.annotation]):
                 origin = Origin(f"image {name!r}, annotation", number, path)
+                # Boxes are centre and size in pixels.
                 box = annotation.coordinates
                 numbers = (box.x, box.y, box.width, box.height)
                 gathered.add_box(

@@ -126,6 +126,7 @@ def _read_images(file: XmlFile, image_set: object, gathered: Gathered) -> None:
 
 
 def _read_tracks(file: XmlFile, tracks: list[Element], gathered: Gathered) -> None:
+    # A video states one size for all frames.
     frames = list(_frames(file))
     size = next(
         (element for at in _META if (element := file.root.find(f"{at}/original_size")) is not None), None
@@ -134,14 +135,17 @@ def _read_tracks(file: XmlFile, tracks: list[Element], gathered: Gathered) -> No
         None if size is None else _plain(size.findtext(side), side, size, file)
         for side in ("width", "height")
     )
+    # Every frame is an image, also one without shapes, and one beyond the stated range that has some.
     used = {
         int(_number(shape, "frame", file)) for track in tracks for shape in track if shape.tag != "attribute"
     }
     holder = Element("track", {"width": str(width or ""), "height": str(height or "")})
+    # Frames are named as CVAT names them when it exports pictures.
     positions = {
         frame: gathered.image(frame, width, height, file_name=f"frame_{frame:06d}.png")
         for frame in sorted({*frames, *used})
     }
+    # A shape that is outside marks the end of a visible stretch: the object is not there.
     for track in tracks:
         for shape in track:
             if shape.tag != "attribute" and shape.get("outside", "0") != "1":
@@ -170,6 +174,7 @@ def _add(
     shape: Element, label: str | None, image: int, holder: Element, file: XmlFile, gathered: Gathered
 ) -> None:
     """Add a shape; ``holder`` has the size of its image."""
+    # Tags and attributes are no shapes; points and skeletons are counted, not read.
     if shape.tag in ("tag", "attribute"):
         return
     if shape.tag not in ("box", "polygon", "ellipse", "mask"):
@@ -179,6 +184,7 @@ def _add(
     if not label:
         gathered.leave_out(f"<{shape.tag}> without label")
         return
+    # A polygon's points are separated by ; and their numbers by a comma.
     if shape.tag == "polygon":
         points = (shape.get("points") or "").replace(";", ",").split(",")
         values = [_plain(text, "points", shape, file) for text in points]
@@ -188,6 +194,7 @@ def _add(
         _add_mask(shape, label, image, holder, file, gathered)
         return
     rotation = _number(shape, "rotation", file, default=0.0)
+    # The extent of a rotated ellipse has a closed form, and rotation keeps the area.
     if shape.tag == "ellipse":
         x, y, rx, ry = (_number(shape, side, file) for side in ("cx", "cy", "rx", "ry"))
         cosine, sine = math.cos(math.radians(rotation)), math.sin(math.radians(rotation))
@@ -195,6 +202,7 @@ def _add(
         area = math.pi * abs(rx * ry)
         gathered.add(image, label, (x - across, y - down, x + across, y + down), origin, area=area)
         return
+    # A box; a rotated one keeps its corners as well.
     x1, y1, x2, y2 = (_number(shape, side, file) for side in ("xtl", "ytl", "xbr", "ybr"))
     if rotation % 360 == 0:
         gathered.add_box(image, label, (x1, y1, x2, y2), "xyxy", origin)
@@ -207,6 +215,7 @@ def _add_mask(
     shape: Element, label: str, image: int, holder: Element, file: XmlFile, gathered: Gathered
 ) -> None:
     """Add a mask: runs of rows within a box, the first of them background."""
+    # The mask lies in a box, which must lie in its image; a limit bounds the pixels that are made.
     left, top, width, height = (
         int(_number(shape, side, file)) for side in ("left", "top", "width", "height")
     )
@@ -217,6 +226,7 @@ def _add_mask(
         rule = f"lie in an image of known size, of at most {MOST_PIXELS:,} pixels"
         got = f"{width} x {height} at {left}, {top} in {across} x {down}"
         raise FileFormatError("a mask", rule, got=got, place=file.place(shape))
+    # The runs must fill the box exactly.
     runs = [int(_plain(run, "rle", shape, file)) for run in (shape.get("rle") or "").split(",")]
     if min(runs) < 0 or sum(runs) != width * height:
         rule = f"have runs of {width * height} pixels in all"
@@ -225,6 +235,7 @@ def _add_mask(
     pixels = np.repeat(np.arange(len(runs)) % 2, runs).astype(bool).reshape(height, width)
     whole = np.zeros((across, down), dtype=bool)
     whole[left : left + width, top : top + height] = pixels.T
+    # Where neighbors differ, a run ends; the first run is background, even if it is empty.
     flat = whole.ravel()
     changes = np.flatnonzero(np.diff(flat, prepend=False))
     counts = np.diff(changes, prepend=0, append=flat.size).tolist()

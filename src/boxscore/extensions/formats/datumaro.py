@@ -97,16 +97,20 @@ FORMAT = DatumaroFormat()
 
 
 def _add(annotation: _Annotation, names: list[str], image: int, origin: Origin, gathered: Gathered) -> None:
+    # Boxes and polygons are objects; other kinds are counted.
     if annotation.type not in ("bbox", "polygon"):
         gathered.leave_out(annotation.type[:20])
         return
+    # A label is a position in the file's list.
     number = annotation.label_id
     if number is None or not 0 <= number < len(names):
         rule = f"be from 0 to {len(names) - 1}, for the labels of the file"
         raise FileFormatError("label_id", rule, got=number, place=str(origin))
+    # bool is an int in Python, but true is no score.
     score = annotation.attributes.get("score")
     score = float(score) if isinstance(score, (int, float)) and not isinstance(score, bool) else None
     crowd = annotation.attributes.get("is_crowd") is True
+    # Polygons have points, boxes four numbers.
     if annotation.type == "polygon":
         points = annotation.points or []
         gathered.add_polygon(image, names[number], points, origin, score=score, crowd=crowd)

@@ -115,6 +115,7 @@ def _value(values: dict[str, msgspec.Raw], key: str, kind: Any, place: str) -> A
 
 def _field_of(samples: list[dict[str, msgspec.Raw]], path: Path, of_results: bool) -> str | None:
     """Return the field of the detections: the only one, or the one of the usual name; None without any."""
+    # Look at the text of each field; the detections are decoded later, once the field is known.
     fields = sorted(
         {
             key
@@ -123,6 +124,7 @@ def _field_of(samples: list[dict[str, msgspec.Raw]], path: Path, of_results: boo
             if bytes(raw)[:1] == b"{" and b'"detections"' in bytes(raw)
         }
     )
+    # With several, the usual name decides.
     if len(fields) < 2 or FIELDS[of_results] in fields:
         return FIELDS[of_results] if FIELDS[of_results] in fields else next(iter(fields), None)
     raise FileFormatError(

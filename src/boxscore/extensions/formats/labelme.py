@@ -81,6 +81,7 @@ FORMAT = LabelMeFormat()
 
 
 def _add(shape: _Shape, image: int, origin: Origin, gathered: Gathered) -> None:
+    # Shapes of two points: opposite corners, or a circle's center and a point on it.
     kind, points, score = shape.shape_type or "polygon", shape.points, shape.score
     label = str(shape.label)
     if kind in ("rectangle", "mask", "circle"):
@@ -91,10 +92,12 @@ def _add(shape: _Shape, image: int, origin: Origin, gathered: Gathered) -> None:
         if kind != "circle":
             gathered.add_box(image, label, (x1, y1, x2, y2), "xyxy", origin, score=score)
             return
+        # A circle becomes the box around it with its own area.
         radius = math.hypot(x2 - x1, y2 - y1)
         x1, y1, x2, y2 = x1 - radius, y1 - radius, x1 + radius, y1 + radius
         area = math.pi * ((x2 - x1) / 2) ** 2
         gathered.add(image, label, (x1, y1, x2, y2), origin, score=score, area=area)
+    # Polygons have their outline; lines and points are no regions.
     elif kind == "polygon":
         flat = [number for point in points for number in point]
         gathered.add_polygon(image, label, flat, origin, score=score)

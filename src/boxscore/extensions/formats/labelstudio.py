@@ -91,6 +91,7 @@ class LabelStudioFormat(RowFormat):
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read the annotations, or the predictions."""
+        # The short export has no results, only the labels under a key of their own.
         sniffer = Sniffer(path)
         whole = ("Label Studio's JSON", "a list of tasks")
         gathered = Gathered(path, options)
@@ -99,6 +100,7 @@ class LabelStudioFormat(RowFormat):
             for number, task in enumerate(tasks):
                 _add_minimal(task, Origin("task", number, path), gathered)
             return gathered.rows(of_results=of_results)
+        # Each task has annotations of several people: canceled ones do not count, ground truth comes first.
         several = 0
         for number, full in enumerate(decoded(path, list[_Task], record="task", whole=whole)):
             origin = Origin("task", number, path)
@@ -115,6 +117,7 @@ class LabelStudioFormat(RowFormat):
             name = _image_name(full.data, full.file_upload, origin)
             score = chosen[0].score if chosen else None
             _add(name, regions, origin, gathered, score)
+        # More than one could be meant, so say which counts.
         if several:
             what = "predictions" if of_results else "annotations"
             counts = f"{counted(several, 'task')} {verb(several, 'have')}"
@@ -172,6 +175,7 @@ def _last(text: str) -> str:
 def _add(
     name: str, regions: list[tuple[_Result, _Value]], origin: Origin, gathered: Gathered, score: float | None
 ) -> None:
+    # The image's size is in any region; an image without regions has none.
     width, height = next(
         (
             (result.original_width, result.original_height)
@@ -180,10 +184,13 @@ def _add(
         ),
         (None, None),
     )
+    # Regions of several images in one task could not be told apart.
     if len({result.to_name for result, value in regions if _labels(value)}) > 1:
         raise FileFormatError("a task", "have one image", got="several", place=str(origin))
+    # Uploads get a prefix, which other tools do not know.
     image = gathered.image(_UPLOAD.sub("", name, count=1), width, height, file_name=name)
     for number, (result, value) in enumerate(regions):
+        # Relations and answers without region are passed over; unlabeled regions are counted.
         labels = _labels(value)
         if not labels:
             kind = result.type or "regions without label"
@@ -194,6 +201,7 @@ def _add(
         across, down = result.original_width or width, result.original_height or height
         if not across or not down:
             raise FileFormatError("a region", "have original_width", got="none", place=str(region_origin))
+        # Numbers are percent of the image's size; a region's own score comes before the task's.
         points = score if result.score is None else result.score
         if value.points is not None:
             flat = [
@@ -207,6 +215,7 @@ def _add(
             raise FileFormatError(
                 "a region", "have x, y, width and height", got="not all", place=str(region_origin)
             )
+        # A box turns about its first corner, not about its center.
         if value.rotation:
             x1, y1 = value.x * across / 100, value.y * down / 100
             box = (x1, y1, x1 + value.width * across / 100, y1 + value.height * down / 100)

@@ -62,6 +62,7 @@ def _by_image(labels: GroundTruth, *, sized: bool) -> Iterator[tuple[int, str, f
 
 
 def _labelstudio(labels: GroundTruth, reasons: Sequence[str]) -> str:
+    # Percent of the image's size, as Label Studio has it; the id leads back to the row.
     tasks = []
     names = labels.categories.labels
     for number, (_, name, width, height, rows) in enumerate(_by_image(labels, sized=True), start=1):
@@ -96,6 +97,7 @@ def _labelstudio(labels: GroundTruth, reasons: Sequence[str]) -> str:
 
 
 def _cvat(labels: GroundTruth, reasons: Sequence[str]) -> str:
+    # CVAT imports labels that its task knows, so all classes are listed.
     names = labels.categories.labels
     classes = "".join(f"<label><name>{html.escape(name)}</name></label>" for name in names)
     lines = [
@@ -108,6 +110,7 @@ def _cvat(labels: GroundTruth, reasons: Sequence[str]) -> str:
         lines.append(
             f'<image id="{number}" name="{html.escape(name)}" width="{width:g}" height="{height:g}">'
         )
+        # repr gives every number back to the last bit; the reason is an attribute of the box.
         for row in rows:
             x1, y1, x2, y2 = map(repr, labels.boxes[row].tolist())
             label, reason = html.escape(names[labels.category[row]]), html.escape(reasons[row])
@@ -120,6 +123,7 @@ def _cvat(labels: GroundTruth, reasons: Sequence[str]) -> str:
 
 
 def _coco(labels: GroundTruth, reasons: Sequence[str]) -> str:
+    # Images and classes keep their ids, so that the file can be evaluated as it is.
     images, annotations = [], []
     ids, classes = labels.images.ids.tolist(), labels.categories.ids.tolist()
     for image, name, width, height, rows in _by_image(labels, sized=False):

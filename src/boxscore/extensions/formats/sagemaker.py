@@ -60,6 +60,7 @@ class SageMakerFormat(RowFormat):
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read every line."""
+        # Each line is an object with a key per labeling job: read it as text first, and choose the job.
         lines = read_text(path, "a manifest", largest=LARGEST).split("\n")
         gathered = Gathered(path, options)
         names: dict[int, str] = {}
@@ -72,6 +73,7 @@ class SageMakerFormat(RowFormat):
             source = _read(
                 bytes(content.get("source-ref", msgspec.Raw(b"null"))), Path(place), str, "a string"
             )
+            # A line without the job is an image that nobody labeled.
             key = _job(content, chosen, place)
             chosen = key or chosen
             if key is None:
@@ -80,6 +82,7 @@ class SageMakerFormat(RowFormat):
             job = _read(bytes(content[key]), Path(place), _Job, "an object with annotations")
             size = job.image_size[0] if job.image_size else _Size(0, 0)
             image = gathered.image(source, size.width, size.height)
+            # Each line repeats the names of its classes, which must agree over all lines.
             _learn(names, _class_map(content.get(key + METADATA), place), place)
             for index, box in enumerate(job.annotations):
                 origin = Origin(f"annotation {index} in line", number, path)
@@ -88,6 +91,7 @@ class SageMakerFormat(RowFormat):
                     raise FileFormatError("a class", "be in class-map", got=got, place=str(origin))
                 numbers = (box.left, box.top, box.width, box.height)
                 gathered.add_box(image, names[box.class_id], numbers, "xywh", origin)
+        # Classes in the order of their numbers.
         classes = list(dict.fromkeys(names[number] for number in sorted(names)))
         return gathered.rows(of_results=of_results, classes=classes or None)
 

@@ -73,6 +73,7 @@ class SuperviselyFormat(RowFormat):
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read the annotations of one or all data sets."""
+        # The class list is in the project's file, next to the data set or up to two folders above it.
         folders = _folders(path, options.image_set)
         meta = next(
             (near for near in (path, *path.absolute().parents[:2]) if is_file(near / "meta.json")), None
@@ -82,6 +83,7 @@ class SuperviselyFormat(RowFormat):
             of_meta = ("meta.json", "an object with classes")
             project = decoded(meta / "meta.json", _Meta, record="class", whole=of_meta)
             classes = [class_.title for class_ in project.classes] or None
+        # An image has the name of its file; with several data sets, the data set's before it.
         gathered = Gathered(path, options)
         whole = ("an annotation of Supervisely", "an object with objects")
         for folder in folders:
@@ -100,11 +102,13 @@ FORMAT = SuperviselyFormat()
 
 def _folders(path: Path, image_set: object) -> list[Path]:
     """Return the folders of annotations."""
+    # Without meta.json in it, the path is one data set or its folder of annotations.
     if not (path / "meta.json").is_file():
         if image_set is not None:
             rule = "be left out where one data set is given"
             raise InputError("image_set", rule, got=repr(str(image_set)), place=str(path))
         return [path / "ann" if (path / "ann").is_dir() else path]
+    # A project: one or all of its data sets.
     folders = sorted(folder for folder in path.glob("*/ann") if folder.is_dir())
     if image_set is not None:
         known = [folder.parent.name for folder in folders]

@@ -87,6 +87,7 @@ FORMAT = TextFormat()
 
 
 def _rows(path: Path, options: ReadOptions, ground_truth: GroundTruth | None, *, of_results: bool) -> Rows:
+    # One file per image; the folder is checked against the ground truth's before any is read.
     if not path.is_dir():
         rule = "be the folder of the .txt files, one per image"
         raise FileFormatError("text files with boxes", rule, got=f"one file, {path}")
@@ -95,6 +96,7 @@ def _rows(path: Path, options: ReadOptions, ground_truth: GroundTruth | None, *,
     check_folders(path, names, ground_truth)
     if not inner_folders(names):
         warn_of_unread(path, FORMAT.detect, ending=".txt")
+    # Read line by line: the class may have blanks, so the numbers are counted from the end.
     labels: list[Id] = []
     numbers: list[list[float]] = []
     difficult: list[bool] = []
@@ -104,13 +106,16 @@ def _rows(path: Path, options: ReadOptions, ground_truth: GroundTruth | None, *,
         labels.append(label)
         numbers.append(values)
         difficult.append(marked)
+    # All numbers become one array.
     table = np.array(numbers, dtype=np.float64).reshape(len(numbers), 5 if of_results else 4)
     boxes = table[:, -4:]
+    # The form of the boxes is given, or inferred from all of them and the sizes of their images.
     extent = _extent(names, options, ground_truth)[lines.image]
     if options.written is not None:
         form = options.written.form
     else:
         form = _box_form(boxes, extent, path, "--dt-box-format" if of_results else "--gt-box-format")
+    # Scores are of all lines or of none.
     distinct = collected(labels)
     scores = all_or_none(table[:, 0], lines.place) if of_results else None
     return Rows(

@@ -64,6 +64,7 @@ class TFRecordFormat(RowFormat):
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read every record."""
+        # A record is an image; its properties become rows as they come.
         file = _file(path, options.image_set)
         names = _label_map(file.parent / "label_map.pbtxt")
         kind = "detection" if of_results else "object"
@@ -79,6 +80,7 @@ class TFRecordFormat(RowFormat):
                 example = _example(record, place)
                 name = _text(example, "image/filename") or _text(example, "image/source_id") or f"{number}"
                 width, height = (_image_side(example, f"image/{side}") for side in ("width", "height"))
+                # Records of one image may be several: its rows go together.
                 position = images.setdefault(name, len(images))
                 if position == len(sizes):
                     sizes.append((width, height))
@@ -86,12 +88,15 @@ class TFRecordFormat(RowFormat):
                 image += [position] * len(rows)
                 labels += record_labels
                 numbers += rows
+                # Flags of crowds count only if there is one for each object.
                 marks = _numbers(example, "image/object/is_crowd")
                 crowd += [bool(mark) for mark in marks] if len(marks) == len(rows) else [False] * len(rows)
+        # Classes of the label map first, then names that it does not have.
         values = np.array(numbers, dtype=np.float64).reshape(-1, 5)
         ordered = [names[key] for key in sorted(names)]
         classes = list(dict.fromkeys([*ordered, *(label for label in labels if isinstance(label, str))]))
         distinct = collected(labels)
+        # Boxes are fractions of the image's size, as the format has them.
         return Rows(
             source=str(path),
             images=short_names(list(images)),
@@ -114,6 +119,7 @@ FORMAT = TFRecordFormat()
 
 
 def _file(path: Path, image_set: object) -> Path:
+    # A file is read as it is; a folder needs the name of one where it has several.
     if path.is_file():
         if image_set is not None:
             rule = "be left out where one file is given"
@@ -159,15 +165,18 @@ def _objects(
     example: Mapping[str, Values], kind: str, names: Mapping[int, str], place: str
 ) -> tuple[list[tuple[float, ...]], list[Id]]:
     """Return corners and score, and class, of every object of a record."""
+    # Every property of the objects is a list of its own, as long as the others.
     columns: list[list[float]] = [
         _numbers(example, f"image/{kind}/bbox/{side}") for side in ("xmin", "ymin", "xmax", "ymax")
     ]
     columns.append(
         _numbers(example, f"image/{kind}/score") if kind == "detection" else [0.0] * len(columns[0])
     )
+    # Names come before numbers; the label map names numbers.
     texts = [_decoded(text) for text in example.get(f"image/{kind}/class/text", ())]
     ids = _numbers(example, f"image/{kind}/class/label") or _numbers(example, f"image/{kind}/label")
     labels: list[Id] = [*texts] if texts and all(texts) else [names.get(int(each), int(each)) for each in ids]
+    # A shorter list would shift properties between objects.
     counts = dict(zip(("ymin", "xmax", "ymax", "score"), map(len, columns[1:]), strict=True))
     for name, count in {**counts, "class": len(labels)}.items():
         if count != len(columns[0]):

@@ -108,18 +108,21 @@ def _listed(image: _Image) -> list[_Region]:
 
 def _label(path: Path, regions: Sequence[_Region], classes: Sequence[str] | None) -> str:
     """Return which attribute is the class."""
+    # Collect the values of every attribute.
     values: dict[str, set[str]] = {}
     for region in regions:
         for name, value in region.region_attributes.items():
             values.setdefault(name, set()).update([_shown(value)] if _shown(value) else [])
     if len(values) == 1:
         return next(iter(values))
+    # With a class list, the class is the only attribute whose values are all in it.
     if classes is not None:
         fitting = [
             name for name, of_attribute in values.items() if of_attribute and of_attribute <= set(classes)
         ]
         if len(fitting) == 1:
             return fitting[0]
+    # Else the one with a usual name.
     by_name = {name.strip().lower(): name for name in values}
     usual = next((by_name[name] for name in USUAL if name in by_name), None)
     if usual is not None or not regions:

@@ -68,6 +68,7 @@ class VottFormat(RowFormat):
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read every asset."""
+        # An asset is an image.
         whole = ("VoTT's JSON", "an object with assets")
         content = decoded(path, _File, record="asset", whole=whole)
         gathered = Gathered(path, options)
@@ -76,6 +77,7 @@ class VottFormat(RowFormat):
             image = gathered.image(name, size.width, size.height)
             for number, region in enumerate(entry.regions):
                 origin = Origin(f"asset {name!r}, region", number, path)
+                # A region counts once for each of its tags.
                 box = region.bounding_box
                 if not region.tags:
                     gathered.leave_out("regions without a tag")

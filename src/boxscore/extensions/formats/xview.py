@@ -88,6 +88,7 @@ class XViewFormat(RowFormat):
 
 
 def _truth(path: Path) -> Rows:
+    # The properties have the box in pixels; the geometry in degrees is not read.
     if path.is_dir():
         raise FileFormatError("xView's ground truth", "be one GeoJSON file", got=f"a folder, {path}")
     content = decoded(path, _File, record="feature", whole=("xView's GeoJSON", "an object with features"))
@@ -96,6 +97,7 @@ def _truth(path: Path) -> Rows:
     def place(row: int) -> str:
         return f"feature {row} of {path}"
 
+    # Corners are whole numbers in a text.
     corners = []
     for row, item in enumerate(items):
         values = numbers_of(item.bounds_imcoords.split(","))
@@ -105,6 +107,7 @@ def _truth(path: Path) -> Rows:
                 "bounds_imcoords", rule, got=repr(item.bounds_imcoords)[:80], place=place(row)
             )
         corners.append(values)
+    # Images are those that features name, in the order of the file.
     images = collected([item.image_id for item in items])
     table = np.array(corners, dtype=np.float64).reshape(-1, 4)
     given = _rows(path, table, [item.type_id for item in items], place)
