@@ -24,11 +24,6 @@ with lazy_imports(__name__):
     from boxscore.data.boxes import box_convert as box_convert
     from boxscore.data.image_labels import ImageLabels as ImageLabels
     from boxscore.data.masks import Masks as Masks
-    from boxscore.data.operations import filter_objects as filter_objects
-    from boxscore.data.operations import merge_tables as merge_tables
-    from boxscore.data.operations import remap_classes as remap_classes
-    from boxscore.data.operations import sample_images as sample_images
-    from boxscore.data.operations import split_images as split_images
     from boxscore.data.tables import Detections as Detections
     from boxscore.data.tables import GroundTruth as GroundTruth
     from boxscore.errors import BoxscoreError as BoxscoreError
@@ -44,6 +39,11 @@ with lazy_imports(__name__):
     from boxscore.evaluator import Evaluator as Evaluator
     from boxscore.extensions.data_tools.anchors import Anchors as Anchors
     from boxscore.extensions.data_tools.anchors import table_anchors as table_anchors
+    from boxscore.extensions.data_tools.operations import filter_objects as filter_objects
+    from boxscore.extensions.data_tools.operations import merge_tables as merge_tables
+    from boxscore.extensions.data_tools.operations import remap_classes as remap_classes
+    from boxscore.extensions.data_tools.operations import sample_images as sample_images
+    from boxscore.extensions.data_tools.operations import split_images as split_images
     from boxscore.extensions.data_tools.statistics import TableStatistics as TableStatistics
     from boxscore.extensions.data_tools.statistics import table_statistics as table_statistics
     from boxscore.extensions.decisions.compare import compare_detectors as compare_detectors

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import boxscore
-from boxscore.data.operations import of_images
+from boxscore.data.alignment import of_images
 from boxscore.extensions.large.statistics_in_parts import counted_part, statistics_of_parts
 
 

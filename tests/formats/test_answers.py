@@ -12,9 +12,9 @@ import pytest
 
 import boxscore
 from boxscore import Detections, GroundTruth, InputError, load_detections
-from boxscore.data.answer_counts import KINDS, answers_text, is_answers
 from boxscore.data.vocabulary import Images
 from boxscore.errors import BoxscoreWarning
+from boxscore.extensions.scoreless.answer_counts import KINDS, answers_text, is_answers
 from boxscore.formats import detect_format
 from support.real_data import real
 

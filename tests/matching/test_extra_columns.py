@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import boxscore
-from boxscore.data.alignment import align
-from boxscore.data.operations import of_images
+from boxscore.data.alignment import align, of_images
 from boxscore.distributed import Part
 from boxscore.protocols import load_protocol
 from boxscore.protocols.extra_columns import ExtraColumn

@@ -29,7 +29,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "data_tools": {"diagnostics", "federated", "large", "training", "validation"},
     "decisions": {"diagnostics", "large", "pages", "validation", "weights"},
     "diagnostics": {"federated", "large", "pages", "scoreless", "validation", "weights"},
-    "formats": {"data_tools"},
+    "formats": {"data_tools", "scoreless"},
     "keypoints": {"diagnostics"},
     "label_maps": {"masks", "training", "weights"},
     "labels": {"diagnostics", "formats", "scoreless", "validation", "weights"},

@@ -103,6 +103,7 @@ FLAG_READERS = {
     "extensions/crowds/regions.py": "a rule: objects of no class get the flag `ignore`",
     "extensions/crowds/shares.py": "a rule: a crowd outside of a range counts twice",
     "extensions/data_tools/anchors.py": "anchors are fitted to single objects",
+    "extensions/data_tools/operations.py": "a user chooses objects by the flag",
     "extensions/federated/open_images.py": "files are written from them",
     "extensions/oriented/dota.py": "files are written from them",
     "extensions/validation": "says what is odd about them",

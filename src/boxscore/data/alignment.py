@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import IntArray
 from boxscore._utils.ordering import inverse_order, stable_order
 from boxscore._utils.text import counted, verb
 from boxscore._utils.user_warnings import warn_user
@@ -191,6 +192,17 @@ def with_labels(table: Table, **numbers: NDArray[np.int32]) -> Table:
     if not isinstance(table, GroundTruth) or table.image_labels is None:
         return table
     return table.replaced(image_labels=table.image_labels.renumbered(**numbers))
+
+
+def of_images(table: Table, rows: IntArray, table_rows: IntArray | None = None) -> Table:
+    """Return the table of these images, ascending; ``table_rows`` are its rows, where they are known."""
+    number = np.full(len(table.images), -1, dtype=np.int32)
+    number[rows] = np.arange(len(rows), dtype=np.int32)
+    if table_rows is None:
+        table_rows = np.flatnonzero(number[table.image] >= 0)
+    image = number[table.image[table_rows]]
+    chosen = table.take(table_rows).replaced(images=table.images.take(rows), image=image)
+    return with_labels(chosen, images=number)
 
 
 def _renumber(rows: NDArray[Any], count: int) -> NDArray[np.int32]:

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from boxscore.scoring.summary import WeightedMetrics, WeightSets
 
 EXTENSIONS = {
+    "answers_text": "boxscore.extensions.scoreless.answer_counts",
     "as_json": "boxscore.reports",
     "as_latex": "boxscore.reports.text",
     "check_class_weights": "boxscore.extensions.weights.class_weights",
@@ -70,7 +71,7 @@ EXTENSIONS = {
     "weighted_metrics_shared": "boxscore.extensions.weights.shared",
     "write_report": "boxscore.reports",
 }
-"""Modules of the functions that methods forward to, by name; a module loads when its function is called.
+"""Modules of the functions that methods and reports forward to; one loads when its function is called.
 
 Only this table names packages above this one, and extensions.
 """

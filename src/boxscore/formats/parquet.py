@@ -33,9 +33,9 @@ from boxscore._utils.array_types import FloatArray
 from boxscore._utils.files import write_atomically, write_folder
 from boxscore._utils.given_paths import Several, is_far, opened_by_range
 from boxscore._utils.held_ranges import HeldRanges
+from boxscore.data.alignment import of_images
 from boxscore.data.column_names import ColumnMap, column_parts, has_part, is_box
 from boxscore.data.masks import Masks
-from boxscore.data.operations import of_images
 from boxscore.data.shape_columns import written_shapes
 from boxscore.data.tables import BoxTable, Detections
 from boxscore.data.vocabulary import Id

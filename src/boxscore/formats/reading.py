@@ -108,14 +108,18 @@ FURTHER = {
         "boxscore.extensions.federated.image_label_files:hierarchy_of",
         applied="boxscore.extensions.federated.hierarchy:expand_classes",
     ),
-    "descriptions": _Further(applied="boxscore.formats.class_descriptions:described"),
+    "descriptions": _Further(
+        "boxscore.extensions.federated.class_descriptions:class_descriptions",
+        applied="boxscore.extensions.federated.class_descriptions:described",
+    ),
     "coordinates": _Further("boxscore.extensions.scoreless.coordinates:checked_coordinates", of=_ANSWERS),
     "repeated": _Further("boxscore.extensions.scoreless.coordinates:checked_repeated", of=_ANSWERS),
     "loose": _Further(of=_ANSWERS),
 }
 """Options by name that extensions add, or that are checked and applied like theirs.
 
-Those that change ground truth do so in this order.
+Those that change ground truth do so in this order. ``descriptions`` comes with ``classes``: its check says
+whether a file of classes describes labels.
 """
 
 
@@ -150,9 +154,7 @@ def read_options(
         checks.one_of(box_format, WRITTEN_FORMATS, name="box_format")
     names, sizes, pairs, descriptions = None, None, None, None
     if isinstance(classes, (str, Path)):
-        from boxscore.formats.class_descriptions import class_descriptions
-
-        descriptions = class_descriptions(Path(classes))
+        descriptions = FURTHER["descriptions"].checked(Path(classes))
     if classes is not None and descriptions is None:
         from boxscore.formats.class_lists import class_list
 
@@ -440,7 +442,7 @@ def read_truth_of_share(path: Path, options: FileOptions, share: ImageShare) -> 
         )
     whole = read_ground_truth(opened, options)
     rows = share.choose(whole.images)
-    from boxscore.data.operations import of_images
+    from boxscore.data.alignment import of_images
 
     return of_images(whole, np.arange(rows.start, rows.stop))
 

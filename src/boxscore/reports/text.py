@@ -27,6 +27,7 @@ from boxscore._utils.text import (
 from boxscore._utils.widths import wrapped
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
+from boxscore.evaluation.result import extension
 from boxscore.reports.rows import ALL_ROWS, Rows, with_rows
 
 SCHEMA_VERSION = 1
@@ -46,11 +47,7 @@ def class_columns(evaluation: Evaluation) -> dict[str, Any]:
 
 def _answers_text(evaluation: Evaluation) -> str:
     """Say how many answers of a model were read; empty for files of boxes."""
-    if not evaluation.answers:
-        return ""
-    from boxscore.data.answer_counts import answers_text
-
-    return answers_text(evaluation.answers)
+    return str(extension("answers_text")(evaluation.answers)) if evaluation.answers else ""
 
 
 class _ClassTable(NamedTuple):

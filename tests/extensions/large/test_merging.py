@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 import boxscore
 from boxscore import diagnostics
-from boxscore.data.alignment import align
-from boxscore.data.operations import of_images
+from boxscore.data.alignment import align, of_images
 from boxscore.data.vocabulary import Categories
 from boxscore.distributed import MergedEvaluation, Part, load_part, merge, part_of
 from boxscore.extensions.pages.plots.curves import MissRateDisplay

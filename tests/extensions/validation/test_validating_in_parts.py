@@ -13,7 +13,7 @@ import pytest
 
 import boxscore
 from boxscore import Detections, GroundTruth
-from boxscore.data.operations import of_images
+from boxscore.data.alignment import of_images
 from boxscore.extensions.validation.in_parts import ADDED, LEFT_OUT, findings_of_shares, share_of
 from boxscore.protocols import load_protocol
 from boxscore.validation import Finding, validate, validate_files

@@ -42,16 +42,16 @@ from boxscore.cli.arguments import (
 from boxscore.cli.choices import chosen, chosen_classes
 from boxscore.cli.inputs import detection_arguments, ground_truth_arguments, resolve_columns
 from boxscore.cli.streams import say
-from boxscore.data.operations import (
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.errors import InputError
+from boxscore.extensions.data_tools.converting import Target, writable_formats
+from boxscore.extensions.data_tools.operations import (
     filter_objects,
     merge_tables,
     remap_classes,
     sample_images,
     split_images,
 )
-from boxscore.data.tables import Detections, GroundTruth
-from boxscore.errors import InputError
-from boxscore.extensions.data_tools.converting import Target, writable_formats
 from boxscore.extensions.federated.hierarchy import Hierarchy, expand_classes
 from boxscore.extensions.federated.image_label_files import read_hierarchy
 from boxscore.extensions.federated.open_images import save_image_labels

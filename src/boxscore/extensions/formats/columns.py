@@ -35,7 +35,6 @@ from boxscore._utils.checks import Place
 from boxscore._utils.files import write_atomically
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import align
-from boxscore.data.answer_counts import is_answers
 from boxscore.data.box_reading import in_pixels
 from boxscore.data.boxes import check_sizes_fit, corners_and_sizes
 from boxscore.data.image_labels import IMAGE_LABEL_KINDS, ImageLabels
@@ -46,6 +45,7 @@ from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Images, as_ids
 from boxscore.errors import FileFormatError, InputError
 from boxscore.extensions.formats._archive import Archive, Member, open_archive
+from boxscore.extensions.scoreless.answer_counts import is_answers
 from boxscore.formats._format import CONTENT, Format, ReadOptions
 from boxscore.formats._snapshots import Snapshot
 from boxscore.formats._sniffer import Sniffer

@@ -26,9 +26,8 @@ from boxscore._utils.given_paths import path_of
 from boxscore._utils.ordering import stable_order
 from boxscore._utils.pickling import PicklesFields
 from boxscore._utils.user_warnings import warn_user
-from boxscore.data.alignment import align, select
+from boxscore.data.alignment import align, of_images, select
 from boxscore.data.lookup import UnlistedImagesError
-from boxscore.data.operations import of_images
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images
 from boxscore.errors import InputError

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from boxscore._utils.array_types import IntArray
 from boxscore._utils.ordering import group_order
 from boxscore._utils.text import counted
-from boxscore.data.operations import of_one_data_set
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import rows_among_all
 from boxscore.errors import InputError
@@ -30,6 +29,7 @@ from boxscore.evaluation import Evaluation
 from boxscore.evaluation.source import Answer, Classes, ClassRows, Map, Options, Pieces, Place
 from boxscore.extensions.large.engine import Engine
 from boxscore.extensions.large.headers import headers_of
+from boxscore.extensions.large.joining import of_one_data_set
 from boxscore.extensions.large.merging import MergedParts
 from boxscore.extensions.large.parts import Part
 from boxscore.extensions.large.pieces import Cut, edges_between, range_bounds, sample_of_scores

@@ -31,15 +31,15 @@ from numpy.typing import NDArray
 
 from boxscore._utils.pickling import PicklesFields
 from boxscore._utils.progress import progress
-from boxscore.data.alignment import select
+from boxscore.data.alignment import of_images, select
 from boxscore.data.column_names import ColumnParts
 from boxscore.data.lookup import UnlistedImagesError, find_images, unlisted_error
-from boxscore.data.operations import no_detections, of_images, under_classes
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, Vocabulary, as_ids, sort_key
 from boxscore.errors import BoxscoreWarning, FileFormatError
 from boxscore.evaluation import Evaluation, check_class_labels, evaluate
 from boxscore.extensions.large.image_ranges import WHOLE, Cutter, IdRange, Ranges, Shard
+from boxscore.extensions.large.joining import no_detections, under_classes
 from boxscore.extensions.large.parquet_groups import KEY, BoxesTable, ParquetGroups
 from boxscore.extensions.large.parts import Part, match_part
 from boxscore.extensions.large.sides import Side, Source, located, side_of

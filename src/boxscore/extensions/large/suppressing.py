@@ -20,12 +20,12 @@ import numpy as np
 
 from boxscore._utils.pickling import PicklesFields
 from boxscore._utils.user_warnings import warn_user
-from boxscore.data.operations import no_detections, under_classes
 from boxscore.data.tables import Detections
 from boxscore.data.vocabulary import Categories
 from boxscore.errors import BoxscoreWarning
 from boxscore.extensions.large.engine import Engine
 from boxscore.extensions.large.image_ranges import Cutter, IdRange
+from boxscore.extensions.large.joining import no_detections, under_classes
 from boxscore.extensions.large.parquet_groups import AT, KEY, ParquetGroups
 from boxscore.extensions.large.sides import Side, Source, located, side_of
 from boxscore.extensions.large.streaming import RANGES, categories_of_groups

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from boxscore._utils.array_types import BoolArray, FloatArray, IntArray
-from boxscore.data.answer_counts import KINDS, MOST_LABELS
 from boxscore.data.vocabulary import Id
 from boxscore.extensions.scoreless._answer_text import ReadAnswer
+from boxscore.extensions.scoreless.answer_counts import KINDS, MOST_LABELS
 from boxscore.extensions.scoreless.coordinates import (
     Chosen,
     Evidence,
@@ -46,7 +46,7 @@ class AnswerBoxes:
         The four numbers as they are written.
     labels : list of str or None, [N]
     counts, first
-        As :mod:`boxscore.data.answer_counts` says.
+        As :mod:`boxscore.extensions.scoreless.answer_counts` says.
     """
 
     def __init__(self, answers: Sequence[ReadAnswer], names: Sequence[Id]) -> None:

@@ -36,7 +36,7 @@ import numpy as np
 from boxscore._utils import checks
 from boxscore._utils.lazy import shortcut
 from boxscore._utils.text import counted
-from boxscore.data.alignment import align, warn_left_out
+from boxscore.data.alignment import align, of_images, warn_left_out
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat
 from boxscore.data.building import categories_of
 from boxscore.data.lookup import chosen_images, find_categories
@@ -50,8 +50,6 @@ from boxscore.data.naming import (
     names_by_number,
     without_names,
 )
-from boxscore.data.operations import of_images
-from boxscore.data.room import Rooms
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
@@ -78,6 +76,7 @@ from boxscore.extensions.training.arrival_warnings import (
 )
 from boxscore.extensions.training.arrivals import Expected
 from boxscore.extensions.training.model_objects import Sample, one_per_image, sample_of
+from boxscore.extensions.training.room import Rooms
 from boxscore.extensions.training.shares import Part, Share, Waiting, merged
 from boxscore.extensions.training.tensors import as_array
 from boxscore.extensions.weights.class_weights import check_class_weights

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from boxscore._utils.ordering import inverse_order
 from boxscore.data.alignment import concatenate, with_labels
-from boxscore.data.room import Rooms
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id, Images
 from boxscore.extensions.data_tools.samples import Rows
+from boxscore.extensions.training.room import Rooms
 from boxscore.matching.matches import Matches, merge
 
 

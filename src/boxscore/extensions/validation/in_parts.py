@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 
 from boxscore._utils.array_types import IntArray
 from boxscore._utils.text import counted
-from boxscore.data.operations import of_images, of_one_data_set
+from boxscore.data.alignment import of_images
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.evaluation import Evaluation
+from boxscore.extensions.large.joining import of_one_data_set
 from boxscore.extensions.validation import geometric, semantic, structural, unread
 from boxscore.extensions.validation._findings import (
     MOST_EXAMPLES,

@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.user_warnings import warn_user
-from boxscore.data.alignment import concatenate, with_labels
+from boxscore.data.alignment import concatenate, of_images, with_labels
 from boxscore.data.lookup import chosen_images
-from boxscore.data.masks import Masks
-from boxscore.data.tables import BoxTable, Detections, GroundTruth
+from boxscore.data.tables import BoxTable, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
 from boxscore.errors import InputError
+from boxscore.extensions.large.joining import with_all_instances
 
 Table = TypeVar("Table", bound=BoxTable)
 RowArray = NDArray[np.int64]
@@ -300,17 +300,6 @@ def _known(rows: NDArray[Any], names: Sequence[Id], what: str, known: NDArray[An
     return np.unique(rows).astype(np.int64)
 
 
-def of_images(table: Table, rows: RowArray, table_rows: RowArray | None = None) -> Table:
-    """Return the table of these images, ascending; ``table_rows`` are its rows, where they are known."""
-    number = np.full(len(table.images), -1, dtype=np.int32)
-    number[rows] = np.arange(len(rows), dtype=np.int32)
-    if table_rows is None:
-        table_rows = np.flatnonzero(number[table.image] >= 0)
-    image = number[table.image[table_rows]]
-    chosen = table.take(table_rows).replaced(images=table.images.take(rows), image=image)
-    return with_labels(chosen, images=number)
-
-
 def _of_classes(table: Table, rows: RowArray) -> Table:
     """Return the table of these classes, ascending."""
     number = np.full(len(table.categories), -1, dtype=np.int32)
@@ -360,61 +349,6 @@ def _united(categories: Categories, known: dict[Id, tuple[str, int]]) -> tuple[C
     known.update(dict(zip(chosen, keys, strict=True)))
     whole = Categories.build(chosen, names=categories.names.tolist(), columns=categories.columns)
     return whole, whole.rows(as_ids(chosen, name="category ids"))
-
-
-def with_all_instances(tables: Sequence[Table]) -> list[Table]:
-    """Return tables that all have the masks and keypoints that one has; rows without hold none."""
-    parts = list(tables)
-    if any(table.masks is not None for table in parts):
-        parts = [
-            table.replaced(masks=Masks([None] * len(table), image_sizes=table.images.sizes[table.image]))
-            if table.masks is None
-            else table
-            for table in parts
-        ]
-    joints = {table.keypoints.shape[1] for table in parts if table.keypoints is not None}
-    if len(joints) > 1:
-        rule = "be the same number in every table"
-        raise InputError("keypoints of tables to merge", rule, got=f"{sorted(joints)}")
-    for count in joints:
-        parts = [_with_keypoints(table, count) if table.keypoints is None else table for table in parts]
-    for name, what in (("rotated", "be rotated"), ("quadrilaterals", "have corners")):
-        present = [getattr(table, name) is not None for table in parts if len(table)]
-        if any(present) and not all(present):
-            raise InputError("boxes of tables to merge", f"all {what}, or none", got="both")
-    return parts
-
-
-def of_one_data_set(tables: Sequence[Table]) -> Table:
-    """Put the tables of disjoint images of one data set into one, by ascending image."""
-    return concatenate(with_all_instances(tables))[0]
-
-
-def under_classes(table: Table, categories: Categories) -> Table:
-    """Return the table with the classes of a whole data set, of which its own are some."""
-    rows = categories.rows(table.categories.ids)
-    return table.replaced(categories=categories, category=rows[table.category])
-
-
-def no_detections(categories: Categories, *, images: Images | None = None) -> Detections:
-    """Return detections without a row, with scores; of no image unless some are given."""
-    nothing: Any = []
-    return Detections.from_arrays(
-        nothing,
-        nothing,
-        np.empty((0, 4)),
-        nothing,
-        images=nothing if images is None else images,
-        categories=categories,
-    )
-
-
-def _with_keypoints(table: Table, count: int) -> Table:
-    """Return the table with keypoints of which none is labelled."""
-    columns: dict[str, Any] = {"keypoints": np.zeros((len(table), count, 3))}
-    if isinstance(table, GroundTruth):
-        columns["keypoint_count"] = np.zeros(len(table), dtype=np.int64)
-    return table.replaced(**columns)
 
 
 def _warn_of_columns(tables: Sequence[Table]) -> None:
