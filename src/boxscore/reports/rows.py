@@ -65,17 +65,20 @@ class Rows(NamedTuple):
         falling : collection of str
             Metrics of the table that fall when a detector gets better.
         """
+        # Sort by the last word first: Python's sort is stable, so earlier words win.
         self.check()
         count = len(next(iter(columns.values()), ()))
         rows, words = list(range(count)), []
         for word in reversed([word.strip() for word in self.sort.split(",") if word.strip()]):
             name, descends = _sense(word, columns, falling)
             values = columns[name]
+            # Undefined values go last, whether it ascends or descends.
             rows.sort(key=functools.partial(_key, values, descends), reverse=descends)
             rows = [row for row in rows if not _undefined(values[row])] + [
                 row for row in rows if _undefined(values[row])
             ]
             words.append(_in_words(name, values, descends=descends))
+        # Say in words what was chosen.
         shown = count if self.top is None else min(self.top, count)
         parts = [f"{shown:,} of {count:,}"] if shown < count else []
         if words:

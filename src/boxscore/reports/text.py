@@ -168,6 +168,7 @@ def as_csv(evaluation: Evaluation, *, per_class: bool = False, rows: Rows = ALL_
 
 def as_dict(evaluation: Evaluation, *, warnings: Sequence[str] = (), rows: Rows = ALL_ROWS) -> dict[str, Any]:
     """Return the JSON form as Python values."""
+    # Keys that say nothing are left out, so that files stay as they were for those who read them.
     columns = _ClassTable.of(evaluation, rows).columns
     lines = [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
     return {

@@ -194,6 +194,7 @@ class Choices(NamedTuple):
     @classmethod
     def of(cls, evaluation: Evaluation, *, score_threshold: float | None = None, most: int = 48) -> Choices:
         """Choose ``most`` images, and half as many confident mistakes; at the operating score by default."""
+        # What is the same for every partition: the score, and the classes and cells to ask about.
         score = evaluation.operating_score if score_threshold is None else score_threshold
         matrix = confusion_matrix(evaluation, score_threshold=max(score, EVERY_SCORE))
         cells = matrix.largest(MOST_CELLS)
@@ -204,6 +205,7 @@ class Choices(NamedTuple):
             "truth": matrix.truth[cells],
             "predicted": matrix.predicted[cells],
         }
+        # Ask in memory or partition by partition, and join the answers.
         answer = Answer.joined(evaluation.source.answers("a report", _answer_of, options), most)
         return cls(
             score,
@@ -240,19 +242,23 @@ def _answer_of(
     predicted: NDArray[np.intp],
 ) -> Answer:
     """Ask some images, whose rows among all start at ``place``."""
+    # Rows of these images among all: partitions answer with numbers that can be joined.
     images = rows_among_all(np.arange(evaluation.image_count), place)
     behind = images_of_cells(evaluation, truth, predicted, score_threshold=max(score, EVERY_SCORE))
     ids = evaluation.ground_truth.images.ids
+    # The images behind each large cell of the confusion matrix: a few to show, and how many there are.
     named = [
         Named(images[rows[:MOST_NAMED]], [str(one) for one in ids[rows[:MOST_NAMED]].tolist()], len(rows))
         for rows in behind
     ]
+    # Mistakes by class, counted for every image in one bincount.
     image, category = _mistakes(evaluation, score)
     K = len(evaluation.ground_truth.categories)
     of_worst = []
     for k in classes.tolist():
         counts = np.column_stack([images, np.bincount(image[category == k], minlength=len(images))])
         of_worst.append(_with_most(counts, slice(1, 2), IMAGES_OF_A_CLASS))
+    # Everything is counts or a few best rows, so an answer stays small however many images were asked.
     return Answer(
         _worst_of(evaluation, place, score=score, most=most),
         Confident.joined([Confident.of(evaluation, place)], most),

@@ -68,15 +68,18 @@ def comparison_view(
     for result in results:
         result.require_overlaps("a report")
     first = results[0]
+    # The heavy results are computed once here; the dictionary below only arranges them.
     errors = [diagnosis.errors_view(result) for result in results]  # the lowest overlaps first
     summary = [_difference(comparison, i) for i in range(len(comparison.metrics))]
     galleries = [Gallery(result, score_threshold=result.operating_score) for result in results]
+    # Images that one detector wins: it has fewer false positives and misses there than the other.
     mistakes = _mistakes_of(galleries)
     gain = mistakes[0, :, :2].sum(axis=1) - mistakes[1, :, :2].sum(axis=1)
     won_lost = {}
     for side, larger in (("won", gain), ("lost", -gain)):
         order = np.argsort(-larger, kind="stable")[: options.gallery // 2]
         won_lost[side] = _side_by_side(galleries, mistakes, order[larger[order] > 0].tolist())
+    # The page reads everything from this dictionary; None stands for undefined.
     return {
         "kind": "comparison",
         "title": options.title or f"{names[1]} compared with {names[0]}",
@@ -125,6 +128,7 @@ def overview_view(
     first = evaluations[comparison.first]
     count = len(evaluations)
     intervals, pairs = comparison.intervals, comparison.pairs
+    # Mark a number as best only if its difference to the second is significant.
     best = [comparison.clear_best(m) for m in range(len(comparison.metrics))]
     detectors = [
         {
@@ -144,15 +148,18 @@ def overview_view(
         }
         for i, (name, result) in enumerate(evaluations.items())
     ]
+    # Every pair's difference, as one array from which the page takes a block per metric.
     ends = np.stack([pairs.delta, pairs.low, pairs.high, pairs.significant], axis=-1)  # [N,N,M,4]
     values = [result.class_values for result in evaluations.values()]
     key = comparison.metrics[0] if comparison.metrics else ""
     errors = _error_rows(list(evaluations.values()))
     curves = [curve_view(result) for result in evaluations.values()]
+    # The images where the detectors differ most in their counts of mistakes.
     galleries = [Gallery(each, score_threshold=each.operating_score) for each in evaluations.values()]
     mistakes = _mistakes_of(galleries)
     rows = differing_images(mistakes[..., :2].sum(axis=-1), most=min(MOST_SHOWN, options.gallery))
     differing = _side_by_side(galleries, mistakes, rows)
+    # The page reads everything from this dictionary.
     return {
         "kind": "overview",
         "title": options.title or f"{count} detectors compared",
@@ -267,12 +274,14 @@ def _error_rows(results: list[Evaluation]) -> list[list[Any]]:
 
 def _difference(comparison: DetectorComparison, metric: int, category: int | None = None) -> dict[str, Any]:
     """One line of the comparison; undefined is None."""
+    # The line over all classes, or of one class.
     if category is None:
         line = comparison.total.take(0, metric)
     else:
         line = comparison.per_class.take(0, metric, category)
     difference: dict[str, Any] = {"key": comparison.metrics[metric], "verdict": line.verdict}
     difference |= {name: number_or_none(getattr(line, field)) for name, field in FIELDS.items()}
+    # No verdict without a difference; intervals of each detector only over all classes.
     if difference["delta"] is None:
         difference["verdict"] = ""
     if category is None:

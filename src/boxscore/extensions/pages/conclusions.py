@@ -153,6 +153,7 @@ def _fault(finding: Finding, is_listed: bool) -> Conclusion | None:
 
 def _mistakes(evaluation: Evaluation, choices: Choices) -> list[Conclusion]:
     """Word the kinds of mistake that cost AP."""
+    # The cost of a kind of mistake is the AP that removing it would give back.
     result = error_types(evaluation)
     counts = dict(zip(result.errors, result.total.counts.tolist(), strict=True))
     costs = dict(zip(result.errors, np.nan_to_num(result.total.cost).tolist(), strict=True))
@@ -162,6 +163,7 @@ def _mistakes(evaluation: Evaluation, choices: Choices) -> list[Conclusion]:
     def have(name: str) -> str:
         return f"{counted(counts[name], 'detection')} {verb(counts[name], 'have')}"
 
+    # Words are made only for the kinds that cost something; some need their own computation.
     words: dict[str, tuple[str, Callable[[], list[Part]]]] = {
         "missed": ("Missed objects", lambda: _missed(evaluation, choices.missed)),
         "localisation": (
@@ -193,6 +195,7 @@ def _mistakes(evaluation: Evaluation, choices: Choices) -> list[Conclusion]:
             "Errors of both class and localisation",
             lambda: [Part(counted(counts["both"], "detection"))],
         )
+    # Leave out kinds with a negligible cost.
     return [
         Conclusion(
             name,
@@ -223,6 +226,7 @@ def _missed(evaluation: Evaluation, missed: Missed) -> list[Part]:
 
 def _confused(evaluation: Evaluation, count: int, choices: Choices) -> list[Part]:
     """Say how many detections have the class of another object, and which two classes most often."""
+    # The largest cell apart from background names the two classes.
     text, matrix = counted(count, "detection"), choices.matrix
     largest = matrix.largest(1, background=False).tolist()
     if not largest:
@@ -230,6 +234,7 @@ def _confused(evaluation: Evaluation, count: int, choices: Choices) -> list[Part
     (cell,) = largest
     pair = int(matrix.truth[cell]), int(matrix.predicted[cell])
     truth, predicted = (_name(matrix.labels[row]) for row in pair)
+    # What this confusion alone costs is said only if it is worth mentioning.
     times, cost = int(matrix.count[cell]), confusion_cost(evaluation, *pair)
     score = choices.score_threshold
     from_ = f" at scores from {score:.3g}" if score > EVERY_SCORE else ""
@@ -291,6 +296,7 @@ def _without_truth(evaluation: Evaluation) -> list[Conclusion]:
 
 def threshold_advice(evaluation: Evaluation, findings: Sequence[Finding], scores: Scores) -> tuple[Part, ...]:
     """Say which score threshold has the best F1, and whether the file can tell."""
+    # The operating point: the score with the best F1 over all classes.
     best = operating_points(evaluation).total
     iou = evaluation.protocol.matching.iou_thresholds[0]
     score, f_score = float(best.score), float(best.f_score)
@@ -298,6 +304,7 @@ def threshold_advice(evaluation: Evaluation, findings: Sequence[Finding], scores
         text = f" helps: no object is detected at IoU {iou:.2f}."
         return (Part("No score threshold", "confidence"), Part(text))
     rates = f"{f_score:.3f} (precision {float(best.precision):.3f}, recall {float(best.recall):.3f})"
+    # A file that ends where F1 is best cannot show whether a lower score is better.
     lowest = scores.lowest
     floor = [finding.severity for finding in findings if finding.code == "score-floor"]
     if is_cut(evaluation, findings, scores):
@@ -313,6 +320,7 @@ def threshold_advice(evaluation: Evaluation, findings: Sequence[Finding], scores
             Part("Keep every detection", "confidence"),
             Part(f": F1 is best without a threshold, {rates}."),
         )
+    # A threshold inside the file; a suspected floor is mentioned.
     so_far = f", as far as the file tells, which ends at {lowest:.3g}" * ("warning" in floor)
     return (
         Part(f"A score threshold of {score:.3g}", "confidence"),

@@ -32,15 +32,18 @@ MOST_CURVES = 2_500
 
 def thin(x: FloatArray, y: FloatArray, *, tolerance: float = TOLERANCE) -> NDArray[np.intp]:
     """Choose the positions of a curve, ``x`` sorted, that keep it within a vertical distance; ascending."""
+    # Douglas-Peucker: keep the point farthest from the chord, then look at both sides of it.
     if len(x) <= 2:
         return np.arange(len(x))
     keep = np.zeros(len(x), dtype=bool)
     keep[[0, -1]] = True
+    # A stack in place of recursion: curves have up to millions of points.
     stack = [(0, len(x) - 1)]
     while stack:
         first, last = stack.pop()
         if last - first < 2:
             continue
+        # Vertical distances, since the reader reads values at given recalls.
         inner = slice(first + 1, last)
         span = x[last] - x[first]
         slope = (y[last] - y[first]) / span if span else 0.0

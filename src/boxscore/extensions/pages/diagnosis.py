@@ -93,19 +93,23 @@ def confusion_view(evaluation: Evaluation, choices: Choices, gallery: Gallery) -
     ``shown`` are class rows, K for background last; ``cells`` are ``[truth, predicted, count]``; ``top`` are
     ``[truth, predicted, count, share, [[image id, record or None], ...], images]``.
     """
+    # Classes without any cell are not shown.
     matrix = choices.matrix
     K = len(matrix.labels) - 1
     present = np.zeros(K + 1, dtype=bool)
     present[matrix.truth] = present[matrix.predicted] = True
     if not present.any():
         return None
+    # The most confused classes; background is the last row and column.
     confused = matrix.most_confused(MOST_CONFUSED)
     shown = [*confused[present[confused]].tolist(), K]
     inside = np.zeros(K + 1, dtype=bool)
     inside[shown] = True
+    # Lookups by class row select the cells of these classes without a dense matrix.
     keep = inside[matrix.truth] & inside[matrix.predicted]
     cells = np.column_stack([matrix.truth, matrix.predicted, matrix.count])
     shares = significant(matrix.shares_of_truth[choices.cells])
+    # The largest cells with the images behind them.
     top = [
         [*cell, share, _named(named, gallery), named.every]
         for cell, share, named in zip(cells[choices.cells].tolist(), shares, choices.named, strict=True)
@@ -210,6 +214,7 @@ def intervals(
     workers: Workers = "auto",
 ) -> Intervals:
     """Bootstrap intervals over images; where there are none, ``text`` says why."""
+    # Too few images, or no wish for intervals: say so.
     images = evaluation.image_count
     if not resamples or images < FEWEST_IMAGES or not evaluation.counts["ground_truths"]:
         reason = f"No intervals: {counted(images, 'image')} {verb(images, 'are')} too few to resample."
@@ -219,6 +224,7 @@ def intervals(
                 "minute (--resamples 200)."
             )
         return Intervals({}, {}, reason)
+    # One bootstrap gives the intervals of all metrics and classes.
     result = bootstrap_intervals(
         evaluation, resamples=resamples, seed=seed, progress=progress, workers=workers
     )
@@ -226,6 +232,7 @@ def intervals(
         f"95 % intervals from {counted(resamples, 'bootstrap resample')} of the {counted(images, 'image')}"
         "; none for a class in fewer than 5 of them, or a metric over objects in fewer than 10."
     )
+    # The page shows the first metric of each class.
     ends = zip(result.total.low.tolist(), result.total.high.tolist(), strict=True)
     first = {"low": result.per_class.low[:, 0].tolist(), "high": result.per_class.high[:, 0].tolist()}
     metrics = dict(zip(result.metrics, ends, strict=True))

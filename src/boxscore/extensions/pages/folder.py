@@ -75,6 +75,7 @@ def write_report(
     MissingDependencyError
         When a needed package is not installed. Then nothing is written.
     """
+    # Collect everything before a file is written: an error leaves no half report.
     options, folder = _checked(options, fields, tables, plots), Path(folder)
     view = report_view(evaluation, options=options)
     intervals = {
@@ -84,6 +85,7 @@ def write_report(
     }
     result = {**text.as_dict(evaluation, warnings=options.warnings), "intervals": intervals}
     stage("writing the page")
+    # The page, and the same numbers for programs and papers.
     files: dict[str, str | bytes] = {
         "report.html": render_page(view),
         "report.md": text.as_markdown(evaluation, per_class=True) + "\n",
@@ -91,6 +93,7 @@ def write_report(
         "summary.csv": text.as_csv(evaluation),
         "per_class.csv": text.as_csv(evaluation, per_class=True),
     }
+    # Further files only where they are wanted, as they take longest.
     if tables is not None:
         stage("tables")
         for name, frame in evaluation_tables(evaluation).items():
@@ -135,6 +138,7 @@ def write_comparison(
     from boxscore.extensions.decisions.compare import DetectorComparison, compare_detectors
     from boxscore.extensions.pages.comparison_view import comparison_view, overview_view
 
+    # Draws of a comparison that was made already are used again; else they are made now.
     options, folder = _checked(options, fields, tables, plots), Path(folder)
     if isinstance(evaluations, DetectorComparison):
         comparison = evaluations
@@ -153,6 +157,7 @@ def write_comparison(
             progress=options.progress,
             workers=options.workers,
         )
+    # Every page links to every other.
     names = comparison.names
     pages = {name: f"detector-{number}.html" for number, name in enumerate(names, start=1)}
     pair_pages = {name: f"pair-1-{number}.html" for number, name in enumerate(names, start=1) if number > 1}
@@ -160,12 +165,14 @@ def write_comparison(
     frame = comparison.printed_frame()
     files: dict[str, str | bytes] = {"comparison.csv": table_bytes(frame, "csv")}
     untitled = options if len(names) == 2 else dataclasses.replace(options, title="")
+    # The first detector against each other one; with two, that is the whole report.
     for name, page in pair_pages.items():
         stage("pages of two detectors")
         view = comparison_view(comparison.with_other(name), options=untitled)
         page = "report.html" if len(names) == 2 else page
         links_of_page = {"links": links, "here": page, "pages": [pages[comparison.first], pages[name]]}
         files[page] = render_page({**view, **links_of_page}, template="comparison")
+    # With more, an overview of all.
     if len(names) > 2:
         stage("overview of all detectors")
         view = overview_view(
@@ -174,6 +181,7 @@ def write_comparison(
         files["report.html"] = render_page(
             {**view, "links": links, "here": "report.html"}, template="overview"
         )
+    # A page for each detector, whose warnings are on the first page already.
     for name, result in comparison.evaluations.items():
         view = report_view(result, options=dataclasses.replace(options, title=name, warnings=()))
         files[pages[name]] = render_page({**view, "links": links, "here": pages[name]})

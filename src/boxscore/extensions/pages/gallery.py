@@ -106,13 +106,16 @@ class Gallery:
 
     def record(self, image: int) -> dict[str, Any]:
         """Return the record of an image by its row number, without adding it."""
+        # Choose what is drawn: a limit keeps an image with thousands of boxes readable.
         truth, detections = self.evaluation.ground_truth, self.evaluation.detections
         outcomes = self.evaluation.outcomes
         rows = self._shown(image)
         keep, keep_truths, hidden = self.drawn(image)
         corners = (truth.boxes[self._truths.rows(image)], detections.boxes[rows])
         width, height = frame_size(truth, image, *corners)
+        # Large images need no fractions of a pixel, which halves the page.
         decimals = 0 if max(width, height) >= WHOLE_PIXELS_FROM else 1
+        # A box is a list of numbers, which is shorter than an object: the page has thousands.
         boxes = [
             [
                 *_box_of(detections, row, decimals),
@@ -132,12 +135,14 @@ class Gallery:
             [*_box_of(truth, row, decimals), int(self._truth_outcome[row]), None, None, *self._of_truth(row)]
             for row in keep_truths.tolist()
         ]
+        # Outlines are thinned to what a screen can show.
         coarseness = max(1.0, max(width, height) / FINEST)
         paths: list[str | None] = []
         joints: list[list[float] | None] = []
         for table, drawn in ((detections, keep), (truth, keep_truths)):
             paths += self._paths(table, drawn, decimals, coarseness)
             joints += self._joints(table, drawn, decimals)
+        # Keypoints alone have the box around them.
         if not detections.boxes_given:
             for box, points in zip(boxes, joints[: len(keep)], strict=False):
                 box[:4] = box[:4] if points is None else _box_around(points)

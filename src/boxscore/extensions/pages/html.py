@@ -175,10 +175,12 @@ def page_policy(*, live: bool = False) -> str:
 
 @functools.cache
 def _environment() -> Any:
+    # Jinja2 is optional, so it is imported where it is needed.
     try:
         import jinja2
     except ImportError:
         raise MissingDependencyError("An HTML report needs Jinja2: pip install jinja2.") from None
+    # All values are escaped unless they are marked; a missing one is an error, not an empty text.
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_asset),
         autoescape=True,
@@ -195,11 +197,13 @@ def _environment() -> Any:
 
 def render_page(view: Mapping[str, Any], *, template: str = "report") -> str:
     """Write a whole HTML document from the view of an evaluation, of two or of several."""
+    # Folders of the machine do not belong on a page that is passed on.
     environment = _environment()
     from markupsafe import Markup
 
     view = _without_folders(view)
 
+    # Parts that the template writes itself are left out of the data for the script.
     live = "live" in view
     style, script = _style(), _script(live=live)
     static = (
@@ -207,6 +211,7 @@ def render_page(view: Mapping[str, Any], *, template: str = "report") -> str:
         *("detectors", "links", "worst", "verdict", "turned", "image_rows"),
     )
     body = environment.get_template(f"{template}.html.j2")
+    # Only our own style, script and encoded data are marked as safe.
     page: str = body.render(
         view=view,
         sections=_sections,

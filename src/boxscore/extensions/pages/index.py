@@ -82,6 +82,7 @@ class MistakeIndex:
     """
 
     def __init__(self, gallery: Gallery) -> None:
+        # All mistakes at the score: false positives first, then missed objects.
         evaluation, score = gallery.evaluation, gallery.score_threshold
         truth, detections, outcomes = evaluation.ground_truth, evaluation.detections, evaluation.outcomes
         self._gallery = gallery
@@ -89,6 +90,7 @@ class MistakeIndex:
         wrong = np.flatnonzero((outcomes.detection == FALSE_POSITIVE) & (ranked_by(detections) >= score))
         missed = np.flatnonzero(outcomes.truth(score) == MISSED)
         tables = (gallery.mistakes.detections, wrong), (gallery.mistakes.truths, missed)
+        # One column per property over both, so that a filter is a few operations on arrays.
         self._false, self._row = len(wrong), np.concatenate([wrong, missed])
         self._image = np.concatenate([detections.image[wrong], truth.image[missed]])
         self._category = np.concatenate([detections.category[wrong], truth.category[missed]])
@@ -97,6 +99,7 @@ class MistakeIndex:
         self._overlap = np.concatenate([named.overlap[rows] for named, rows in tables])
         self._score = np.append(listed_scores(detections)[wrong], np.full(len(missed), np.nan))
         self.sizes, self._inside = _sizes(evaluation, wrong, missed)
+        # Names are lower case once, for searches.
         images = truth.images
         self._names = [
             f"{identifier} {'' if name is None else name}".lower()

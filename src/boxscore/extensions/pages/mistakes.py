@@ -107,6 +107,7 @@ def _of_detections(
     outcome: NDArray[np.int8],
     match: Rows,
 ) -> Named:
+    # The largest overlap of each detection: with its class, another class, and a detected object.
     objects, detections = evaluation.ground_truth, evaluation.detections
     threshold, count = evaluation.protocol.matching.iou_thresholds[0], len(detections)
     same_class = objects.category[truth] == detections.category[detection]
@@ -114,6 +115,7 @@ def _of_detections(
     other, other_overlap = largest_overlaps(detection, truth, overlap, ~same_class, count)
     detected = same_class & (outcome[truth] == TRUE_POSITIVE)
     twice, twice_overlap = largest_overlaps(detection, truth, overlap, detected, count)
+    # TIDE's rules in TIDE's order: the first that holds names the mistake.
     kinds = [KINDS.index(name) for name in ("localisation", "classification", "duplicate", "background")]
     rules = [
         (same_overlap >= BACKGROUND_IOU) & (same_overlap <= threshold),
@@ -121,6 +123,7 @@ def _of_detections(
         twice_overlap >= threshold,
         (same < 0) & (other < 0),
     ]
+    # What no rule names has both errors; its partner is what it overlaps most.
     nearest = np.where(other_overlap > same_overlap, other, same)
     partner = np.select(rules, [same, other, twice, -1], nearest)
     value = np.select(
@@ -129,6 +132,7 @@ def _of_detections(
         np.maximum(same_overlap, other_overlap),
     )
     kind = np.select(rules, kinds, KINDS.index("both")).astype(np.int8)
+    # For a duplicate, the score of the detection that was matched.
     score = np.full(count, np.nan)
     duplicates = np.flatnonzero(kind == KINDS.index("duplicate"))
     score[duplicates] = listed_scores(detections)[match[partner[duplicates]]]

@@ -103,6 +103,7 @@ def _cells(
     comparison: DetectorComparison, columns: Sequence[int], scale: float, decimals: int
 ) -> list[list[_Cell]]:
     """Cells by detector and column."""
+    # Undefined numbers become dashes; only a significantly best number is bold.
     ends = comparison.intervals
 
     def text(value: float) -> str:
@@ -126,6 +127,7 @@ def _caption(
     comparison: DetectorComparison, rows: Sequence[Sequence[_Cell]], scale: float, *, intervals: bool
 ) -> list[str]:
     """Say what the table shows, in plain text."""
+    # The words of the data, the interval and the test, in singular or plural.
     first = comparison.evaluations[comparison.first]
     how, count = comparison.resampling, len(comparison.names)
     counts = first.counts
@@ -139,12 +141,14 @@ def _caption(
     name = "swap test over" if how.test == "swap" else "intervals of differences over"
     unit_name = "images" if how.group is None else "groups of images"
     test = f"{name} {unit_name}, {share}{family}"
+    # Without intervals in the table, the resamples are those of the test.
     sentences = [f"{first.protocol.title or first.protocol.name}{unit}: {data}."]
     if intervals:
         sentences.append(f"In brackets: {level} bootstrap intervals over {unit_name} ({resamples}).")
         sentences += filter(None, [comparison.note])
     else:
         test += f"; {resamples}"
+    # Say what bold means, or that nothing is bold.
     if any(cell.bold for row in rows for cell in row):
         sentences.append(f"Bold: the best, where its difference to the second is significant ({test}).")
     else:
@@ -164,11 +168,13 @@ def _latex(
     # A signature is one long word: it may break after each of its parts.
     signature = latex_text(comparison.evaluations[comparison.first].signature)
     signature = signature.replace(r"\textbar{}", r"\textbar\allowbreak{}").replace(",", r",\allowbreak{}")
+    # Escape all text of users before it meets LaTeX.
     caption = " ".join(map(latex_text, sentences)).replace(r" \%", r"\,\%")
     names = [latex_text(name) for name in comparison.names]
     lines = []
     if any(mark > PDFLATEX_KNOWS for name in names for mark in name):
         lines.append(latex_comment("A name has letters that pdflatex lacks: use lualatex or xelatex."))
+    # A table in the style of booktabs.
     lines += [
         r"\begin{table}",
         r"\centering",
@@ -179,6 +185,7 @@ def _latex(
         rf"{' & '.join(['Detector', *map(latex_text, keys)])} \\",
         r"\midrule",
     ]
+    # Intervals are a second line under the numbers.
     for number, (name, row) in enumerate(zip(names, rows, strict=True)):
         if number and intervals:
             lines.append(r"\addlinespace")

@@ -50,12 +50,14 @@ def require_pillow() -> Any:
 
 def find_picture(evaluation: Evaluation, row: int, folder: Path) -> Path | None:
     """Path of an image's file inside a folder: by its file name, the last part of it, or its id."""
+    # Names in the order of trust: the whole name, its last part, the id, and COCO's twelve digits.
     images = evaluation.ground_truth.images
     name, identifier = images.file_names[row], str(images.ids[row])
     stems = [] if name is None else [str(name), Path(str(name)).name]
     stems += [f"{identifier}{suffix}" for suffix in SUFFIXES]
     if identifier.isascii() and identifier.isdecimal() and len(identifier) <= 12:
         stems += [f"{int(identifier):012d}.jpg"]
+    # Links are followed first, so that no name leads out of the folder.
     inside = folder.resolve()
     for stem in stems:
         if "\0" in stem or len(stem) > 1000:
@@ -116,12 +118,14 @@ def embed_pictures(
     InputError
         When the folder is none, or has none of these images.
     """
+    # Without any of the images, the folder is probably the wrong one: that is an error.
     require_pillow()
     if not folder.is_dir():
         raise InputError(f"the image folder must be a folder. Got {str(folder)!r}.")
     paths = {record: find_picture(evaluation, rows[record], folder) for record in dict.fromkeys(records)}
     if paths and not any(paths.values()):
         raise _no_picture(evaluation, [rows[record] for record in paths], folder)
+    # A missing or broken picture leaves its record without one.
     pictures = {}
     for record, path in paths.items():
         if path is None:
@@ -170,10 +174,12 @@ def _address(picture: Any, longest: int) -> str:
 
 def _no_picture(evaluation: Evaluation, rows: list[int], folder: Path) -> InputError:
     """Say that a folder has none of the images, and where they are if that is near."""
+    # Say the first name that was looked for.
     images = evaluation.ground_truth.images
     name = images.file_names[rows[0]]
     example = f"{images.ids[rows[0]]}.jpg" if name is None else Path(str(name)).name
     names = [Path(str(images.file_names[row])).name for row in rows if images.file_names[row] is not None]
+    # Look for the names in folders nearby, then guess from what the folder holds.
     near = _folder_of(set(names) or {example}, folder)
     if near is not None:
         cause = f"they are in {str(near)!r}"

@@ -165,6 +165,7 @@ class Site:
         ------
         RefusedError
         """
+        # Three things can be asked for: a picture, a page of images, the page itself.
         if path == "":
             path = "detector-1"
         if match := _PICTURE.fullmatch(path):
@@ -190,15 +191,18 @@ class Site:
         return detector.page(lambda: self._rendered(number).encode("utf-8", "backslashreplace"))
 
     def _rendered(self, number: int) -> str:
+        # The page of a report, without its gallery: the browser asks for images.
         detector = self.detectors[number]
         several = len(self.detectors) > 1
         title = detector.name if several and not self._options.title else self._options.title
         view = report_view(detector.evaluation, options=dataclasses.replace(self._options, title=title))
         rows = [int(row) for row in view["image_rows"]]
         kinds, classes = detector.index.tallies()
+        # Pictures are addresses here, not part of the page.
         view["pictures"] = {
             str(place): address for place, row in enumerate(rows) if (address := self._address(row))
         }
+        # What the script needs to offer filters, with counts.
         view["live"] = {
             "images": f"detector-{number + 1}/images",
             "count": len(detector.index.counts),
@@ -217,9 +221,11 @@ class Site:
     # ------------------------------------------------------------ images and their mistakes
 
     def _images(self, detector: Detector, query: str) -> Answer:
+        # Filter all mistakes, then make records of one page only.
         asked, order, start = _read_query(query, detector)
         chosen = detector.index.chosen(asked, order)
         shown = chosen.images[start : start + PAGE].tolist()
+        # Boxes that fit the filter are highlighted.
         lit: list[list[int]] = [[]] * len(shown)
         if asked.of_mistakes or order == "confident":
             lit = detector.index.boxes(chosen, shown)
@@ -272,11 +278,13 @@ class Site:
 
     def _reduced(self, path: Path, longest: int, held_as: int | None) -> bytes | None:
         """Return a picture as a small JPEG; None where it cannot be read."""
+        # A small picture is kept under its number; the one used longest ago goes first.
         if held_as is not None:
             with self._holding:
                 if held_as in self._small:
                     self._small.move_to_end(held_as)
                     return self._small[held_as]
+        # One picture at a time is shrunk: several large ones would fill the memory.
         content = None
         with self._shrinking, contextlib.suppress(InputError, OSError, MemoryError):
             picture, _ = read_picture(path, longest)
@@ -302,6 +310,7 @@ _KEPT = {"Cache-Control": "private, max-age=600"}
 
 def _read_query(query: str, detector: Detector) -> tuple[Filter, Order, int]:
     """Read what images are asked for; refuse what is no filter."""
+    # Everything from outside is limited, looked up or parsed before it is used.
     try:
         fields = parse_qs(query, strict_parsing=bool(query), max_num_fields=MOST_FIELDS)
     except ValueError:
@@ -333,11 +342,13 @@ def _read_query(query: str, detector: Detector) -> tuple[Filter, Order, int]:
                 return value
         raise RefusedError(HTTPStatus.BAD_REQUEST, f"{name} must be a number")
 
+    # Outcomes come by name, and are positions inside.
     hidden = []
     for name in fields.get("hide", []):
         if name not in OUTCOMES:
             raise RefusedError(HTTPStatus.BAD_REQUEST, "hide is not known")
         hidden.append(OUTCOMES.index(name))
+    # A missing field has the value that filters nothing.
     asked = Filter(
         category=whole("class", len(detector.evaluation.ground_truth.categories)),
         kind=place("kind", KINDS),
@@ -456,6 +467,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(answer)
 
     def _answer(self) -> Answer:
+        # A page of another site must not reach the data: check host, origin and site.
         if len(self.path) > LONGEST_PATH:
             raise RefusedError(HTTPStatus.REQUEST_URI_TOO_LONG, "the address is too long")
         if self.headers.get_all("Host", []) not in [[host] for host in self.server.hosts]:
@@ -465,6 +477,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise RefusedError(HTTPStatus.FORBIDDEN, "other origins are not served")
         if site not in ("none", "same-origin") and self.headers.get("Sec-Fetch-Mode") != "navigate":
             raise RefusedError(HTTPStatus.FORBIDDEN, "other sites are not served")
+        # The token is compared in constant time, so that it cannot be guessed letter by letter.
         path, _, query = self.path.partition("?")
         _, token, *rest = (*path.split("/", 2), "")
         if not secrets.compare_digest(token.encode("utf-8", "replace"), self.server.token.encode()):
@@ -474,6 +487,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self.server.site.answer(rest[0], query)
 
     def _send(self, answer: Answer) -> None:
+        # A file is sent from disk, in part if the browser asks for a part.
         with contextlib.ExitStack() as stack:
             body: BinaryIO = io.BytesIO(answer.content)
             headers, status, size = dict(answer.headers), answer.status, len(answer.content)
@@ -481,6 +495,7 @@ class _Handler(BaseHTTPRequestHandler):
                 body = stack.enter_context(answer.file.open("rb"))
                 status, size, more = self._part(body)
                 headers |= more
+            # Headers by default forbid everything, and caching too.
             self.send_response_only(status)
             policy = {"Content-Security-Policy": f"default-src 'none'; {NO_FRAMES}"}
             headers = {**_HEADERS, **policy, "Cache-Control": "no-store", **headers}
@@ -495,6 +510,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.end_headers()
             if self.command == "HEAD":
                 return
+            # Send block by block, so that a large file is never in memory.
             while size > 0 and (block := body.read(min(size, BLOCK))):
                 self.wfile.write(block)
                 size -= len(block)

@@ -37,6 +37,7 @@ LEAST_PART = 0.4
 
 def verdict_sentence(comparison: DetectorComparison) -> str:
     """Say who leads and by how much, with the interval; or that the data cannot tell, or that ties decide."""
+    # Rank by the first metric; equal values keep the order in which they were given.
     metric, sign = _metric(comparison)
     if not metric:
         return ""
@@ -46,6 +47,7 @@ def verdict_sentence(comparison: DetectorComparison) -> str:
     if len(defined) < 2:
         return f"{metric} is undefined for all detectors but one: there is nothing to compare."
     best, second = defined[np.argsort(-sign * values[defined], kind="stable")[:2]].tolist()
+    # Three cases: equal, significantly apart, or too close to tell.
     pairs = comparison.pairs
     gap = abs(float(values[best] - values[second]))
     apart, near = f"{points(gap)} points of {metric}", _interval(comparison, best, second, sign)
@@ -55,6 +57,7 @@ def verdict_sentence(comparison: DetectorComparison) -> str:
         rank = f", the second of {len(names)}," if len(names) > 2 else ""
         said = f"{names[best]} leads {names[second]}{rank} by {apart}{near}."
         return said + _of_ties(comparison, best, second)
+    # Few images is a reason of its own.
     if bool((comparison.total.verdict[:, 0] == TOO_FEW).all()):
         unit = "image" if comparison.resampling.group is None else "group"
         units = counted(int(comparison.intervals.images[best, 0]), unit)
@@ -62,6 +65,7 @@ def verdict_sentence(comparison: DetectorComparison) -> str:
             f"{units} with objects are too few to tell which is better: {names[best]} is {apart} ahead of "
             f"{names[second]}."
         )
+    # Name all detectors that the data cannot tell from the best.
     alike = [j for j in defined.tolist() if j != best and not pairs.significant[best, j, 0]]
     listed = _listed([names[j] for j in [best, *sorted(alike, key=lambda j: -sign * values[j])]])
     said = (
@@ -105,22 +109,26 @@ def _of_ties(comparison: DetectorComparison, best: int, second: int) -> str:
 
 def turned_classes(comparison: DetectorComparison) -> str:
     """Name the classes in which another detector is ahead of the one that is ahead over all classes."""
+    # With an undefined or shared lead there is no order that a class could turn.
     metric, sign = _metric(comparison)
     values = comparison.intervals.value[:, 0]
     if not metric or np.isfinite(values).sum() < 2 or not len(comparison.classes):
         return ""
+    # All detectors as differences to the first, whose own row is 0.
     delta = sign * comparison.per_class.delta[:, 0]  # [O,K], other minus first
     of_class = np.vstack([np.zeros_like(delta[:1]), np.where(np.isfinite(delta), delta, -np.inf)])
     known = np.isfinite(delta).any(axis=0)
     best = int(np.nanargmax(sign * values))
     if np.nanmax(sign * np.delete(values, best)) == sign * values[best]:
         return ""
+    # A class turns where another is ahead of the overall best.
     gain = of_class.max(axis=0) - of_class[best]
     turned = np.flatnonzero(known & (gain > 0) & np.isfinite(gain))
     name = _short(comparison.names[best])
     of = counted(int(known.sum()), "class")
     if not len(turned):
         return f"No class turns the order round: {name} is ahead or level in all {of}."
+    # The largest gains come first.
     order = turned[np.argsort(-gain[turned], kind="stable")]
     many = len(comparison.names) > 2
     leaders = of_class.argmax(axis=0)

@@ -144,6 +144,7 @@ class Note(NamedTuple):
 
 def notes(findings: Sequence[Finding], *, warnings: Sequence[str] = ()) -> list[Note]:
     """Word findings about the data for a page, without what ``warnings`` already say."""
+    # Warnings were printed already, so findings of the same kind are left out.
     covered = WARNED_OF if warnings else ()
     of_findings = [
         Note(
@@ -157,6 +158,7 @@ def notes(findings: Sequence[Finding], *, warnings: Sequence[str] = ()) -> list[
         if finding.code not in covered
     ]
     of_warnings = [Note("warning", text) for text in warnings]
+    # The most severe come first; sorting is stable, so warnings stay before findings.
     return sorted(
         [*of_warnings, *of_findings], key=lambda note: ("error", "warning", "note").index(note.level)
     )
@@ -184,6 +186,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
     stage("error types")
     error_costs = diagnosis.errors_view(evaluation)
     stage("images to show")
+    # Choose images from all data; only the chosen ones are read as tables, also from partitions.
     choices = Choices.of(evaluation, most=options.gallery)
     score = choices.score_threshold
     alone, among = evaluation.source.tables_of(choices.images)
@@ -197,6 +200,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         "of_class": choices.of_class.tolist(),
         "not_found": 0,
     }
+    # Crops and pictures are made only from a folder of images.
     surest = surest_crops(gallery, choices.surest)
     crops: list[str | None] = [None] * len(surest)
     pictures: dict[str, str] = {}
@@ -206,6 +210,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         pictures = embed_pictures(gallery.evaluation, gallery.rows, first, Path(options.image_folder))
         shown["not_found"] = len(set(first)) - len(pictures)
         crops = [_crop(gallery, crop, Path(options.image_folder)) for crop in surest]
+    # Intervals take longest, so large data have none by default.
     resamples = options.resamples_for(evaluation)
     stage("intervals over resampled images")
     intervals = diagnosis.intervals(
@@ -218,11 +223,13 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
     tiles = _summary_tiles(evaluation, intervals.metrics)
     by_iou = _by_iou(evaluation)
     stage("checking the input")
+    # Findings about the data, without the folders of this machine.
     findings, unsaid = page_findings(evaluation)
     folders = {str(Path(source).parent) for source in evaluation.sources}
     listed = [note.without(folders) for note in notes(findings, warnings=options.warnings)]
     listed += [Note("note", _sentence(unsaid))] if unsaid else []
     stage("curves")
+    # Curves, and what they advise.
     curves = curve_view(evaluation)
     confidence = diagnosis.confidence_view(evaluation)
     if confidence is not None:
@@ -272,6 +279,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         "kinds": KINDS,
         "limbs": gallery.limbs,
     }
+    # Records last: the views above add images to the gallery.
     view["images"] = gallery.records
     view["image_rows"] = gallery.rows
     view["pictures"] = pictures
@@ -287,6 +295,7 @@ def _crop(gallery: Gallery, crop: Crop, folder: Path) -> str | None:
 def _summary_tiles(evaluation: Evaluation, intervals: Mapping[str, Interval]) -> list[dict[str, Any]]:
     protocol = evaluation.protocol
     tiles: list[dict[str, Any]] = []
+    # A tile per summary row; only what differs from the first tile is spelled out.
     for row in protocol.rows:
         low, high = intervals.get(row.key, (np.nan, np.nan))
         cap = protocol.caps[row.cap]
@@ -349,6 +358,7 @@ def _class_table(
         columns.append({"key": key, "label": label, "kind": kind})
         values.append(cells)
 
+    # Metrics in their order, with counts and intervals right after the first.
     for number, (key, array) in enumerate(evaluation.class_values.items()):
         add(key, key, "ratio" if number else "bar", [number_or_none(value) for value in array.tolist()])
         if number == 0:
@@ -362,6 +372,7 @@ def _class_table(
                 add("interval", "95 % interval", "interval", ends)
             if by_iou:
                 add("by_iou", "by IoU", "spark", [line and line[-1] for line in by_iou["classes"]])
+    # Turn columns into rows; classes with neither objects nor detections are only counted.
     rows = [[row, *line] for row, line in enumerate(zip(*values, strict=True))]
     absent = 0
     if columns:

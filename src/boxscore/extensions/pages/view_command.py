@@ -46,6 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     from boxscore.extensions.pages.server import Server, Site
     from boxscore.extensions.pages.view import ReportOptions
 
+    # Read and evaluate everything before the server starts.
     paths: list[Path] = arguments.detections
     names = detector_names(paths, arguments.names)
     with remembered_warnings(hold_box_forms=not arguments.strict) as messages:
@@ -53,6 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
         digests = [digest_of(result, name=name, warned=messages) for name, result in results.items()]
     for digest in digests if arguments.strict else ():
         refuse_errors(digest)
+    # The gallery is empty, since the browser asks for images.
     options = ReportOptions(
         title=arguments.title,
         warnings=messages if len(paths) == 1 else (),
@@ -63,6 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     stage("finding mistakes")
     site = Site(results, options)
+    # Render each page once now, so that the first click is not slow.
     with Server(site, port=arguments.port) as server:
         for number in range(len(results)):
             site.page(number)

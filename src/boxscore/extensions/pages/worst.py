@@ -69,6 +69,7 @@ class Worst(NamedTuple):
 
 def lowest_classes(evaluation: Evaluation) -> tuple[IntArray, str]:
     """Choose the worst classes, the worst first, and say of which; none where there is only one class."""
+    # Classes are ranked by the first metric that each of them has.
     values = evaluation.class_values
     if not evaluation.protocol.matching.per_class or not values:
         return np.empty(0, dtype=np.int64), ""
@@ -77,8 +78,10 @@ def lowest_classes(evaluation: Evaluation) -> tuple[IntArray, str]:
     known = np.flatnonzero(np.isfinite(of_class) & (objects > 0))
     if len(known) < 2:
         return np.empty(0, dtype=np.int64), ""
+    # Classes with few objects come out low by chance: ask for a minimum that most can reach.
     least = min(FEWEST_OBJECTS, np.sort(objects[known])[-MOST:].min())
     enough = known[objects[known] >= least]
+    # The worst first; of equal ones that with more objects.
     falls = metric in {
         evaluation.protocol.class_keys.get(key, key) for key in evaluation.protocol.lower_is_better
     }
@@ -108,10 +111,12 @@ class ClassMistakes(NamedTuple):
     @classmethod
     def of(cls, evaluation: Evaluation, classes: IntArray, score_threshold: float) -> ClassMistakes:
         """Count the images of an evaluation."""
+        # Number the chosen classes; -1 leaves all others out of the counts.
         truth, detections = evaluation.ground_truth, evaluation.detections
         C, K, E = len(classes), len(truth.categories), len(ERROR_TYPES)
         place = np.full(K, -1)
         place[classes] = np.arange(C)
+        # Count objects by class: those that count, missed ones, and ones with a detection on them.
         above = ranked_by(detections) >= score_threshold
         outcome = evaluation.outcomes.truth(score_threshold)
         at, called = place[truth.category], _predicted(evaluation, above)
@@ -119,7 +124,9 @@ class ClassMistakes(NamedTuple):
             np.bincount(at[(at >= 0) & chosen], minlength=C)
             for chosen in (outcome != IGNORED, outcome == MISSED, called >= 0)
         )
+        # A flat index of class and class makes a table of confusions from one bincount.
         other = np.flatnonzero((at >= 0) & (called >= 0) & (called != truth.category))
+        # Count detections by class, and their errors by kind in the same way.
         of_detection = place[detections.category]
         of_detection[~above] = -1
         shown = (of_detection >= 0) & (evaluation.outcomes.detection != IGNORED)
@@ -216,11 +223,13 @@ class _Reasons:
         return WorstClass(k, value)
 
     def _text(self, at: int, kind: str) -> str:
+        # Missed objects have their own words.
         missed, every = int(self._mistakes.missed[at]), int(self._mistakes.objects[at])
         if kind == "missed":
             if missed < every:
                 return f"{missed:,} of {every:,} missed" if missed else ""
             return "its only object is missed" if every == 1 else f"all {every:,} missed"
+        # The count, what it costs, and the misses if they are most of the class.
         count = int(self._mistakes.kinds[at, ERROR_TYPES.index(kind)])
         words = {
             "localisation": "poorly localised",

@@ -32,10 +32,12 @@ def write_page(result: SuiteResult, folder: Path) -> Path:
 
 def view_of(result: SuiteResult, folder: Path) -> dict[str, Any]:
     """Collect everything that the page shows; ``folder`` is where the reports of the sets may lie."""
+    # Colors span the values of the table; for falling metrics the scale is reversed.
     values, worked = result.values, result.worked
     signed = -values if result.falls else values
     low, high = values.min(), values.max()
     span = (high - low) or 1.0
+    # A row per set, with a link to its report if there is one.
     rows = []
     for s, one in enumerate(result.suite.sets):
         page = f"sets/{one.name}/report.html"
@@ -62,6 +64,7 @@ def view_of(result: SuiteResult, folder: Path) -> dict[str, Any]:
                 "cells": cells,
             }
         )
+    # Everything else as JSON, as it is written.
     plain = json.loads(json.dumps(json_value(result.as_dict())))
     count = int((~worked).sum())
     return {

@@ -135,6 +135,7 @@ def _check_name(name: str, what: str, place: str) -> None:
 
 
 def _of_file(path: Path) -> Suite:
+    # Check every key by name, so that a typing error is not silently a default.
     config, place = read_toml(path), str(path)
     for table in config:
         if table not in ("suite", "models", "sets"):
@@ -143,6 +144,7 @@ def _of_file(path: Path) -> Suite:
     _check_keys(common, SUITE_KEYS, "suite", place)
     for name, pattern in models.items():
         _text(pattern, f"models.{name}", place)
+    # Sets are listed, have a table of their own, or are found by the patterns of paths.
     listed = common.get("sets", [])
     if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
         raise InputError("suite.sets", "be a list of names", got=repr(listed)[:80], place=place)
@@ -150,6 +152,7 @@ def _of_file(path: Path) -> Suite:
     if not names:
         patterns = [common.get("ground_truth", ""), *models.values()]
         names = sorted({name for pattern in patterns for name in _fitting(path.parent, pattern)})
+    # A set's own keys override the common ones.
     sets = []
     for name in names:
         own = tables.get(name, {})
@@ -184,6 +187,7 @@ def _set(
     name: str, table: Mapping[str, Any], models: Mapping[str, str], folder: Path, place: str
 ) -> SuiteSet:
     """Make a set of its table and what is common to all."""
+    # Results of a set by model, which must be known models.
     where = f"sets.{name}"
     if "ground_truth" not in table:
         raise InputError(f"{where}.ground_truth", "be given", got="none", place=place)
@@ -193,6 +197,7 @@ def _set(
     for model in own:
         checks.one_of(model, list(models), name=f"a model of {where}.results")
 
+    # Paths are relative to the suite's file; {set} is the set's name.
     def path_of(text: Any, key: str) -> Path:
         text = _text(text, key, place).replace("{set}", name)
         return address_of(text) if is_address(text) else Path(os.path.normpath(folder / text))
@@ -204,6 +209,7 @@ def _set(
     for key, (kind, words) in OR_PATH.items():
         if key in options and not isinstance(options[key], kind) and options[key] not in words:
             options[key] = path_of(options[key], f"{where}.{key}")
+    # The protocol is loaded now, so that a wrong metric is found before hours of work.
     protocol = _text(table.get("protocol", "coco"), f"{where}.protocol", place)
     if protocol.endswith(".toml"):
         protocol = str(path_of(protocol, f"{where}.protocol"))
@@ -214,10 +220,12 @@ def _set(
             checks.one_of(_text(metric, "metric", place), keys, name="metric")
     except InputError as error:
         raise InputError(f"{place}: {where}: {error}") from None
+    # One group or several.
     groups = table.get("group", [])
     groups = [groups] if isinstance(groups, str) else groups
     if not isinstance(groups, list) or not all(isinstance(group, str) for group in groups):
         raise InputError(f"{where}.group", "be a name or a list of names", got=repr(groups)[:80], place=place)
+    # A model without a path of its own has the common pattern.
     return SuiteSet(
         name,
         path_of(table["ground_truth"], f"{where}.ground_truth"),
@@ -249,6 +257,7 @@ def _fitting(folder: Path, pattern: Any) -> list[str]:
 
 
 def _of_folder(path: Path) -> Suite:
+    # A folder is a set: the ground truth by its usual names, and every other file a model's results.
     sets, models = [], dict[str, None]()
     for folder in filter(Path.is_dir, _entries(path)):
         entries = _entries(folder)
@@ -266,6 +275,7 @@ def _of_folder(path: Path) -> Suite:
         models.update(dict.fromkeys(results))
         truth = truths[0] if truths else folder / f"{TRUTH_NAMES[0]}.json"
         sets.append(SuiteSet(folder.name, truth, results, "coco", (), {}, {}))
+    # Every set has every model, so that a missing file shows as missing.
     every = tuple(sorted(models))
     return Suite(
         path.resolve().name,

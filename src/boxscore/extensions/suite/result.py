@@ -92,8 +92,10 @@ class Cell:
     @classmethod
     def of_dict(cls, value: Mapping[str, Any]) -> Cell:
         """Read the JSON form; a ValueError where it is none."""
+        # JSON has no NaN, so undefined numbers are null.
         metrics = {key: np.nan if number is None else number for key, number in value["metrics"].items()}
         draws = np.array([np.nan if number is None else number for number in value["draws"]], dtype=float)
+        # Anything else than what was written is refused: the cell is then computed again.
         texts = [value[name] for name in ("state", "reason", "signature")]
         if not all(isinstance(text, str) for text in [*texts, *value["warnings"]]):
             raise ValueError("texts")
@@ -222,10 +224,12 @@ class SuiteResult:
         """
         import pandas as pd
 
+        # A failed cell counts as the worst value, so that failing cannot raise a mean.
         values, low, high = self.values, *self._interval(self.draws.mean(axis=1), self.values.mean(axis=0))
         worst = values.argmax(axis=0) if self.falls else values.argmin(axis=0)
         without = np.where(self.worked, values, np.nan)
         none = ~self.worked.any(axis=0)
+        # One column per statistic over the sets, and a mean per group.
         columns: dict[str, Any] = {
             "model": self.models,
             "mean": values.mean(axis=0),
@@ -240,6 +244,7 @@ class SuiteResult:
             rows = [group in one.groups for one in self.suite.sets]
             columns[f"mean {group}"] = values[rows].mean(axis=0)
         columns["failed"] = (~self.worked).sum(axis=0)
+        # What leaving failed cells out would give; the maximum avoids a division by 0.
         columns["mean_without_failed"] = np.where(
             none, np.nan, np.nansum(without, axis=0) / np.maximum(self.worked.sum(axis=0), 1)
         )
@@ -279,11 +284,13 @@ class SuiteResult:
         """
         import pandas as pd
 
+        # Other minus first in each set and each draw: pairs share the images that are drawn.
         values, drawn = self.values, self.draws
         delta = values[:, 1:] - values[:, :1]  # [S, O]
         mean = delta.mean(axis=0)
         over_images = self._interval((drawn[..., 1:] - drawn[..., :1]).mean(axis=1), mean)
         over_sets = self._over_sets(delta, mean)
+        # The verdict comes from the swap test; the slack keeps rounding of 1 - confidence from deciding.
         p_values = self._p_values(delta)
         gain = -delta if self.falls else delta
         few = len(self.sets) < LEAST_UNITS_OF_VERDICT
@@ -334,6 +341,7 @@ class SuiteResult:
         ``metrics`` are those of the first model; ``per_class`` has a row for each model, and one for each
         cell, ``SET/MODEL``.
         """
+        # The first model gives the metrics of the whole, as the gate reads them.
         models = self.model_frame().to_dict("records")
         named = [
             {"class": row["model"], self.metric: row["mean"], "median": row["median"], "worst": row["worst"]}
@@ -346,9 +354,11 @@ class SuiteResult:
             for model, value in zip(self.models, line, strict=True)
         ]
         first = {key: value for key, value in named[0].items() if key != "class"}
+        # The digest covers sets and their sizes: other data must not pass for these.
         names = hashlib.sha256(
             "\n".join(f"{n} {i}" for n, i in zip(self.sets, self.images, strict=True)).encode()
         )
+        # Tables as records, and every metric of every cell.
         return {
             "schema": 1,
             "suite": self.suite.name,

@@ -98,17 +98,20 @@ def run_suite(
         When an option is out of range, a protocol lacks the metric, some metrics rise and others fall as
         detectors improve, or nothing can be kept in the folder.
     """
+    # Check all options before the first file is read.
     checks.whole_number(resamples, 1, name="resamples", high=MOST_RESAMPLES)
     checks.whole_number(seed, 0, name="seed", high=LARGEST_SEED - len(suite.sets))
     check_intervals(confidence, "expanded_percentile")
     metrics = _metrics(suite, metric)
     folder = None if keep is None else Path(keep)
     pages = None if report is None else Path(report)
+    # Deal sets by size, the largest first, so that the processes finish together.
     work = functools.partial(_set_cells, resamples=resamples, seed=seed, keep=folder, report=pages)
     order = sorted(range(len(suite.sets)), key=lambda s: -_bytes(suite.sets[s]))
     shares = max(1, min(worker_count(workers), len(order)))
     dealt = [order[share::shares] for share in range(shares)]
 
+    # Each set has its own seed, so the numbers do not depend on who computes it.
     def cells_of(share: Iterable[int]) -> dict[int, list[Cell]]:
         done = {}
         for s in share:
@@ -116,6 +119,7 @@ def run_suite(
                 done[s] = work(suite.sets[s], s, metric=metrics[s])
         return done
 
+    # This process works too, and shows its progress.
     others = [functools.partial(cells_of, share) for share in dealt[1:]]
     with contextlib.closing(Forked(others, least_seconds=MOST_SECONDS)) as forked:
         name = f"sets (1 of {shares} processes)" if shares > 1 else "sets"
@@ -123,6 +127,7 @@ def run_suite(
         done = cells_of(own)
         for part in forked.results():
             done |= part
+    # Cells in the order of the sets, whoever was first.
     cells = [done[s] for s in range(len(suite.sets))]
     result = SuiteResult(suite, tuple(metrics), cells, confidence, seed)
     if pages is not None:
@@ -132,6 +137,7 @@ def run_suite(
 
 def _metrics(suite: Suite, metric: str | None) -> list[str]:
     """Return the metric of each set; all rise or all fall as detectors improve."""
+    # A given metric must be known to every set.
     protocols = [load_protocol(one.protocol) for one in suite.sets]
     keys = [[row.key for row in protocol.rows] for protocol in protocols]
     if metric is not None:
@@ -139,6 +145,7 @@ def _metrics(suite: Suite, metric: str | None) -> list[str]:
             checks.one_of(metric, known, name=f"metric (of set {one.name})")
     if metric is None and not any(one.metric for one in suite.sets):
         metric = keys[0][0] if all(keys[0][0] in known for known in keys) else None
+    # Else the set's own, or the first; a mean needs them all to rise, or all to fall.
     chosen = [metric or one.metric or known[0] for one, known in zip(suite.sets, keys, strict=True)]
     falls = [key in protocol.lower_is_better for key, protocol in zip(chosen, protocols, strict=True)]
     if len(set(falls)) > 1:
@@ -171,6 +178,7 @@ def _set_cells(
     report: Path | None,
 ) -> list[Cell]:
     """Evaluate the models on one set; all that was kept is read."""
+    # The hash of files and options decides whether a kept cell still holds.
     protocol = load_protocol(one.protocol)
     options = {"metric": metric, "resamples": resamples, "seed": seed + number, "version": __version__}
     options |= {"kept": KEPT_VERSION, "signature": protocol.signature(), "options": _plain(one)}
@@ -178,8 +186,10 @@ def _set_cells(
     hashes = {model: _hash(one, path, options) for model, path in one.results.items()}
     kept = {model: _kept(paths[model], hashes[model]) for model in one.results}
     page = None if report is None else report / "sets" / one.name / "report.html"
+    # If every cell is kept, not even the ground truth is read.
     if all(cell is not None for cell in kept.values()) and (page is None or _is_newer(page, paths.values())):
         return [cell for cell in kept.values() if cell is not None]
+    # A broken ground truth fails every model of this set, and no other set.
     results: dict[str, Evaluation] = {}
     cells = []
     truth, failed = None, None
@@ -189,6 +199,7 @@ def _set_cells(
             truth = read_ground_truth(one.ground_truth, read_options(**one.truth_options, **needs))
     except (BoxscoreError, OSError) as error:
         failed = Cell.failed(_state(one.ground_truth), f"ground truth: {_reason(error)}")
+    # A broken result fails its cell alone.
     for model, path in one.results.items():
         if truth is None:
             assert failed is not None
@@ -203,6 +214,7 @@ def _set_cells(
             except (BoxscoreError, OSError) as error:
                 cell = Cell.failed(_state(path), _reason(error), truth)
         cells.append(cell)
+        # Keep each cell when it is done, so that an interrupted suite goes on from there.
         path_of_kept = paths[model]
         if path_of_kept is not None and cell.state in (OK, EMPTY):
             _keep(path_of_kept, hashes[model], cell)
@@ -213,9 +225,11 @@ def _set_cells(
 
 def _cell(result: Evaluation, metric: str, resamples: int, seed: int, heard: Sequence[str]) -> Cell:
     """Take what a suite needs of an evaluation."""
+    # With one seed, all models have the same draws of images, so that their differences pair up.
     rows = chosen_rows(result, [metric])
     _, draws = resampled_metrics(result, rows, resamples=resamples, seed=seed, units=None, workers=1)
     value = result[metric]
+    # An evaluation without detections or objects counts, but is marked.
     state, reason = OK, ""
     if not len(result.detections):
         state, reason = EMPTY, "no detection"

@@ -98,6 +98,7 @@ def _say_failed(result: SuiteResult, *, strict: bool) -> None:
 
 
 def _sections(result: SuiteResult) -> list[Section]:
+    # One table for sets, models, differences and failures; empty ones are left out.
     share = f"{100 * result.confidence:g} %"
     sets = Section(f"{result.caption} of {result.suite.name}", table_columns(result.to_frame()))
     models = Section(

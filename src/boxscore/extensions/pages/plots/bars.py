@@ -187,12 +187,14 @@ class CompareDisplay(Display):
         return _bar_size(len(self.metrics))
 
     def _draw(self, ax: Any) -> None:
+        # Two kinds of points: intervals that exclude 0, and the others.
         sure = (self.low > 0) | (self.high < 0)
         for chosen, colour, marker, text in (
             (sure, COLOURS[0], "o", "interval excludes 0"),
             (~sure, "#666666", "D", "cannot tell"),
         ):
             rows = np.flatnonzero(chosen)
+            # Lengths of both sides; an end on the wrong side of the point has length 0, as matplotlib needs.
             reach = [
                 self.delta - np.minimum(self.low, self.delta),
                 np.maximum(self.high, self.delta) - self.delta,
@@ -202,6 +204,7 @@ class CompareDisplay(Display):
                 ax.errorbar(
                     self.delta[rows], rows, xerr=spread, fmt=marker, color=colour, markersize=4, label=text
                 )
+        # The line at 0 is what the eye compares with.
         ax.axvline(0, color="black", linewidth=0.8)
         _name_bars(ax, self.metrics)
         ax.set_xlabel(f"{label(self.names[1])} minus {label(self.names[0])}")

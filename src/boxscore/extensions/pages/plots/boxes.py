@@ -157,6 +157,7 @@ def draw_evaluated(
     -------
     matplotlib Figure
     """
+    # Detections with their outcomes, and objects without a detection at this score.
     canvas = canvas_of(image, evaluation, image_id, ax=ax)
     figure, panel, row, width, height = canvas
     outcomes = evaluation.outcomes
@@ -166,6 +167,7 @@ def draw_evaluated(
     truths = np.flatnonzero((truth.image == row) & (outcome != TRUE_POSITIVE))[:MOST_BOXES]
     used = set()
     names = truth.categories.labels
+    # Low scores first, so that sure detections are drawn on top.
     for index in reversed(shown.tolist()):
         code, overlap = int(outcomes.detection[index]), outcomes.iou[index]
         text = f"{label(names[detections.category[index]], longest=24)}{score_text(detections, index)}"
@@ -173,12 +175,14 @@ def draw_evaluated(
         draw_shape(panel, detections, index, evaluation.protocol, STYLES[code])
         _write(panel, detections.boxes[index], code, text if labels else "", (width, height))
         used.add(code)
+    # Missed and ignored objects; matched ones have their detection.
     for index in truths.tolist():
         code = int(outcome[index])
         text = label(names[truth.category[index]], longest=24)
         draw_shape(panel, truth, index, evaluation.protocol, STYLES[code])
         _write(panel, truth.boxes[index], code, text if labels else "", (width, height))
         used.add(code)
+    # The legend has only the outcomes that occur.
     if legend and used:
         draw_legend(panel, [style for code, style in STYLES.items() if code in used])
     if ax is None and is_inline():
@@ -195,6 +199,7 @@ def shown_detections(evaluation: Evaluation, image: int, score_threshold: float)
 
 def canvas_of(image: Any, evaluation: Evaluation, image_id: Id, *, ax: Axes | None) -> Canvas:
     """Show an image of an evaluation, or a blank frame of its size."""
+    # Without a picture, the frame is as large as the image or what is drawn in it.
     row = int(evaluation.ground_truth.images.rows([image_id])[0])
     if row < 0:
         raise InputError("image_id", "be known", got=repr(image_id))
@@ -204,6 +209,7 @@ def canvas_of(image: Any, evaluation: Evaluation, image_id: Id, *, ax: Axes | No
         tables = (evaluation.ground_truth, evaluation.detections)
         corners = [table.boxes[table.image == row] for table in tables]
         width, height = frame_size(evaluation.ground_truth, row, *corners)
+    # The figure keeps the shape of the image, with a limit for very long ones.
     long = max(width, height)
     size = (8.0 * max(width / long, 0.3), 8.0 * max(height / long, 0.3))
     figure, panel = axes(ax, size=size)
@@ -211,6 +217,7 @@ def canvas_of(image: Any, evaluation: Evaluation, image_id: Id, *, ax: Axes | No
         panel.set_facecolor("#eef1f5")
     else:
         panel.imshow(pixels, extent=(0, width, height, 0), cmap="gray" if pixels.ndim == 2 else None)
+    # Pixel coordinates, with y downwards.
     panel.set(xlim=(0, width), ylim=(height, 0), xticks=[], yticks=[], aspect="equal")
     return Canvas(figure, panel, row, width, height)
 

@@ -208,12 +208,15 @@ class FrocDisplay(Display):
         from boxscore.diagnostics import froc_scores
 
         _check_classes(evaluation, classes)
+        # The protocol's points give the mean and the range of the curve.
         table = froc_scores(evaluation, iou_threshold=iou_threshold)
         points = table.fppi[table.fppi > 0]
         low, high = (points[0], points[-1]) if len(points) > 1 else (0.125, 8.0)
+        # The same function at many points draws the line, so that it goes through the numbers of the table.
         line = froc_scores(
             evaluation, fppi=np.geomspace(low, high, FROC_VALUES).tolist(), iou_threshold=iou_threshold
         )
+        # Classes without objects have no line.
         defined = np.flatnonzero(~np.isnan(line.per_class.mean))
         iou = evaluation.protocol.matching.iou_thresholds[0] if iou_threshold is None else iou_threshold
         return cls(
@@ -228,10 +231,12 @@ class FrocDisplay(Display):
         )
 
     def _draw(self, ax: Any) -> None:
+        # Chosen classes in color, all others faint, the total on top.
         _highlight(ax, self.fppi, self.sensitivity, self.labels, self.highlight)
         if self.mean == self.mean:
             text = f"all classes, mean {self.mean:.3f}"
             ax.plot(self.fppi, self.total, color="black", linewidth=2, label=text)
+        # Ticks are the points of the protocol, thinned where there are many.
         ax.set_xscale("log", base=2)
         ticks = self.points[(self.points >= self.fppi[0]) & (self.points <= self.fppi[-1])]
         ticks = ticks[:: len(ticks) // MOST_TICKS + 1]
@@ -305,6 +310,7 @@ class MissRateDisplay(Display):
         from boxscore.scoring.curves import Curves
 
         _check_classes(evaluation, classes)
+        # The metric's own rules at many points: the curve reads what the metric reads.
         protocol = evaluation.protocol
         areas = [row.area for row in protocol.rows if row.metric == "MR"] or list(
             protocol.ignore.area_ranges
@@ -317,6 +323,7 @@ class MissRateDisplay(Display):
             false_positives_per_image=tuple(fppi.tolist()), reading="last_at_most"
         )
         finer = protocol.replaced(miss_rate=rules)
+        # A line for each area range of the summary and each class that has a value.
         lines, labels = [], []
         chosen = classes or evaluation.labels
         for area in dict.fromkeys(areas):

@@ -115,11 +115,13 @@ def _tables(
     ground_truth: GroundTruth | ArrayLike, detections: Detections | ArrayLike
 ) -> tuple[GroundTruth, Detections]:
     """Make tables of boxes; the image and the class are those of the other side, if that is a table."""
+    # Arrays alone are boxes of one image and one class.
     if not isinstance(ground_truth, GroundTruth):
         boxes = checks.float_array(ground_truth, name="ground_truth", columns=4)
         ground_truth = GroundTruth.from_arrays(
             [0] * len(boxes), ["object"] * len(boxes), boxes, images=[0], categories=["object"]
         )
+    # Without scores all are equal; the vocabularies must be those of the ground truth.
     if not isinstance(detections, Detections):
         boxes = checks.float_array(detections, name="detections", columns=4)
         ids, classes = ground_truth.images.ids.tolist(), ground_truth.categories.ids.tolist()
@@ -150,6 +152,7 @@ def draw_evaluated_pairs(
     -------
     matplotlib Figure
     """
+    # Objects below, detections on top, the surest last.
     canvas = canvas_of(image, evaluation, image_id, ax=ax)
     truth, detections = evaluation.ground_truth, evaluation.detections
     shown = shown_detections(evaluation, canvas.row, score_threshold)
@@ -157,12 +160,14 @@ def draw_evaluated_pairs(
     for table, rows, style in ((truth, truths, TRUTH), (detections, shown[::-1], DETECTION)):
         for row in rows.tolist():
             draw_shape(canvas.panel, table, row, evaluation.protocol, style)
+    # Labels of objects stand below their box, those of detections above, so that they do not meet.
     names = truth.categories.labels
     if labels:
         outcome = evaluation.outcomes.truth(score_threshold)
         for row in truths.tolist():
             missed = ", missed" if outcome[row] == MISSED else ""
             _write(canvas, truth.boxes[row], label(names[truth.category[row]]) + missed, TRUTH, below=True)
+    # Each detection names the overlap with its partner, matched or not.
     measure, pairs = _pairs(evaluation, canvas.row)
     for row in shown[::-1].tolist():
         words = [f"{label(names[detections.category[row]])}{score_text(detections, row)}"] if labels else []
@@ -171,6 +176,7 @@ def draw_evaluated_pairs(
             words.append(f"{measure}: {overlap:.4f}" + ("" if matched else " (no match)"))
         if words:
             _write(canvas, detections.boxes[row], "  ".join(words), DETECTION, below=False)
+    # The legend has only what is drawn.
     if legend:
         draw_legend(
             canvas.panel, [style for style, rows in ((TRUTH, truths), (DETECTION, shown)) if len(rows)]

@@ -62,18 +62,21 @@ class HistoryDisplay(Display):
         return 6.5, 3.6
 
     def _draw(self, ax: Any) -> None:
+        # A line breaks where the data or the protocol changed: numbers across it cannot be compared.
         run = np.arange(len(self.runs))
         for number, (name, values) in enumerate(self.values.items()):
             style = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
             for part in np.split(run, self.breaks):
                 text = label(name) if part[0] == 0 else "_nolegend_"
                 ax.plot(part, values[part], markersize=3.5, label=text, **style)
+        # Mark failed checks on every line.
         failed = np.flatnonzero(self.failed)
         for number, values in enumerate(self.values.values() if len(failed) else ()):
             text = "_nolegend_" if number else "a check failed"
             ax.plot(failed, values[failed], "x", color="black", markersize=8, label=text)
         for start in self.breaks:
             ax.axvline(start - 0.5, color="#666666", linewidth=0.8, linestyle=":")
+        # A label for some of the runs only.
         shown = run[:: -(-len(run) // MOST_TICKS)]
         ax.set_xticks(
             shown, [label(self.runs[i]) for i in shown.tolist()], fontsize=8, rotation=30, ha="right"

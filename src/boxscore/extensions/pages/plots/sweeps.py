@@ -60,6 +60,7 @@ class SweepDisplay(Display):
     @classmethod
     def from_sweep(cls, result: Sweep, *, metric: str | None = None, class_name: str = EVERY_CLASS) -> Self:
         """Read a result of :func:`boxscore.diagnostics.sweep`; see :func:`sweep`."""
+        # Take the metric over all classes, or of one.
         known = list(result.values)
         chosen = known[0] if metric is None else metric_named(metric, known, option="metric")
         checks.one_of(class_name, [EVERY_CLASS, *result.classes], name="class_name")
@@ -67,6 +68,7 @@ class SweepDisplay(Display):
             values = result.total[chosen]
         else:
             values = result.values[chosen][:, result.classes.index(class_name)]
+        # Settings that differ in the IoU threshold alone are one line.
         groups: dict[tuple[str, float | None, float | None], list[int]] = {}
         for position, setting in enumerate(result.settings):
             key = (setting.method, setting.sigma, setting.score_threshold)
@@ -75,6 +77,7 @@ class SweepDisplay(Display):
         for (method, sigma, floor), positions in groups.items():
             parts = {"sigma": sigma, "scores >=": floor}
             rest = ", ".join(f"{text} {value:g}" for text, value in parts.items() if value is not None)
+            # Sort a line by its thresholds; one without any is a point.
             thresholds = [result.settings[i].iou_threshold for i in positions]
             at = np.array([t for t in thresholds if t is not None], dtype=np.float64)
             order = np.argsort(at, kind="stable") if len(at) else np.arange(len(positions))
