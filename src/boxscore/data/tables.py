@@ -51,11 +51,13 @@ if TYPE_CHECKING:
     from boxscore.data.column_names import ColumnMap
     from boxscore.data.image_labels import ImageLabels
     from boxscore.data.masks import MaskLike
-    from boxscore.data.naming import ClassNames
 
 
 OBJECTS = "boxscore.extensions.data_tools.samples"
 """The extension that makes tables of what detectors and data loaders return, image by image."""
+
+ClassNames = Mapping[int, str] | Sequence[str]
+"""Names by number, or in order from 0."""
 
 
 @record(frozen=True, eq=False, kw_only=True, init=False, repr=False)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -23,9 +22,6 @@ from boxscore.formats._coco_records import DECODING_ERRORS, NumericResult, rotat
 from boxscore.formats._packed import packed_columns
 from boxscore.formats._snapshots import changed_while_read
 from boxscore.formats._survivors import Survivors
-
-if TYPE_CHECKING:
-    from boxscore.formats._corrections import Correction
 
 RECORDS = 1 << 14
 """Records made into text together."""
@@ -311,35 +307,3 @@ def _records(columns: dict[str, list[Any]]) -> Iterator[Record]:
         if "segmentation" in record and record["segmentation"] is None:
             del record["segmentation"]
         yield record
-
-
-# ---------------------------------------------------------------- corrections
-
-
-def corrected(
-    path: Path, corrections: Sequence[Correction], image_set: str | Path | None
-) -> dict[Path, bytes] | None:
-    """Return a file of ground truth with some annotations corrected, and everything else unchanged."""
-    if not path.is_file():
-        return None
-    content: Any = json.loads(path.read_bytes())
-    annotations = content["annotations"]
-    place = {annotation.get("id"): number for number, annotation in enumerate(annotations)}
-    highest = max((key for key in place if isinstance(key, int)), default=0)
-    for one in corrections:
-        box = None if one.box is None else [*one.box[:2], one.box[2] - one.box[0], one.box[3] - one.box[1]]
-        if one.id is None:
-            assert box is not None, "a new label has a box"
-            highest += 1
-            new = {"id": highest, "image_id": one.image, "category_id": one.number}
-            annotations.append({**new, "bbox": box, "area": box[2] * box[3], "iscrowd": 0})
-            continue
-        if one.id not in place:
-            rule = "have ids of its own to be corrected"
-            raise InputError("an annotation", rule, got=repr(one.id), place=str(path))
-        annotation = annotations[place[one.id]]
-        annotation["category_id"] = one.number
-        if box is not None:
-            annotation |= {"bbox": box, "area": box[2] * box[3]}
-            annotation.pop("segmentation", None)  # of the place where it was
-    return {path: json.dumps(content, ensure_ascii=False).encode()}

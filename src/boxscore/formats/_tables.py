@@ -61,6 +61,9 @@ HELD_BY_TABLES = frozenset(
 """What a table in a file can hold of ground truth; see ``Format.holds``."""
 
 
+OBJECTS = ("objects", "annotations", "detections", "predictions", "instances")
+"""Names of columns and keys of records that hold lists of boxes, in lower case."""
+
 MOST_COLUMNS = 1_000
 _SIZE_RULE = "be 1 pixel or more"
 ROUNDED = 1.01

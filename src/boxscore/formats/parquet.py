@@ -43,9 +43,16 @@ from boxscore.errors import FileFormatError, InputError, MissingDependencyError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._open_images_masks import encoded_masks
 from boxscore.formats._parquet_footer import TAIL
-from boxscore.formats._record_tables import OBJECTS
 from boxscore.formats._sniffer import Sniffer
-from boxscore.formats._tables import HELD_BY_TABLES, MOST_COLUMNS, Distinct, Table, TableFormat, saved_columns
+from boxscore.formats._tables import (
+    HELD_BY_TABLES,
+    MOST_COLUMNS,
+    OBJECTS,
+    Distinct,
+    Table,
+    TableFormat,
+    saved_columns,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -114,7 +114,7 @@ _FORMATS = {
 
 _CAPABILITIES = {
     ("coco", "begin"): "boxscore.formats.coco:begin",
-    ("coco", "correct"): "boxscore.formats._coco_writing:corrected",
+    ("coco", "correct"): "boxscore.extensions.formats.correcting:corrected_coco",
     ("cvat", "correct"): "boxscore.extensions.formats._xml_correcting:corrected_cvat",
     ("voc", "correct"): "boxscore.extensions.formats._xml_correcting:corrected_voc",
     ("yolo", "correct"): "boxscore.extensions.formats._yolo_correcting:corrected",

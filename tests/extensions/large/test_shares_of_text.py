@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import boxscore
 from boxscore.data.vocabulary import Images
 from boxscore.distributed import merge
+from boxscore.extensions.formats._record_tables import RecordTable
 from boxscore.extensions.large import command_line as larger
-from boxscore.formats._record_tables import RecordTable
 from boxscore.formats._shares import ImageShare, ReadAtOnceError
 from boxscore.formats.registry import format_named
 from support.running import Run

@@ -37,11 +37,18 @@ from boxscore.data.building import (
 )
 from boxscore.data.image_labels import ImageLabelKind, ImageLabels
 from boxscore.data.masks import Masks
-from boxscore.data.naming import ClassNames, by_name, in_classes, kinds_of_labels, named_by, names_by_number
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, Schema
 from boxscore.data.scores import COUNTED
+from boxscore.data.tables import ClassNames
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
 from boxscore.errors import InputError
+from boxscore.extensions.data_tools.naming import (
+    by_name,
+    in_classes,
+    kinds_of_labels,
+    named_by,
+    names_by_number,
+)
 from boxscore.extensions.training.model_objects import Sample, one_per_image, sample_of
 from boxscore.extensions.training.tensors import as_array
 

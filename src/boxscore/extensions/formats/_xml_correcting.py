@@ -14,7 +14,7 @@ from boxscore.errors import InputError
 from boxscore.extensions.formats.cvat import file_in
 
 if TYPE_CHECKING:
-    from boxscore.formats._corrections import Correction
+    from boxscore.extensions.formats.correcting import Correction
 
 SIDES = ("xmin", "ymin", "xmax", "ymax")
 CVAT_SIDES = ("xtl", "ytl", "xbr", "ybr")

@@ -13,7 +13,7 @@ from boxscore.formats._yolo_folders import data_set
 from boxscore.formats._yolo_lines import is_number
 
 if TYPE_CHECKING:
-    from boxscore.formats._corrections import Correction
+    from boxscore.extensions.formats.correcting import Correction
 
 
 def corrected(

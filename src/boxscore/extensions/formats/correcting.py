@@ -13,25 +13,45 @@ Conventions
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from boxscore._utils.files import temporary_folder, write_atomically
 from boxscore._utils.ordering import rank_in_runs, stable_order
 from boxscore.data.tables import GroundTruth
+from boxscore.data.vocabulary import Id
 from boxscore.errors import InputError
 from boxscore.extensions.data_tools.converting import save_as
-from boxscore.formats._corrections import Correction
 from boxscore.formats._yolo_folders import IMAGE_ENDINGS
 from boxscore.formats.registry import capability, open_at
 
 CLOSE = 1e-6
 """How far, in pixels or of the image, a corrected box may be read from where it should be."""
+
+
+class Correction(NamedTuple):
+    """One label that is changed, or a new one, which formats write into their files."""
+
+    image: Id
+    file_name: str
+    """Of the image; empty where it has none."""
+    place: int | None
+    """Of the label among those of its image, from 0; None for a new one."""
+    id: Id | None
+    """Of the annotation; None for a new one."""
+    label: str
+    number: Id
+    """The id of the class."""
+    box: tuple[float, float, float, float] | None
+    """Corners, or None where they stay."""
+    size: tuple[float, float]
+    """Width and height of the image in the unit of the box; NaN where unknown."""
 
 
 def corrections_of(
@@ -209,3 +229,32 @@ def _check(expected: GroundTruth, read: GroundTruth, *, changed: set[int], place
             place=place,
             cause="its format cannot hold these corrections; boxscore convert to coco first, and fix that",
         )
+
+
+def corrected_coco(
+    path: Path, corrections: Sequence[Correction], image_set: str | Path | None
+) -> dict[Path, bytes] | None:
+    """Return a file of ground truth with some annotations corrected, and everything else unchanged."""
+    if not path.is_file():
+        return None
+    content: Any = json.loads(path.read_bytes())
+    annotations = content["annotations"]
+    place = {annotation.get("id"): number for number, annotation in enumerate(annotations)}
+    highest = max((key for key in place if isinstance(key, int)), default=0)
+    for one in corrections:
+        box = None if one.box is None else [*one.box[:2], one.box[2] - one.box[0], one.box[3] - one.box[1]]
+        if one.id is None:
+            assert box is not None, "a new label has a box"
+            highest += 1
+            new = {"id": highest, "image_id": one.image, "category_id": one.number}
+            annotations.append({**new, "bbox": box, "area": box[2] * box[3], "iscrowd": 0})
+            continue
+        if one.id not in place:
+            rule = "have ids of its own to be corrected"
+            raise InputError("an annotation", rule, got=repr(one.id), place=str(path))
+        annotation = annotations[place[one.id]]
+        annotation["category_id"] = one.number
+        if box is not None:
+            annotation |= {"bbox": box, "area": box[2] * box[3]}
+            annotation.pop("segmentation", None)  # of the place where it was
+    return {path: json.dumps(content, ensure_ascii=False).encode()}

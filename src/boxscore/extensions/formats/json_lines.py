@@ -18,8 +18,8 @@ import msgspec
 from boxscore._utils.collector import paused_collector
 from boxscore.data.column_names import column_parts
 from boxscore.errors import InputError
+from boxscore.extensions.formats._record_tables import flat_record, read_records
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._record_tables import flat_record, read_records
 from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._tables import Table, TableFormat
 

@@ -21,8 +21,8 @@ import msgspec
 
 from boxscore.errors import FileFormatError
 from boxscore.extensions.formats._gathered import Gathered, Origin, decoded
+from boxscore.extensions.formats._json_folders import first_json, json_files
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._json_folders import first_json, json_files
 from boxscore.formats._rows import RowFormat, Rows
 from boxscore.formats._sniffer import Sniffer
 

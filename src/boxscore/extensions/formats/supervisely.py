@@ -22,8 +22,8 @@ from boxscore._utils import checks
 from boxscore._utils.files import is_file
 from boxscore.errors import FileFormatError, InputError
 from boxscore.extensions.formats._gathered import Gathered, Origin, Size, decoded
+from boxscore.extensions.formats._json_folders import first_json, json_files
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._json_folders import first_json, json_files
 from boxscore.formats._rows import RowFormat, Rows
 from boxscore.formats._sniffer import Sniffer
 

@@ -32,12 +32,12 @@ from boxscore.data.lookup import image_rows_by_name
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id, as_ids
 from boxscore.errors import FileFormatError
+from boxscore.extensions.formats._record_tables import decoded_lines
 from boxscore.extensions.scoreless._answer_boxes import AnswerBoxes, same_label
 from boxscore.extensions.scoreless._answer_tags import NOTATIONS
 from boxscore.extensions.scoreless._answer_text import KEYS_OF_BOXES, LONGEST, read_answer
 from boxscore.extensions.scoreless._phrases import PHRASE
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._record_tables import decoded_lines
 from boxscore.formats._rows import RowFormat, Rows, collected, detections_of
 from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._text_lines import text_files

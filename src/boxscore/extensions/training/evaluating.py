@@ -40,8 +40,13 @@ from boxscore.data.alignment import align, of_images, warn_left_out
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat
 from boxscore.data.building import categories_of
 from boxscore.data.lookup import chosen_images, find_categories
-from boxscore.data.naming import (
-    ClassNames,
+from boxscore.data.schema import DETECTIONS, GROUND_TRUTH
+from boxscore.data.tables import ClassNames, Detections, GroundTruth
+from boxscore.data.vocabulary import Categories, Id, Images, as_ids
+from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.evaluation import Evaluation, check_class_labels
+from boxscore.evaluation.result_warnings import warn_of_annotators, warn_of_id_zero, warn_of_metrics
+from boxscore.extensions.data_tools.naming import (
     by_name,
     in_classes,
     kinds_of_labels,
@@ -50,12 +55,6 @@ from boxscore.data.naming import (
     names_by_number,
     without_names,
 )
-from boxscore.data.schema import DETECTIONS, GROUND_TRUTH
-from boxscore.data.tables import Detections, GroundTruth
-from boxscore.data.vocabulary import Categories, Id, Images, as_ids
-from boxscore.errors import BoxscoreWarning, InputError
-from boxscore.evaluation import Evaluation, check_class_labels
-from boxscore.evaluation.result_warnings import warn_of_annotators, warn_of_id_zero, warn_of_metrics
 from boxscore.extensions.data_tools.samples import (
     SHAPES,
     Columns,

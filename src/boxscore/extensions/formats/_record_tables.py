@@ -13,10 +13,7 @@ from numpy.typing import NDArray
 from boxscore._utils.array_types import FloatArray
 from boxscore.data.column_names import ColumnMap, has_part, is_box
 from boxscore.errors import FileFormatError
-from boxscore.formats._tables import MOST_COLUMNS, Distinct, Table
-
-OBJECTS = ("objects", "annotations", "detections", "predictions", "instances")
-"""Keys of lists of boxes, in lower case."""
+from boxscore.formats._tables import MOST_COLUMNS, OBJECTS, Distinct, Table
 
 
 def flat_record(record: Any) -> tuple[dict[str, Any], str | None]:

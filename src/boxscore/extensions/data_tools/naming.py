@@ -12,11 +12,9 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from boxscore.data.tables import ClassNames
 from boxscore.data.vocabulary import Categories, Id, as_ids
 from boxscore.errors import InputError
-
-ClassNames = Mapping[int, str] | Sequence[str]
-"""Names by number, or in order from 0."""
 
 Columns = dict[str, Any]
 
