@@ -133,6 +133,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
     """Keep what is evaluated in partitions in ``stack`` until it is checked."""
+    # Read or evaluate; the quick checks of the input run on the same evaluation.
     tolerance = checks.number_between(arguments.tolerance, 0, 1, name="--tolerance")
     _check_sequential(arguments)
     with remembered_warnings(hold_box_forms=not arguments.strict) as messages:
@@ -142,6 +143,7 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
             digest = digest_of(checked.evaluation, allowed=arguments.allow, warned=messages)
     if arguments.strict:
         refuse_errors(digest)
+    # Bounds, and a result kept as a baseline: both need only numbers.
     done = gate.check_bounds(
         result,
         minimum=[gate.parse_bound(text, result, name="--min") for text in arguments.min],
@@ -153,6 +155,7 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
         done += gate.check_baseline(
             result, baseline, tolerance=tolerance, only=arguments.metrics, place=place
         )
+    # Against a baseline's detections: over all images, or by looks at every commit.
     of_baseline, drop, comparison = Digest([], {}), None, None
     if arguments.baseline_detections:
         baseline_evaluation, evaluation, of_baseline = _with_baseline(checked, arguments, stack)
@@ -168,10 +171,12 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
             )
         if arguments.strict:
             refuse_errors(of_baseline)
+    # A history alone may be wanted; else there must be something to check.
     if not done and arguments.history is None:
         raise InputError(
             "check must be given something to check: --min, --max, --no-regression or --baseline-detections."
         )
+    # Errors of the input are failed checks, each said once.
     errors = gate.check_input(digest.errors)
     errors += gate.check_input(
         [code for code in of_baseline.errors if code not in digest.errors], of="baseline"
@@ -181,6 +186,7 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
         record = _record(arguments, result, done)
     else:
         done, record = _at_next_look(arguments, result, drop, done, errors)
+    # Write the outcome in every form that was asked for; the history last, when all else worked.
     note = _note(done, record, arguments)
     text = _written(done, note, record, result.signature, arguments)
     if arguments.summary is not None:
@@ -197,6 +203,7 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
         write_atomically(arguments.junit, as_junit(done, time=record["time"], properties=properties))
     if arguments.history is not None and drop is None:
         history.append_record(arguments.history, record)
+    # The exit status is what a pipeline reads.
     show(text)
     for line in [*digest.lines, *of_baseline.lines]:
         say(line)
@@ -207,10 +214,12 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
 
 def _check_sequential(arguments: argparse.Namespace) -> None:
     """Refuse what does not go with looks at every commit, before anything is read."""
+    # The batch means nothing without looks.
     if not arguments.sequential:
         if arguments.batch is not None:
             raise InputError("--batch", "be beside --sequential", got=arguments.batch)
         return
+    # Each look spends a part of the error: the history must count the looks.
     if arguments.baseline_detections is None or arguments.history is None:
         raise InputError(
             "--sequential",
@@ -218,6 +227,7 @@ def _check_sequential(arguments: argparse.Namespace) -> None:
             got="no " + ("--history" if arguments.baseline_detections else "--baseline-detections"),
             cause="the history says how many looks there were before",
         )
+    # The test exchanges results under "no difference", so it knows no margin, and one metric only.
     if arguments.tolerance:
         raise InputError(
             "--sequential",
@@ -265,12 +275,14 @@ def _at_next_look(
     place = str(arguments.baseline_detections)
     gate.check_drop(drop, look=1, level=1.0, place=place)  # an error leaves no line
 
+    # Called under the lock of the history, so that two runs cannot be the same look.
     def decided(earlier: history.History) -> dict[str, Any]:
         record["sequential"] = {
             "metric": drop.metric,
             "p_value": drop.p_value,
             **{key: value for key, value in drop.reading._asdict().items() if key != "confidence"},
         }
+        # The level of the look is its share of the whole error: over all looks they add up to it.
         look = history.next_look(earlier, record)
         level = (1 - arguments.confidence) * share_of_look(look.number)
         record["sequential"] |= {"look": look.number, "again": look.again, "level": level}
@@ -282,15 +294,18 @@ def _at_next_look(
         record["passed"] = all(check.passed for check in every)
         return record
 
+    # Append only after the decision: an error in it leaves no line.
     history.append_after(arguments.history, decided)
     return every, record
 
 
 def _checked(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> _Checked:
     """Read a result from a file, or evaluate."""
+    # One of the two sources of numbers, never both.
     evaluated = arguments.ground_truth is not None or arguments.detections is not None
     if (arguments.result is not None) == evaluated:
         raise InputError("check must be given --result, or --ground-truth and --detections.")
+    # A kept result has no images to resample.
     if arguments.result is not None:
         if arguments.baseline_detections is not None:
             raise InputError(
@@ -308,6 +323,7 @@ def _checked(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> _Che
             got=f"only {given}",
             cause="a result that boxscore wrote is checked with --result FILE.json",
         )
+    # Partitions stay open until the caller has checked them.
     if arguments.memory_limit is not None:
         from boxscore.extensions.large.command_line import evaluation_in_parts
 
@@ -358,6 +374,7 @@ def _compared(
 
 def _record(arguments: argparse.Namespace, result: gate.Result, done: Sequence[gate.Check]) -> dict[str, Any]:
     """Return the record of the run; inputs are read again for their hashes only where these are shown."""
+    # Hash the inputs only for those who see the hash: the files may be large.
     named = ("ground_truth", "detections", "result", "no_regression", "baseline_detections")
     paths = {name: getattr(arguments, name) for name in named if getattr(arguments, name) is not None}
     wanted = arguments.output == "json" or arguments.history is not None
@@ -379,6 +396,7 @@ def _record(arguments: argparse.Namespace, result: gate.Result, done: Sequence[g
 
 def _note(done: Sequence[gate.Check], record: Mapping[str, Any], arguments: argparse.Namespace) -> str:
     """Say the outcome in a line, and what its words mean in others."""
+    # The outcome in a line; undecided checks pass, but are said.
     failed = sum(not check.passed for check in done)
     note = f"{failed} of {len(done)} failed" if failed else "all checks passed"
     undecided = sum(check.undecided for check in done)
@@ -386,6 +404,7 @@ def _note(done: Sequence[gate.Check], record: Mapping[str, Any], arguments: argp
         note = f"{undecided} of {len(done)} undecided: {TOO_FEW}; none failed"
     if not done:
         note = "recorded, nothing checked"
+    # What "significant" means for the test that was used.
     if "sequential" in record:
         note += f"\n{_look_text(record['sequential'], arguments.confidence)}"
     elif arguments.baseline_detections:

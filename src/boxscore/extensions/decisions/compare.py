@@ -561,6 +561,7 @@ def _every_pair(comparison: DetectorComparison) -> PairedDifferences:
 
 def check_comparable(names: Sequence[str], results: Sequence[Evaluation]) -> None:
     """Check that there are two results or more, of one ground truth under one protocol."""
+    # Ranked and unranked results have different metrics, and so have two protocols.
     check_one_truth(names, results)
     first = results[0]
     for name, other in zip(names[1:], results[1:], strict=True):

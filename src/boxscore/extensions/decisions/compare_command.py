@@ -160,12 +160,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
     """Keep what is evaluated in partitions in ``stack`` until it is compared."""
+    # Refuse what cannot be done before a file is read.
     rows = rows_of(arguments)
     _check_sequential(arguments, per_class=arguments.per_class or rows != ALL_ROWS)
     paths: list[Path] = arguments.detections
     _check_plan(arguments)
     if len(paths) < 2:
         raise InputError("--detections", "name two files or more to compare", got=len(paths))
+    # Read and evaluate all; the quick checks need everything in memory.
     names = detector_names(paths, arguments.names)
     with_findings = arguments.memory_limit is None and arguments.scheduler is None
     with remembered_warnings(hold_box_forms=with_findings and not arguments.strict) as messages:
@@ -176,6 +178,7 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
         ]
     for digest in digests if arguments.strict else ():
         refuse_errors(digest)
+    # One of three: a plan, batch by batch, or all images.
     if arguments.plan:
         _show_plan(named, arguments, rows)
     elif arguments.sequential:
@@ -213,6 +216,7 @@ def _show_comparison(
     from boxscore.reports import paper_table
 
     stage("comparing")
+    # The same draws serve the table, the paper and the report.
     comparison = compare_detectors(
         named,
         resamples=arguments.resamples,
@@ -224,6 +228,7 @@ def _show_comparison(
         progress=True,
         workers=readers(arguments),
     )
+    # A table for a paper has one line per detector, so it has no classes.
     per_class = arguments.per_class or rows != ALL_ROWS
     table = None
     if arguments.output in ("latex", "markdown") and not per_class:
@@ -240,6 +245,7 @@ def _show_comparison(
         save_comparison(comparison, arguments, messages)
     if comparison.scores_text and arguments.output != "text":
         say(comparison.scores_text)
+    # Classes come above the total; a terminal shows one table per pair.
     frame, words = comparison.total_frame(), ""
     if per_class:
         classes, words = chosen_rows(comparison.to_frame(), rows)
@@ -258,11 +264,13 @@ def _show_comparison(
 
 def _check_sequential(arguments: argparse.Namespace, *, per_class: bool) -> None:
     """Refuse what does not go with reading batch by batch, before anything is read."""
+    # Options of batches mean nothing without them.
     if not arguments.sequential:
         for name in ("batch", "order"):
             if getattr(arguments, name) is not None:
                 raise InputError(f"--{name}", "be beside --sequential", got=getattr(arguments, name))
         return
+    # The test is of one difference in one metric; the rest needs all images at hand.
     if len(arguments.detections) != 2:
         raise InputError("--sequential", "compare two files", got=len(arguments.detections))
     if len(arguments.metrics or ()) > 1:
@@ -285,6 +293,7 @@ def _show_sequential(named: dict[str, Evaluation], arguments: argparse.Namespace
     from boxscore.diagnostics import compare_sequentially
 
     stage("comparing")
+    # The order of the images is that of the file, random, or a list of names.
     first = next(iter(named.values()))
     order = arguments.order or "listed"
     result = compare_sequentially(
@@ -299,6 +308,7 @@ def _show_sequential(named: dict[str, Evaluation], arguments: argparse.Namespace
         progress=True,
         workers=readers(arguments),
     )
+    # Columns that are the same in every row go into the title.
     frame, title = result.to_frame(), "Comparison batch by batch"
     if arguments.output == "text":
         title = f"{printable(result.first)} (first) and {printable(result.other)} (other), {result.metric}"
@@ -328,6 +338,7 @@ def _show_plan(named: dict[str, Evaluation], arguments: argparse.Namespace, rows
     from boxscore.diagnostics import plan_comparison
 
     stage("planning")
+    # Plan from the two results at hand.
     (first, one), (other, two) = named.items()
     plan = plan_comparison(
         one,
@@ -342,11 +353,13 @@ def _show_plan(named: dict[str, Evaluation], arguments: argparse.Namespace, rows
         progress=True,
         workers=readers(arguments),
     )
+    # One row per class where it is asked for.
     per_class, words = arguments.per_class or rows != ALL_ROWS, ""
     frame, curve = plan.total_frame(), plan.curve_frame()
     if per_class:
         classes, words = chosen_rows(plan.to_frame(), rows)
         frame = pd.concat([classes, frame], ignore_index=True)
+    # On a terminal the first sentence is the title; in files the names are.
     sentences = [as_typed(text) for text in plan.sentences]
     names = f"{printable(first)} (first) and {printable(other)} (other)"
     head, *rest = [*sentences, f"Planned from {names}."]
@@ -363,6 +376,7 @@ def _show_plan(named: dict[str, Evaluation], arguments: argparse.Namespace, rows
         ]
     else:
         sections = [Section(head, table_columns(curve), "\n".join(rest))]
+    # JSON has everything, whatever is shown.
     value = {
         "table": "Plan of a comparison",
         "protocol": one.protocol.name,
@@ -377,6 +391,7 @@ def _show_plan(named: dict[str, Evaluation], arguments: argparse.Namespace, rows
 
 def _section(comparison: DetectorComparison, other: str, frame: pd.DataFrame, words: str) -> Section:
     """Return what a terminal shows of one pair: the names are above the table, not in every row."""
+    # Counts, intervals and the meaning of the columns are in the note, once.
     first, second = comparison.evaluations[comparison.first], comparison.evaluations[other]
     counts, detections, how = first.counts, second.counts["detections"], comparison.resampling
     note = (
@@ -390,6 +405,7 @@ def _section(comparison: DetectorComparison, other: str, frame: pd.DataFrame, wo
     )
     if comparison.scores_text:
         note = f"{comparison.scores_text}\n{note}"
+    # Columns that say the same in every row are left out.
     rows = frame[frame["other"] == other].drop(columns=["first", "other", "standard_error"])
     for name, nothing in (("class", EVERY_CLASS), ("decided_by_ties", False)):
         if rows[name].isin([nothing, None]).all():

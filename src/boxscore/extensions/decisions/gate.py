@@ -113,6 +113,7 @@ class Check(NamedTuple):
 def result_of(evaluation: Evaluation) -> Result:
     """Return what is checked of an evaluation."""
 
+    # Metrics of classes are made only if a bound of a class asks for them.
     def classes() -> dict[str, dict[str, float | None]]:
         columns = {name: values.tolist() for name, values in evaluation.class_values.items()}
         return {
@@ -132,16 +133,19 @@ def result_of(evaluation: Evaluation) -> Result:
 
 def read_result(path: Path) -> Result:
     """Read a result in JSON, and check that it is one."""
+    # Repeated keys would hide a value, so they are refused.
     try:
         result = json_once(read_bytes(path).decode("utf-8-sig"))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}.") from None
     except (ValueError, RecursionError):
         raise FileFormatError(f"{path}: a result must be JSON, each key once; {_ADVICE}.") from None
+    # Check what is used of the file; classes are checked when they are read.
     metrics: Any = result.get("metrics") if isinstance(result, dict) else None
     if not _are_numbers(metrics) or not isinstance(result.get("signature"), str):
         raise FileFormatError(f"{path}: a result must have metrics and a signature; {_ADVICE}.")
     _check_values(metrics, str(path))
+    # Older results lack some of these; they then say less, and are not refused.
     rows = result.get("per_class")
     falls = result.get("lower_is_better", [])
     counts, digest = result.get("counts"), result.get("images_digest")
@@ -201,12 +205,14 @@ def json_once(text: str | bytes) -> Any:
 
 def parse_bound(text: str, result: Result, *, name: str) -> Bound:
     """Read ``AP=0.35``, or ``person AP=0.35``; the metric and the class must be known."""
+    # The last = separates, since names of classes may have one.
     target, sign, number = text.rpartition("=")
     if not sign:
         raise InputError(name, "have the form METRIC=NUMBER, or CLASS METRIC=NUMBER", got=repr(text))
     target = target.strip()
     class_text, _, metric = target.rpartition(" ")
     class_name = None
+    # A metric of the whole wins; else the last word is the metric of the class before it.
     if target not in result.metrics and class_text:
         known = result.read_classes()
         class_name = _class_named(class_text, known, name)
@@ -217,6 +223,7 @@ def parse_bound(text: str, result: Result, *, name: str) -> Bound:
         value = float(number)
     except ValueError:
         raise InputError(name, "end in a number", got=repr(text)) from None
+    # A bound beyond 0..1 is mostly a percentage.
     if not 0 <= value <= 1:
         cause = f"is {value / 100:g} meant, in place of per cent?" if 1 < value <= 100 else ""
         raise InputError(
@@ -278,6 +285,7 @@ def check_baseline(
             place=place,
             cause="scores under two protocols do not compare",
         )
+    # Check every metric that either side has: one that vanished is a failure, not a pass.
     known = list(dict.fromkeys([*result.metrics, *baseline.metrics]))
     chosen = [metric_named(key, known, option="--metrics") for key in only]
     done = _check_same_data(result, baseline)
@@ -290,6 +298,7 @@ def check_baseline(
         if before is None:
             done.append(Check(key, value, "in the baseline, which lacks it", False))
             continue
+        # Worse means higher for metrics that fall, else lower.
         falls = key in result.lower_is_better | baseline.lower_is_better
         sign, slack = ("<=", "+") if falls else (">=", "-")
         rule = f"{sign} {before:.4f}" + (f" {slack} {tolerance:g}" if tolerance else "") + " (baseline)"
@@ -307,6 +316,7 @@ def check_baseline(
 def _check_same_data(result: Result, baseline: Result) -> list[Check]:
     """Return a failed check for images, and for classes, that are not those of the baseline."""
     done = []
+    # The count of images first, then their digest; without digests equal counts prove nothing.
     new, old = result.images, baseline.images
     if new is not None and old is not None and new != old:
         done.append(Check("images", new, f"{old} (baseline)", False, baseline=old))
@@ -318,6 +328,7 @@ def _check_same_data(result: Result, baseline: Result) -> list[Check]:
             f"{which} says how many images it is of, not which: they may be others. "
             f"W{_ADVICE[1:]} of this version."
         )
+    # Other classes mean another mean, even over the same images.
     try:
         names, baseline_names = list(result.read_classes()), list(baseline.read_classes())
     except FileFormatError:  # a result of metrics alone
@@ -345,8 +356,10 @@ def check_difference(
     Without a tolerance by the swap test; with one, where the whole interval of the difference lies beyond it.
     """
     done = []
+    # Without tolerance, the test under exchanged results is the sharper one.
     total, how = comparison.total.take(0), comparison.resampling
     exchanged = tolerance == 0 and how.test == "swap"
+    # An undefined baseline cannot become worse.
     for row, metric in enumerate(comparison.metrics):
         before, value, low, high, p_value = (
             _defined(float(column[row]))
@@ -357,6 +370,7 @@ def check_difference(
         falls = metric in lower_is_better
         change, slack = ("rise", "+") if falls else ("drop", "-")
         rule = f"no significant {change} from {before:.4f}" + (f" {slack} {tolerance:g}" if tolerance else "")
+        # Too few images decide nothing: the check passes and says so.
         few = total.verdict[row] == TOO_FEW or (not exchanged and low is None)
         undecided = value is not None and few
         if undecided:

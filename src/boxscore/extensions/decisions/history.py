@@ -257,6 +257,7 @@ def _lines(file: Any) -> Iterator[tuple[int, bytes]]:
 
 def _record(line: bytes) -> Record | None:
     """Read one line; None where it is no record."""
+    # A line is written by other runs, perhaps cut off: everything that is used of it is checked.
     try:
         whole = json_once(line)
         if not isinstance(whole, dict) or whole.get("schema") != SCHEMA_VERSION:

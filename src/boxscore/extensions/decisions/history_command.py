@@ -47,18 +47,22 @@ OPTIONS = (
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, print, draw; return the exit status."""
+    # Refuse a wrong plot before anything is read.
     if arguments.plot is not None:
         form = arguments.plot.suffix.removeprefix(".").lower()
         checks.one_of(form, PLOT_FORMS, name="the ending of --plot")
         if not arguments.plot.parent.is_dir():
             raise InputError("--plot", "be in a folder that exists", got=repr(str(arguments.plot)))
+    # A damaged line costs its run, not the history.
     records, damaged = read_history(arguments.history)
     if damaged:
         lines = f"{len(damaged)} damaged line{'s are' if len(damaged) > 1 else ' is'}"
         warn_user(f"{arguments.history}: {lines} skipped, the first is line {damaged[0]}.")
+    # Metrics of the last run by default; a name may be of any run.
     shown = list(records[-1].metrics)[:SHOWN]
     known = list(dict.fromkeys(name for record in reversed(records) for name in record.metrics))
     chosen = [metric_named(name, known, option="--metrics") for name in arguments.metrics or shown]
+    # Draw, then print every run.
     if arguments.plot is not None:
         from boxscore.reports import plots
 

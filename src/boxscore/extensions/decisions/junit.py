@@ -30,6 +30,7 @@ def as_junit(checks: Sequence[Check], *, time: str, properties: Mapping[str, str
     properties : mapping of str to str
         Of the suite: signature, name of the model, ...
     """
+    # JUnit needs the counts before the cases.
     failed = sum(not check.passed for check in checks)
     counts = {"tests": len(checks), "failures": failed, "errors": 0}
     lines = [
@@ -40,6 +41,7 @@ def as_junit(checks: Sequence[Check], *, time: str, properties: Mapping[str, str
         *(f"      <property{_attributes(name=key, value=value)}/>" for key, value in properties.items()),
         "    </properties>",
     ]
+    # A passed case is one tag; a failed one says what it had and what it must have.
     for check in checks:
         case = f"    <testcase{_attributes(classname=SUITE, name=f'{check.title} {check.rule}', time=0)}"
         if check.passed:

@@ -74,6 +74,7 @@ def _title(name: str | None) -> str:
 
 def _of_checks(done: Sequence[Check]) -> dict[str, list[Any]]:
     """Columns of the checks; of those with a baseline, the difference and its interval."""
+    # Columns of a baseline only where any check has one.
     columns: dict[str, list[Any]] = {"metric": [_quiet(check.title) for check in done]}
     if any(check.baseline is not None for check in done):
         columns["baseline"] = [check.baseline for check in done]

@@ -324,6 +324,7 @@ def drop_in_batches(
     workers: Workers = "auto",
 ) -> DropSoFar:
     """Read every complete batch, and return how sure it is that the other is worse than the first."""
+    # Read in the order of the file: a gate sees the same batches at every commit.
     row, how, rows = _checked(
         {"baseline": first, "checked": other},
         metric,
@@ -332,6 +333,7 @@ def drop_in_batches(
         BatchReading(resamples, confidence, seed, 0, group),
     )
     both = both_detectors(first, other)
+    # By Ville's inequality, 1 over the largest capital so far is a p-value, whenever it is looked at.
     largest = max(one.worse for one in _read(both, first.protocol, row, how, rows, workers))
     before, value = first.metrics[row.key], other.metrics[row.key]
     return DropSoFar(

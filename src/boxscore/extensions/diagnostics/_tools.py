@@ -151,14 +151,17 @@ def tool_of(tool: str | Path | Mapping[str, Any] | Protocol, iou: float | None) 
 
 def reduced_tool(name: str, protocol: Protocol, iou: float | None = None) -> Tool:
     """Reduce a protocol to what its number depends on, all areas together, at the largest max detections."""
+    # One AP at the largest max detections; without an order of scores, the protocol's own metric.
     matching = protocol.matching.replaced(max_detections=protocol.matching.max_detections[-1:])
     metric = "AP"
     if protocol.rows and not any(named_kind(row.metric).needs_order for row in protocol.rows):
         first = protocol.rows[0]
         metric, iou = first.metric, first.iou if iou is None else iou
+    # One threshold in place of the protocol's.
     if iou is not None:
         checks.number_between(iou, 0, 1, name="iou", open_low=True)
         matching = matching.replaced(iou_thresholds=(iou,))
+    # Names, types and area ranges go, so that tools that differ only in them are equal.
     reduced = protocol.replaced(
         name="explained",
         title="",

@@ -55,6 +55,7 @@ def units_of_images(evaluation: Evaluation, group: Group) -> Units | None:
 
 
 def _labels(evaluation: Evaluation, group: str | Sequence[Any]) -> list[Any]:
+    # Labels per image as given, or a column of the images.
     images = evaluation.images
     if not isinstance(group, str):
         labels = list(group)
@@ -62,6 +63,7 @@ def _labels(evaluation: Evaluation, group: str | Sequence[Any]) -> list[Any]:
         return labels
     if group in images.columns:
         return list(images.columns[group].tolist())
+    # Else a pattern with one group over the names of the images.
     if "(" not in group:
         known = [repr(name) for name in images.columns]
         rule = f"be a column of the images ({', '.join(known)})" if known else "be a column of the images"
@@ -73,6 +75,7 @@ def _labels(evaluation: Evaluation, group: str | Sequence[Any]) -> list[Any]:
         raise InputError("group", "be a regular expression", got=repr(group), cause=str(error)) from None
     if not pattern.groups:
         raise InputError("group", "have a group in brackets: '(.+)_[0-9]+'", got=repr(group))
+    # Every image must fit: a rest of images without group would bias the intervals.
     labels = []
     for name in evaluation.image_names(group):
         match = pattern.search(name)

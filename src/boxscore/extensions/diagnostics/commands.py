@@ -118,8 +118,10 @@ class Diagnostic(NamedTuple):
         from boxscore.extensions.validation.digest_command import digest_of
         from boxscore.reports.rows import ALL_ROWS
 
+        # Refuse options without effect before a file is read.
         self._refuse_unread(arguments)
         rows = ALL_ROWS if self.sort is None else rows_of(arguments, sort=self.sort)
+        # Evaluate in memory or in partitions; the quick checks need everything in memory.
         in_memory = arguments.memory_limit is None
         with contextlib.ExitStack() as stack:
             with remembered_warnings(hold_box_forms=in_memory and not arguments.strict) as messages:
@@ -130,6 +132,7 @@ class Diagnostic(NamedTuple):
                     from boxscore.extensions.large.command_line import evaluation_in_parts
 
                     evaluation, digest = stack.enter_context(evaluation_in_parts(arguments)), Digest([], {})
+            # Errors stop here; findings are printed below the table.
             if arguments.strict:
                 refuse_errors(digest)
             if self.sort_without_scores and not evaluation.has_scores:
@@ -161,9 +164,11 @@ class Diagnostic(NamedTuple):
         from boxscore.data.class_names import EVERY_CLASS
         from boxscore.reports.rows import ALL_ROWS
 
+        # Options that are not set take their default from the evaluation.
         for dest, value_of in self.unset.items():
             if getattr(arguments, dest) is None:
                 setattr(arguments, dest, value_of(evaluation))
+        # The function and its arguments are found by name: an option has the name of the parameter.
         instead = [name for dest, name in self.instead.items() if _is_given(getattr(arguments, dest))]
         function = getattr(diagnostics, instead[0] if instead else self.function)
         values: dict[str, Any] = {"progress": True, "workers": readers(arguments)}
@@ -178,12 +183,14 @@ class Diagnostic(NamedTuple):
             for parameter in inspect.signature(function).parameters
             if parameter in values
         }
+        # Compute, and take the rows that the result has for classes and in total.
         per_class = values.get("per_class", True) or rows != ALL_ROWS
         words_of_title = {name: words_of(arguments) for name, words_of in self.in_title.items()}
         usual_title = self.title.format_map({**vars(arguments), **words_of_title})
         stage(f"computing: {usual_title}")
         result = function(evaluation, **options)
         frame, totals = _frames(result, per_class=per_class)
+        # The words around the table: by the result, or by the command.
         note = "" if instead else self.note
         note = note or getattr(result, "note", "")
         if arguments.output == "text" and hasattr(result, "terminal_rows"):
@@ -191,6 +198,7 @@ class Diagnostic(NamedTuple):
             note = note or rest
         frame, words = chosen_rows(frame, rows, falling=evaluation.protocol.lower_is_better)
         frame = frame if totals is None else _below(frame, totals)
+        # A column that says "all classes" in every row goes into the title.
         title = getattr(result, "title", "") or usual_title
         if arguments.output == "text" and "class" in frame and (frame["class"] == EVERY_CLASS).all():
             frame, title = frame.drop(columns="class"), f"{title}, all classes together"

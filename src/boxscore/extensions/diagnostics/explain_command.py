@@ -50,6 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     from boxscore.diagnostics import ablation, explain, find_number, tool_names
     from boxscore.extensions.diagnostics._tools import tool_of
 
+    # Two ways to ask: between two tools, or which tools give a number.
     if arguments.protocol is not None:
         raise InputError("explain", "be given --from and --to", got=f"--protocol {arguments.protocol}")
     if (arguments.first is None) == (arguments.number is None):
@@ -61,6 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.expansions:
         return _expansions(arguments)
+    # The tools decide what is read of the files, such as masks.
     named = [arguments.first] if arguments.ablation else [arguments.first, arguments.last]
     tools = [] if arguments.first is None else [tool_of(name, None).protocol for name in named]
     evaluation = evaluate_inputs(read_inputs(arguments, *tools))
@@ -70,6 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
             "name tools of that similarity with --from and --to, such as --from lvis-segm --to lvis-boundary",
             got=f"--iou-type {arguments.iou_type}",
         )
+    # Every way prints one table.
     tables = (evaluation.ground_truth, evaluation.detections)
     if arguments.number is not None:
         frame = find_number(*tables, arguments.number)
@@ -95,11 +98,13 @@ def _expansions(arguments: argparse.Namespace) -> int:
             "have a protocol, --from, and --hierarchy FILE.json",
             got="no --from" if arguments.first is None else "no --hierarchy",
         )
+    # Read the data once expanded along the hierarchy, and the ground truth once as it is.
     protocol = tool_of(arguments.first, None).protocol
     wide = read_inputs(arguments, protocol)
     path, arguments.hierarchy = arguments.hierarchy, None
     given = {**ground_truth_arguments(arguments), **needs_of(protocol)}
     given |= {"note": _said_before, "needs_areas": False}
+    # Both have the same classes, so that only the expansion differs.
     narrow = read_ground_truth(arguments.ground_truth, read_options(**given))
     narrow = listing(narrow, [wide.detections])
     frame = expansions(narrow, wide.detections, read_hierarchy(path), protocol)

@@ -136,6 +136,7 @@ def explain(
     InputError
         When a tool is unknown, its number is undefined on this data, or the two compare different objects.
     """
+    # Change similarity first, because all other choices act on its pairs.
     start, end = tool_of(first, iou), tool_of(last, iou)
     tables = _Tables(ground_truth, detections)
     value = tables.value(start)
@@ -145,6 +146,7 @@ def explain(
         text = f"similarity: {start.protocol.similarity} -> {end.protocol.similarity}"
         steps.append((text, after - value, after))
         value = after
+    # Then one choice after the other; the differences add up to the whole, since each starts where one ended.
     for changed, choices in _way(now, end):
         after = tables.value(changed)
         steps.append(
@@ -268,6 +270,7 @@ def find_number(
     """
     import pandas as pd
 
+    # The last digit of the number says how far a rounded value may be off.
     text = str(number).strip().rstrip("%")
     try:
         wanted = float(text)
@@ -277,6 +280,7 @@ def find_number(
     digits = len(text.partition(".")[2])
     scale = 100.0 if wanted > 1 or str(number).strip().endswith("%") else 1.0
     margin = 0.5 * 10.0**-digits / scale if within is None else within
+    # Score the data under every tool that can read them; tables are prepared once.
     rows, tables = [], _Tables(ground_truth, detections)
     oriented = fits(load_protocol("coco-rotated"), ground_truth, detections)
     for name in tool_protocols(oriented=oriented):
@@ -287,6 +291,7 @@ def find_number(
             del metrics["AP"]  # one threshold, one value
         for key, value in metrics.items():
             rows.append((name, key, value, value - wanted / scale))
+    # The slack keeps binary fractions from missing a value that lies exactly on the margin.
     frame = pd.DataFrame(rows, columns=["tool", "metric", "value", "difference"])
     frame["found"] = frame["difference"].abs() <= margin * (1 + 1e-9)
     order = frame["difference"].abs().sort_values(kind="stable").index
@@ -424,10 +429,12 @@ def readings(
     InputError
         When no protocol fits, or ``first`` does not.
     """
+    # Align once: every protocol then sees the same rows.
     aligned = align(detections, ground_truth)
     shipped = [load_protocol(name) for name in protocol_names()]
     chosen = None if first is None else load_protocol(first)
     fitting = [protocol for protocol in shipped if fits(protocol, ground_truth, aligned, chosen)]
+    # The first is compared with: the given one, or the one nearest to what the files hold.
     if chosen is not None:
         if not fits(chosen, ground_truth, aligned, chosen):
             known = ", ".join(protocol.name for protocol in fitting)
@@ -441,6 +448,7 @@ def readings(
         raise InputError(
             "a protocol", "fit what the files hold", got="none that does", place=detections.source
         )
+    # Score each protocol and the orders of its equal scores; prepared tables are shared.
     tables = _Tables(ground_truth, detections)
     readings: list[Reading] = []
     start_tool = reduced_tool(fitting[0].name, fitting[0])
@@ -448,6 +456,7 @@ def readings(
         tool = reduced_tool(protocol.name, protocol)
         metrics, bounds = tables.bounds(tool)
         value = metrics["AP"]
+        # Name only the choices that differ from the first protocol's and act here.
         readings.append(
             Reading(
                 protocol=protocol.name,

@@ -66,6 +66,7 @@ class ImageScores(DiagnosticResult):
         """Return one row per image."""
         import pandas as pd
 
+        # Columns without a value are left out: file names, and AP without scores.
         columns = {
             "image_id": self.image_ids,
             "file_name": self.file_names,
@@ -142,14 +143,17 @@ def _scores_of(
     evaluation: Evaluation, place: Place, *, iou_threshold: float | None, area: str, score_threshold: float
 ) -> ImageScores:
     """Score some images."""
+    # One threshold and one area range; scores below the least count as absent.
     t, a = threshold_index(evaluation, iou_threshold), area_index(evaluation, area)
     least = least_score(evaluation, score_threshold)
+    # Outcomes per row, then one count per image for each of the three.
     images, truth, table = evaluation.ground_truth.images, evaluation.ground_truth, evaluation.detections
     outcomes = outcomes_by_row(evaluation.matched, len(table), len(truth), threshold=t, area=a)
     counts = ranked_by(table) >= least
     true = _counted(table.image[(outcomes.detection == TRUE_POSITIVE) & counts], len(images))
     false = _counted(table.image[(outcomes.detection == FALSE_POSITIVE) & counts], len(images))
     missed = _counted(truth.image[outcomes.truth(least) == MISSED], len(images))
+    # Ratios of counts: each is NaN where its denominator is 0.
     precision, recall = _ratio(true, true + false), _ratio(true, true + missed)
     return ImageScores(
         images.ids,

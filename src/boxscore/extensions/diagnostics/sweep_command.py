@@ -95,6 +95,7 @@ OPTIONS = (
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, sweep, print; return the exit status."""
+    # Check all options before the first file is read.
     if arguments.plot is not None:
         _check_plot(arguments.plot)
     methods = [checks.one_of(name, list(METHODS), name="method") for name in arguments.method]
@@ -105,6 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     for value in iou_thresholds:
         checks.number_between(value, 0, 1, name="--iou-threshold")
+    # A metric may be named as the command prints it, or as a class has it.
     inputs = read_inputs(arguments)
     keys = inputs.protocol.class_keys
     metrics = list(keys.values())
@@ -118,6 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
     ]
     if arguments.metrics is None and arguments.output in ("text", "markdown", "latex"):
         chosen = chosen[:SHOWN]
+    # One sweep computes all metrics; the output chooses among them.
     result = sweep(
         inputs.ground_truth,
         inputs.detections,
@@ -131,6 +134,7 @@ def run(arguments: argparse.Namespace) -> int:
         workers=inputs.workers,
         **group_options(arguments, inputs.detections.categories),
     )
+    # Columns of settings that were not swept are left out.
     table = result.printed_frame() if arguments.per_class else result.total_frame().drop(columns="class")
     table = table[[name for name in table.columns if name in chosen or name not in metrics]]
     best = best_settings(result, metrics=[name for name in metrics if name in chosen])
@@ -175,9 +179,11 @@ def _print(
     """Print the grid and the best of it, or the best alone."""
     import pandas as pd
 
+    # Without --per-class or --best, only the first metric's best setting of each class is shown.
     best = pd.concat([whole, classes], ignore_index=True)
     if not arguments.per_class and not arguments.best and len(best):
         classes = classes[classes["metric"] == best["metric"].iloc[0]]
+    # Three tables: the grid, the best of all, the best of each class.
     frames = {
         "NMS sweep": table,
         "Best setting of each metric": whole.drop(columns="class"),
@@ -188,6 +194,7 @@ def _print(
     if arguments.output == "text" and len(classes) > FEW_CLASSES and not explicit:
         del frames["Best setting of each class"]
         notes["Best setting of each metric"] = "--best shows that of each class as well"
+    # Files have everything but the grid that --best leaves out.
     value: dict[str, Any] = {
         "table": "NMS sweep",
         "protocol": protocol.name,
@@ -252,6 +259,7 @@ def grid(parts: Sequence[str], *, name: str) -> list[float]:
     >>> grid(["0", ".3:.45:.05"], name="--iou-threshold")
     [0.0, 0.3, 0.35, 0.4, 0.45]
     """
+    # Decimals count exactly: floats would miss the end of a range, or write 0.35000000000000003.
     values: list[float] = []
     for part in parts:
         try:
@@ -264,6 +272,7 @@ def grid(parts: Sequence[str], *, name: str) -> list[float]:
         if len(numbers) == 1:
             values.append(float(numbers[0]))
             continue
+        # A limit keeps a tiny step from making millions of settings.
         start, stop, step = numbers
         if step <= 0 or stop < start or (stop - start) / step > MOST:
             raise InputError(name, "rise from start to stop by a step above 0", got=repr(part))

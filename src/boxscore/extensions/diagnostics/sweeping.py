@@ -355,6 +355,7 @@ def _jobs(
     Rounded scores can tie across a threshold; then what lies below it cannot be cut after matching. Nor can
     it where it decides how the rest is prepared.
     """
+    # Each option is a list with distinct values.
     given = {"methods": methods, "iou_thresholds": iou_thresholds}
     given |= {"sigmas": sigmas if sigmas is not None else [0.0]}
     given |= {"score_thresholds": score_thresholds if score_thresholds is not None else [0.0]}
@@ -363,14 +364,17 @@ def _jobs(
             raise InputError(name, "be a list of at least one", got=repr(values))
         if len(set(values)) < len(values):
             raise InputError(name, "be given once each", got=repr(list(values)))
+    # Score thresholds need no suppression of their own, if they can be cut after matching.
     floors: tuple[float | None, ...] = (None,) if score_thresholds is None else tuple(score_thresholds)
     jobs = []
+    # A method is run only over the options that it reads.
     for method in methods:
         reads = METHODS[checks.one_of(method, list(METHODS), name="method")].reads
         ious: Sequence[float | None] = iou_thresholds if "iou_threshold" in reads else [None]
         widths: Sequence[float | None] = sigmas if sigmas is not None and "sigma" in reads else [None]
         for iou, sigma in itertools.product(ious, widths):
             check_method(method, iou_threshold=iou)
+            # One job per score threshold, or one at the lowest that serves all of them.
             if apart or METHODS[method].changes == "boxes":
                 jobs += [_Job(Setting(method, iou, sigma, floor), (floor,)) for floor in floors]
             else:

@@ -345,19 +345,23 @@ class Context:
         ``most`` is a bound of the metric, in place of ``repaired``. ``at_once`` evaluates the repair in
         passing too.
         """
+        # Examples are looked up only when asked for: locating rows takes longer than counting them.
         finding = Finding(code, kind, severity, int(count), message)
         if self.effort == WHEN_ASKED:
             if table is not None:
                 examples = [self.locate(table, int(row)) for row in rows[:MOST_EXAMPLES]]
             finding = dataclasses.replace(finding, examples=tuple(examples[:MOST_EXAMPLES]))
+        # Without detections or a metric there is nothing that a repair could change.
         if self.detections is None or not self.metric or not self.measured:
             return finding
+        # A bound of the metric needs no evaluation.
         if most is not None:
             return dataclasses.replace(
                 finding, repair=repair, metric=self.metric, value=self.value, repaired=most, bound=True
             )
         if repaired is None:
             return finding
+        # Keep the repair, and evaluate it now only if that is asked for or costs nothing.
         self.repairs[code] = (repair, repaired)
         known = at_once or self.effort == WHEN_ASKED or repaired in self._repaired_values
         return self.with_effect(finding) if known else finding

@@ -20,9 +20,11 @@ def digest_of(
     warned: Remembered | None = None,
 ) -> Digest:
     """Run the quick checks of the input; ``warned`` are warnings from before, some of which are errors."""
+    # Unknown names of findings are refused first, so that a typing error accepts nothing.
     for code in allowed:
         checks.one_of(code, ERRORS, name="--allow")
     stage("checking the input")
+    # Word the findings, with the detector's name if there are several.
     findings = quick_findings(evaluation)
     sentences = digest(findings)
     texts = [f"{name and f'{name}: '}{text}" for text in sentences]
@@ -31,6 +33,7 @@ def digest_of(
         for finding, text in zip(findings, texts, strict=False)
         if finding.severity == "error"
     }
+    # Warnings that a finding says better are forgotten; the severe ones left count as errors.
     if warned is not None:
         warned.forget_held({finding.code for finding in findings[:MOST_SAID]}, evaluation)
         for warning in warned.warnings:

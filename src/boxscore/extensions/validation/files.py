@@ -68,9 +68,11 @@ def _hashable(value: Any) -> Any:
 
 def ground_truth_file_findings(path: Path) -> Iterator[Finding]:
     """Check a COCO ground-truth file without loading it."""
+    # Read the file as it is: the loader would have refused it, or have dropped what is looked for.
     content = _decode(path) if path.is_file() else None
     if content is None:
         return
+    # Declared twice: one pass counts all ids.
     for name, records in (("image", content.images), ("category", content.categories)):
         counts = Counter(_hashable(record.id) for record in records)
         repeated = {identifier: count for identifier, count in counts.items() if count > 1}
@@ -86,6 +88,7 @@ def ground_truth_file_findings(path: Path) -> Iterator[Finding]:
                     :MOST_EXAMPLES
                 ],
             )
+    # Every check is a list of rows with a message; lookups are in sets.
     rows = list(enumerate(content.annotations))
     images = {_hashable(record.id) for record in content.images}
     classes = {_hashable(record.id) for record in content.categories}
@@ -117,6 +120,7 @@ def ground_truth_file_findings(path: Path) -> Iterator[Finding]:
         ),
         _Check("annotation-negative-size", "error", _negative(content), "with a negative width or height"),
     ]
+    # If most annotations are of unknown images or classes, the file is of something else.
     for check in checks:
         if check.code.startswith("annotation-of-unknown") and 2 * len(check.rows) > len(rows):
             check.severity = "error"
@@ -136,9 +140,11 @@ def _is_id(value: Any) -> bool:
 
 def detection_file_findings(path: Path, ground_truth: GroundTruth) -> Iterator[Finding]:
     """Check a COCO results file that its loader refused."""
+    # Read the file as it is, since the loader refused it.
     content = _decode(path) if path.is_file() else None
     if content is None:
         return
+    # An image may be named by its id or by its file.
     known = set(ground_truth.images.ids.tolist()) | set(ground_truth.images.file_names.tolist())
     unknown = [
         row for row, record in enumerate(content.annotations) if _hashable(record.image_id) not in known
@@ -178,6 +184,7 @@ def _negative(content: _File) -> list[int]:
 def _finding(check: _Check, content: _File, path: Path, noun: str) -> Iterator[Finding]:
     if not check.rows:
         return
+    # Only the shown examples are worded.
     total = len(content.annotations)
     examples = []
     for row in check.rows[:MOST_EXAMPLES]:

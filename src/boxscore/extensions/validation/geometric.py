@@ -40,16 +40,19 @@ Table = TypeVar("Table", bound=BoxTable)
 
 def geometric_findings(context: Context) -> Iterator[Finding]:
     """Check the boxes of both tables; in passing, of what a loader has warned only what can be repaired."""
+    # Boxes that were made around other shapes are not checked: nobody wrote them.
     tables: list[BoxTable] = [context.ground_truth]
     if context.detections is not None and context.detections.boxes_given:
         tables.append(context.detections)
     for table in tables:
+        # The order of boxes first: where it is wrong, the other checks would only repeat it.
         warned = context.effort == IN_PASSING and context.was_read(table)
         suspicious = not warned or (_evidence(table) is not None and context.is_below(HIGH))
         order = list(_order(context, table)) if suspicious else []
         yield from (
             one for one in order if not warned or (one.code in context.repairs and not one.effect <= 0)
         )
+        # Then the checks of rows; the more costly ones only when asked for.
         flat, inverted, outside = _checks_of(table)
         yield from flat.finding(context, table)
         if context.effort > IN_PASSING:
@@ -190,6 +193,7 @@ def _clipped(context: Context, table: BoxTable, rows: NDArray[np.intp]) -> Repai
 
 def _row_checks(noun: str, kind: type[BoxTable]) -> tuple[RowCheck, RowCheck, RowCheck]:
     """Return the checks of rows of one side: flat boxes, inverted ones, and those outside their image."""
+    # Three checks of one shape: which rows, how severe, in what words, and what repairs them.
     is_truth = kind is GroundTruth
     match = "nothing can match them" if is_truth else "they can match nothing"
     return (

@@ -266,11 +266,13 @@ def _share_of_task(task: Any, options: Mapping[str, Any]) -> Share:
 
 def _of_all(context: Context, whole: Share) -> Iterator[Finding]:
     """Return the findings that add up."""
+    # Checks of rows: counts and largest values add up over shards, and the first examples stay.
     for one in (*OF_TRUTH, *OF_DETECTIONS):
         count, most, examples = whole.tallies[one.code]
         if count:
             text = one.text(context, count, most)
             yield context.finding(one.code, one.kind, one.severity(context), count, text, examples=examples)
+    # Checks of classes and images need only counts as well.
     counts, tallies = whole.counts, whole.tallies
     yield from structural.of_classes(context)
     empty, silent = tallies["empty"], tallies["silent"]
@@ -282,11 +284,13 @@ def _of_all(context: Context, whole: Share) -> Iterator[Finding]:
     yield from structural.silent_classes(context)
     if not counts["detections"]:
         return
+    # Whole numbers: a share of all coordinates, once there are enough of them.
     whole_detections = counts["whole detections"] / counts["detections"]
     enough = min(counts["objects"], counts["detections"]) >= geometric.FEWEST
     if enough and whole_detections > geometric.ALL:
         share = counts["whole objects"] / counts["objects"]
         yield from geometric.whole_numbers(context, counts["detections"], whole_detections, share)
+    # Scores: the lowest and the highest tell what they are.
     if counts["scores"]:
         outside = tallies["score-outside-0-1"]
         for odd in semantic.odd_scores(context, counts["detections"], *whole.scores, outside.found):
@@ -294,6 +298,7 @@ def _of_all(context: Context, whole: Share) -> Iterator[Finding]:
             yield dataclasses.replace(odd, examples=examples)
     else:
         yield semantic.no_scores(context, counts["detections"])
+    # Images at the largest count of detections look cut, if many have it and few have one less.
     capped = whole.capped
     yield from semantic.beyond_max_detections(context, capped)
     most = max(whole.full)

@@ -27,6 +27,7 @@ def lvis_findings(context: Context) -> Iterator[Finding]:
 
 def _areas_of_boxes(context: Context, detections: Detections) -> Iterator[Finding]:
     """Report that sizes of masks are measured by the boxes beside them, and by how much the metrics move."""
+    # Only mask results with boxes of their own can be measured in two ways.
     protocol = context.protocol
     by_boxes = "masks" in similarity_of(protocol).needed_columns and detections.boxes_given
     rows = [row for row in protocol.rows if row.area != "all"]
@@ -37,6 +38,7 @@ def _areas_of_boxes(context: Context, detections: Detections) -> Iterator[Findin
         or detections.masks is None
     ):
         return
+    # Match once and change the area rule: both readings share their pairs.
     ignore = protocol.ignore.replaced(detection_area="mask")
     other = protocol.replaced(ignore=ignore)
     as_given = Matcher(context.ground_truth, detections, protocol)
@@ -44,6 +46,7 @@ def _areas_of_boxes(context: Context, detections: Detections) -> Iterator[Findin
         Evaluation(context.ground_truth, matcher.detections, rules, matcher.match()).metrics
         for matcher, rules in ((as_given, protocol), (as_given.under(other), other))
     ]
+    # Only metrics that move are worth a finding; the last test leaves out NaN.
     moved = [
         f"{row.key} {values[0][row.key]:.4f} -> {values[1][row.key]:.4f}"
         for row in rows

@@ -71,11 +71,13 @@ def _class_map(context: Context, renumbered: Renumbered, by_class: Iterator[Find
     """Report that the file numbers its classes otherwise, with the score of the file read that way."""
     inferred, detections = renumbered
 
+    # Report another numbering only if the metric rises with it.
     def repaired(c: Context, _: Detections) -> Tables:
         return c.ground_truth, detections, c.protocol
 
     if not context.protocol.matching.per_class or not _rises(context, repaired):
         return
+    # A finding about the classes that came before gets the repair, in place of a second finding.
     name = "" if inferred.name == BY_EVIDENCE else f"{inferred.name} or "
     text = f"{inferred}. Read the detections with --class-map {name}auto"
     repair = f"with --class-map {'auto' if inferred.name == BY_EVIDENCE else inferred.name}"
@@ -88,6 +90,7 @@ def _class_map(context: Context, renumbered: Renumbered, by_class: Iterator[Find
             repaired=context.repaired_value(repaired),
         )
         return
+    # Else name the classes that move; a pair of names that are equal does not move.
     labels = detections.categories.labels
     by_id = dict(zip(detections.categories.ids.tolist(), labels, strict=True))
     moved = [(id_, to) for id_, to in inferred.pairs.items() if id_ != to and by_id.get(to) != id_]
@@ -186,9 +189,11 @@ def _explanation(context: Context, rows: NDArray[np.intp], names: NDArray[np.int
 
 def _off_annotations(context: Context) -> Iterator[Finding]:
     """Report that the best detections lie on next to no annotation of their image, of any class."""
+    # Only a low metric makes this worth the time.
     detections = context.detections
     if detections is None or not len(detections) or not context.value < LOW:
         return
+    # The most confident detections of a good file lie on annotations, whatever their class.
     best = match_best(context.ground_truth, detections.image, detections.boxes, detections.given_scores)
     count = len(best.detection)
     if count < ENOUGH or best.matched >= FEW * count:

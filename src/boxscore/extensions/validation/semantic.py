@@ -63,11 +63,13 @@ FEWEST = 20
 
 def semantic_findings(context: Context) -> Iterator[Finding]:
     """Check what annotations and detections mean."""
+    # Ground truth first; the comparison of all pairs only when asked for.
     if context.effort > IN_PASSING:
         yield from NEAR_DUPLICATES.finding(context, context.ground_truth)
     yield from _areas(context)
     if context.detections is None or not len(context.detections):
         return
+    # Then the detections; what depends on the order needs scores.
     if context.effort == WHEN_ASKED:
         yield from REPEATED.finding(context, context.detections)
     if context.detections.scored:
@@ -78,6 +80,7 @@ def semantic_findings(context: Context) -> Iterator[Finding]:
         yield from _tied_scores(context, context.detections)
     if context.effort == WHEN_ASKED:
         yield from _beyond_max_detections(context, context.detections)
+    # With classes left out, fewer detections than the limit mean nothing.
     if not context.chosen_classes:
         yield from _below_max_detections(context, context.detections)
 
@@ -279,6 +282,7 @@ def odd_scores(
             table=table,
             rows=() if rows is None else rows,
         )
+    # Equal scores of enough detections cannot be chance.
     if count >= FEWEST and lowest == highest:
         yield context.finding(
             "scores-all-equal",
@@ -294,11 +298,13 @@ def odd_scores(
 
 def _score_floor(context: Context, floor: float, count: int) -> Iterator[Finding]:
     """Report that low scores are absent, unless the curves are complete without them."""
+    # What lower scores could add at most; if that is negligible, the cut does not matter.
     evaluation = context.evaluation
     assert evaluation is not None
     most = most_with_lower_scores(evaluation)
     if most is not None and not most - context.value > NEGLIGIBLE:
         return
+    # Say where the curves end; NaN means that there is no curve.
     recall, iou_text = recall_reached(evaluation)
     cut = f"scores look cut at {floor:.4g}: export with conf=0.001"
     if recall == recall:

@@ -264,12 +264,14 @@ def silent_images(
     """Report images with annotations and without a detection."""
     if not count:
         return
+    # A few such images are normal; many look like another split or an interrupted run.
     share = count / annotated
     text = (
         f"{counted(count, 'image')} with annotations ({_percent(share)}) {verb(count, 'have')} no detection"
     )
     if share > SILENT:
         text += ". Are these results of another split, or of a run cut short?"
+    # Where most are, it is an error, and its effect is worth an evaluation.
     is_most = share > 0.5
     if is_most and detections:
         text += " To score only the images that were run, list their ids with --images FILE"

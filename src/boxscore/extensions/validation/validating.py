@@ -162,6 +162,7 @@ def findings_table(findings: Sequence[Finding]) -> pd.DataFrame:
     """
     import pandas as pd
 
+    # The numbers of an effect are columns of their own, so that a program can filter by them.
     names = [
         "severity",
         "kind",
