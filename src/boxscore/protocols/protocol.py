@@ -8,7 +8,8 @@ value, not code: each choice is implemented once, in the stage that it belongs t
 Conventions
 -----------
 - The protocols that ship are TOML files, here and in the folders ``protocols`` of extensions; a user's file
-  has the same form and may say ``extends = "coco"`` and give only what differs. Tables merge key by key, anything else replaces.
+  has the same form and may say ``extends = "coco"`` and give only what differs. Tables merge key by key,
+  anything else replaces.
 - IoU thresholds and recall points are grids, ``{start, stop, count}``, built by ``numpy.linspace``:
   decimal literals differ from pycocotools' values in one threshold and ten recall points.
 - Everything about a field is defined at the field (see :mod:`boxscore.protocols.fields`): default, check,
