@@ -62,6 +62,7 @@ class Verification:
 
 def verify(evaluation: Evaluation) -> Verification:
     """Evaluate the same tables with pycocotools and compare precision, recall and scores."""
+    # pycocotools knows no flag "ignore" beside crowds, so such data cannot be compared.
     check_protocol(evaluation.protocol)
     if evaluation.protocol.ignore.flagged != "count" and evaluation.ground_truth.ignore.any():
         raise ProtocolError(
@@ -69,6 +70,7 @@ def verify(evaluation: Evaluation) -> Verification:
             'have ignore.flagged = "count", as pycocotools does',
             got=repr(evaluation.protocol.ignore.flagged),
         )
+    # Equal, or different: then ask whether ids of 0, which pycocotools takes for no match, explain it.
     reference = _run_pycocotools(evaluation)
     verification = _compare(evaluation, reference)
     if verification.equal or evaluation.protocol.matching.annotation_id_zero == "unmatched":
@@ -234,6 +236,7 @@ def _numbers(ids: NDArray[Any]) -> list[Any]:
 
 def _records(table: Any, protocol: Protocol) -> list[dict[str, Any]]:
     """Rows of a table as COCO dictionaries, numbered from 1."""
+    # Sizes come from the table, since differences of corners could round.
     boxes = np.hstack([table.boxes[:, :2], table.sizes]).tolist()
     records = [
         {"id": row, "image_id": image + 1, "category_id": category + 1, "bbox": box}
@@ -241,6 +244,7 @@ def _records(table: Any, protocol: Protocol) -> list[dict[str, Any]]:
             zip(table.image.tolist(), table.category.tolist(), boxes, strict=True), start=1
         )
     ]
+    # Masks and keypoints only where the protocol compares them.
     if "masks" in similarity_of(protocol).needed_columns and table.masks is not None:
         for record, mask in zip(records, table.masks.given, strict=True):
             record["segmentation"] = mask
@@ -267,14 +271,17 @@ def _describe(
 
 
 def _first_detection(evaluation: Evaluation, reference: Any, t: int, k: int, a: int) -> str:
+    # Our matches at this threshold, class and area range.
     matched, images = evaluation.matched, evaluation.ground_truth.images
     pairs = matched.pairs_matched(t, a)
     pairs = pairs[matched.category[matched.pair_detection[pairs]] == k]
     rows, truths = matched.row[matched.pair_detection[pairs]], matched.truth_row[matched.pair_truth[pairs]]
     here: dict[int, int] = dict(zip(rows.tolist(), truths.tolist(), strict=True))
+    # pycocotools stores ids as floats, and 0 for no match.
     numbers = _numbers(evaluation.ground_truth.ids)
     row_of = {float(number): truth for truth, number in enumerate(numbers)}  # floats there
     zero_is_none = evaluation.protocol.matching.annotation_id_zero == "unmatched"
+    # Its outcomes are one list: by class, then area range, then image.
     span = len(images)
     block = reference.evalImgs[(k * len(reference.params.areaRng) + a) * span :][:span]
     for item in block:
@@ -283,6 +290,7 @@ def _first_detection(evaluation: Evaluation, reference: Any, t: int, k: int, a: 
         for number, theirs in zip(item["dtIds"], item["dtMatches"][t].tolist(), strict=True):
             row = int(number) - 1
             mine = here.get(row)
+            # The first detection whose match differs is named.
             same = (0 if mine is None else float(numbers[mine])) == theirs
             if same and (mine is None or theirs or zero_is_none):
                 continue

@@ -114,10 +114,12 @@ class DetectionEvaluator:
             By task, as detectron2 has them: ``{"bbox": {"AP": 37.2, ..., "AP-cat": 41.0}}``. ``{}`` where
             nothing arrived, and in other processes than the first.
         """
+        # Only the first process has a result.
         self._evaluator.synchronize_between_processes()
         seen = self._evaluator.img_ids
         if _rank() or not seen:
             return {}
+        # Images that did not arrive count as images without detections, as they would in a file.
         missing = set(self._truth.images.ids.tolist()) - set(seen)
         if missing:
             warnings.warn(
@@ -128,6 +130,7 @@ class DetectionEvaluator:
             )
             self._evaluator.update({image: {} for image in missing})
         self._evaluator.accumulate()
+        # Print what detectron2 prints, through its logger.
         with contextlib.redirect_stdout(io.StringIO()) as table:
             for task in self.tasks:
                 if self.max_dets_per_image == 100 or task == "keypoints":

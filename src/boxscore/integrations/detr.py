@@ -185,6 +185,7 @@ class CocoEvaluator:
         return image
 
     def _evaluated(self, iou_type: str) -> Evaluation:
+        # Images in ascending order, as pycocotools has them; empty ones have no rows.
         params = self.coco_eval[iou_type].params
         if not params.useCats:
             raise InputError("useCats", "be 1", got="0", cause="boxscore.init_as_pycocotools() has it")
@@ -192,12 +193,14 @@ class CocoEvaluator:
         ids = sorted(self._images)
         images = [(identifier, self._images[identifier]) for identifier in ids if self._images[identifier]]
         params.imgIds, params.catIds = ids, params.catIds or truth.categories.ids.tolist()
+        # Join the shapes of all images into one column.
         counts = [len(image["labels"]) for _, image in images]
         key = {"bbox": "boxes", "segm": "masks", "keypoints": "keypoints"}[iou_type]
         shapes: Any = _joined(image[key] for _, image in images)
         if iou_type == "segm":
             shapes = [code for _, image in images for code in image["masks"]]
         given = {"boxes": None, key: shapes} if images else {"boxes": np.empty((0, 4))}
+        # Boxes beside keypoints are kept where they are given.
         if iou_type == "keypoints" and self.boxes_of_keypoints:
             given["boxes"] = _joined(image["boxes"] for _, image in images).reshape(-1, 4)
         found = Detections.from_arrays(
@@ -208,6 +211,7 @@ class CocoEvaluator:
             source="predictions",
             **given,
         )
+        # Parameters that a user changed become fields of the protocol.
         protocol: dict[str, Any] = {
             "extends": PROTOCOLS[iou_type],
             "name": PROTOCOLS[iou_type],
@@ -231,6 +235,7 @@ class CocoEvaluator:
 
 def _table(data: Mapping[str, Any], iou_type: str) -> GroundTruth:
     """Make a table of the parts of a COCO file."""
+    # The file's parts are in memory already, so they are not written and read again.
     images, rows = data["images"], data.get("annotations") or []
     categories = data.get("categories") or [{"id": number} for number in {row["category_id"] for row in rows}]
     sizes = np.array([[image.get(side, np.nan) for side in ("width", "height")] for image in images])
@@ -238,11 +243,13 @@ def _table(data: Mapping[str, Any], iou_type: str) -> GroundTruth:
     given: dict[str, Any] = {}
     if iou_type == "segm":
         given["masks"] = [row["segmentation"] for row in rows]
+    # Objects without keypoints get zeros, which are unlabeled.
     if iou_type == "keypoints":
         length = max((len(row.get("keypoints") or ()) for row in rows), default=0)
         points = [row.get("keypoints") or [0] * length for row in rows]
         given["keypoints"] = np.array(points, dtype=np.float64).reshape(len(rows), -1, 3)
         given["keypoint_count"] = [row.get("num_keypoints", 0) for row in rows]
+    # Missing keys have pycocotools' defaults.
     return GroundTruth.from_arrays(
         [row["image_id"] for row in rows],
         [row["category_id"] for row in rows],

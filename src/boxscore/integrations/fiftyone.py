@@ -53,6 +53,7 @@ def tables(
     InputError
         When a sample has no size, a label has no box, or a detection no confidence.
     """
+    # One pass over the samples: they may come from a database.
     images: dict[str, tuple[float, float]] = {}
     rows: tuple[list[Any], list[Any]] = ([], [])
     for sample in samples:
@@ -60,11 +61,13 @@ def tables(
         images[path] = _size(sample, path)
         for side, field in zip(rows, (gt_field, pred_field), strict=True):
             side += [(path, label) for label in _labels(sample, field)]
+    # Both tables share images and classes, so that nothing is looked up by name later.
     names = sorted({label.label for side in rows for _, label in side}) if classes is None else list(classes)
     paths = list(images)
     vocabulary = Images.build(paths, file_names=paths, sizes=np.array(list(images.values())).reshape(-1, 2))
     shared: dict[str, Any] = {"box_format": "xywh", "images": vocabulary, "categories": names}
     truth, found = (_columns(side, images) for side in rows)
+    # An area counts if every object has one; a score must be everywhere.
     areas: list[Any] = [getattr(label, "area", None) for _, label in rows[0]]
     scores = [label.confidence for _, label in rows[1]]
     if None in scores:
@@ -142,6 +145,7 @@ def write_matches(
     eval_key : str
         Under which to write.
     """
+    # Outcomes by id of label, for both sides; a match is written on both.
     made, truth, detections = evaluation.outcomes, evaluation.ground_truth, evaluation.detections
     found_ids, true_ids = detections.columns[LABEL_ID].tolist(), truth.ids.tolist()
     said: list[dict[str, tuple[str, Any, Any]]] = [{}, {}]
@@ -153,6 +157,7 @@ def write_matches(
             said[1][true_ids[other]] = ("tp", found_ids[row], matched[1])
     for row, outcome in enumerate(made.truth().tolist()):
         said[1].setdefault(true_ids[row], (WRITTEN[1][outcome], None, None))
+    # One pass writes outcomes into labels, and their counts into the sample.
     for sample in _saved(samples):
         counts = dict.fromkeys(("tp", "fp", "fn"), 0)
         for field, outcomes in zip((pred_field, gt_field), said, strict=True):

@@ -127,11 +127,13 @@ class BoxscoreMetric(BaseMetric):  # type: ignore[misc]
         return known.ids[rows].tolist()  # type: ignore[no-any-return]
 
     def _evaluated(self, metric: str, truth: Any, ids: list[Any], results: Sequence[Any]) -> CocoEvaluator:
+        # The drop-in for DETR's evaluator, with mmdetection's parameters.
         evaluator = CocoEvaluator(truth, [metric])
         params = evaluator.coco_eval[metric].params
         params.maxDets, params.catIds = self.proposal_nums, ids
         if self.iou_thrs is not None:
             params.iouThrs = np.atleast_1d(self.iou_thrs)
+        # Labels are positions in the list of classes.
         for image, result, _ in results:
             prediction = {
                 "labels": np.array(ids)[result["labels"]],
@@ -140,6 +142,7 @@ class BoxscoreMetric(BaseMetric):  # type: ignore[misc]
                 "masks": result.get("masks"),
             }
             evaluator.update({image: prediction if len(result["labels"]) else {}})
+        # Images of the file that did not arrive count without detections.
         images = self._truth.images.ids.tolist() if self._truth is not None else ()
         evaluator.update({image: {} for image in set(images).difference(evaluator.img_ids)})
         evaluator.accumulate()

@@ -28,6 +28,7 @@ Columns = dict[str, Any]
 
 def check_batch(preds: Any, target: Any, iou_types: Sequence[str]) -> None:
     """Refuse what torchmetrics refuses, in its words."""
+    # In the order of torchmetrics, so that of several faults the same one is named.
     sides = {"preds": preds, "target": target}
     for name, items in sides.items():
         if not isinstance(items, Sequence):
@@ -43,6 +44,7 @@ def check_batch(preds: Any, target: Any, iou_types: Sequence[str]) -> None:
                 raise ValueError(f"Expected all dicts in `{name}` to contain the `{key}` key")
             if not all(isinstance(item[key], torch.Tensor) for item in items):
                 raise ValueError(f"Expected all {key} in `{name}` to be of type Tensor")
+        # torchmetrics does not check lengths, and mixes up rows then.
         for row, item in enumerate(items):
             lengths = {key: len(item[key]) for key in keys}
             if len(set(lengths.values())) > 1:
@@ -130,6 +132,7 @@ def scorable(columns: Columns) -> NDArray[np.bool_]:
 
 def overlaps(made: Evaluation, iou_type: str, cap: int) -> dict[tuple[Any, int], Any]:
     """Return pycocotools' IoU [D, G] by image and class, detections by score; ``[]`` where one is absent."""
+    # Sort both sides by image and class once; bounds cut each pair's rows out.
     sides = []
     for table in (made.detections, made.ground_truth):
         shapes: Any = np.hstack([table.boxes[:, :2], table.sizes])
@@ -141,12 +144,15 @@ def overlaps(made: Evaluation, iou_type: str, cap: int) -> dict[tuple[Any, int],
         sides.append((shapes, order, bounds))
     (found, found_order, found_bounds), (truth, truth_order, truth_bounds) = sides
     overlaps: dict[tuple[Any, int], Any] = {}
+    # Every pair has an entry, as in pycocotools.
     keys = ((i, k) for i in made.images.ids.tolist() for k in made.ground_truth.categories.ids.tolist())
     for pair, key in enumerate(keys):
+        # Detections by descending score, cut at the limit.
         mine = found_order[found_bounds[pair] : found_bounds[pair + 1]]
         theirs = truth_order[truth_bounds[pair] : truth_bounds[pair + 1]]
         mine = mine[np.argsort(-made.detections.scores[mine], kind="stable")][:cap]
         overlaps[key] = []
+        # The IoU of run lengths and boxes is pycocotools' own function.
         if len(mine) and len(theirs):
             shapes = [[side[row] for row in rows] for side, rows in ((found, mine), (truth, theirs))]
             if iou_type == "bbox":

@@ -77,6 +77,7 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
         ValueError
             When a batch breaks a rule of torchmetrics; nothing of it is added then.
         """
+        # Check everything before any state changes, so that a refused batch leaves none of itself.
         check_batch(preds, target, self.iou_type)
         if not preds:
             return
@@ -87,12 +88,14 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
         state["groundtruth_crowds"] = optional(target, "iscrowd")
         state["groundtruth_area"] = optional(target, "area")
         state["image_ids"] = [identifier(item.get("image_id")) for item in target]
+        # Warn as torchmetrics does.
         most = self.max_detection_thresholds[-1]
         if self.warn_on_many_detections and state["detection_counts"].max() > most:
             warn(
                 f"an image has more than {most} detections: those with lower scores are not evaluated. Give "
                 "max_detection_thresholds, or set warn_on_many_detections = False."
             )
+        # Lists of tensors: torchmetrics joins them over processes.
         for name, value in state.items():
             getattr(self, name).extend(value if isinstance(value, list) else [value])
 
@@ -227,6 +230,7 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
 
     def _results(self, iou_type: str, classes: list[int]) -> dict[str, Any]:
         """Return the results of one IoU type, by names without its prefix."""
+        # The numbers in torchmetrics' order; -1 is undefined there.
         caps = self.max_detection_thresholds
         made = self._evaluated(iou_type, classes, pooled=self.average == "micro")
         if made is None:
@@ -240,6 +244,7 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
                 *(_mean(made.curves_of(0, cap).recall) for cap in (0, 1, 2)),
                 *(_mean(made.curves_of(area).recall) for area in (1, 2, 3)),
             ]
+        # Its names have the limits in them.
         names = ["map", "map_50", "map_75", "map_small", "map_medium", "map_large"]
         names += [*(f"mar_{cap}" for cap in caps), "mar_small", "mar_medium", "mar_large"]
         result: dict[str, Any] = {
@@ -248,11 +253,13 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
         }
         if made is None:
             return result
+        # Overlaps and whole arrays where they are asked for.
         if self.extended_summary:
             arrays = {
                 name: torch.tensor(np.nan_to_num(array, nan=-1.0)) for name, array in made.arrays().items()
             }
             result |= {"ious": overlaps(made, iou_type, caps[-1]), **arrays}
+        # Numbers of classes never come from pooled classes.
         each: list[list[float]] = [[-1.0], [-1.0]]
         if self.class_metrics:
             made = made if self.average == "macro" else self._evaluated(iou_type, classes)
@@ -284,11 +291,13 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
 
     def _evaluated(self, iou_type: str, classes: list[int], *, pooled: bool = False) -> Evaluation | None:
         """Evaluate what was seen, pooled as one class if asked; None where torchmetrics has -1."""
+        # Columns of both sides, without images that arrived twice.
         if not self.image_ids:
             return None
         ids, is_new = self._images()
         truth = self._columns("groundtruth", iou_type, ids, is_new)
         found = self._columns("detection", iou_type, ids, is_new)
+        # With masks alone, torchmetrics reads images from the objects.
         if self.iou_type == ("segm",):
             ids = np.unique(truth["image_ids"])
             listed = np.isin(found["image_ids"], ids)
@@ -297,9 +306,11 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
             if not listed.all():
                 warn(f"{(~listed).sum():,} masks in images without objects are not read, as by torchmetrics")
                 found = rows(found, listed)
+        # Pooled classes all have id 0.
         vocabularies: Columns = {"images": ids, "categories": [0] if pooled else classes}
         for side in (truth, found):
             side["category_ids"] *= not pooled
+        # The user's parameters are fields of a protocol.
         protocol = {
             "extends": "coco" if iou_type == "bbox" else "coco-segm",
             "name": "torchmetrics",
@@ -337,6 +348,7 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
 
     def _columns(self, side: str, iou_type: str, ids: NDArray[Any], is_new: NDArray[np.bool_]) -> Columns:
         """Return one side's columns as ``from_arrays`` takes them."""
+        # Tensors are joined once, and widened to float64.
         counts = torch.cat(getattr(self, f"{side}_counts")).numpy()
         columns: Columns = {
             "image_ids": np.repeat(ids, counts),
@@ -351,6 +363,7 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
             columns["boxes"] = boxes
         else:
             columns["masks"] = codes
+        # An area of 0 means that none was given: it is that of the mask or the box.
         if side == "groundtruth":
             area = torch.cat(self.groundtruth_area).numpy()
             if "segm" in self.iou_type:
@@ -361,6 +374,7 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
             columns["crowd"] = torch.cat(self.groundtruth_crowds).numpy() != 0
         else:
             columns["scores"] = torch.cat(self.detection_scores).double().numpy()
+        # Leave out images that arrived twice, and targets that cannot be scored.
         return rows(columns, np.repeat(is_new, counts) & scorable(columns))
 
     # ---------------------------------------------------------------- state

@@ -209,6 +209,7 @@ class BoxscorePoseValidator(Mixin, PoseValidator):  # type: ignore[misc]
 
     def sides(self, prediction: Mapping[str, Any], target: Mapping[str, Any]) -> Sides:
         """Return what is compared in each evaluation, of one image."""
+        # Boxes as for detection; keypoints in the same two spaces.
         sides = super().sides(prediction, target)
         shape = target["imgsz"], target["ori_shape"], target["ratio_pad"]
         true = target["keypoints"]
@@ -220,6 +221,7 @@ class BoxscorePoseValidator(Mixin, PoseValidator):  # type: ignore[misc]
             ),
         }
         for space, (predicted, objects) in joints.items():
+            # ultralytics takes a fixed share of the box for the area of a person.
             boxes = sides[space][1]["boxes"].double()
             area = (boxes[:, 2:] - boxes[:, :2]).prod(1) * AREA_OF_PERSON
             sides[f"{space}/keypoints"] = (

@@ -80,6 +80,7 @@ class LVISEval:
     """
 
     def __init__(self, lvis_gt: Any, lvis_dt: Any, iou_type: Any = "segm") -> None:
+        # Both sides may be paths or objects, as in lvis-api.
         self.logger = logging.getLogger("lvis.eval")
         if iou_type not in ("bbox", "segm"):
             raise ValueError(f"iou_type: {iou_type} is not supported.")
@@ -95,6 +96,7 @@ class LVISEval:
             self.lvis_dt = LVISResults(self.lvis_gt, lvis_dt)
         else:
             raise TypeError(f"Unsupported type {lvis_dt} of lvis_dt.")
+        # Attributes of the original; large ones are made when they are read.
         self._run: _core.CoreRun | None = None
         self._evaluated: Any = None
         self._made: dict[str, Any] = {"eval_imgs": defaultdict(list), "ious": {}}
@@ -144,6 +146,7 @@ class LVISEval:
 
     def _prepare(self) -> None:
         """Choose what is evaluated: what has an area, and detections of classes verified in the image."""
+        # Collect both sides as the original does.
         params = self.params
         cat_ids = params.cat_ids if params.cat_ids else None
         gts, dts = (
@@ -153,14 +156,17 @@ class LVISEval:
         if params.iou_type == "segm":
             self._to_mask(gts, self.lvis_gt)
             self._to_mask(dts, self.lvis_dt)
+        # Objects by image and class.
         for gt in gts:
             gt.setdefault("ignore", 0)
             self._gts[gt["image_id"], gt["category_id"]].append(gt)
+        # A class counts in an image if it has an object there, or is listed as absent.
         images = self.lvis_gt.load_imgs(ids=params.img_ids)
         verified = {image["id"]: set(image["neg_category_ids"]) for image in images}
         for gt in gts:
             verified[gt["image_id"]].add(gt["category_id"])
         self.img_nel = {image["id"]: image["not_exhaustive_category_ids"] for image in images}
+        # Detections of other classes are dropped.
         for dt in dts:
             image, category = dt["image_id"], dt["category_id"]
             if category in verified[image]:
@@ -176,10 +182,12 @@ class LVISEval:
 
     def evaluate(self) -> None:
         """Match every image and category; ``eval_imgs`` holds the outcome."""
+        # The original's words and order of steps.
         params = self.params
         self.logger.info("Running per image evaluation.")
         self.logger.info(f"Evaluate annotation type *{params.iou_type}*")
         params.img_ids = list(np.unique(params.img_ids))
+        # The core matches everything in one call, unless a subclass changed a step.
         self._run = None
         with paused_collector():
             self._prepare()
@@ -191,6 +199,7 @@ class LVISEval:
             self._made = {}
             self._run.mark_ignored_truths()
             return
+        # Else go step by step, so that changed methods are called.
         categories = _core.categories_of(self._evaluated)
         self.ious = {(i, k): self.compute_iou(i, k) for i in params.img_ids for k in categories}
         self.eval_imgs = [

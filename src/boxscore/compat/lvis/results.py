@@ -46,6 +46,7 @@ class LVISResults(LVIS):
         else:
             raise TypeError(f"Unsupported type {lvis_gt} of lvis_gt.")
         self.logger = logging.getLogger("lvis.results")
+        # Results are a path or a list, whose rows are completed in place as in lvis-api.
         self.logger.info("Loading and preparing results.")
         if isinstance(results, str):
             anns = self._load_json(results)
@@ -53,6 +54,7 @@ class LVISResults(LVIS):
             self.logger.warning("Assuming user provided the results in correct format.")
             anns = results
         assert isinstance(anns, list), "results is not a list."
+        # Millions of dictionaries without cycles: the collector would only look at them.
         with paused_collector():
             if max_dets >= 0:
                 anns = self.limit_dets_per_image(anns, max_dets)

@@ -26,11 +26,13 @@ def draw_annotations(
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import Polygon
 
+    # Shapes are collected and drawn together, which is much faster than one by one.
     axes = plt.gca()
     axes.set_autoscale_on(False)
     outlines: list[Polygon] = []
     colors: list[Any] = []
     for ann in anns:
+        # One call of the generator per annotation, as in pycocotools: its later numbers stay the same.
         color = (np.random.random((1, 3)) * 0.6 + 0.4).tolist()[0]
         corners = []
         if "segmentation" in ann:
@@ -38,6 +40,7 @@ def draw_annotations(
                 corners += [np.array(part).reshape(-1, 2) for part in ann["segmentation"]]
             else:
                 _draw_mask(axes, ann, images)
+        # Skeletons and boxes on top.
         if "keypoints" in ann and type(ann["keypoints"]) is list:
             _draw_skeleton(plt, ann, load_categories(ann["category_id"])[0], color)
         if draw_bbox:
@@ -60,12 +63,14 @@ def _draw_mask(axes: Any, ann: Record, images: Mapping[Any, Record]) -> None:
 
 
 def _draw_skeleton(plt: Any, ann: Record, category: Record, color: Any) -> None:
+    # Keypoints count from 1 in files.
     bones = np.array(category["skeleton"]) - 1
     points = np.array(ann["keypoints"])
     x, y, visibility = points[0::3], points[1::3], points[2::3]
     for bone in bones:
         if np.all(visibility[bone] > 0):
             plt.plot(x[bone], y[bone], linewidth=3, color=color)
+    # Labeled points get a black edge, visible ones their color above it.
     for least, edge in ((0, "k"), (1, color)):
         seen = visibility > least
         plt.plot(

@@ -98,6 +98,7 @@ class COCO:
     def createIndex(self) -> None:
         """Build ``anns``, ``cats``, ``imgs``, ``imgToAnns`` and ``catToImgs`` from ``dataset``."""
         self._say("creating index...")
+        # One pass for each index, with keys in pycocotools' order; a repeated id keeps the last record.
         annotations = self.dataset.get("annotations", [])
         by_image: defaultdict[Any, list[Record]] = defaultdict(list)
         by_category: defaultdict[Any, list[Any]] = defaultdict(list)
@@ -214,11 +215,13 @@ class COCO:
         IndexError
             When there are no results.
         """
+        # Images are shared and categories copied, as in pycocotools.
         res = self._empty()
         res.dataset["info"] = copy.deepcopy(self.dataset.get("info", {}))
         res.dataset["images"] = list(self.dataset["images"])
         self._say("Loading and preparing results...")
         tic = time.time()
+        # Read a path or an array; a list is completed in place.
         if type(resFile) is str:
             anns = _read_json(resFile)
         elif type(resFile) is np.ndarray:
@@ -226,10 +229,12 @@ class COCO:
         else:
             anns = resFile
         assert type(anns) is list, "results in not an array of objects"
+        # A set of ids shows results of other images, which are refused.
         of_images = {ann["image_id"] for ann in anns}
         known = set(self.getImgIds())
         assert of_images <= known, _of_other_images(of_images - known, len(of_images), known)
         first = anns[0]
+        # The first result decides the kind, and so what is completed.
         with paused_collector():
             if "caption" in first:
                 res.dataset["images"] = [img for img in res.dataset["images"] if img["id"] in of_images]

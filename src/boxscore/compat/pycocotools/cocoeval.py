@@ -69,6 +69,7 @@ class COCOeval:
     def __init__(self, cocoGt: Any = None, cocoDt: Any = None, iouType: Any = "segm") -> None:
         if not iouType:
             self._say("iouType not specified. use default iouType segm")
+        # Attributes of the original; large ones are made when they are read.
         self.cocoGt = cocoGt
         self.cocoDt = cocoDt
         self._run: _core.CoreRun | None = None
@@ -83,6 +84,7 @@ class COCOeval:
         self._evaluated: Any = {}
         self.stats: Any = []
         self.ious = {}
+        # Everything is evaluated by default.
         if cocoGt is not None:
             self.params.imgIds = sorted(cocoGt.getImgIds())
             self.params.catIds = sorted(cocoGt.getCatIds())
@@ -154,6 +156,7 @@ class COCOeval:
 
     def _prepare(self) -> None:
         """Choose the annotations to evaluate, set their ``ignore`` and, for masks, encode them."""
+        # Annotations in the order in which pycocotools collects them: ties depend on it.
         params = self.params
         chosen = {"imgIds": params.imgIds}
         if params.useCats:
@@ -163,11 +166,13 @@ class COCOeval:
         if params.iouType == "segm":
             encode_annotations(self.cocoGt, gts)
             encode_annotations(self.cocoDt, dts)
+        # pycocotools writes "ignore" into the user's annotations, and so does this.
         for gt in gts:
             ignore = "iscrowd" in gt and gt["iscrowd"]
             if params.iouType == "keypoints":
                 ignore = (gt["num_keypoints"] == 0) or ignore
             gt["ignore"] = ignore
+        # Flat lists of ids and annotations; the dictionaries by image and class are made only if read.
         self._made.pop("_gts", None)
         self._made.pop("_dts", None)
         for name, anns in (("_gts", gts), ("_dts", dts)):
@@ -180,6 +185,7 @@ class COCOeval:
 
     def evaluate(self) -> None:
         """Match every image and category; ``evalImgs`` holds the outcome."""
+        # Sort and make unique what pycocotools does, in its order.
         tic = time.time()
         self._say("Running per image evaluation...")
         params = self.params
@@ -193,6 +199,7 @@ class COCOeval:
         params.maxDets = sorted(params.maxDets)
         self.params = params
         self._prepare()
+        # The core matches everything in one call, unless a subclass changed a step.
         run = None
         if _core.is_plain(self, _REPLACED_METHODS):
             run = _core.run(self._grouped("_gts"), self._grouped("_dts"), params)
@@ -202,6 +209,7 @@ class COCOeval:
                 self._made.pop(name, None)
             run.mark_ignored_truths()
         else:
+            # Else go step by step, so that changed methods are called.
             compute = self.computeOks if params.iouType == "keypoints" else self.computeIoU
             categories = _core.categories_of(params)
             self.ious = {(i, k): compute(i, k) for i in params.imgIds for k in categories}
@@ -211,6 +219,7 @@ class COCOeval:
                 for area in params.areaRng
                 for image in params.imgIds
             ]
+        # A copy, because users change parameters between steps.
         self._paramsEval = self._evaluated = copy.deepcopy(self.params)
         self._say(f"DONE (t={time.time() - tic:0.2f}s).")
 
@@ -276,12 +285,14 @@ class COCOeval:
         """
         self._say("Accumulating evaluation results...")
         tic = time.time()
+        # Outcomes that nobody has read or changed need not exist to be accumulated.
         lazy = "evalImgs" not in self._made
         if not lazy and not self.evalImgs:
             self._say("Please run evaluate() first")
         if p is None:
             p = self.params
         p.catIds = p.catIds if p.useCats == 1 else [-1]
+        # The core's arrays if it covers the parameters; else from the outcomes, as pycocotools does.
         arrays = None
         if lazy and self._run is not None and self._covers(p):
             arrays = self._run.arrays(p.recThrs)

@@ -30,6 +30,7 @@ def print_result(
     warnings: Sequence[str] = (),
 ) -> None:
     """Print a result in the form that is asked for; CSV is one table, the most detailed one."""
+    # The summary is in every form.
     sections = [Section(title, summary, note)]
     value: dict[str, Any] = {
         "schema": 1,
@@ -39,6 +40,7 @@ def print_result(
         "counts": counts,
         "warnings": list(warnings),
     }
+    # Classes: if only the worst are wanted, the metric sorts them.
     rows = rows_of(arguments)
     per_class = arguments.per_class or rows != ALL_ROWS
     if per_class or arguments.output == "json":
@@ -48,6 +50,7 @@ def print_result(
         value["per_class"] = table_rows(frame)
         if per_class:
             sections.append(Section(f"Per class, {words}" if words else "Per class", table_columns(frame)))
+    # Intervals and images where they are asked for.
     if arguments.resamples:
         frame = result.bootstrap_intervals(resamples=arguments.resamples, progress=True).to_frame()
         value["intervals"] = table_rows(frame)
@@ -58,6 +61,7 @@ def print_result(
         frame = frame.head(worst) if worst else frame
         value["per_image"] = table_rows(frame)
         sections.append(Section("Worst images", table_columns(frame)))
+    # CSV is one table: the last, most detailed one.
     table = sections[-1].columns
     if arguments.report:
         _write_report(result, arguments, Section(title, summary, note), value)
@@ -73,6 +77,7 @@ def _write_report(
     value: Mapping[str, Any],
 ) -> None:
     """Write ``report.md``, with the worst images, ``result.json`` and the whole tables as CSV."""
+    # A page with the worst images, and whole tables for programs.
     classes, images = result.to_frame(), result.per_image_frame()
     worst = images.head(WORST_IMAGES)
     sections = [
@@ -81,6 +86,7 @@ def _write_report(
         Section("Worst images", table_columns(worst), f"{counted_of(len(worst), len(images), 'image')}"),
     ]
     whole = {**value, "per_class": table_rows(classes), "per_image": table_rows(images)}
+    # Segments are listed where there are any: for panoptic quality.
     files = {
         "report.md": written("markdown", sections, value={}, footer=result.signature) + "\n",
         "result.json": json_text(whole) + "\n",

@@ -96,6 +96,7 @@ def panoptic_quality_of_files(
     InputError
         When an image has no prediction, or map and table disagree.
     """
+    # Read the tables of both sides; every image of the truth must have a prediction.
     chosen = load_panoptic_rules(rules)
     folders = [_folder(truth_folder, "the folder of the truth"), _folder(prediction_folder, "of predictions")]
     require_pillow()
@@ -105,6 +106,7 @@ def panoptic_quality_of_files(
     if missing:
         got = f"none for {len(missing):,} of {len(known.images):,}: {short_list(missing)}"
         raise InputError("an image of the truth", "have a prediction", got=got, place=str(prediction))
+    # Names in files may not lead out of their folder.
     images = []
     for image, true_table in known.images.items():
         predicted_table = predicted[image]
@@ -113,6 +115,7 @@ def panoptic_quality_of_files(
             inside(folders[1], predicted_table.file_name, place=str(prediction)),
         )
         images.append(PanopticImage(image, paths, (true_table.segments, predicted_table.segments)))
+    # Each process reads and compares maps of its own, and returns only counted segments.
     count = functools.partial(_panoptic_image, rules=chosen)
     results = _in_processes(list(enumerate(images)), count, workers=workers, progress=progress)
     warn_of_conflicts([each for result in results for each in result.conflicts])
@@ -179,6 +182,7 @@ def semantic_iou_of_folders(
     InputError
         When a map has no prediction, sizes differ, or a label is neither a class nor ignored.
     """
+    # Two files are one pair; in folders, files pair up by name.
     chosen, given = load_semantic_rules(rules), label_classes(classes)
     first, second = Path(truth), Path(prediction)
     require_pillow()
@@ -192,6 +196,7 @@ def semantic_iou_of_folders(
             got = f"none for {len(missing):,} of {len(true_maps):,}: {short_list(missing)}"
             raise InputError("a map of the truth", "have a prediction", got=got, place=str(second))
         files = {name: (path, predicted_maps[name]) for name, path in true_maps.items()}
+    # Each process returns pixels by pair of labels, which add up exactly as integers.
     pairs = _in_processes(list(files.values()), _semantic_image, workers=workers, progress=progress)
     result = SemanticIoU(chosen, given, tuple(files), LabelCounts.of(pairs))
     require_counted(result)

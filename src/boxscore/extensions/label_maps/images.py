@@ -32,12 +32,14 @@ def matched_streams(
     truth: Iterable[Any], prediction: Iterable[Any], images: Iterable[int | str] | None
 ) -> Iterator[tuple[int | str, Any, Any]]:
     """Go through truth, prediction and images together; each must have as many as the others."""
+    # Iterators are read in step, so that one image is in memory.
     streams: dict[str, Iterator[Any]] = {"truth": iter(truth), "prediction": iter(prediction)}
     if images is not None:
         streams["images"] = iter(images)
     number, missing = 0, object()
     while True:
         values: dict[str, Any] = {name: next(stream, missing) for name, stream in streams.items()}
+        # All must end together: a shorter one would leave images out silently.
         ended = [name for name, value in values.items() if value is missing]
         if len(ended) == len(values):
             return
@@ -46,6 +48,7 @@ def matched_streams(
             raise InputError(
                 ended[0], f"be as long as {longer}", got=f"length {number}, and {longer} has more"
             )
+        # Ids of NumPy become those of Python, which compare equal in every vocabulary.
         image: Any = values.get("images", number)
         image = image.item() if isinstance(image, np.generic) else image
         yield image, values["truth"], values["prediction"]

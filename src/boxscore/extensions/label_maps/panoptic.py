@@ -314,9 +314,12 @@ def _check_truth(
     place: str,
     conflicts: list[Conflict],
 ) -> None:
+    # Id 0 is void, and needs no entry.
     unlisted = np.unique(unlisted[unlisted != 0])
     empty = truth.ids[areas == 0]
+    # Some rules refuse what others only count differently.
     if rules.unlisted_truth == "refuse":
+        # Then collect what to warn of, for all images together.
         if len(unlisted):
             rule = "be in the table of its image"
             raise InputError("an id of the truth's map", rule, got=short_list(unlisted), place=place)
@@ -442,12 +445,14 @@ class PanopticQuality(ResampledImages):
         """
         import pandas as pd
 
+        # Sort segments by image once, and split them.
         K, images = len(self.classes.ids), len(self.images)
         order = np.argsort(self.segments.image, kind="stable")
         ends = np.searchsorted(self.segments.image[order], np.arange(1, images))
         ious = np.zeros(len(order))
         ious[self.segments.outcome == TP] = self._iou
         lines = []
+        # Sums by outcome and class of one image give its metrics as those of all images.
         for rows in np.split(order, ends):
             sums = np.zeros((4, K))
             outcome, category = self.segments.outcome[rows], self.segments.category[rows]
@@ -461,6 +466,7 @@ class PanopticQuality(ResampledImages):
             | dict(zip(("PQ", "SQ", "RQ"), table.T[:3], strict=True))
             | dict(zip(OUTCOMES, table.T[3:].astype(np.int64), strict=True))
         )
+        # Undefined PQ counts as 2 here, so that it comes after the largest.
         faults = frame["FP"] + frame["FN"]
         worst = np.lexsort((-faults, np.nan_to_num(frame["PQ"], nan=2.0)))
         return frame.iloc[worst].reset_index(drop=True)
@@ -472,6 +478,7 @@ class PanopticQuality(ResampledImages):
         """
         import pandas as pd
 
+        # Only matched segments have an IoU.
         s = self.segments
         ious = np.full(len(s.image), np.nan)
         ious[s.outcome == TP] = self._iou
@@ -563,12 +570,14 @@ def panoptic_quality(
     >>> round(result.metrics["PQ"], 4), round(result.metrics["PQ_things"], 4), result.counts["FN"]
     (0.3333, 0.6667, 1)
     """
+    # Conflicts are collected over all images, for one warning of each kind.
     chosen = load_panoptic_rules(rules)
     classes = panoptic_classes(categories)
     rows = {number: row for row, number in enumerate(classes.ids)}
     conflicts: list[Conflict] = []
     parts: list[CountedSegments] = []
     ids: list[int | str] = []
+    # Compare image by image: maps are dropped as soon as their segments are counted.
     for image, first, second in matched_streams(_pairs(truth), _pairs(prediction), images):
         places = (f"truth of image {image!r}", f"prediction of image {image!r}")
         maps, tables = [], []
@@ -580,6 +589,7 @@ def panoptic_quality(
         both = (maps[0], maps[1])
         parts.append(compared(row, both, tables[0], tables[1], chosen, places=places, conflicts=conflicts))
         ids.append(image)
+    # All segments become one table.
     different_images(ids)
     warn_of_conflicts(conflicts)
     return PanopticQuality(chosen, classes, tuple(ids), CountedSegments.joined(parts))

@@ -117,6 +117,7 @@ def read_panoptic_prediction(path: Path, classes: PanopticClasses) -> dict[Id, S
 
 
 def _tables(annotations: list[_Annotation], classes: PanopticClasses, path: Path) -> dict[Id, SegmentTable]:
+    # Classes are looked up once; each image has one annotation.
     rows = {number: row for row, number in enumerate(classes.ids)}
     tables: dict[Id, SegmentTable] = {}
     for annotation in annotations:
@@ -126,6 +127,7 @@ def _tables(annotations: list[_Annotation], classes: PanopticClasses, path: Path
         segments = annotation.segments_info
         tables[annotation.image_id] = SegmentTable(
             annotation.file_name,
+            # Checks of ids, classes and areas are the same as for tables in memory.
             segments_of_columns(
                 [each.id for each in segments],
                 [each.category_id for each in segments],

@@ -276,11 +276,13 @@ def load_semantic_rules(rules: str | Path | Mapping[str, Any] | SemanticRules) -
 
 
 def _load(kind: type[AnyRules], rules: Any, folder: Path) -> AnyRules:
+    # Rules, a mapping, a file or a name.
     if isinstance(rules, kind):
         return rules
     from_mapping = isinstance(rules, Mapping)
     values = dict(rules) if isinstance(rules, Mapping) else _values(str(rules), folder)
     parent = values.pop("extends", None)
+    # With "extends", missing keys come from shipped rules; changed rules get a name of their own.
     if parent is not None:
         if not isinstance(parent, str):
             raise ProtocolError("extends", "be the name of rules", got=repr(parent))
@@ -290,6 +292,7 @@ def _load(kind: type[AnyRules], rules: Any, folder: Path) -> AnyRules:
             base["name"] = f"{base['name']}+"
             base.pop("title", None)
         values = base | values
+    # An unknown key is a typing error.
     known = [field.name for field in dataclasses.fields(kind)]
     for key in values:
         if key not in known:

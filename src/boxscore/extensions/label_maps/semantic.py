@@ -68,11 +68,13 @@ class Areas(NamedTuple):
 
 def label_classes(classes: Any) -> LabelClasses | None:
     """Read classes: how many, their names, or a mapping from label to name."""
+    # A number stands for labels 0, 1, 2, ...
     if classes is None or isinstance(classes, LabelClasses):
         return classes
     if isinstance(classes, (int, np.integer)):
         count = checks.whole_number(classes, 1, name="classes", high=LARGEST_LABEL)
         return LabelClasses(tuple(range(count)), tuple(map(str, range(count))))
+    # A mapping names its labels; a list names 0, 1, 2, ...
     if isinstance(classes, Mapping):
         labels = [
             checks.whole_number(label, LOWEST_LABEL, name="label of a class", high=LARGEST_LABEL)
@@ -242,6 +244,7 @@ class SemanticIoU(ResampledImages):
         """
         import pandas as pd
 
+        # Pixels are summed as integers, so the ratios have one rounding each.
         right, truth, predicted = (part.sum(axis=0) for part in self.areas)
         iou, accuracy, used = _per_class(right, truth, predicted, self.rules.averaged)
         return pd.DataFrame(

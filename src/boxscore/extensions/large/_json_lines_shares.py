@@ -36,8 +36,10 @@ def detections_of_share(
     path: Path, options: ReadOptions, ground_truth: GroundTruth, share: ImageShare
 ) -> Detections:
     """Read the detections of a share of the images."""
+    # What makes one row depend on all others rules out reading a share.
     if options.classes is not None or options.image_sizes is not None:
         raise ReadAtOnceError
+    # Read block by block: look at every box, keep the rows of the share.
     kept = RecordTable(path, options.columns)
     names: set[str] | None = None
     readings, largest, before = None, 0.0, 0
@@ -47,6 +49,7 @@ def detections_of_share(
             raise ReadAtOnceError  # a key that comes later may say what others are
         names = {*block.names}
         _refuse_other_classes(block, parts, ground_truth.categories)
+        # The largest coordinate and the form of the boxes are decided by the boxes of all shares.
         images, image = images_of(block, parts)
         boxes = boxes_of(block, parts)
         with_box = ~np.isnan(boxes).all(axis=1)
@@ -54,11 +57,14 @@ def detections_of_share(
         if parts.box_format is None and options.box_format is None:
             readings = readings or Readings(parts.box)
             readings.add(boxes[with_box], _sizes_of(share, ground_truth, images)[image[with_box]])
+        # Rows keep their place in the file.
         rows = np.flatnonzero(share.keeps(images)[image])
         kept.take(block, rows.tolist(), {ROW: (rows + before).tolist()})
         before += block.count
+    # Coordinates that all are small may be fractions, which need another way.
     if not largest > LARGEST_FRACTION:
         raise ReadAtOnceError
+    # The form that the boxes show goes to the reader as if the user had given it.
     if readings is not None:
         form = readings.chosen(usual=usual_form(kept), option="--dt-box-format", place=kept.source)
         options = dataclasses.replace(options, box_format=form)

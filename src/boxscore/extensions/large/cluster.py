@@ -130,10 +130,12 @@ def evaluate(
     MissingDependencyError
         When Dask is not installed.
     """
+    # Refuse what cannot work before the cluster is asked.
     chosen = load_protocol(protocol)
     check_mergeable(chosen)
     if partitions is not None:
         checks.whole_number(partitions, 1, name="partitions", high=1 << 20)
+    # Everything that is opened here ends with the call.
     with contextlib.ExitStack() as stack:
         if client is None:
             client = _current_client() or stack.enter_context(local_cluster())
@@ -143,6 +145,7 @@ def evaluate(
         with _answering():
             truth = _as_file(truth, folder / "truth", client)
             detections = _as_file(detections, folder / "detections", client)
+        # Parquet is read by the workers, each its own row groups.
         if isinstance(detections, Path) and is_parquet(detections):
             tasks: Sequence[Task] = stack.enter_context(
                 streamed(
@@ -156,6 +159,7 @@ def evaluate(
                     options=options,
                 )
             )
+        # Other files are read here, and sent to the workers in partitions.
         else:
             if isinstance(truth, Path) and isinstance(detections, Path):
                 common = needs_of(chosen)
@@ -215,6 +219,7 @@ class DaskEngine:
 
     def match(self, tasks: Sequence[Task]) -> list[Any]:
         """Start matching all partitions."""
+        # The tables that all tasks share are sent once, as the result of a task of their own.
         sides: dict[int, Any] = {}
 
         def once(value: Any) -> Any:
@@ -224,6 +229,7 @@ class DaskEngine:
             return sides[id(value)]
 
         parts = []
+        # A streaming task travels without its tables; the worker puts them back.
         for task in tasks:
             if isinstance(task, StreamTask):
                 truth = task.truth if isinstance(task.truth, GroundTruth) else once(task.truth)
@@ -295,9 +301,11 @@ class DaskEngine:
         Dask suspects whatever was on a worker that died. The partitions that are not done are tried one by
         one, alone, so that none is named for what its neighbour does.
         """
+        # Failed ones first, then those that were not done; finished ones are not suspects.
         _, distributed = _dask()
         suspects = [(future.status != "error", n) for n, (future, _) in enumerate(self._matching)]
         open_ones = [n for _, n in sorted(suspects) if self._matching[n][0].status != "finished"]
+        # Cancel everything, so that each suspect runs alone.
         tasks = [self._matching[n][1] for n in open_ones[:MOST_SUSPECTS]]
         _ask(self.client, self.client._cancel, list(self._futures))
         what = f"the work of the cluster ({getattr(error, 'task', 'a task')})"
@@ -412,14 +420,17 @@ def _write_part(frame: Any, path: str) -> int:
 
 def _as_file(side: Any, folder: Path, client: Any) -> Any:
     """Return a path or a table; frames are written as Parquet, one file a partition, in their order."""
+    # Paths and tables are used as they are.
     if isinstance(side, str):
         return path_of(side)
     if isinstance(side, (Path, GroundTruth, Detections)):
         return side
+    # A frame in memory is one file.
     module = type(side).__module__.partition(".")[0]
     if module == "pandas" and hasattr(side, "columns"):
         _write_part(side, str(folder / "00000000.parquet"))
         return folder
+    # Each worker writes its partitions, so that no frame comes to this process.
     if hasattr(side, "to_delayed") and hasattr(side, "npartitions"):
         files = [folder / f"{number:08d}.parquet" for number in range(side.npartitions)]
         engine = DaskEngine(client)
@@ -432,12 +443,14 @@ def _as_file(side: Any, folder: Path, client: Any) -> Any:
                 ],
                 shown="writing",
             )
+        # A folder that the workers have and this process does not see would look like no rows.
         missing = [file for file, rows in zip(files, written, strict=True) if not file.exists()]
         if missing:
             cause = "give scratch=, a folder that client and workers share"
             raise InputError(
                 "what workers write", "be seen here", got=f"no file {missing[0].name}", cause=cause
             )
+        # Empty partitions have columns without types; one is kept if all are empty.
         for file, rows in zip(files, written, strict=True):
             if not rows and any(written):
                 file.unlink()
@@ -665,6 +678,7 @@ def _without_logs() -> Iterator[None]:
 @contextlib.contextmanager
 def _answering() -> Iterator[None]:
     """Refuse in one way where Dask raises, in many, that a cluster does not answer."""
+    # Everything that Dask raises if a scheduler, worker or client is gone.
     _, distributed = _dask()
     from concurrent.futures import CancelledError
 
@@ -677,12 +691,14 @@ def _answering() -> Iterator[None]:
         asyncio.TimeoutError,
         ConnectionError,
     )
+    # Its logs would repeat the error many times.
     try:
         with _without_logs():
             yield
     except InputError:
         raise
     except Exception as error:
+        # A closed client is a RuntimeError, which only its words tell from others.
         shut = isinstance(error, RuntimeError) and ("client" in str(error).lower() or "IOLoop" in str(error))
         if not (shut or isinstance(error, lost)):
             raise

@@ -68,6 +68,7 @@ def _chosen_by(arguments: argparse.Namespace) -> str | None:
 
 def is_larger(arguments: argparse.Namespace) -> bool:
     """Whether the input is evaluated in partitions: by an option, or because it is Parquet and very long."""
+    # Which option asks for partitions, and what of the rest cannot be had with them.
     option = _chosen_by(arguments)
     path: Path = arguments.detections
     in_parquet = path.exists() and arguments.dt_format in ("auto", "parquet") and is_parquet(path)
@@ -76,6 +77,7 @@ def is_larger(arguments: argparse.Namespace) -> bool:
     if option == "--memory-limit" and "--report" in needing:
         needing.remove("--report")
     needing += ["--unlisted-images"] if arguments.unlisted_images not in (None, "error") else []
+    # Refuse a combination by the option that was given.
     if option and not path.exists():
         detect_format(path)  # which says so
     if option and not in_parquet and not tables:
@@ -86,6 +88,7 @@ def is_larger(arguments: argparse.Namespace) -> bool:
         if needing[0] == "--unlisted-images":
             cause = UNLISTED_IN_PARTITIONS
         raise InputError(needing[0], f"be left out with {option}", got="both", cause=cause)
+    # Partitions because an option says so, because workers share them, or because the file is long.
     if tables:
         return True
     if not in_parquet or needing:
@@ -227,12 +230,14 @@ def partitions_of(
 
     The first process needs ``drawn`` bytes besides.
     """
+    # Limits, workers and the folder for temporary files.
     shard = shard_of(arguments)
     if matched:
         check_mergeable(protocol)
     limit = None if arguments.memory_limit is None else bytes_of_text(arguments.memory_limit)
     workers = 1 if arguments.workers is None else readers(arguments)
     scratch = existing_folder(getattr(arguments, "scratch", None), name="--scratch")
+    # Tables have one task; a share of them is read alone if its format can.
     if not is_parquet(arguments.detections):
         with temporary_folder(scratch) as folder, LocalEngine(folder, 1) as engine:
             yield engine, _tasks_of_tables(arguments, protocol, shard), plan_within(None, Load(0), 1)
@@ -240,6 +245,7 @@ def partitions_of(
     options = detection_arguments(arguments)
     options.pop("class_map")
     refuse_unlisted(options.pop("unlisted_images"))
+    # The footers say how many boxes there are, and so how large a partition may be.
     truth, truth_options = arguments.ground_truth, ground_truth_arguments(arguments)
     sides = [ParquetGroups.open(arguments.detections, read_options(**options))]
     in_parquet = is_parquet(truth, "ground truth")

@@ -24,6 +24,7 @@ Table = TypeVar("Table", bound=BoxTable)
 
 def with_all_instances(tables: Sequence[Table]) -> list[Table]:
     """Return tables that all have the masks and keypoints that one has; rows without hold none."""
+    # A table without masks gets rows without one, so that all have the same columns.
     parts = list(tables)
     if any(table.masks is not None for table in parts):
         parts = [
@@ -32,12 +33,14 @@ def with_all_instances(tables: Sequence[Table]) -> list[Table]:
             else table
             for table in parts
         ]
+    # Keypoints need one number of joints: rows of different lengths have no common array.
     joints = {table.keypoints.shape[1] for table in parts if table.keypoints is not None}
     if len(joints) > 1:
         rule = "be the same number in every table"
         raise InputError("keypoints of tables to merge", rule, got=f"{sorted(joints)}")
     for count in joints:
         parts = [_with_keypoints(table, count) if table.keypoints is None else table for table in parts]
+    # Boxes of one kind: a rotated box cannot stand in for an upright one.
     for name, what in (("rotated", "be rotated"), ("quadrilaterals", "have corners")):
         present = [getattr(table, name) is not None for table in parts if len(table)]
         if any(present) and not all(present):

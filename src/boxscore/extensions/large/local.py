@@ -186,12 +186,14 @@ def check_scoring(headers: Sequence[PartHeader], plan: Plan) -> None:
     InputError
         When the largest class does not fit.
     """
+    # Without a limit everything fits; a class that can be cut by score always does.
     if plan.room is None:
         return
     whole = added_headers(headers)
     protocol, counts = whole.protocol, whole.detections
     if can_be_split(protocol, weighted=whole.weighted):
         return
+    # Else the largest class must fit as a whole, and the message says what would help.
     largest = int(counts.max(initial=0))
     if SCORED * largest > plan.room:
         per_class = protocol.matching.per_class
@@ -344,8 +346,10 @@ def _begin() -> None:
 
     from boxscore._utils.allocator import keep_freed_memory
 
+    # The parent handles Ctrl-C, and ends its processes in order.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     keep_freed_memory()
+    # A parent that is killed cannot do so: a thread waits for its end, then ends this process.
     parent = multiprocessing.parent_process()
     assert parent is not None
 

@@ -118,6 +118,7 @@ class MergedParts:
 
 def check_headers(parts: Sequence[Any]) -> None:
     """Refuse parts, or their headers, that were not made alike."""
+    # All parts are compared with the first: the version, the protocol, the classes, the kind of rows.
     first = parts[0]
     for part in parts:
         if part.version != __version__:
@@ -135,6 +136,7 @@ def check_headers(parts: Sequence[Any]) -> None:
                 place=part.source,
                 cause=_first_difference(first.protocol, part.protocol),
             )
+        # Classes are compared by id and name, and the first difference is named.
         mine, yours = first.categories, part.categories
         if mine is not yours and (not mine.same_as(yours) or mine.names.tolist() != yours.names.tolist()):
             got = f"{len(mine)} in {first.source} and {len(yours)}"
@@ -161,10 +163,12 @@ def check_headers(parts: Sequence[Any]) -> None:
 
 def check_shares(parts: Sequence[Any]) -> None:
     """Refuse shares of a data set, or their headers, that are not all there."""
+    # Without shares there is nothing to miss.
     shares = {part.shard for part in parts if part.shard is not None}
     counts = sorted({count for _, count in shares})
     if not counts:
         return
+    # All must be shares of one cut, and each number must be there.
     of = f"shares of {' and of '.join(map(str, counts))}"
     if len(counts) > 1 or any(part.shard is None for part in parts):
         got = of if len(counts) > 1 else f"{of}, and parts that are none"

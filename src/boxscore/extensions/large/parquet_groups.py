@@ -108,6 +108,7 @@ class ParquetGroups(PicklesFields):
 
         ``further`` names columns that are read though they have no part; None for all.
         """
+        # Everything comes from the footers, so opening terabytes takes moments.
         files = tuple(part_files(path, options))
         groups: list[RowGroup] = []
         digests: list[int] = []
@@ -116,6 +117,7 @@ class ParquetGroups(PicklesFields):
         first = 0
         for number, file in enumerate(files):
             with converted_errors(str(file)), opened_parquet(file) as (footer, parquet):
+                # The checksum of a footer tells later whether the file is still the same.
                 digests.append(zlib.crc32(footer))
                 wanted = wanted_columns(parquet, str(file))
                 empty.append(parquet.read_row_groups([], columns=wanted))
@@ -128,17 +130,20 @@ class ParquetGroups(PicklesFields):
                     raise FileFormatError(
                         "a Parquet file", "say once what it holds", got=got, place=str(file)
                     )
+                # A row group's boxes are the values of its lists, or its rows where it has none.
                 for group, (count, said) in enumerate(zip(rows, facts, strict=True)):
                     boxes = max((said[i].values for i in lists), default=count)
                     nbytes = sum(said[i].nbytes for i, column in columns if column.path in wanted)
                     groups.append(RowGroup(number, group, count, boxes, first, nbytes))
                     ends.append({column.path: (column, said[i]) for i, column in columns if i not in lists})
                     first += boxes
+        # Files of one folder share a schema; a column that a file with rows lacks is noted.
         column_map = options.columns
         schema, names = _needed(joined(empty, str(path)), str(path), further, column_map)
         filled = {group.file for group in groups if group.rows}
         absent = absent_columns({str(files[at]): empty[at].column_names for at in filled})
         opened_groups = cls(path, files, tuple(groups), schema, names, tuple(digests), column_map, absent)
+        # Least and largest image ids show which groups a partition needs.
         name = opened_groups.parts.image
         return opened_groups.with_groups(
             [
@@ -171,6 +176,7 @@ class ParquetGroups(PicklesFields):
     def read(self, group: RowGroup, columns: Sequence[str] | None = None) -> pa.Table:
         """Read a row group, one row per box; ``columns`` by name, all that are needed by default."""
         pa, _ = arrow()
+        # The file must be the one whose footer was read.
         file = self.files[group.file]
         place = self.place_of(group)
         with converted_errors(place), opened_parquet(file, self.held) as (footer, parquet):
@@ -182,6 +188,7 @@ class ParquetGroups(PicklesFields):
                     place=place,
                     cause="was it replaced, or does a worker see other data?",
                 )
+            # Read the columns that are needed, and give them the types that all files share.
             schema = self.schema if columns is None else pa.schema([self.schema.field(c) for c in columns])
             paths = [
                 path
@@ -190,6 +197,7 @@ class ParquetGroups(PicklesFields):
             ]
             table = parquet.read_row_group(group.number, columns=paths)
             table = joined([schema.empty_table(), table], place).select(schema.names)
+            # One row per box; then check that every column has a value for each.
             flat, parents = by_box(table, place, self.column_map)
         names = self.names if columns is None else columns
         uneven = [name for name in names if name not in flat]
@@ -197,10 +205,12 @@ class ParquetGroups(PicklesFields):
             got = "lists of other lengths"
             raise FileFormatError(uneven[0], "have a value for each box", got=got, place=place)
         flat = {name: flat[name] for name in names}
+        # Row numbers were given out by the footer's counts, so more boxes would clash.
         count = len(next(iter(flat.values()))) if flat else 0
         if count > group.boxes:
             got = f"{count:,} boxes, where its footer says {group.boxes:,}"
             raise FileFormatError("a row group", "hold what its file says", got=got, place=place)
+        # Each box gets its number in all files and its row in the group.
         flat[KEY] = pa.array(group.first + np.arange(count))
         flat[AT] = pa.array(np.arange(count) if parents is None else parents)
         return pa.table(flat).replace_schema_metadata(self.schema.metadata)
@@ -231,17 +241,20 @@ class ParquetGroups(PicklesFields):
 
         They are the image's size unless an image has two, and all fit their boxes.
         """
+        # Only columns that may be either are read, group by group.
         pair = self.parts.image_size
         if pair is None or not may_be_sides(self.parts):
             return self
         first: dict[Any, tuple[float, float]] = {}
         different = False
+        # A group that does not fit its boxes settles it: the columns are the image's size.
         for group in self.groups:
             table = BoxesTable(self, [self.read(group)])
             sizes = np.column_stack([table.numbers(name) for name in pair])
             if not are_sides(table, self.parts, sizes):
                 return self
             values, positions = images_of(table, self.parts)
+            # NaN equals nothing, so an unknown side does not count as a second size.
             for image, size in zip(positions.tolist(), sizes.tolist(), strict=True):
                 known = first.setdefault(values[image], tuple(size))
                 different |= any(

@@ -190,6 +190,7 @@ class Part(PicklesFields):
         ProtocolError
             When the protocol's rules cannot be met part by part.
         """
+        # A part holds what scores need, and no boxes: that is what makes it small.
         check_mergeable(protocol)
         counts = counts_of_tables(ground_truth, detections)
         return cls(
@@ -548,9 +549,11 @@ def check_mergeable(protocol: Protocol) -> None:
 
 
 def _read(archive: Archive, source: str) -> Part:
+    # Check the header, then read all arrays.
     members = {name: archive.member(name) for name in archive.names}
     header = _header(archive, members, source)
     arrays = {name: archive.read(name) for name in members if name != "header"}
+    # Nothing of the header is trusted: each value is checked, or makes the constructor raise.
     try:
         protocol = Protocol.read(header["protocol"])
         if not all(isinstance(name, str) for name in header["class_names"]):
@@ -560,6 +563,7 @@ def _read(archive: Archive, source: str) -> Part:
         )
         if categories.ids.tolist() != header["class_ids"]:
             raise ValueError("classes in another order")
+        # Ids are in the header as text, or an array of numbers.
         ids = arrays.pop("image_ids", None)
         ids = as_ids(header["image_ids"] if ids is None else ids, name="image ids")
         if len(ids) != header["images"] or len(Categories.order(ids)) != len(ids):
@@ -570,6 +574,7 @@ def _read(archive: Archive, source: str) -> Part:
         }
         if any(len(values) != len(ids) for values in columns.values()):
             raise ValueError("image columns of another length")
+        # The matches check their own arrays.
         spent = None
         if "spent_row" in arrays:
             spent = Spent(*(arrays.pop(f"spent_{name}") for name in Spent._fields))
@@ -578,6 +583,7 @@ def _read(archive: Archive, source: str) -> Part:
         left_out = {str(name): _whole(count) for name, count in header["left_out"].items()}
         if header["row_order"] not in get_args(RowOrder):
             raise ValueError("another order of rows")
+        # The digest must be that of the protocol which the file holds.
         part = Part(
             protocol,
             categories,

@@ -42,6 +42,7 @@ def rewritten_in_parts(
     instances : sequence of str
         Instance columns that are compared.
     """
+    # Only Parquet can be read and written in partitions.
     formats = [open_at(path, side="detections").format for path in paths]
     check_one_form([(path, each.name) for path, each in zip(paths, formats, strict=True)])
     if formats[0].name != "parquet":
@@ -49,9 +50,11 @@ def rewritten_in_parts(
         raise InputError(
             "--memory-limit", "be of detections in Parquet", got=repr(str(paths[0])), cause=cause
         )
+    # The plan says how many boxes fit, as for an evaluation.
     workers = 1 if arguments.workers is None else readers(arguments)
     read = read_options(instances=list(instances), box_format=arguments.dt_box_format)
     limit = bytes_of_text(arguments.memory_limit)
+    # Each partition is written for itself, and all are joined at the end, in order.
     with temporary_folder() as folder, LocalEngine(folder, workers, sparing=True) as engine:
         every = [ParquetGroups.open(path, read, further=None) for path in paths]
         plan = plan_within(limit, Load.of(every, None), workers)

@@ -201,6 +201,7 @@ def streamed(
             partition=partition,
             shard=shard,
         )
+        # An image that one partition does not know is counted over all of them, for the message.
         try:
             yield tasks
         except UnlistedImagesError as error:

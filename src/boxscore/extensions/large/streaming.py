@@ -264,11 +264,13 @@ def stream_tasks(
     InputError
         When a detection of the first row group is in an unknown image; of the others tasks find it.
     """
+    # Open both sides; of files only footers are read.
     protocol.scope.check("streams")
     truth = _opened_truth(ground_truth, truth_options, _bounded_columns(protocol))
     parquet = ParquetGroups.open(detections, options).holding(folder / RANGES)
     if isinstance(truth, ParquetGroups):
         truth = truth.holding(folder / RANGES)
+    # Refuse detections without scores, and labels of images that do not fit.
     if parquet.parts.score is None and protocol.matching.scores == "given":
         rule = "have a column score or confidence"
         cause = "is this the ground truth? Boxes without scores are counted by the protocol scoreless"
@@ -276,6 +278,7 @@ def stream_tasks(
             "detections", rule, got=f"only {', '.join(parquet.names)}", place=str(detections), cause=cause
         )
     refuse_without_scores(parquet.absent, parquet.parts, str(detections))
+    # Classes must be known before any partition: each would see only its own.
     if isinstance(truth, GroundTruth):
         categories = truth.categories
         check_class_labels(truth.source, categories, truth.image_labels, protocol)
@@ -284,6 +287,7 @@ def stream_tasks(
         check_class_labels(str(truth.path), categories, None, protocol)
     some = None if classes is None else classes(categories)
     check_class_weights(protocol.ap, categories, categories if some is None else Categories.build([]))
+    # Cut by ids, or by file names where these decide: all boxes of an image fall into one range.
     names = _names_of_images(parquet, truth)
     table = truth if isinstance(truth, GroundTruth) else None
     sides = [side_of(parquet, options, table, names, of_results=True)]
@@ -292,16 +296,19 @@ def stream_tasks(
     cutter = Cutter([side.groups for side in sides[names is not None :]], table)
     chosen = shard.of(cutter)
     count = partitions if partitions is not None else -(-cutter.boxes // (partition * shard.shares))
+    # A range has about as many boxes as a partition may have; a share takes its own ranges.
     ranges = cutter.cut(max(1, count), chosen)
     every = Ranges(tuple(one for one in (chosen.low, *ranges.edges, chosen.below) if one is not None))
     numbers = range(chosen.low is not None, len(ranges.edges) + 1 + (chosen.low is not None))
     known = [*([sides[0].groups] if names is not None else []), *cutter.sides]
     sides = [dataclasses.replace(side, groups=groups) for side, groups in zip(sides, known, strict=True)]
+    # Find the row groups of each range; scattered rows are regrouped on disk first.
     sources = [
         located(side, every, numbers, folder / name, partition)
         for side, name in zip(sides, ("detections", "ground_truth"), strict=False)
     ]
     tables = [] if table is None else _tables_of_ranges(table, every, protocol)
+    # A task holds places in files, not rows.
     return [
         StreamTask(
             at,

@@ -131,16 +131,19 @@ def parquet_tasks(
         For what is regrouped or read from stores, and for what is made of each partition.
     partition : int
     """
+    # One list of classes over all files, so that all partitions agree on it.
     every = [groups.holding(folder / RANGES) for groups in every]
     classes = [categories_of_groups(*one) for one in zip(every, options, strict=True)]
     categories = classes_of_all(classes, [str(groups.path) for groups in every])
     sides = [side_of(*one, None, None, of_results=True) for one in zip(every, options, strict=True)]
+    # Cut the images of all files at the same ids: boxes that compete fall into one range.
     cutter = Cutter([side.groups for side in sides], None)
     ranges = cutter.cut(max(1, -(-cutter.boxes // partition)))
     sides = [
         dataclasses.replace(side, groups=groups) for side, groups in zip(sides, cutter.sides, strict=True)
     ]
     numbers = range(len(ranges.edges) + 1)
+    # Scattered rows are regrouped on disk first.
     sources = [
         located(side, ranges, numbers, folder / f"regrouped-{at}", partition) for at, side in enumerate(sides)
     ]

@@ -284,17 +284,19 @@ def _summaries(
     categories: Categories | None,
 ) -> WeightedMetrics:
     """Join the blocks of a batch, and compute summary rows for each set of weights."""
+    # Curves of classes come from their blocks, pooled ones from a block of their own.
     sources: dict[str | None, Sequence[BlockValues]] = {None: blocks}
     sources |= {name: [one] for name, one in zip(selections, pooled, strict=True)}
     values = []
     for w in range(len(blocks[0].detections)):
-
+        # Several summary rows read the same curve: it is joined once.
         @functools.cache
         def curves_of(area: int, cap: int, pooled: str | None = None, /, w: int = w) -> Curves:
             of_blocks = [block.curves[w][area, cap] for block in sources[pooled]]
             return Curves.beside(of_blocks, categories if pooled is None else None)
 
         values.append(summary_table(rows, protocol, curves_of))
+    # Counts add up over blocks, since each class is in one of them.
     return WeightedMetrics(
         np.stack(values),
         np.sum([block.ground_truths for block in blocks], axis=0),
@@ -331,6 +333,7 @@ class _Job:
     def __init__(
         self, held: HeldParts, rows: Sequence[SummaryRow], most: int, alone: int, batch: int
     ) -> None:
+        # Few detections are scored by one task, which saves the many small ones.
         self._rows, self._batch = rows, batch
         self._plan = plan = ClassPlan(held.engine, held.parts, held.headers, most, keep=True)
         self._metrics = summary_keys(rows, plan.protocol)
@@ -338,10 +341,12 @@ class _Job:
         self._blocks: list[Cut] = []
         self._pooled: list[Cut] = []
         self._edges: dict[Cut, list[float]] = {}
+        # Else by blocks of classes, small enough for their values to fit.
         if not self._alone:
             self._blocks = list(plan.blocks(max(1, MOST_VALUES // self._values_of("AP"))))
             self._pooled = plan.pooled([row.classes for row in rows])
             every = [*self._blocks, *self._pooled]
+            # A class that is too large is cut into ranges of its scores, where its metrics fold.
             if self._can_be_split():
                 self._edges = plan.edges(every)
             for block in every:
@@ -399,22 +404,26 @@ class _Job:
         )
 
     def _score(self, block: Cut, weights: Any) -> Any:
+        # A block that fits is one task.
         submit, plan, name = self._plan.engine.submit, self._plan, name_of(block)
         common = weights, self._metrics
         if block not in self._edges:
             return submit(
                 f"weighted-{name}", _score_block, plan.pieces(block, name), block, *common, plan.images
             )
+        # Objects first: every range needs how many there are.
         truths = [
             submit(f"truths-{name}", _truths_of, part, place, block)
             for part, place in zip(plan.parts, plan.places, strict=True)
         ]
+        # Ranges in descending score, each with the counts of those before it.
         chain = submit(f"begin-{name}", _begun, truths, *common, plan.protocol)
         for number, piece in enumerate(block.between(self._edges[block]), start=1):
             pieces = plan.pieces(piece, f"{name}-{number}")
             chain = submit(
                 f"weighted-{name}-{number}", _score_range, chain, pieces, block, *common, plan.images
             )
+            # Long chains of tasks are cut, since the scheduler would keep every step.
             if not number % LONGEST_CHAIN:
                 chain = plan.engine.results([chain])[0]
         return submit(f"end-{name}", _ended, chain, self._metrics, plan.protocol)

@@ -50,6 +50,7 @@ class Expected(NamedTuple):
         numbered : bool
             Whether images have no ids, so that totals alone can be compared.
         """
+        # Images: without ids only their number can be compared.
         said = []
         absent = [] if numbered else [image for image in self.images if image not in arrived]
         present = (
@@ -63,6 +64,7 @@ class Expected(NamedTuple):
                 more = f" and {len(absent) - 1:,} more" if len(absent) > 1 else ""
                 without = f", without image {absent[0]!r}{more}"
             said.append(f"{counted_of(present, self.image_count, 'expected image')} arrived{without}")
+        # Objects: more than expected in one image do not make up for another.
         wanted = sum(self.objects.values())
         if numbered:
             came = min(sum(arrived.values()), wanted)

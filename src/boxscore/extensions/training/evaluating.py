@@ -256,6 +256,7 @@ class Evaluator:
         self, predictions: Iterable[Any], targets: Iterable[Any] | None, image_ids: Iterable[Any] | None
     ) -> tuple[list[Id | None], list[list[Sample]]]:
         """Read a batch: the id of each image, its prediction, and its target where there are targets."""
+        # Targets come with every batch, or from the ground truth, never both.
         if (targets is None) != (self.ground_truth is not None):
             raise InputError(
                 "targets",
@@ -263,6 +264,7 @@ class Evaluator:
                 got="none" if targets is None else "some",
                 cause="Evaluator(ground_truth=...) knows the objects of each image" * (targets is None),
             )
+        # Each side becomes one sample per image, whatever library made it.
         given = zip(SIDES, (predictions, targets), strict=True)
         items = [one_per_image(side, name[:-1]) for name, side in given if side is not None]
         if len({len(side) for side in items}) > 1:
@@ -273,6 +275,7 @@ class Evaluator:
             for name, side in zip(SIDES, items, strict=False)
         ]
         ids: list[Id | None]
+        # Ids are given, or read from the targets (predictions, where there are none).
         if image_ids is None:
             ids = [image_id(sample, place=_place(position)) for position, sample in enumerate(sides[-1])]
         else:
@@ -281,6 +284,7 @@ class Evaluator:
             checks.same_length(len(items[0]), of="predictions", image_ids=ids)
         if self.ground_truth is not None:
             return self._known(ids, self.ground_truth.images), sides
+        # Without ids images are numbered: all of them or none, over all batches.
         numbered = self._numbered if self._numbered is not None or not ids else ids[0] is None
         for position, identifier in enumerate(ids):
             if numbered != (identifier is None):
@@ -319,6 +323,7 @@ class Evaluator:
         given: dict[str, tuple[bool, Id]],
     ) -> list[Rows]:
         """Check one side of a batch and look names of classes up; note what is given, and how classes are."""
+        # Check images of one kind together, as one array: per image it would take far longer.
         renamed = self.prediction_class_names if not side else None
         pieces = rows_of(
             samples,
@@ -329,6 +334,7 @@ class Evaluator:
             together=renamed is None,
             ranked=not side and self.protocol.matching.scores == "given",
         )
+        # Columns and kinds of classes must be the same in every batch.
         starts = itertools.accumulate((len(rows.counts) for rows in pieces), initial=0)
         classified = []
         for start, rows in zip(starts, pieces, strict=False):
@@ -337,6 +343,7 @@ class Evaluator:
             place = f"image {identifier!r}"
             if renamed is not None:
                 columns = named_by(columns, renamed, place=place)
+            # Names are looked up where classes are known; else note whether they are names or numbers.
             if self.categories is not None:
                 columns = in_classes(columns, self.categories, place=place)
                 if side:

@@ -88,6 +88,7 @@ def sample_of(item: Any, kind: str, place: str) -> Sample:
     InputError
         When it is no mapping and no known object, or lacks what such an object must have.
     """
+    # The usual form first: it needs no further question.
     is_mapping = type(item) is dict or isinstance(item, Mapping)
     if (
         is_mapping
@@ -96,6 +97,7 @@ def sample_of(item: Any, kind: str, place: str) -> Sample:
         and not ("confidence" in item or "text_labels" in item)
     ):
         return _torchvision(item)
+    # Then other mappings, then objects, by what they have: no library is imported.
     source = _Source(kind, place)
     if is_mapping:
         for recognises, read in _OF_MAPPINGS:
@@ -133,6 +135,7 @@ def one_per_image(items: Any, kind: str) -> Sequence[Any]:
     InputError
         When it is the object of one image.
     """
+    # A list is a batch; text, raw tensors and objects of one image are not.
     if type(items) is list:
         batch: Sequence[Any] = items
     elif isinstance(items, (str, bytes, PurePath)):
@@ -146,6 +149,7 @@ def one_per_image(items: Any, kind: str) -> Sequence[Any]:
         if any(recognises(items) for recognises in known) or not isinstance(items, Iterable):
             raise _no_sequence(items, kind)
         batch = list(items)
+    # The rows of one image look like a batch: refuse them, since each would count as an image.
     if batch and isinstance(batch[0], Mapping) and (_is_pipeline_row(batch[0]) or _is_coco_row(batch[0])):
         cause = "this list is one image's; put it in a list"
         raise InputError(f"{kind}s", "be a sequence with one item per image", got="detections", cause=cause)
@@ -200,16 +204,19 @@ def _grounded(item: Mapping[str, Any], source: _Source) -> Sample:
 
 def _processor_target(item: Mapping[str, Any], source: _Source) -> Sample:
     """Read what a Hugging Face image processor makes of annotations: fractions, areas in resized pixels."""
+    # Fractions become pixels of the original image, or of the resized one if that alone is known.
     boxes = as_array(_needed(item, "boxes", source), "boxes").astype(np.float64).reshape(-1, 4)
     size, original = (_size(item.get(key), key, source) for key in ("size", "orig_size"))
     frame = size if original is None else original
     if frame is None:
         cause = "class_labels are of a Hugging Face processor, whose boxes are fractions of the image"
         raise source.error("orig_size", "be given", got=f"keys {list(item)}", cause=cause)
+    # Larger numbers are pixels already.
     if boxes.size and not boxes.max() <= 1.5:
         cause = "pixels? then name the classes labels, and say box_format="
         rule = "be fractions of the image"
         raise source.error("boxes beside class_labels", rule, got=boxes.max(), cause=cause)
+    # Areas are in resized pixels: scale them like the image.
     area = item.get("area")
     if area is not None and size is not None:
         area = as_array(area, "area").astype(np.float64) * (frame.prod() / size.prod())
@@ -236,6 +243,7 @@ def _size(value: Any, name: str, source: _Source) -> NDArray[np.float64] | None:
 
 def _keras(item: Mapping[str, Any], source: _Source) -> Sample:
     """Read a mapping of KerasCV or KerasHub; rows of class -1, or from ``num_detections`` on, are padding."""
+    # Padding is told by its class or by the count.
     labels = as_whole_numbers(_needed(item, _keras_classes(item), source), "classes", place=source.place)
     boxes = as_array(_needed(item, "boxes", source), "boxes")
     if boxes.ndim == 3:
@@ -245,6 +253,7 @@ def _keras(item: Mapping[str, Any], source: _Source) -> Sample:
     count = item.get("num_detections")
     if count is not None:
         valid &= np.arange(len(labels)) < int(as_array(count, "num_detections").reshape(-1)[0])
+    # Drop padding after all columns proved equally long.
     columns = {"boxes": boxes, "labels": labels}
     for key, name in (("confidence", "scores"), ("masks", "masks")):
         if item.get(key) is not None:
@@ -262,8 +271,10 @@ def _keras_classes(item: Mapping[str, Any]) -> str:
 
 def _unbatched(items: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
     """Split a mapping of whole batches, as Keras models return it, by image."""
+    # The detection API has its own reader, whose error is better.
     if "detection_boxes" in items:
         _detection_api(items, _Source(kind, "the batch"))
+    # Three dimensions are a batch; every array must cover its images.
     boxes = items.get("boxes")
     array = None if boxes is None else as_array(boxes, "boxes")
     if array is None or array.ndim != 3:
@@ -276,6 +287,7 @@ def _unbatched(items: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
         if not column.ndim or len(column) != len(array):
             got = f"shape {list(column.shape)}"
             raise InputError(f"{name} of {kind}s", f"cover as many images as boxes ({len(array)})", got=got)
+    # Different versions name classes and scores differently.
     if "classes" not in arrays and "labels" in arrays:
         arrays["classes"] = arrays.pop("labels")
     if "scores" in arrays:
@@ -337,20 +349,24 @@ def _coco_rows(rows: Sequence[Mapping[str, Any]], source: _Source) -> Sample:
     Polygons are not read: how large the image is stands in the file alone.
     """
 
+    # A key counts if every row has it.
     def column(name: str) -> list[Any] | None:
         values = [row.get(name) for row in rows]
         return values if rows and None not in [type(v) if v is not None else None for v in values] else None
 
+    # One image at a time: ids tell whether it is more.
     images = {row["image_id"] for row in rows if row.get("image_id") is not None}
     if len(images) > 1:
         cause = "a whole file? load_detections and load_ground_truth read it"
         raise source.error(
             "annotations", "be of one image", got=f"image_id {sorted(images, key=str)[:2]}", cause=cause
         )
+    # Masks are read if all are run lengths.
     boxes = [row["bbox"] for row in rows]
     masks, keypoints = column("segmentation"), column("keypoints")
     if masks is not None and not all(isinstance(mask, Mapping) for mask in masks):
         masks = None
+    # An empty list is an image without detections, which has scores; without them it would look unscored.
     columns = _present(
         boxes=np.array(boxes, dtype=np.float64).reshape(-1, 4),
         labels=[row["category_id"] for row in rows],
@@ -374,6 +390,7 @@ def _is_list(item: Any) -> bool:
 
 
 def _of_list(item: Sequence[Any], source: _Source) -> Sample:
+    # Rows of COCO or of a pipeline; an empty target is one without objects.
     if all(isinstance(row, Mapping) and _is_coco_row(row) for row in item) and (item or source.is_target):
         return _coco_rows(item, source)
     if source.is_target:
@@ -381,6 +398,7 @@ def _of_list(item: Sequence[Any], source: _Source) -> Sample:
         raise source.unknown(item, cause)
     if all(isinstance(row, Mapping) and _is_pipeline_row(row) for row in item):
         return _pipeline(item, source)
+    # MMDetection's lists: an array per class, perhaps with masks.
     boxes, masks = item, None
     if isinstance(item, tuple) and len(item) == 2:
         boxes, masks = item
@@ -489,6 +507,7 @@ def _masks_of_size(masks: Any, size: Any) -> NDArray[Any] | None:
 
 def _supervision(item: Any, source: _Source) -> Sample:
     """Read ``Detections``; names, corners of rotated boxes, flags and areas of targets stand in ``data``."""
+    # Names count as labels if there are no numbers; an empty one needs neither.
     data = getattr(item, "data", None) or {}
     names, corners, numbers = data.get("class_name"), data.get("xyxyxyxy"), item.class_id
     count = len(item.xyxy)
@@ -498,6 +517,7 @@ def _supervision(item: Any, source: _Source) -> Sample:
         numbers = np.empty(0, dtype=np.int64)
     texts = None if names is None else [str(name) for name in as_array(names, "class_name").tolist()]
     labels = texts if numbers is None else as_whole_numbers(numbers, "class_id", place=source.place)
+    # Corners become rotated boxes.
     scores = item.confidence
     if scores is None and not count:
         scores = np.empty(0)
@@ -505,6 +525,7 @@ def _supervision(item: Any, source: _Source) -> Sample:
     if corners is not None:
         four = as_array(corners, "xyxyxyxy").astype(np.float64).reshape(-1, 4, 2)
         rotated = rotated_of_corners(four) if len(four) else np.empty((0, 5))
+    # Flags and areas belong to targets alone.
     masks = getattr(item, "mask", None)
     columns = _present(
         boxes=item.xyxy if rotated is None else None,
@@ -542,10 +563,12 @@ def _detectron2_mapping(item: Mapping[str, Any], source: _Source) -> Sample:
 
 def _detectron2(item: Any, source: _Source) -> Sample:
     """Read ``Instances``: ``pred_`` fields, or ``gt_`` fields of targets; rotated boxes in degrees, y up."""
+    # Fields of predictions or of targets, by their prefix.
     is_truth = source.is_target and hasattr(item, "gt_classes")
     if not is_truth and not hasattr(item, "pred_classes"):
         raise source.error("pred_classes", "be given", got="Instances with gt_classes only")
     prefix = "gt_" if is_truth else "pred_"
+    # Five numbers are a rotated box, in degrees with y up.
     boxes = getattr(item, prefix + "boxes", None)
     array = None if boxes is None else as_array(_part(boxes, "tensor"), "boxes")
     is_rotated = array is not None and array.ndim == 2 and array.shape[1] == 5

@@ -113,10 +113,12 @@ def merged(parts: list[Part]) -> Part:
     The parts stay what they are. Where rows stay in order, their columns become views of the merged tables:
     no box is held twice.
     """
+    # Join the tables; rows are sorted by image, and old columns become views of the new ones.
     if len(parts) == 1:
         return parts[0].in_class_order()
     truth, truth_rows = concatenate([part.ground_truth for part in parts], into_views=True)
     detections, rows = concatenate([part.detections for part in parts], into_views=True)
+    # Row numbers of matches move to where their rows went.
     renumbered, truths_before, rows_before = [], 0, 0
     for number, part in enumerate(parts):
         parts[number] = part = part.sharing()
@@ -130,6 +132,7 @@ def merged(parts: list[Part]) -> Part:
         )
         truths_before += len(part.ground_truth)
         rows_before += len(part.detections)
+    # Images are disjoint, so counts by image never clash.
     left_out = {image: counts for part in parts for image, counts in part.left_out.items()}
     invalid = {image: counts for part in parts for image, counts in part.invalid.items()}
     return Part(merge(renumbered), truth, detections, left_out, invalid)

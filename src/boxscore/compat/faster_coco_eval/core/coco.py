@@ -81,6 +81,7 @@ class COCO(reference.COCO):
         min_score : float
             Results below are left out.
         """
+        # Read what is given as the original does, with its words.
         results = resFile
         if isinstance(resFile, (str, os.PathLike, dict, list)):
             results = self.load_json(resFile, self.use_deepcopy)
@@ -91,6 +92,7 @@ class COCO(reference.COCO):
         assert type(results) is list, "results in not an array of objects"
         if min_score != 0.0:
             results = [result for result in results if result.get("score", 1) >= min_score]
+        # pycocotools fails without results, and faster_coco_eval does not.
         loaded: Any
         if results:
             loaded = super().loadRes(results)

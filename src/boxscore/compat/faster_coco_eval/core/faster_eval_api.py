@@ -72,6 +72,7 @@ class COCOeval_faster(reference.COCOeval):
         boundary_cpu_count: int = 1,
         rle_iou_max_workers: int = 8,
     ) -> None:
+        # What is not covered is refused, so that no number comes from other rules.
         missing = {
             f"iouType {iouType!r}": iouType in ("boundary", "keypoints_crowd"),
             "extra_calc": extra_calc,
@@ -84,6 +85,7 @@ class COCOeval_faster(reference.COCOeval):
                     f"boxscore stands in for faster_coco_eval without {option}; "
                     "boxscore.compat.restore_faster_coco_eval() brings faster_coco_eval back"
                 )
+        # Then the original's settings.
         self.print_function = print_function
         super().__init__(cocoGt, cocoDt, iouType)
         self.lvis_style = False
