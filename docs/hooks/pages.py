@@ -472,7 +472,9 @@ def _examples(description: str) -> list[str]:
 def run_configuration_keys() -> str:
     """Write every key that a run configuration may have as Markdown."""
     lines = ["| table | key | value | meaning |", "|---|---|---|---|"]
-    for table, options in importlib.import_module("boxscore.cli.run").known_keys().items():
+    for table, options in (
+        importlib.import_module("boxscore.extensions.shell.run_command").known_keys().items()
+    ):
         shown = f"`{table}`"
         for key, option in options.items():
             words = {bool: "`true` or `false`", int: "a whole number", Path: "a path"}

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 import boxscore
-from boxscore.cli.run import read_config
 from boxscore.errors import BoxscoreError, BoxscoreWarning, InputError
 from boxscore.extensions.pages.pictures import embed_pictures
+from boxscore.extensions.shell.run_command import read_config
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import SimilarityName
 from boxscore.validation import validate, validate_files

@@ -23,12 +23,12 @@ from boxscore.cli.arguments import (
     errors_as_typed,
 )
 from boxscore.cli.commands import ENTRIES, Entry
-from boxscore.cli.parameters import options_of
-from boxscore.cli.run import known_keys, read_config
 from boxscore.errors import FileFormatError, InputError, ProtocolError
 from boxscore.extensions.diagnostics._result import DiagnosticResult
 from boxscore.extensions.diagnostics.commands import DIAGNOSTICS, Diagnostic
 from boxscore.extensions.pages.folder import PlotFormat, TableFormat
+from boxscore.extensions.shell.parameters import options_of
+from boxscore.extensions.shell.run_command import known_keys, read_config
 from support.each import each
 from support.running import Run
 from support.samples import DT, GT

@@ -15,7 +15,7 @@ import pytest
 
 from boxscore.cli import COMMANDS, GROUPS, command_parser, load_command, main
 from boxscore.cli.arguments import EVERYWHERE
-from boxscore.cli.parameters import documentation
+from boxscore.cli.parser import documentation
 from support.each import each
 from support.running import Run
 from support.samples import DT, GT

@@ -12,8 +12,8 @@ import pytest
 
 import boxscore
 from boxscore.cli import COMMANDS
-from boxscore.cli.run import known_keys
 from boxscore.evaluation import evaluate
+from boxscore.extensions.shell.run_command import known_keys
 from boxscore.protocols import protocol_names
 from boxscore.reports.text import as_dict
 from support.running import Run

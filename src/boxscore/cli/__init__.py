@@ -26,6 +26,7 @@ from boxscore.cli.arguments import EVERYWHERE, Option, errors_as_typed
 from boxscore.cli.commands import BY_GROUP, ENTRIES
 from boxscore.cli.overwriting import inputs_protected
 from boxscore.cli.parser import ArgumentParser, add_options, documentation, look_for_packages
+from boxscore.cli.sockets import extension
 from boxscore.cli.streams import Settings, say, show, using
 from boxscore.errors import BoxscoreError, BoxscoreWarning, VerificationError, shortened
 
@@ -91,10 +92,8 @@ def _without_command(given: Sequence[str]) -> int:
         show(f"boxscore {__version__}")
         return 0
     if first == "--print-completion":
-        from boxscore.cli.completion import completion_script
-
         try:
-            show(completion_script(given[1] if len(given) > 1 else "", _options_of_commands()))
+            show(extension("completion_script")(given[1] if len(given) > 1 else "", _options_of_commands()))
         except BoxscoreError as error:
             _say(f"error: {error}")
             return 2

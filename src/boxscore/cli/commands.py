@@ -191,7 +191,7 @@ BY_GROUP: Mapping[str, Mapping[str, Entry]] = {
             "boxscore.extensions.large.merge_command",
             "combine parts that were saved separately into one result",
         ),
-        "formats": Entry("boxscore.cli.formats", "list the file formats"),
+        "formats": Entry("boxscore.extensions.shell.formats_command", "list the file formats"),
     },
     "label maps": {
         "panoptic": Entry(
@@ -204,8 +204,10 @@ BY_GROUP: Mapping[str, Mapping[str, Entry]] = {
         ),
     },
     "the rules": {
-        "protocols": Entry("boxscore.cli.protocols", "list the protocols, or print one as TOML"),
-        "run": Entry("boxscore.cli.run", "run a configuration file"),
+        "protocols": Entry(
+            "boxscore.extensions.shell.protocols_command", "list the protocols, or print one as TOML"
+        ),
+        "run": Entry("boxscore.extensions.shell.run_command", "run a configuration file"),
     },
 }
 """By task, in the order of the help."""

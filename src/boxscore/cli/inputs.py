@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from boxscore._utils.given_paths import path_of
 from boxscore._utils.progress import stage
 from boxscore._utils.records import NamedTuple
-from boxscore._utils.text import short_list
 from boxscore.cli.arguments import DEFAULT_PROTOCOL
 from boxscore.cli.choices import chosen, chosen_classes, existing_folder, readers
 from boxscore.cli.sockets import extension
 from boxscore.cli.streams import say, stderr_is_terminal
-from boxscore.data.lookup import UnlistedImagesError
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.data.unlisted import listing
 from boxscore.data.vocabulary import Id
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.formats import load_both
 from boxscore.formats._format import SIDES, Side
-from boxscore.formats.reading import read_detections, read_options, takes_sizes
+from boxscore.formats.reading import read_options, takes_sizes
 from boxscore.formats.registry import is_parquet, open_at
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
@@ -203,43 +199,6 @@ def _note(text: str) -> None:
     say(f"note: {text}", name="boxscore")
 
 
-UNLISTED_IN_PARTITIONS = (
-    "list the images in the ground truth, or leave their detections out first: boxscore convert --gt GT "
-    "--dt DT --unlisted-images drop --to parquet --output FILE"
-)
-"""What to do about images that are not listed, where partitions are evaluated one by one."""
-
-
-def options_given(arguments: argparse.Namespace, options: Sequence[str]) -> list[str]:
-    """Return which of these options are given."""
-    return [
-        option
-        for option in options
-        if getattr(arguments, option.removeprefix("--").replace("-", "_"), None) not in (None, False)
-    ]
-
-
-def refuse_unlisted(how: str | None) -> None:
-    """Refuse what becomes of unlisted images where no program sees all detections."""
-    if how not in (None, "error"):
-        raise InputError(
-            "--unlisted-images",
-            "be error where detections are evaluated in partitions",
-            got=how,
-            cause=UNLISTED_IN_PARTITIONS,
-        )
-
-
-@contextlib.contextmanager
-def unlisted_in_partitions() -> Iterator[None]:
-    """Let the error for an unlisted image say what can be done in partitions, not what one memory can do."""
-    try:
-        yield
-    except UnlistedImagesError as error:
-        cause = error.cause.replace(error.remedy, UNLISTED_IN_PARTITIONS)
-        raise InputError(error.name, error.rule, got=error.got, place=error.place, cause=cause) from None
-
-
 def _sizes_for(arguments: argparse.Namespace, *, of_detections: bool) -> dict[str, Path | None]:
     """Return where a side that needs image sizes takes them from; the options are for both sides."""
     path, name, box_format = (
@@ -324,54 +283,3 @@ def evaluate_inputs(inputs: Inputs) -> Evaluation:
         workers=inputs.workers,
         digest=False,  # the commands that say it do so below their result
     )
-
-
-def with_detections(path: Path, arguments: argparse.Namespace) -> argparse.Namespace:
-    """Return the arguments with one file of detections."""
-    return argparse.Namespace(**{**vars(arguments), "detections": path})
-
-
-def evaluate_each(paths: list[Path], arguments: argparse.Namespace) -> list[Evaluation]:
-    """Read the ground truth once, and evaluate each."""
-    resolve_columns(arguments)
-    first = read_inputs(with_detections(paths[0], arguments))
-    tables = [first.detections, *(read_others(path, first, arguments) for path in paths[1:])]
-    truth = listing(first.ground_truth, tables)
-    return [
-        evaluate_inputs(
-            first._replace(
-                ground_truth=truth, detections=table, protocol=_protocol_for(table, first, arguments)
-            )
-        )
-        for table in tables
-    ]
-
-
-def _protocol_for(table: Detections, first: Inputs, arguments: argparse.Namespace) -> Protocol:
-    """Return the protocol of one of several files, which may have scores where the first has none."""
-    if table.scored == first.detections.scored or getattr(arguments, "scoreless", False):
-        return first.protocol
-    return chosen_protocol(arguments) if table.scored else protocol_without_scores(arguments)
-
-
-def read_others(path: Path, inputs: Inputs, arguments: argparse.Namespace) -> Detections:
-    """Read the detections of another detector, in the images of what was read."""
-    said = detection_arguments(with_detections(path, arguments))  # which depend on the file's format
-    options = read_options(**said, **needs_of(inputs.protocol), processes=readers(arguments))
-    return read_detections(path, inputs.ground_truth, options)
-
-
-def detector_names(paths: list[Path], given: list[str] | None) -> list[str]:
-    """Names as given; else file names without endings if they differ, else whole paths, else numbered."""
-    if given is not None:
-        if len(given) != len(paths):
-            raise InputError("--names", f"name each of the {len(paths)} detectors", got=len(given))
-        if not all(name.strip() for name in given):
-            raise InputError("--names", "not be empty", got=short_list(map(repr, given)))
-        if len(set(given)) != len(given):
-            raise InputError("--names", "differ", got=short_list(given))
-        return given
-    for names in ([path.stem for path in paths], [str(path) for path in paths]):
-        if len(set(names)) == len(names):
-            return names
-    return [f"{path} ({number})" for number, path in enumerate(paths, start=1)]

@@ -25,17 +25,14 @@ from boxscore._utils.text import (
     text_table,
 )
 from boxscore._utils.widths import wrapped
-from boxscore.cli.streams import as_typed, settings, show, signature_lines, table_width, width
-from boxscore.errors import BoxscoreWarning, FindingWarning, InputError
+from boxscore.cli.streams import as_typed, settings, signature_lines, table_width, width
+from boxscore.errors import BoxscoreWarning, FindingWarning
 from boxscore.evaluation import Evaluation
 from boxscore.reports import text
 from boxscore.reports.rows import ALL_ROWS, Rows
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-MOST_PRINTED = 1 << 24
-"""Cells of a printed table; each takes some 100 bytes as text."""
+    pass
 
 
 LINE = 80
@@ -175,75 +172,6 @@ def _as_markdown(section: Section, _: int) -> str:
 def _as_latex(section: Section, _: int) -> str:
     head = [latex_comment(text) for text in (section.title, section.note) if text]
     return "\n".join([*head, latex_table(section.columns, digits=section.digits)])
-
-
-def print_frame(
-    frame: pd.DataFrame,
-    evaluation: Evaluation,
-    form: str,
-    *,
-    title: str,
-    digits: Digits = 4,
-    first_out: Sequence[str | tuple[str, ...]] = (),
-    words: str = "",
-    note: str = "",
-) -> None:
-    """Print one table of an evaluation: with title, counts and signature, or alone as CSV.
-
-    ``words`` say which rows are shown, and in which order; ``note`` is printed below the counts in a
-    terminal.
-    """
-    if frame.size > MOST_PRINTED:
-        raise InputError(
-            "a table to print",
-            f"have at most {MOST_PRINTED:,} cells",
-            got=f"{len(frame):,} rows of {len(frame.columns):,}",
-            cause="print a part (--classes, or --top), or take it from the Python API",
-        )
-    value = {
-        "table": title,
-        "protocol": evaluation.protocol.name,
-        "signature": evaluation.signature,
-        "rows": table_rows(frame),
-    }
-    head = f"{title}, {words}" if words else title
-    notes = [evaluation.counts_text, *([note] if note and form == "text" else [])]
-    section = Section(head, table_columns(frame), "\n".join(notes), digits, first_out)
-    show(written(form, [section], value=value, footer=evaluation.signature))
-
-
-def table_columns(frame: pd.DataFrame) -> dict[str, list[Any]]:
-    """Columns of a frame as plain values, missing ones None and lists joined by blanks."""
-    return {
-        str(name): [_plain(value, join=True) for value in values.astype(object)]
-        for name, values in frame.items()
-    }
-
-
-def chosen_rows(
-    frame: pd.DataFrame, rows: Rows, *, falling: Collection[str] = ()
-) -> tuple[pd.DataFrame, str]:
-    """Return the rows of a table that are asked for, and say in words which they are."""
-    if rows == ALL_ROWS:
-        return frame, ""
-    chosen, words = rows.of({str(name): values.tolist() for name, values in frame.items()}, falling=falling)
-    return frame.iloc[chosen], words
-
-
-def table_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows of a frame as mappings for JSON, missing values None and lists as lists."""
-    columns = {
-        str(name): [_plain(value) for value in column.astype(object)] for name, column in frame.items()
-    }
-    return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
-
-
-def _plain(value: Any, *, join: bool = False) -> Any:
-    import pandas as pd
-
-    if isinstance(value, list):
-        return " ".join(map(str, value)) if join else value
-    return None if value is pd.NA else value
 
 
 class Remembered(list[str]):

@@ -9,6 +9,7 @@ from boxscore._utils.lazy import loaded
 FUNCTIONS = {
     "COORDINATES": "boxscore.extensions.scoreless.coordinates:COORDINATES",
     "class_weights_of": "boxscore.extensions.weights.class_weight_files:class_weights_of",
+    "completion_script": "boxscore.extensions.shell.completion:completion_script",
     "digest_of": "boxscore.extensions.validation.digest_command:digest_of",
     "evaluated_elsewhere": "boxscore.extensions.large.command_line:evaluated_elsewhere",
     "merge_patches": "boxscore.extensions.oriented.patches:merge_patches",

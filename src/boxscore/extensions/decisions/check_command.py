@@ -45,9 +45,8 @@ from boxscore.cli.arguments import (
     Option,
 )
 from boxscore.cli.choices import readers
-from boxscore.cli.inputs import Inputs, evaluate_inputs, read_inputs, read_others, with_detections
+from boxscore.cli.inputs import Inputs, evaluate_inputs, read_inputs
 from boxscore.cli.output import Digest, Section, refuse_errors, remembered_warnings, written
-from boxscore.cli.parameters import options_of
 from boxscore.cli.streams import coloured, say, show, signature_lines, table_width
 from boxscore.data.unlisted import listing
 from boxscore.diagnostics import bootstrap_intervals
@@ -55,6 +54,8 @@ from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.extensions.decisions import gate, history
 from boxscore.extensions.decisions.compare import TOO_FEW
+from boxscore.extensions.shell.detectors import read_others, with_detections
+from boxscore.extensions.shell.parameters import options_of
 from boxscore.extensions.validation.digest_command import digest_of
 
 if TYPE_CHECKING:

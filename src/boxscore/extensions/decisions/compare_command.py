@@ -40,26 +40,16 @@ from boxscore.cli.arguments import (
     Option,
 )
 from boxscore.cli.choices import chosen, readers
-from boxscore.cli.inputs import detector_names, evaluate_each, with_detections
-from boxscore.cli.output import (
-    Remembered,
-    Section,
-    chosen_rows,
-    print_frame,
-    refuse_errors,
-    remembered_warnings,
-    rows_of,
-    table_columns,
-    table_rows,
-    written,
-)
-from boxscore.cli.parameters import options_of
+from boxscore.cli.output import Remembered, Section, refuse_errors, remembered_warnings, rows_of, written
 from boxscore.cli.streams import as_typed, coloured, say, show
 from boxscore.data.class_names import EVERY_CLASS
 from boxscore.diagnostics import bootstrap_intervals
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.extensions.pages.report_output import report_written, save_comparison
+from boxscore.extensions.shell.detectors import detector_names, evaluate_each, with_detections
+from boxscore.extensions.shell.frames import chosen_rows, print_frame, table_columns, table_rows
+from boxscore.extensions.shell.parameters import options_of
 from boxscore.extensions.validation.digest_command import digest_of, finding_lines_of
 from boxscore.reports.rows import ALL_ROWS, Rows
 
@@ -199,7 +189,7 @@ def _in_parts(
         from boxscore.extensions.large.command_line import evaluation_in_parts
 
         return [stack.enter_context(evaluation_in_parts(call)) for call in calls]
-    from boxscore.extensions.large.cluster_command import cluster_of, evaluate_by, refuse_needs_of_rows
+    from boxscore.extensions.large.command_line import cluster_of, evaluate_by, refuse_needs_of_rows
 
     refuse_needs_of_rows(arguments)
     client = stack.enter_context(cluster_of(arguments))

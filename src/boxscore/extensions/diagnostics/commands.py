@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from boxscore._utils import checks
 from boxscore._utils.records import NamedTuple
 from boxscore.cli.arguments import MEMORY_LIMIT, METRICS, OUTPUT, PER_CLASS, ROWS, Option, inputs_beside
-from boxscore.cli.parameters import options_of
 from boxscore.errors import InputError
+from boxscore.extensions.shell.parameters import options_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -160,8 +160,8 @@ class Diagnostic(NamedTuple):
         from boxscore import diagnostics
         from boxscore._utils.progress import stage
         from boxscore.cli.choices import readers
-        from boxscore.cli.output import chosen_rows, print_frame
         from boxscore.data.class_names import EVERY_CLASS
+        from boxscore.extensions.shell.frames import chosen_rows, print_frame
         from boxscore.reports.rows import ALL_ROWS
 
         # Options that are not set take their default from the evaluation.

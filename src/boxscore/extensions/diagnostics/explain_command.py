@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from boxscore.cli.arguments import INPUTS, OUTPUT, Option
 from boxscore.cli.inputs import evaluate_inputs, ground_truth_arguments, read_inputs
-from boxscore.cli.output import Section, table_columns, table_rows, written
+from boxscore.cli.output import Section, written
 from boxscore.cli.streams import show
 from boxscore.data.unlisted import listing
 from boxscore.errors import InputError
 from boxscore.extensions.diagnostics._tools import tool_of
 from boxscore.extensions.federated.image_label_files import read_hierarchy
+from boxscore.extensions.shell.frames import table_columns, table_rows
 from boxscore.formats.reading import read_ground_truth, read_options
 from boxscore.similarity.registry import needs_of
 

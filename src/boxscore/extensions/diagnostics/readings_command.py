@@ -18,9 +18,10 @@ import argparse
 from boxscore._utils.text import Columns
 from boxscore.cli.arguments import DEFAULT_PROTOCOL, INPUTS, OUTPUT
 from boxscore.cli.inputs import read_inputs
-from boxscore.cli.output import Section, table_columns, written
+from boxscore.cli.output import Section, written
 from boxscore.cli.streams import show
 from boxscore.data.alignment import align, select
+from boxscore.extensions.shell.frames import table_columns
 from boxscore.protocols import load_protocol
 
 OPTIONS = (*INPUTS, OUTPUT)

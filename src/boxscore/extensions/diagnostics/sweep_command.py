@@ -24,11 +24,12 @@ from boxscore._utils.files import write_atomically
 from boxscore.cli.arguments import GROUPS, INPUTS, METRICS, OUTPUT, PER_CLASS, PLOT_FORMS, Option
 from boxscore.cli.choices import group_options
 from boxscore.cli.inputs import read_inputs
-from boxscore.cli.output import Section, table_columns, table_rows, written
+from boxscore.cli.output import Section, written
 from boxscore.cli.streams import coloured, show
 from boxscore.errors import InputError
 from boxscore.extensions.diagnostics.sweeping import Sweep, best_settings, sweep
 from boxscore.extensions.pages.report_output import picture
+from boxscore.extensions.shell.frames import table_columns, table_rows
 from boxscore.protocols.metric_names import metric_named
 from boxscore.protocols.protocol import Protocol
 from boxscore.suppression.methods import METHODS

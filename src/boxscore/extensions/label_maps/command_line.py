@@ -9,10 +9,11 @@ from typing import Any
 from boxscore._utils import checks
 from boxscore._utils.files import write_folder
 from boxscore._utils.text import counted_of, csv_table, json_text
-from boxscore.cli.output import Section, chosen_rows, rows_of, table_columns, table_rows, written
+from boxscore.cli.output import Section, rows_of, written
 from boxscore.cli.streams import say, show
 from boxscore.extensions.label_maps.panoptic import PanopticQuality
 from boxscore.extensions.label_maps.semantic import SemanticIoU
+from boxscore.extensions.shell.frames import chosen_rows, table_columns, table_rows
 from boxscore.reports.rows import ALL_ROWS
 
 WORST_IMAGES = 48

@@ -20,11 +20,12 @@ from boxscore._utils import checks
 from boxscore._utils.text import counted
 from boxscore.cli.arguments import GROUND_TRUTH, OUTPUT, READERS, Option
 from boxscore.cli.choices import readers
-from boxscore.cli.inputs import detector_names
-from boxscore.cli.output import Section, table_columns, table_rows, written
+from boxscore.cli.output import Section, written
 from boxscore.cli.streams import show
 from boxscore.diagnostics import annotator_agreement, labels_by_annotator
 from boxscore.errors import InputError
+from boxscore.extensions.shell.detectors import detector_names
+from boxscore.extensions.shell.frames import table_columns, table_rows
 from boxscore.formats.reading import read_ground_truth, read_options
 
 BY = ("pairs", "classes", "images")

@@ -22,9 +22,7 @@ from boxscore._utils.progress import stage
 from boxscore._utils.text import counted, decimals_of
 from boxscore.cli.arguments import OUTPUT, Option, inputs_beside
 from boxscore.cli.choices import readers
-from boxscore.cli.inputs import evaluate_each
-from boxscore.cli.output import Digest, print_frame, refuse_errors, remembered_warnings
-from boxscore.cli.parameters import options_of
+from boxscore.cli.output import Digest, refuse_errors, remembered_warnings
 from boxscore.cli.streams import say
 from boxscore.diagnostics import label_suspects, vetted_suspects
 from boxscore.errors import InputError
@@ -33,6 +31,9 @@ from boxscore.extensions.formats.proposals import Tool, write_proposals
 from boxscore.extensions.labels.label_edits import labels_of
 from boxscore.extensions.labels.suspects import LabelSuspects, reasons
 from boxscore.extensions.labels.vetting import VettedSuspects
+from boxscore.extensions.shell.detectors import evaluate_each
+from boxscore.extensions.shell.frames import print_frame
+from boxscore.extensions.shell.parameters import options_of
 from boxscore.extensions.validation.digest_command import digest_of
 from boxscore.formats.reading import read_ground_truth, read_options
 

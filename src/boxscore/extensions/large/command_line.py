@@ -1,4 +1,4 @@
-"""Detections in Parquet, evaluated in partitions: where they are many, memory is limited, or workers help."""
+"""Evaluate out of this process: Parquet in partitions, if it is large or workers help, or on a cluster."""
 
 from __future__ import annotations
 
@@ -14,17 +14,14 @@ from boxscore._utils.files import temporary_folder
 from boxscore._utils.progress import stage
 from boxscore.cli.choices import chosen_classes, existing_folder, readers
 from boxscore.cli.inputs import (
-    UNLISTED_IN_PARTITIONS,
     chosen_protocol,
     detection_arguments,
     evaluate_inputs,
     ground_truth_arguments,
-    options_given,
     read_inputs,
-    refuse_unlisted,
-    unlisted_in_partitions,
 )
-from boxscore.cli.streams import say
+from boxscore.cli.streams import say, stderr_is_terminal
+from boxscore.data.lookup import UnlistedImagesError
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.extensions.large.engine import value_of
@@ -44,6 +41,12 @@ from boxscore.formats.registry import detect_format, is_parquet
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.registry import needs_of
 
+UNLISTED_IN_PARTITIONS = (
+    "list the images in the ground truth, or leave their detections out first: boxscore convert --gt GT "
+    "--dt DT --unlisted-images drop --to parquet --output FILE"
+)
+"""What to do about images that are not listed, where partitions are evaluated one by one."""
+
 NOT_STRICT = (
     "--strict sees warnings of partitions, not findings about the input, which need all rows at once: "
     "boxscore validate --memory-limit has them"
@@ -59,6 +62,52 @@ NOT_IN_PARTITIONS = ("--verify", "--images", "--scoreless", "--report", "--class
 """Options that need all rows in memory; a report within a memory limit does not."""
 
 CHOOSES_PARTITIONS = ("--memory-limit", "--shard")
+
+
+LOCAL = "local"
+"""In place of an address: a cluster on this machine for this command, of ``--workers`` processes."""
+
+NOT_ON_CLUSTER = (
+    "--report",
+    "--verify",
+    "--images",
+    "--classes",
+    "--class-map",
+    "--memory-limit",
+    "--save-part",
+    "--shard",
+)
+"""Options that need the rows here."""
+
+
+def options_given(arguments: argparse.Namespace, options: Sequence[str]) -> list[str]:
+    """Return which of these options are given."""
+    return [
+        option
+        for option in options
+        if getattr(arguments, option.removeprefix("--").replace("-", "_"), None) not in (None, False)
+    ]
+
+
+def refuse_unlisted(how: str | None) -> None:
+    """Refuse what becomes of unlisted images where no program sees all detections."""
+    if how not in (None, "error"):
+        raise InputError(
+            "--unlisted-images",
+            "be error where detections are evaluated in partitions",
+            got=how,
+            cause=UNLISTED_IN_PARTITIONS,
+        )
+
+
+@contextlib.contextmanager
+def unlisted_in_partitions() -> Iterator[None]:
+    """Let the error for an unlisted image say what can be done in partitions, not what one memory can do."""
+    try:
+        yield
+    except UnlistedImagesError as error:
+        cause = error.cause.replace(error.remedy, UNLISTED_IN_PARTITIONS)
+        raise InputError(error.name, error.rule, got=error.got, place=error.place, cause=cause) from None
 
 
 def _chosen_by(arguments: argparse.Namespace) -> str | None:
@@ -108,8 +157,6 @@ def evaluated_elsewhere(
     ``then`` is called with a result of partitions while they can be read again.
     """
     if arguments.scheduler is not None:
-        from boxscore.extensions.large.cluster_command import evaluate_on_cluster
-
         return evaluate_on_cluster(arguments)
     return evaluate_larger(arguments, then) if is_larger(arguments) else None
 
@@ -301,3 +348,54 @@ def _tasks_of_share(arguments: argparse.Namespace, protocol: Protocol, shard: Sh
     detections = read_detections_of_share(arguments.detections, truth, options, share)
     classes = chosen_classes(arguments.classes, truth.categories)
     return list(table_tasks(truth, detections, protocol, None, classes=classes))
+
+
+# ---------------------------------------------------------------- on a cluster
+
+
+def evaluate_on_cluster(arguments: argparse.Namespace) -> MergedEvaluation:
+    """Evaluate on the cluster that ``--scheduler`` names."""
+    refuse_needs_of_rows(arguments)
+    with cluster_of(arguments) as client:
+        return evaluate_by(client, arguments)
+
+
+def refuse_needs_of_rows(arguments: argparse.Namespace) -> None:
+    """Refuse the options that need the rows here."""
+    for option in options_given(arguments, NOT_ON_CLUSTER):
+        cause = "rows stay on the cluster; leave out one of the two"
+        raise InputError(option, "be left out with --scheduler", got="both", cause=cause)
+
+
+@contextlib.contextmanager
+def cluster_of(arguments: argparse.Namespace) -> Iterator[Any]:
+    """Connect to the cluster that ``--scheduler`` names, or start one on this machine, for a while."""
+    from boxscore.extensions.large.cluster import cluster_client, local_cluster
+
+    if arguments.scheduler == LOCAL:
+        cluster = local_cluster(arguments.workers)
+    else:
+        cluster = cluster_client(arguments.scheduler)
+    with cluster as client:
+        if stderr_is_terminal() and client.dashboard_link and client.scheduler_info()["services"]:
+            say(f"the cluster's dashboard: {client.dashboard_link}")
+        yield client
+
+
+def evaluate_by(client: Any, arguments: argparse.Namespace) -> MergedEvaluation:
+    """Evaluate on a cluster; its parts stay there for as long as the result is held."""
+    from boxscore.extensions.large.cluster import evaluate
+
+    options = detection_arguments(arguments)
+    options.pop("class_map")
+    refuse_unlisted(options.pop("unlisted_images"))
+    with unlisted_in_partitions():
+        return evaluate(
+            arguments.ground_truth,
+            arguments.detections,
+            protocol=chosen_protocol(arguments),
+            client=client,
+            scratch=arguments.scratch,
+            truth_options=ground_truth_arguments(arguments),
+            options=options,
+        )

@@ -19,9 +19,9 @@ from pathlib import Path
 from boxscore._utils.progress import stage
 from boxscore.cli.arguments import DETECTIONS, INPUTS, Option
 from boxscore.cli.choices import readers
-from boxscore.cli.inputs import detector_names, evaluate_each
 from boxscore.cli.output import refuse_errors, remembered_warnings
 from boxscore.cli.streams import say, show
+from boxscore.extensions.shell.detectors import detector_names, evaluate_each
 from boxscore.extensions.validation.digest_command import digest_of, finding_lines_of
 
 OPTIONS = (
