@@ -390,22 +390,26 @@ def _status_of(info: Any) -> Status | None:
 @functools.lru_cache(maxsize=64)
 def _file_system(given: str, process: int) -> tuple[Any, str]:
     """Return the file system of an address and the path in it; none is taken along by a fork."""
+    # pyarrow has its own clients for most stores.
     scheme, _, rest = given.partition("://")
     try:
         from pyarrow import fs
     except ImportError:
         raise MissingDependencyError(f"{scheme}:// needs pyarrow: pip install 'boxscore[stores]'.") from None
     if scheme.lower() in BY_ARROW:
+        # Google's client would try again for 15 minutes: set a limit unless the address has one.
         place, mark, options = rest.partition("?")
         user, at, key = place.rpartition("@")
         if scheme.lower() in ("gs", "gcs") and "retry_limit_seconds" not in options:
             mark, options = "?", f"{options}{'&' * bool(options)}retry_limit_seconds={PATIENCE}"
+        # The key is quoted, because it may have any character.
         found: tuple[Any, str] = fs.FileSystem.from_uri(
             f"{scheme}://{user}{at}{quote(key, safe='/:')}{mark}{options}"
         )
         if scheme.lower() in ("abfs", "abfss"):
             return _with_key(found[0], unquote(user.partition(":")[2])), found[1]
         return found
+    # Everything else goes through fsspec.
     try:
         import fsspec  # type: ignore[import-untyped]
     except ImportError:

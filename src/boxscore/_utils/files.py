@@ -191,8 +191,10 @@ def write_new_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:
     """Write many files into a folder that is not there yet; it appears when all are written."""
     import shutil
 
+    # Write into a temporary folder next to the target: a rename inside a file system is atomic.
     _refuse_address(folder)
     temporary = _beside(folder)
+    # Whatever fails, the temporary folder goes.
     with unfinished(lambda: shutil.rmtree(temporary, ignore_errors=True)):
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
@@ -243,6 +245,7 @@ class _Writing:
 
     def add(self, path: Path, content: Content) -> None:
         """Write a file's content under a temporary name."""
+        # A regular file is written next to its target; a pipe or device is filled at the end.
         refuse_replacing("an output", path)
         _refuse_address(path)
         with _naming(path):
@@ -250,6 +253,7 @@ class _Writing:
             old = _state(target)
             to_stream = _descriptor(target) is not None or (old is not None and not stat.S_ISREG(old.st_mode))
             file = self._spool(path, target) if to_stream else self._open(path, target, old)
+        # A full disk is an error here, while the old files are all in place.
         with file:
             for piece in _pieces(content):
                 with _naming(path):
@@ -284,6 +288,7 @@ class _Writing:
 
     def put_in_place(self) -> None:
         """Rename every file, or none; then fill what is no regular file."""
+        # Several files: each old one is kept until all new ones are in place, so that all can go back.
         self._placing = True
         try:
             for part in self._parts:
@@ -296,6 +301,7 @@ class _Writing:
             self._restoring, self._placing = True, False
             self._restore()
             raise
+        # Streams last, because what they were sent cannot be taken back.
         self._placed, self._placing = True, False
         for path, target, spool in self._streams:
             import shutil
@@ -318,7 +324,9 @@ class _Writing:
 
     def end(self) -> None:
         """Remove temporary files; if files are being put in place, finish that first."""
+        # An interrupt between renames: finishing leaves all new files, never a mix.
         if self._placing:
+            # Remove what is temporary, and folders that were made for files that did not come.
             for part in self._parts:
                 with contextlib.suppress(OSError):
                     part.temporary.replace(part.target)

@@ -124,10 +124,12 @@ def files_of(path: Path) -> Sequence[Path]:
 
 def _matching(address: Address) -> list[Address]:
     """Return the files of a store that a pattern matches, sorted; ``*`` is of one folder's names."""
+    # Options of an address are not a part of the pattern.
     place, mark, options = address.given.partition("?")
     scheme, _, rest = place.partition("://")
     root, *patterns = rest.split("/")
     found = [Address(f"{scheme}://{root}{mark}{options}")]
+    # Go down folder by folder: a store has no glob, and only folders that match are listed.
     for number, pattern in enumerate(patterns):
         if not any(sign in pattern for sign in "*["):
             found = [above / pattern for above in found]

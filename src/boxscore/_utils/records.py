@@ -43,6 +43,7 @@ else:
         """Make a class what ``dataclasses.dataclass`` with the same options makes it: a frozen one."""
         assert frozen
 
+        # dataclasses makes the fields; the methods are ours, shared closures in place of compiled text.
         def made(kind):
             annotations = kind.__annotations__
             # dataclasses parses each annotation that is a string three times; nothing else reads it here.
@@ -69,6 +70,7 @@ else:
         return made
 
     def _init(kind, fields):
+        # Everything that does not depend on an instance is prepared once.
         assert all(field.init for field in fields)
         positional = tuple(field.name for field in fields if not field.kw_only)
         names = frozenset(field.name for field in fields)
@@ -79,6 +81,7 @@ else:
         has_more = hasattr(kind, "__post_init__")
         called = f"{kind.__qualname__}.__init__()"
 
+        # Errors have the words of a function call, as dataclasses' generated __init__ has.
         def __init__(self, /, *values, **given):  # noqa: N807
             if len(values) > len(positional):
                 most, given_count = len(positional) + 1, len(values) + 1
@@ -94,6 +97,7 @@ else:
             if absent:
                 listed, s = " and ".join(absent), "s" * (len(absent) > 1)
                 raise TypeError(f"{called} missing {len(absent)} required argument{s}: {listed}")
+            # The class is frozen, so values are set past its own __setattr__.
             for field in fields:
                 name = field.name
                 if name in given:

@@ -109,10 +109,12 @@ def html_table(columns: Columns, *, digits: Digits = 4, most: int | None = None)
     """
     import html
 
+    # Leave out the middle of a long table.
     lines = _lines(columns, digits)
     if most is not None and len(lines) > most:
         gap = ["\N{VERTICAL ELLIPSIS}"] * len(columns)
         lines = [*lines[: most - most // 2], gap, *lines[len(lines) - most // 2 :]]
+    # All cells are escaped: names come from files.
     sides = ["right" if _is_numeric(values) else "left" for values in columns.values()]
 
     def row(tag: str, cells: Iterable[str], more: str = "") -> str:
@@ -189,10 +191,12 @@ def text_table(
     from the right. The first column always stays. A line below names those left out. ``paint`` adds color to
     a cell, given its row, its column and its text with the blanks around it.
     """
+    # Cut long texts so that different ones stay different.
     names = list(columns)
     heads = {name: printable(name) for name in names}
     cells = {name: _cut_apart(texts, longest) for name, texts in _cells(columns, digits).items()}
     right = {name: _is_numeric(values) for name, values in columns.items()}
+    # Leave out columns one after another until the table fits.
     shown = names
     widths = _fitting_widths(heads, cells, right, width)
     removable = [item if isinstance(item, tuple) else (item,) for item in first_out]
@@ -201,6 +205,7 @@ def text_table(
         removed = removable.pop(0)
         shown = [name for name in shown if name not in removed or name == names[0]]
         widths = _fitting_widths({name: heads[name] for name in shown}, cells, right, width)
+    # A cell may be wrapped: its lines are parts of one row.
     cut_heads = _cut_apart([heads[name] for name in shown], longest)
     lines = _head_lines(dict(zip(shown, cut_heads, strict=True)), widths, right)
     for row in range(len(cells[names[0]]) if names else 0):
@@ -212,6 +217,7 @@ def text_table(
                 text = aligned(text, widths[name], right=right[name])
                 line.append(text if paint is None else paint(row, name, text))
             lines.append("  ".join(line).rstrip())
+    # Say which columns are missing, and how to see them.
     left_out = [heads[name] for name in names if name not in shown]
     if left_out:
         note = f"Left out to fit {width} columns (--wide shows them): {short_list(left_out, 16)}"
@@ -315,6 +321,7 @@ def markdown_text(text: str) -> str:
 
 def latex_table(columns: Columns, *, digits: Digits = 4) -> str:
     r"""Write a table as a LaTeX ``tabular`` with the rules of booktabs (``\usepackage{booktabs}``)."""
+    # Numbers keep their minus and point; all other text is escaped.
     right = [_is_numeric(values) for values in columns.values()]
     rows = [
         [

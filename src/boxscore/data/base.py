@@ -80,6 +80,7 @@ class BaseTable:
 
     def __init__(self, **given: Any) -> None:
         """Take columns without a check; ``from_arrays`` checks what it is given."""
+        # Instance columns may be given one by one, or lazily together.
         schema = self.schema
         names = tuple(column.name for column in schema.instances)
         instances = given.pop("instances", None) or LazyColumns(names)
@@ -90,10 +91,12 @@ class BaseTable:
             **given,
             "instances": instances.replaced(given_instances),
         }
+        # A missing or unknown column is a mistake of our code, so it is a TypeError.
         fields = {field.name for field in dataclasses.fields(self)}
         if fields != set(values):
             wrong = ", ".join(sorted(fields ^ set(values)))
             raise TypeError(f"{type(self).__name__}() has missing or unknown columns: {wrong}")
+        # Boxes that are not there are made when they are first asked for.
         if values["boxes"] is None:
             del values["boxes"], values["sizes"]
         self.__dict__.update(_frozen(values))

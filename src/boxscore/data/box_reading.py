@@ -101,11 +101,14 @@ class Readings:
 
     def chosen(self, *, usual: BoxFormat | None, option: str, place: str) -> BoxFormat:
         """Return the reading that is left; ``usual`` wins unless the boxes rule it out."""
+        # The usual form wins if nothing speaks against it.
         left = [form for form in self._readings if not self._is_out(form)]
         if usual in left:
             return usual
+        # Readings that give the same corners for all boxes are one.
         if left and all(self._as_first[left[0], other] for other in left[1:]):
             return left[0]
+        # Else nothing is guessed.
         if len(self._names) == 1:
             what = f"the numbers of {self._names[0]!r}"
         else:

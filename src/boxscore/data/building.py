@@ -95,6 +95,7 @@ def built_columns(
     With ``reuse`` no other code uses the arrays: the table takes them, and overwrites the boxes.
     ``lowest_size`` is below 0 for a format whose reference tool reads boxes with negative sides.
     """
+    # Boxes become corners and sizes: neither gives back the other to the last bit.
     checks.one_of(box_format, BOX_FORMATS, name="box_format")
     count, of = len(rows["image"]), f"{schema.noun} boxes"
     table = dict(rows)
@@ -109,15 +110,18 @@ def built_columns(
             schema.column("sizes").check(sizes, place)
             checks.sizes_not_negative(sizes, place=place, cause="")
             table["sizes"] = sizes
+    # Masks and other shapes; without boxes, those around the shapes, made now only where areas need them.
     instances = _instances(schema, given, rows, place=place)
     checks.same_length(count, of=of, **instances)
     if boxes is None:
         table["boxes"], table["sizes"] = None, None
         if "masks" not in instances or "area" in [column.name for column in schema.needed]:
             table["boxes"], table["sizes"] = boxes_around(schema, instances)
+    # A column that is given as None is known to be absent, and is not read later.
     names = tuple(column.name for column in schema.instances)
     absent = {name: None for name in names if name in given}
     table["instances"] = LazyColumns(names, {**absent, **instances}, read)
+    # The other columns, with their defaults, and areas by shape.
     for column in schema.needed:
         if column.name not in table:
             value = given.get(column.name)
@@ -125,6 +129,7 @@ def built_columns(
                 table["area"] = _areas(schema, instances, table["sizes"])
             else:
                 table[column.name] = _filled(column, value, count, reuse=reuse)
+    # Lengths before values: a check names a row, and rows must belong together for that.
     filled = [column for column in schema.needed if table[column.name] is not None]
     checks.same_length(count, of=of, **{column.name: table[column.name] for column in filled})
     for column in filled:

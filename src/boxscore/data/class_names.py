@@ -48,10 +48,12 @@ MOST_SHOWN = 6
 
 def class_labels(names: Sequence[str], ids: Sequence[Id], *, beside: Iterable[str] = ()) -> list[str]:
     """Return a label for each class that no other class has as label, name or id, and none of ``beside``."""
+    # Count what a reader sees: names that differ only in blanks look the same.
     appearances = [_appearance(name) for name in names]
     of_id = _rows_of_texts(ids)
     counts = Counter(appearances)
     reserved = {BACKGROUND, EVERY_CLASS, MEAN, "", *beside}
+    # Most names are labels already; the set of all texts is made only if one is not.
     taken: set[str] = set()
     labels: list[str] = []
     for row, (name, appearance) in enumerate(zip(names, appearances, strict=True)):
@@ -59,6 +61,7 @@ def class_labels(names: Sequence[str], ids: Sequence[Id], *, beside: Iterable[st
             labels.append(name)
             continue
         taken = taken or {*appearances, *of_id, *reserved}
+        # Add the id, once more if that is taken as well.
         addition = f"({_text_of(ids[row], of_id)})"
         label = f"{name} {addition}" if appearance else addition
         while _appearance(label) in taken:
@@ -96,17 +99,20 @@ def likely_classes(words: Sequence[str], labels: Sequence[str]) -> dict[str, str
     Case, blanks, ``_`` and ``-`` make no difference; else the two are nearly alike. There is none for a
     number, nor where several words or labels are equally likely.
     """
+    # Numbers are no spellings of anything.
     unknown, others = (
         [name for name in names if name.isprintable() and any(map(str.isalpha, name))]
         for names in (words, labels)
     )
     if not unknown:
         return {}
+    # First the same letters, by a dictionary.
     spelt: dict[str, list[str]] = {}
     for label in others:
         spelt.setdefault(_folded(label), []).append(label)
     same = {(word, label) for word in unknown for label in spelt.get(_folded(word), ())}
     likely = _one_to_one(same)
+    # Then similar ones among the rest, if there are few enough to compare all pairs.
     words_of_pairs, labels_of_pairs = {word for word, _ in same}, {label for _, label in same}
     unknown = [word for word in unknown if word not in words_of_pairs]
     others = [label for label in others if label not in labels_of_pairs]
@@ -115,6 +121,7 @@ def likely_classes(words: Sequence[str], labels: Sequence[str]) -> dict[str, str
 
         near = set()
         for label in others:
+            # The matcher prepares its second text; the quick bound saves most comparisons.
             matcher = difflib.SequenceMatcher(b=_folded(label), autojunk=False)
             for word in unknown:
                 matcher.set_seq1(_folded(word))

@@ -184,6 +184,7 @@ def _plain(name: str) -> str:
 
 def column_parts(names: Sequence[str], *, place: str, column_map: ColumnMap | None = None) -> ColumnParts:
     """Return the part of each column, or say which is missing."""
+    # Columns by their plain name; what the user maps wins over all other names of its part.
     mapped = {} if column_map is None else column_map.present(names, place)
     known: dict[str, str] = dict(mapped)
     for name in names:
@@ -192,6 +193,7 @@ def column_parts(names: Sequence[str], *, place: str, column_map: ColumnMap | No
     for group in _GROUPS:
         if not mapped.keys().isdisjoint(group):
             known = {key: name for key, name in known.items() if key not in group or key in mapped}
+    # The box: the first known set of columns that is there.
     _refuse_strange(known, names, place)
     boxes = [(keys, form) for keys, form in _BOXES if all(key in known for key in keys)]
     boxes.sort(key=lambda box: -len(mapped.keys() & set(box[0])))  # stable: mapped ones come first
@@ -203,6 +205,7 @@ def column_parts(names: Sequence[str], *, place: str, column_map: ColumnMap | No
     if box is None and "mask" in known:
         rule = "have the columns ImageWidth and ImageHeight beside Mask"
         raise InputError("a table of masks", rule, got=f"only {short_list(names)}", place=place)
+    # Image and box are needed; the message says how to map them.
     if box is None or image is None:
         missing = [part for part, columns in (("image", image), ("box", box)) if columns is None]
         rule = "have " + " and ".join(_NEEDED[part] for part in missing)
@@ -212,6 +215,7 @@ def column_parts(names: Sequence[str], *, place: str, column_map: ColumnMap | No
     used = {known[key] for key in keys} | {image} | ({known["mask"]} if has_masks else set())
     if len({known[key] for key in keys}) < len(keys) or any(names.count(name) > 1 for name in used):
         raise InputError("a column", "be there once", got=short_list(names), place=place)
+    # The other parts, each by the first of its names.
     file_name = next((known[key] for key in (*_FILES, *_IMAGES) if known.get(key, image) != image), None)
     class_name = _single(known, _NAMES, place) or next((known[k] for k in _LATE_NAMES if k in known), None)
     class_id = next((known[key] for key in _NUMBERS if key in known), None)
@@ -222,6 +226,7 @@ def column_parts(names: Sequence[str], *, place: str, column_map: ColumnMap | No
         if any(key in known for key in keys)
     }
     used |= {name for name in (file_name, class_name, class_id, score, *flags.values()) if name is not None}
+    # Widths and heights beside corners are sides of the box, else of the image.
     sides = None
     if form == "xyxy" and len(keys) == 4 and {"w", "h"} <= set(known):
         sides = (known["w"], known["h"])
@@ -232,10 +237,12 @@ def column_parts(names: Sequence[str], *, place: str, column_map: ColumnMap | No
             image_size = (known[width], known[height])
             used |= set(image_size)
             break
+    # Shapes of several columns are looked for among those that are left.
     shapes = shape_names([name for name in names if name not in used], place=place)
     used |= {name for columns in shapes.values() for name in columns}
     if column_map is not None:
         column_map.record_table(names, place)
+    # Open Images has its own order of columns, which tells that coordinates are fractions.
     order = [_plain(name) for name in names]
     start = order.index("xmin") if "xmin" in order else -1
     open_images = "imageid" in known and order[start : start + 4] == ["xmin", "xmax", "ymin", "ymax"]

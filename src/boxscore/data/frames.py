@@ -41,6 +41,7 @@ def frame_of(table: BaseTable, names: Sequence[str] | None) -> pd.DataFrame:
     """Return a table as a DataFrame; see :meth:`~boxscore.data.tables.BoxTable.to_pandas`."""
     import pandas as pd
 
+    # The user's columns may not have a name that the table uses.
     schema = table.schema
     own = {name: column for name, column in table.columns.items() if names is None or name in names}
     for name, user_column in own.items():
@@ -48,11 +49,13 @@ def frame_of(table: BaseTable, names: Sequence[str] | None) -> pd.DataFrame:
             raise InputError("a column", "have a name that a table does not use itself", got=repr(name))
         check_one_number(name, user_column)
     instances = {column.frame[0]: column for column in schema.instances if not column.plain}
+    # Refuse unknown names before a costly column is made.
     parts = {**_parts(table), **in_frame(own)}
     for name in names or ():
         if name not in parts and name not in instances:
             cause = checks.did_you_mean(name, [*parts, *instances, *table.columns])
             raise InputError("a column", "be in the table", got=repr(name), cause=cause)
+    # Masks and the like are read from their file only if they are asked for.
     for name, column in instances.items():
         values = table.instances[column.name] if names is None or name in names else None
         if values is not None:
@@ -123,12 +126,14 @@ def columns_of(
 ) -> dict[str, Any]:
     """Return the arguments of a table's class from a DataFrame; see ``from_pandas``."""
     original = _pandas_of(table)
+    # Rename the columns to ours; results need scores.
     frame, box, form = _with_usual_names(original, box_format, columns)
     names = list(frame.columns)
     if schema.name == "detections" and isinstance(columns, ColumnMap):
         absent = absent_score(columns, [str(name) for name in original.columns], "DataFrame")
         if absent is not None:
             raise absent
+    # Classes by id, by name, or both, which gives the ids their names.
     label = "category_id" if "category_id" in frame else "class"
     corners = ["x1", "y1", "x2", "y2"]
     if label not in frame:
@@ -138,6 +143,7 @@ def columns_of(
         categories = dict(
             zip(frame["category_id"].tolist(), frame["class"].astype(str).tolist(), strict=True)
         )
+    # Vocabularies may be frames too; a name is looked up as id first, then as name.
     if _is_frame(images):
         images = images_of_frame(images)
     if _is_frame(categories):
@@ -154,6 +160,7 @@ def columns_of(
     def place(row: int) -> str:
         return f"row {row} of DataFrame"
 
+    # Take every column that the schema knows; the rest are the user's.
     boxes, form = _boxes(frame, box, form, place="DataFrame")
     given: dict[str, Any] = {}
     for column in (*schema.needed, *schema.instances):
@@ -163,6 +170,7 @@ def columns_of(
                 given[column.name] = all_or_none(column.made_of(values), place)
                 continue
             given[column.name] = _unless_empty(values) if column.form == "masks" or column.shape else values
+    # Sides beside corners stay only if they belong to them.
     used = {*schema.frame_names, *box}
     table = built_columns(
         schema,
@@ -220,6 +228,7 @@ def _with_usual_names(
     frame: pd.DataFrame, box_format: BoxFormat | None, columns: Mapping[str, str] | ColumnMap | None
 ) -> tuple[pd.DataFrame, list[str], BoxFormat | None]:
     """Return a DataFrame with our names for the columns that have a part, its box columns and their form."""
+    # Our own names need no search, which is the way back from to_pandas.
     if box_format is not None:
         checks.one_of(box_format, BOX_FORMATS, name="box_format")
     column_map = columns if columns is None or isinstance(columns, ColumnMap) else ColumnMap.of(columns)
@@ -229,6 +238,7 @@ def _with_usual_names(
         return frame, corners, box_format or "xyxy"
     if "image_id" in names and set(sides) <= names:
         return frame, sides, box_format or "xywh"
+    # Else find the parts of the columns by their names.
     parts = column_parts([str(name) for name in frame.columns], place="DataFrame", column_map=column_map)
     ours = {
         "image_id": parts.image,
@@ -238,6 +248,7 @@ def _with_usual_names(
         "annotation_id": parts.flags.get("ids"),
         **{name: parts.flags.get(name) for name in ("area", "crowd", "difficult", "ignore", "group")},
     }
+    # A column with our name that is not this part makes way.
     renamed = {name: our for our, name in ours.items() if name is not None and name != our}
     taken = {our: f"{our} (not taken)" for our in renamed.values() if our in frame and our not in renamed}
     form = parts.box_format or ("xywh" if len(parts.box) == 4 else None)

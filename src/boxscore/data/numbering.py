@@ -270,18 +270,22 @@ def infer_class_map(
     -------
     InferredClassMap
     """
+    # The best detections and the annotations they overlap give pairs of classes.
     theirs, known = detections.categories, ground_truth.categories
     best = match_best(ground_truth, detections.image, detections.boxes, detections.given_scores, most=most)
     lies = best.truth >= 0
     pairs = _ClassPairs(detections.category[best.detection[lies]], ground_truth.category[best.truth[lies]])
+    # Every known numbering is a reading, and what most pairs say is one more.
     readings = _readings(theirs, known, classes)
     readings[BY_EVIDENCE] = _by_evidence(pairs, len(theirs))
     if pairs.agreeing(readings[AS_THEY_ARE]) >= MAJORITY * len(pairs.detected):
         readings[BY_EVIDENCE] = _corrected(readings[AS_THEY_ARE], readings[BY_EVIDENCE])
+    # Count the pairs that agree with each reading.
     agreeing = {name: pairs.agreeing(rows) for name, rows in readings.items()}
     total, given = len(pairs.detected), agreeing[AS_THEY_ARE]
     named = {name: count for name, count in agreeing.items() if name != BY_EVIDENCE}
     likely = max(named, key=named.__getitem__)  # the first of equals
+    # The evidence alone wins over named numberings only if it is complete and clearly better.
     evident = readings[BY_EVIDENCE]
     reordered = (
         agreeing[BY_EVIDENCE] > agreeing[likely]
@@ -290,6 +294,7 @@ def infer_class_map(
     )
     if agreeing[BY_EVIDENCE] >= MAJORITY * total and (agreeing[likely] < MAJORITY * total or reordered):
         likely = BY_EVIDENCE
+    # A reading is clear if there is enough evidence, and it beats every other one.
     enough = total >= FEWEST and (likely == AS_THEY_ARE or agreeing[likely] >= MAJORITY * total)
     clear = enough and all(pairs.speak_for(readings[likely], against=readings[name]) for name in named)
     if likely == BY_EVIDENCE and clear:

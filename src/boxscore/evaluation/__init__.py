@@ -217,6 +217,7 @@ def tables_of(
     tell: Callable[[BoxscoreWarning], None] = warn_user,
 ) -> tuple[GroundTruth, Detections]:
     """Read tables that are given as paths or DataFrames; refuse anything else."""
+    # DataFrames become tables first.
     truth: Any = ground_truth
     predicted: Any = detections
     names = None if columns is None else _names_of_sides(columns, truth, predicted)
@@ -229,6 +230,7 @@ def tables_of(
         said: Any = box_format  # of the forms that arrays have, or refused
         predicted = Detections.from_pandas(predicted, columns=names, box_format=said)
         box_format = None
+    # Anything else must be a table or a path.
     for value, kind, name in (
         (truth, GroundTruth, "ground_truth"),
         (predicted, Detections, "detections"),
@@ -240,10 +242,12 @@ def tables_of(
                 got=f"a {type(value).__name__}",
                 cause="GroundTruth.from_arrays and Detections.from_arrays make tables of arrays",
             )
+    # What says how to read means nothing for a table.
     if isinstance(predicted, Detections):
         for name, given in (("box_format", box_format), ("class_map", class_map)):
             if given is not None:
                 raise InputError(name, "be given where detections are read", got="one together with a table")
+    # Each side gets the options that its format may need.
     common: dict[str, Any] = {**needs_of(protocol), "processes": workers}
 
     def options(path: object, side: Side, **said: Any) -> reading.FileOptions:
@@ -266,6 +270,7 @@ def tables_of(
             **sizes[1],
         ),
     )
+    # Two paths are read at the same time; a table needs no waiting.
     if not isinstance(truth, GroundTruth):
         if not isinstance(predicted, Detections):
             return reading.load_both(truth, predicted, of_truth, of_detections)

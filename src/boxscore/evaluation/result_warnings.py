@@ -69,12 +69,14 @@ def check_class_labels(
     InputError
         When a class has a value that no summary metric selects by, such as an unknown ``frequency``.
     """
+    # Collect the values that summary rows select by, per column of classes.
     selected: dict[str, dict[str, list[str]]] = {}
     for row in protocol.rows:
         if row.classes:
             name, _, values = row.classes.partition("=")
             for value in values.split("|"):
                 selected.setdefault(name, {}).setdefault(value, []).append(row.key)
+    # A class with an unknown value would fall out of every metric.
     for name, keys in selected.items():
         metrics = ", ".join(dict.fromkeys(key for group in keys.values() for key in group))
         given = categories.columns[name].tolist() if name in categories.columns else [None] * len(categories)
@@ -86,6 +88,7 @@ def check_class_labels(
                 got=repr(given[unknown[0]]),
                 place=f"class {categories.labels[unknown[0]]} of {source}",
             )
+        # A class without a value falls out too: that is allowed, and said.
         without = sum(value is None for value in given)
         if without:
             every = without == len(given)
@@ -158,15 +161,18 @@ def warn_of_metrics(result: Evaluation) -> None:
 
 def warn_of_id_zero(result: Evaluation) -> None:
     """Warn that pycocotools would read a match with annotation 0 as no match; say what it would print."""
+    # Only pycocotools' own matching has this difference.
     rules, matched = result.protocol.matching, result.matched
     if rules.annotation_id_zero == "unmatched" or rules.candidate != "best_available":
         return
     zero = zero_ids(result.ground_truth.ids)
     if not zero.any():
         return
+    # Only a match that counts makes one.
     count = int(zero[matched.truth_row[matched.pair_truth[matched.pairs_ever_true(0)]]].sum())
     if not count:
         return
+    # Compute the first metric both ways, so that the warning has its size.
     here = there = ""
     if result.protocol.rows:
         row = result.protocol.rows[0]
@@ -184,14 +190,17 @@ def warn_of_id_zero(result: Evaluation) -> None:
 
 def warn_of_numbering(result: Evaluation, workers: int) -> None:
     """Warn that the detections evidently number their classes otherwise; say what both readings score."""
+    # Cheap tests first: most files are numbered as the ground truth is.
     ground_truth, detections, protocol = result.ground_truth, result.detections, result.protocol
     if not protocol.matching.per_class or not protocol.rows or protocol.similarity == "keypoints":
         return
     if len(ground_truth.categories) < 2 or _all_looks_right(result):
         return
+    # The boxes of a few images show another numbering.
     guess = infer_class_map(ground_truth, detections, most=FEW_IMAGES)
     if guess.name in (None, AS_THEY_ARE):
         return
+    # Read the file again under it, or renumber the table where that is not possible.
     again = _read_again(ground_truth, detections)
     if again is None:
         rows = mapped_rows(guess.pairs, ground_truth.categories, ground_truth.categories)
@@ -199,11 +208,13 @@ def warn_of_numbering(result: Evaluation, workers: int) -> None:
     else:
         guess, renumbered = again
         renumbered = prepared(ground_truth, renumbered, protocol)[1]
+    # Score both; a numbering that does not raise the first metric is not mentioned.
     other = matched_tables(ground_truth, renumbered, protocol, workers)
     row = protocol.rows[0]
     here, there = (summary_total(row, protocol, each.curves_of) for each in (result, other))
     if not there > here + RISE:
         return
+    # Detections that are left out now would count then.
     left_out = sum(detections.left_out.values())
     without = ""
     if left_out and again is None:

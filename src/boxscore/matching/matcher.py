@@ -328,6 +328,7 @@ class Matcher:
 
     def _plain_source(self, asked: Asked, workers: int) -> PairSource:
         """Return the source without rules: pairs that are held, or found here or by several processes."""
+        # Pairs that last longer than one matching are kept for the next.
         if self._held is not None:
             return self._held
 
@@ -337,8 +338,10 @@ class Matcher:
                 self._held = source
             return source
 
+        # Where pairs are known or shared already, other processes have nothing to find.
         if workers == 1 or self.similarity.shares_pairs or self._shares_known:
             return here()
+        # Else each process finds candidates of its share of the images.
         tables = asked.ordered_truth, asked.ordered_detections, asked.ranking
         shares = candidate_shares(
             *tables, self.protocol, asked.ordered_ignoring, shares=workers, most=MOST_PAIRS // workers

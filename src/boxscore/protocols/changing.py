@@ -65,6 +65,7 @@ def changed_protocol(
     >>> [row.key for row in low.rows]
     ['AP', 'AP30', 'AP50', 'APs', 'APm', 'APl', 'AR300', 'ARs', 'ARm', 'ARl']
     """
+    # Nothing to change gives the same protocol, with its name.
     matching: dict[str, Any] = {
         name: value
         for name, value in (
@@ -76,12 +77,14 @@ def changed_protocol(
     }
     if not matching and area_ranges is None and class_weights is None:
         return protocol
+    # The range of all areas always stays, since most metrics are over it.
     ignore, ap = protocol.ignore, protocol.ap
     if class_weights is not None:
         ap = ap.replaced(class_weights=class_weights)
     if area_ranges is not None:
         every = {name: pair for name, pair in ignore.area_ranges.items() if name == "all"}
         ignore = ignore.replaced(area_ranges={**every, **area_ranges})
+    # Another name and no aliases: a changed protocol is not the benchmark's.
     changed = protocol.replaced(
         name=f"{protocol.name}+",
         of_type={},
@@ -122,6 +125,7 @@ def without_scores(protocol: Protocol) -> Protocol:
     """
     if protocol.matching.scores != "given":
         return protocol
+    # AP becomes its bounds and mean over all orders; metrics without an order stay at the largest cap.
     rows: dict[str, SummaryRow] = {}
     for row in protocol.rows:
         if row.harmonic_of:
@@ -145,6 +149,7 @@ def without_scores(protocol: Protocol) -> Protocol:
             got=", ".join(dict.fromkeys(row.metric for row in protocol.rows)),
             cause="the protocol scoreless counts boxes without ranking them",
         )
+    # Rules that read scores are set to what needs none.
     matching = protocol.matching.replaced(
         scores="none",
         candidate="most_pairs" if protocol.matching.candidate in RANKED else protocol.matching.candidate,
@@ -155,6 +160,7 @@ def without_scores(protocol: Protocol) -> Protocol:
         equal_scores="image_order",
         ranked_files=False,
     )
+    # Rounding of scores and ties mean nothing then.
     return protocol.replaced(
         of_type={},
         aliases=(),
@@ -167,6 +173,7 @@ def without_scores(protocol: Protocol) -> Protocol:
 
 def _summary(protocol: Protocol, *, new_thresholds: bool) -> tuple[SummaryRow, ...]:
     """Return the summary rows, with rows for what none of them shows."""
+    # New thresholds, if few, get a row of AP each, after the mean.
     rows = list(protocol.summary)
     means = [
         row for row in rows if row.iou is None and row.area == "all" and row.cap == -1 and row.metric == "AP"
@@ -179,6 +186,7 @@ def _summary(protocol: Protocol, *, new_thresholds: bool) -> tuple[SummaryRow, .
         singles += [SummaryRow(f"AP{100 * t:g}", iou=t) for t in thresholds if t not in shown]
         at = rows.index(means[0]) + 1 if means else len(rows)
         rows[at:at] = sorted(singles, key=lambda row: row.iou or 0.0)
+    # New area ranges get a row for AP and AR, after the last of the metric.
     for metric in ("AP", "AR"):
         shown_areas = {row.area for row in rows if row.metric == metric}
         if not shown_areas:
@@ -189,6 +197,7 @@ def _summary(protocol: Protocol, *, new_thresholds: bool) -> tuple[SummaryRow, .
             for name in protocol.ignore.area_ranges
             if name not in shown_areas
         ]
+    # New limits get a row of AR, after the others.
     recalls = [row for row in rows if row.metric == "AR" and row.area == "all" and row.iou is None]
     if recalls:
         positions = {

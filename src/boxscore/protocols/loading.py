@@ -175,6 +175,7 @@ def _parsed(name: str) -> dict[str, Any]:
 
 def _resolve(values: dict[str, Any], *, seen: tuple[str, ...], folder: Path | None = None) -> dict[str, Any]:
     """Merge a protocol into the one it extends."""
+    # A parent is a shipped name, or a file relative to the one that names it.
     parent = values.pop("extends", None)
     if parent is None:
         return values
@@ -185,10 +186,12 @@ def _resolve(values: dict[str, Any], *, seen: tuple[str, ...], folder: Path | No
         key, raw, where = str(path.resolve()), read_toml(path), path.parent
     else:
         key, raw, where = parent, _shipped(parent), None
+    # Every protocol on the way is remembered, so that a circle ends.
     if key in seen:
         raise ProtocolError(
             "extends", "not go in a circle", got=" -> ".join(Path(name).name for name in [*seen, key])
         )
+    # What describes the parent, such as its title, does not describe this one.
     base = _resolve(raw, seen=(*seen, key), folder=where)
     for key in describing_fields(Protocol):
         base.pop(key, None)

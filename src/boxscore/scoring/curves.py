@@ -107,6 +107,7 @@ class Curves:
         self.totals = cast(ClassNumbers, counts) if totals is None else totals
         self._counts, self._before = counts, before
         self._points = np.array(rules.recall_points) if points is None else points
+        # Numbers that are known, from a state or from other ranges, are not computed again.
         self._state, self._known = dict(state), dict(known)
 
     @classmethod

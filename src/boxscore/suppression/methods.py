@@ -86,6 +86,7 @@ def check_method(
     method: str, *, iou_threshold: float | None, overlap: str = "iou", similarity: str = "box"
 ) -> Method:
     """Look up a method and check that it supports the options."""
+    # What is compared must suit the method: some need centers, and some merge boxes.
     chosen = METHODS[checks.one_of(method, list(METHODS), name="method")]
     checks.one_of(overlap, ("iou", "ios"), name="overlap")
     if similarity != "box" and (chosen.overlap == "diou" or chosen.changes == "boxes"):
@@ -100,6 +101,7 @@ def check_method(
             got=repr(method),
             cause=f"known: {', '.join(only)}",
         )
+    # An option that the method does not read must have its default.
     if "iou_threshold" in chosen.reads and iou_threshold is None:
         raise InputError("iou_threshold", f"be given with method {method!r}", got="None")
     if overlap != "iou" and similarity not in ("box", "mask"):

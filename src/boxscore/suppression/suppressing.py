@@ -265,6 +265,7 @@ def _carry_out(
     owners: bool,
 ) -> Suppression:
     """Suppress ranked boxes by a setting, then apply the caps."""
+    # Pass only the options that the method reads.
     method = METHODS[setting.method]
     options: dict[str, Any] = {}
     for name in ("iou_threshold", "sigma"):
@@ -274,12 +275,14 @@ def _carry_out(
         options["score_threshold"] = setting.floor
     if owners and "owners" in method.reads:
         options["owners"] = True
+    # Boxes that did not change are taken from the input, bit for bit.
     survivors = method.call(ranked, **options)
     indices, scores = survivors.indices, survivors.scores
     if survivors.boxes is None:
         left = boxes.take(indices, axis=0)
     else:
         left = box_convert(survivors.boxes, "xyxy", box_format)
+    # Caps in their order; each acts on what the one before left.
     for of, k in caps:
         best = top_k_per_group(of[indices], k)
         indices, scores, left = indices[best], scores[best], left[best]
