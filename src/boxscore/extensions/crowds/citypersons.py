@@ -69,6 +69,7 @@ class CityPersonsFormat(RowFormat):
         if of_results:
             cause = "results are a list of {image_id, category_id, bbox, score}"
             raise FileFormatError("detections", "be results", got=f"ground truth, {path}", cause=cause)
+        # Positions of images and classes by their id.
         content = decoded(path, _File, record="annotation", whole=("CityPersons' JSON", "an object"))
         images: dict[Id, int] = {}
         for image in content.images:
@@ -79,6 +80,7 @@ class CityPersonsFormat(RowFormat):
         labels: dict[Id, int] = {
             category.identifier: position for position, category in enumerate(content.categories)
         }
+        # Check every annotation; the subsets need its visibility.
         for number, item in enumerate(content.annotations):
             place = f"annotation {number} of {path}"
             for known, identifier, what in (
@@ -94,6 +96,7 @@ class CityPersonsFormat(RowFormat):
             if item.vis_ratio is None:
                 cause = "which subset an object belongs to depends on it"
                 raise FileFormatError("an annotation", "have vis_ratio", got="none", place=place, cause=cause)
+        # One array per column; the height of the whole person decides the subset, so it is kept.
         items = content.annotations
         boxes = np.array([item.bbox for item in items], dtype=np.float64).reshape(-1, 4)
         height = [item.bbox[3] if item.height is None else item.height for item in items]

@@ -128,6 +128,7 @@ def _images(files: list[Path], folder: Path, what: str) -> list[str]:
 
 
 def _instances(folder: Path) -> Rows:
+    # Each picture has the instances of one image as values of its pixels.
     files = _files(folder, ENDING)
     images = _images(files, folder, "pictures that end in _instanceIds.png")
     image: list[int] = []
@@ -141,8 +142,10 @@ def _instances(folder: Path) -> Rows:
         image += [number] * len(codes)
         values += codes
         masks += codes.values()
+    # Values from 1000 on are class times 1000 and a number; smaller ones are groups of a class.
     value = np.array(values, dtype=np.int64)
     label = np.where(value >= OBJECTS_FROM, value // OBJECTS_FROM, value)
+    # The area of a mask is every second of its counts, the set runs.
     numbers = list(CLASSES)
     return Rows(
         source=str(folder),
@@ -191,16 +194,19 @@ def _mask(path: Path) -> dict[str, Any]:
 
 
 def _predictions(folder: Path) -> Rows:
+    # A line names a mask, a class and a score.
     files = _files(folder, ".txt")
     images = _images(files, folder, "text files of predictions")
     lines = TextLines(files, "a text file of predictions")
     fields = [_fields(line, lines) for line in lines]
     image = lines.image
+    # A mask that is named again replaces the first, as in the benchmark's script.
     last: dict[Path, int] = {}
     for row, (name, _, _) in enumerate(fields):
         file = files[int(image[row])]
         name = str(file.parent.relative_to(folder) / name)
         last[inside(folder, name, place=lines.place(row))] = row
+    # Masks without a pixel, and classes that are not evaluated, are left out as there.
     rows, masks = [], []
     for path, row in sorted(last.items(), key=lambda item: item[1]):
         if fields[row][1] in CLASSES and fields[row][1] != 0:

@@ -101,6 +101,7 @@ class CrowdHumanFormat(RowFormat):
         order: Mapping[Id, int] = MappingProxyType({}),
     ) -> Rows:
         """Read every line; images in an order that is given come first, in that order."""
+        # Lists grow by box, and become arrays once.
         wanted = "dtboxes" if of_results else "gtboxes"
         images: dict[str, int] = {}
         sizes: list[tuple[float, float]] = []
@@ -109,10 +110,12 @@ class CrowdHumanFormat(RowFormat):
         values: list[float] = []  # scores, or visibility
         flags: list[bool] = []
         places: list[tuple[int, int]] = []
+        # Equal scores are ranked by file order, so detections follow the order of the ground truth.
         lines: Iterable[tuple[int, _Line]] = _lines(path)
         if order:
             lines = sorted(lines, key=lambda line: order.get(line[1].identifier, len(order)))
         for number, line in lines:
+            # A line has one of two lists; the other one is the wrong file.
             records: Any = line.dtboxes if of_results else line.gtboxes
             place = f"line {number} of {path}"
             if records is None:
@@ -124,9 +127,11 @@ class CrowdHumanFormat(RowFormat):
             if line.identifier in images:
                 got = f"{line.identifier!r} twice"
                 raise FileFormatError("images", "have one line each", got=got, place=place)
+            # Sizes that cannot be are unknown.
             image = images[line.identifier] = len(images)
             known = 1 <= (line.width or 0) <= 1e9 and 1 <= (line.height or 0) <= 1e9
             sizes.append((float(line.width or 0), float(line.height or 0)) if known else (math.nan, math.nan))
+            # Full bodies are compared; masks and ignored persons are flagged.
             for position, record in enumerate(records):
                 box = record.box if of_results else record.fbox
                 if len(box) != 4:
@@ -156,12 +161,14 @@ class CrowdHumanFormat(RowFormat):
         def place_of(row: int) -> str:
             return "{1} {0[1]} of line {0[0]} of {2}".format(places[row], wanted, path)
 
+        # x y w h becomes corners; sides are checked after that, as the benchmark computes them.
         extent = np.array(sizes, dtype=np.float64).reshape(-1, 2)
         image_of_box = np.array(index, dtype=np.int64)
         corners = np.array(boxes, dtype=np.float64).reshape(-1, 4)
         if options.box_format is None:
             corners[:, 2:] += corners[:, :2]
             check_sides(corners[:, 2:] - corners[:, :2], place_of)
+        # The benchmark clips detections by their own image size.
         numbers = np.array(values, dtype=np.float64)
         given = {} if of_results else {"ignore": np.array(flags, dtype=bool)}
         columns: dict[str, Any] = {} if of_results else {"visibility": numbers}
@@ -186,6 +193,7 @@ class CrowdHumanFormat(RowFormat):
 
 def _lines(path: Path) -> Iterator[tuple[int, _Line]]:
     """Yield the lines that are not blank, with their numbers."""
+    # Line by line, so that one line is in memory and an error names it.
     decode = msgspec.json.Decoder(_Line).decode
     with _json.open_binary(path) as file:
         for number, text in enumerate(file, start=1):

@@ -56,6 +56,7 @@ class KittiFormat(RowFormat):
     @paused_collector()
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read every file."""
+        # One file per image, read line by line.
         names = text_files(path, "KITTI's text files", self.detect)
         types: list[str] = []
         numbers: list[list[float]] = []
@@ -64,10 +65,12 @@ class KittiFormat(RowFormat):
             fields = line.split()
             types.append(fields[0])
             numbers.append(_checked(fields, lines, of_results=of_results))
+        # All numbers become one array; columns are cut out of it.
         table = np.array(numbers, dtype=np.float64).reshape(-1, NUMBERS + of_results)
         scores = all_or_none(table[:, NUMBERS], lines.place) if of_results else None
         distinct = collected(types)
         labels = list(distinct.values)
+        # Regions that absorb are ignored objects; the benchmark's types are classes even if unused.
         given: dict[str, Any] = {}
         columns = {"alpha": table[:, 2]}
         if not of_results:

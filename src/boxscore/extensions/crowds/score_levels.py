@@ -195,10 +195,12 @@ class _Scene:
         truth_angles: FloatArray,
         angles: FloatArray,
     ) -> None:
+        # Keep the columns, and make lists by object and by detection.
         self._counted, self._scores, self._counts = counted, scores, counts
         self._in_region, self._angles = in_region, (truth_angles, angles)
         self._of_truth: dict[int, list[int]] = {}
         self._of_detection: dict[int, list[tuple[int, float]]] = {}
+        # Sorted by object and detection, so that every list ascends.
         order = np.lexsort((detection, truth))
         for d, g, overlap in zip(
             detection[order].tolist(), truth[order].tolist(), value[order].tolist(), strict=True

@@ -57,6 +57,7 @@ class VisDroneFormat(RowFormat):
     @paused_collector()
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read every file."""
+        # One file per image, with eight numbers a line.
         names = text_files(path, "VisDrone's text files", self.detect)
         numbers: list[list[float]] = []
         lines = TextLines([path / name for name in names], "a VisDrone text file")
@@ -69,6 +70,7 @@ class VisDroneFormat(RowFormat):
                 rule = f"be a whole number from 0 to {len(CLASSES) - 1}"
                 raise FileFormatError("a class", rule, got=f"{values[5]:g}", place=lines.place())
             numbers.append(values)
+        # In ground truth the score is a flag: 0 means ignored.
         table = np.array(numbers, dtype=np.float64).reshape(-1, 8)
         given: dict[str, Any] = {} if of_results else {"ignore": table[:, 4] == 0}
         columns = {} if of_results else {"truncation": table[:, 6], "occlusion": table[:, 7]}

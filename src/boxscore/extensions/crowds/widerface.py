@@ -64,6 +64,7 @@ class WiderFaceFormat(RowFormat):
 
 
 def _lists(folder: Path, options: ReadOptions) -> Rows:
+    # The three settings list which faces of the first file count.
     names = [ALL_FACES, *(f"wider_{setting}_val.mat" for setting in SETTINGS)]
     missing = [name for name in names if not (folder / name).is_file()]
     if missing:
@@ -75,6 +76,7 @@ def _lists(folder: Path, options: ReadOptions) -> Rows:
     images: list[Id] = []
     boxes: list[FloatArray] = []
     flags: list[NDArray[np.int64]] = []
+    # MATLAB counts from 1; a number beyond the list is a broken file.
     try:
         for event, (name, files) in enumerate(zip(every["event_list"], every["file_list"], strict=True)):
             for number, file in enumerate(files):
@@ -91,6 +93,7 @@ def _lists(folder: Path, options: ReadOptions) -> Rows:
     except (IndexError, TypeError, ValueError) as error:
         rule = "list the same images in all its files"
         raise FileFormatError(str(folder), rule, got=str(error)[:120]) from None
+    # Join all images; x y w h becomes corners.
     counts = [len(faces) for faces in boxes]
     corners = np.concatenate([*boxes, np.empty((0, 4))])
     if options.box_format is None:
@@ -124,6 +127,7 @@ def _variables(path: Path, names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _results(folder: Path, options: ReadOptions) -> Rows:
+    # A folder per event with a file per image, in the order of names.
     files: list[str] = []
     with listed(folder) as entries:
         events = sorted(entry.name for entry in entries if entry.is_dir())
@@ -132,6 +136,7 @@ def _results(folder: Path, options: ReadOptions) -> Rows:
             files += sorted(f"{event}/{entry.name}" for entry in entries if is_text_file(entry))
     paths = [folder / file for file in files]
     lines = TextLines(paths, "a file of results", head=_head)
+    # All lines become one array; corners are made from a copy.
     table = np.array([_face(line.split(), lines) for line in lines], dtype=np.float64).reshape(-1, 5)
     boxes = table[:, :4].copy()
     if options.box_format is None:

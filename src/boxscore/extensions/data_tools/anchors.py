@@ -116,6 +116,7 @@ class Anchors:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
+        # A tuple is not JSON; everything else is plain already.
         size = self.image_size
         return {
             "source": self.source,

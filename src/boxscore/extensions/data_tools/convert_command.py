@@ -149,6 +149,7 @@ OPTIONS = (
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, save; return the exit status."""
+    # Check the target, the partitions and the files to write before anything is read.
     target = Target(arguments.output, arguments.to, lossy=arguments.lossy, strict=arguments.strict)
     if target.format.name == FORMAT_OF_PARTITIONS.name:
         arrow()
@@ -161,6 +162,7 @@ def run(arguments: argparse.Namespace) -> int:
     hierarchy = None if arguments.expand_hierarchy is None else read_hierarchy(arguments.expand_hierarchy)
     if hierarchy is not None and arguments.hierarchy is not None:
         raise InputError("--hierarchy", "be left out beside --expand-hierarchy", got=str(arguments.hierarchy))
+    # Read and merge, then change: first the hierarchy, then the classes, then the choice of images.
     table = _merged(arguments)
     target.check_ids(table)
     if hierarchy is not None:
@@ -168,6 +170,7 @@ def run(arguments: argparse.Namespace) -> int:
     if mapping is not None:
         table = remap_classes(table, mapping.resolved(table.categories, table.categories))
     table = _part(table, arguments)
+    # Write in partitions, as one file, or as parts of a split.
     if arguments.output_image_labels is not None:
         _write_labels(table, arguments.output_image_labels)
         table = table.replaced(image_labels=None)  # a file of boxes need not hold them
@@ -179,6 +182,7 @@ def run(arguments: argparse.Namespace) -> int:
     if shares is None:
         _write(table, arguments.output, target)
         return 0
+    # Every part is checked before the first is written.
     parts = split_images(table, shares, seed=arguments.seed)
     for part in parts.values():
         target.check(part)
@@ -216,6 +220,7 @@ def _write_labels(table: GroundTruth | Detections, path: Path) -> None:
 
 def _merged(arguments: argparse.Namespace) -> GroundTruth | Detections:
     """Read the ground truths, or the detections, and merge several."""
+    # Several files pair up by their order.
     truths, results = arguments.ground_truth or [], arguments.detections or []
     if not truths and not results:
         raise InputError("--gt or --dt", "be given", got="neither")
@@ -226,6 +231,7 @@ def _merged(arguments: argparse.Namespace) -> GroundTruth | Detections:
     sizes = image_sizes_of(arguments.image_sizes, arguments.image_folder)
     expanding = arguments.expand_hierarchy is not None  # which changes no box, and keeps those of any sides
     common: dict[str, Any] = {"any_sides": expanding, "needs_areas": not expanding}
+    # Ground truth; sizes that are known otherwise are added.
     tables = []
     for path in truths:
         side = argparse.Namespace(**{**vars(arguments), "ground_truth": path})
@@ -235,6 +241,7 @@ def _merged(arguments: argparse.Namespace) -> GroundTruth | Detections:
         tables.append(table)
     if not results:
         return merge_tables(tables)
+    # Detections in the classes of their ground truth, or of their own file.
     detections = []
     for number, path in enumerate(results):
         side = argparse.Namespace(**{**vars(arguments), "detections": path})

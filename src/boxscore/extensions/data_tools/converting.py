@@ -225,6 +225,7 @@ def _is_held(word: str, holds: frozenset[str]) -> bool:
 
 def _content(table: BoxTable, at: Format) -> Iterator[tuple[str, str]]:
     """Yield what a table has beside images, classes, upright boxes and scores."""
+    # Shapes beside upright boxes.
     masks = table.masks
     if masks is not None and not masks.missing.all():
         yield "masks", f"{counted(int((~masks.missing).sum()), 'mask')}"
@@ -234,9 +235,11 @@ def _content(table: BoxTable, at: Format) -> Iterator[tuple[str, str]]:
         yield "rotated", "rotated boxes (upright ones around them stay)"
     if table.quadrilaterals is not None:
         yield "quadrilaterals", "corners (upright boxes around them stay)"
+    # Boxes that hardly any format can write.
     inverted = int((table.sizes < 0).any(axis=1).sum())
     if inverted:
         yield "sides below 0", f"{counted(inverted, 'box')} with a side below 0"
+    # A column of flags without any set is nothing to lose.
     for name, values in table.columns.items():
         if values.dtype != bool or values.any():
             yield f"column {name}", f"column {name}"
@@ -245,6 +248,7 @@ def _content(table: BoxTable, at: Format) -> Iterator[tuple[str, str]]:
 
 
 def _content_of_truth(table: GroundTruth, at: Format) -> Iterator[tuple[str, str]]:
+    # Areas and flags of objects.
     other = table.area != table.sizes.prod(axis=1)
     if other.any():
         yield "areas", f"{counted(int(other.sum()), 'area')} other than width times height"
@@ -262,6 +266,7 @@ def _content_of_truth(table: GroundTruth, at: Format) -> Iterator[tuple[str, str
             yield "image labels", f"{counted(others, 'label')} of images (negative, not exhaustive)"
         if positive:
             yield "positive labels", f"{counted(positive, 'positive label')} of images"
+    # Columns of classes and images.
     for name in table.categories.columns:
         if name not in (
             SUPERCATEGORY,
@@ -276,6 +281,7 @@ def _content_of_truth(table: GroundTruth, at: Format) -> Iterator[tuple[str, str
         yield "file names", "file names of images"
     for name in images.columns:
         yield f"image column {name}", f"column {name} of images"
+    # Ids count as lost only if they mean something: not 1, 2, 3, ..., and not the names.
     unused = len(table.categories) - len(np.unique(table.category))
     if unused:
         yield "classes", f"{counted(unused, 'class')} without objects"
@@ -315,6 +321,7 @@ def _are_in_names(ids: NDArray[Any], file_names: NDArray[Any]) -> bool:
 
 def _without(table: BoxTable, words: list[str]) -> Any:
     """Return a table without what these words stand for."""
+    # Each word of what is lost is a column to empty.
     changes: dict[str, Any] = {}
     blank = np.zeros(len(table), dtype=bool)
     for word in words:
@@ -332,6 +339,7 @@ def _without(table: BoxTable, words: list[str]) -> Any:
             changes["image_labels"] = None if labels is None else labels.of(*kinds)
         elif word == "repeated ids":
             changes["ids"] = np.arange(1, len(table) + 1)
+    # User columns go by name, and rows go last, since all columns have them.
     dropped = {word.removeprefix("column ") for word in words if word.startswith("column ")}
     if dropped & {*table.columns}:
         changes["columns"] = {name: values for name, values in table.columns.items() if name not in dropped}

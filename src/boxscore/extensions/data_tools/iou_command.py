@@ -80,6 +80,7 @@ def _of_boxes(arguments: argparse.Namespace) -> int:
     from boxscore.extensions.diagnostics.overlaps import measures_of_boxes
     from boxscore.similarity.box import intersection_and_union
 
+    # Read eight numbers, in the form and the pixels of the protocol.
     if len(arguments.boxes) != 8:
         raise InputError(
             "boxscore iou",
@@ -93,6 +94,7 @@ def _of_boxes(arguments: argparse.Namespace) -> int:
     form = written_form(arguments.box_format or "xyxy")
     boxes, in_pixels = form.x_first(numbers), not form.fractions
     size = _size(arguments.image_sizes)
+    # Fractions need a size only for what depends on the shape of the image.
     if form.fractions and size is not None:
         boxes, in_pixels = boxes * [*size, *size], True
     if offset and not in_pixels:
@@ -103,6 +105,7 @@ def _of_boxes(arguments: argparse.Namespace) -> int:
             cause="for example 640x480",
         )
     _check_sides(boxes, form.form)
+    # The same functions as in an evaluation, on one pair.
     how: dict[str, Any] = {"box_format": form.form, "pixel_offset": offset}
     shared, union, _ = intersection_and_union(boxes[:1], boxes[1:], **how)
     measured = measures_of_boxes(boxes[:1], boxes[1:], in_pixels=in_pixels, **how)

@@ -56,11 +56,13 @@ def without_names(columns: Columns) -> Columns:
 
 def in_classes(columns: Columns, categories: Categories, *, place: str) -> Columns:
     """Put the ids of known classes in place of names; a name that none of them has stays."""
+    # Numbers alone are ids already.
     if "names" not in columns and columns["labels"].dtype != object:
         return columns
     known = _looked_up(categories)
     if "names" in columns and not known.are_named:
         return without_names(columns)
+    # A number whose name differs from the class's is looked up by name: another model's numbering.
     labels = columns["labels"].tolist()
     names = columns["names"].tolist() if "names" in columns else labels
     ids = []
@@ -69,6 +71,7 @@ def in_classes(columns: Columns, categories: Categories, *, place: str) -> Colum
         if row is None or ("names" in columns and known.names[row] != name):
             row = _row_named(known, name, categories, place)
         ids.append(name if row is None else known.ids[row])
+    # Names need classes that have some.
     if not known.are_named and ids == names and kinds_of_labels(columns) == {"names"}:
         got = f"{ids[0]!r}, and classes without names"
         cause = "give the classes as a mapping from number to name"
@@ -117,10 +120,12 @@ def names_are_used(predictions: set[str], targets: set[str]) -> bool | None:
     InputError
         When one side has names alone and the other numbers alone, or only some numbers have names.
     """
+    # Kinds of one side must agree over all images.
     for side, kinds in (("predictions", predictions), ("targets", targets)):
         if "both" in kinds and len(kinds) > 1:
             cause = "pass the same kind of object for every image, or classes="
             raise InputError(f"the classes of {side}", "all have names, or none", got="some", cause=cause)
+    # Names on one side and numbers on the other have nothing in common.
     pair = {*predictions}, {*targets}
     if "both" not in pair[0] | pair[1]:
         if pair in (({"names"}, {"numbers"}), ({"numbers"}, {"names"})):
@@ -131,6 +136,7 @@ def names_are_used(predictions: set[str], targets: set[str]) -> bool | None:
                 cause="pass classes={number: name, ...}",
             )
         return False
+    # With names for numbers, both sides must have them.
     if not predictions or not targets:
         return None
     return "numbers" not in predictions | targets

@@ -188,6 +188,7 @@ def _are_alike(samples: Sequence[Sample], each: Sequence[Columns], forms: Sequen
 
 def _converted(sample: Sample, kind: str, place: str, *, ranked: bool) -> Columns:
     """Return what a sample gives, as arrays of as many rows; some may be the caller's."""
+    # Check which keys are there, and guess what a missing one is called.
     side = sample.columns
     needed, optional = OF_KIND[kind]
     given = {key for key, value in side.items() if value is not None}
@@ -198,9 +199,11 @@ def _converted(sample: Sample, kind: str, place: str, *, ranked: bool) -> Column
     )
     if not given.issuperset(needed) or given.isdisjoint(SHAPES) or misnamed:
         raise refused(cause=_other_name(side, named))
+    # The labels give the number of rows.
     labels = as_ids(_one_value_each(side["labels"], f"{kind} labels", place), name="labels")
     if ranked and len(labels) and "scores" not in given:
         raise refused(cause=COUNTED)
+    # Convert each key by its kind; lengths are compared as they come.
     columns: Columns = {"labels": labels}
     for key in (*SHAPES, *optional):
         if key not in given:
@@ -218,6 +221,7 @@ def _converted(sample: Sample, kind: str, place: str, *, ranked: bool) -> Column
             columns[key] = convert(_one_value_each(side[key], f"{kind} {key}", place), name=f"{kind} {key}")
         if len(columns[key]) != len(labels):
             checks.same_length(len(labels), of=f"labels of {place}", **{key: columns[key]})
+    # Names of labels, and lists of classes of the whole image.
     if sample.names is not None:
         checks.same_length(len(labels), of=f"labels of {place}", names=sample.names)
         columns["names"] = as_ids(list(sample.names), name="names")
@@ -484,16 +488,19 @@ def table_of_objects(
     source: str,
 ) -> dict[str, Any]:
     """Return the columns of a table of predictions, or of targets, one object per image."""
+    # Read every object, whatever library made it.
     checks.one_of(box_format, BOX_FORMATS, name="box_format")
     kind = "target" if schema is GROUND_TRUTH else "prediction"
     samples = [
         sample_of(item, kind, f"{kind} {position}")
         for position, item in enumerate(one_per_image(items, kind))
     ]
+    # Each sample gets its image.
     identifiers = _identifiers(samples, image_ids, kind)
     names = None if class_names is None else names_by_number(class_names)
     vocabulary = None if categories is None else categories_of(categories)
     places = [f"image {identifier!r}" for identifier in identifiers]
+    # Objects of one kind are checked together, as arrays; names are looked up per piece.
     pieces, kinds = [], set()
     together = names is None
     starts = 0
@@ -508,12 +515,14 @@ def table_of_objects(
     if vocabulary is None and {"both", "numbers"} <= kinds:
         cause = "pass class_names= or categories="
         raise InputError(f"the classes of {kind}s", "all have names, or none", got="some", cause=cause)
+    # Build the table as from arrays.
     known = Images.build(identifiers) if images is None else images
     return table_columns(schema, pieces, identifiers, images=known, categories=vocabulary, source=source)
 
 
 def _identifiers(samples: Sequence[Sample], image_ids: Iterable[Id] | None, kind: str) -> list[Id]:
     """Return the image of each object: as the caller says, else as the objects do."""
+    # The caller's ids, else those that the objects have: all of them must.
     if image_ids is not None:
         given = as_array(image_ids, "image_ids") if hasattr(image_ids, "detach") else image_ids
         identifiers: list[Id] = as_ids(given, name="image_ids").tolist()
@@ -525,6 +534,7 @@ def _identifiers(samples: Sequence[Sample], image_ids: Iterable[Id] | None, kind
             got = f"None, and {kind} {given_ids.index(None)} has no id of its own"
             cause = f"one per {kind}, such as range({len(samples)}) on both sides"
             raise InputError("image_ids", "be given", got=got, cause=cause)
+    # Two objects of one image would be two images.
     twice = [identifier for identifier, count in Counter(identifiers).items() if count > 1]
     if twice:
         cause = "" if image_ids is not None else f"pass image_ids=, one per {kind}"

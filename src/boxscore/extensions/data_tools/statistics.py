@@ -197,6 +197,7 @@ def described(
     median_areas : list of float
         Of each class.
     """
+    # The same layout for a table and for sums over partitions.
     noun, boxes = counts.noun, int(counts.per_class.sum())
     empty = [float("nan")] * len(QUANTILES)
     columns = zip(*(quantiles.get(name, empty) for name in counts.quantities), strict=True)

@@ -73,6 +73,7 @@ class Hierarchy:
         >>> Hierarchy.of(tree).ancestors
         {'Person': (), 'Man': ('Person',)}
         """
+        # A class may be at several places: it has the ancestors of all of them.
         above: dict[str, set[str]] = {}
         for name, path in _paths(tree, source):
             if name in path:
@@ -83,6 +84,7 @@ class Hierarchy:
                     place=source,
                 )
             above.setdefault(name, set()).update(path)
+        # Reverse it, and refuse a class that is above and below another.
         below: dict[str, set[str]] = {name: set() for name in above}
         for name, names in above.items():
             for ancestor in names:

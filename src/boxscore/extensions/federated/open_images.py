@@ -56,6 +56,7 @@ class OpenImagesFormat(CsvFormat):
 
     def check_written(self, table: BoxTable) -> None:
         """Refuse pixels of images of unknown size, crowds that are no groups, and classes of one name."""
+        # Fractions need the size of their image.
         _refuse_shared_names(table)
         unsized = np.isnan(table.images.sizes[table.image]).any(axis=1)
         if table.units == "pixels" and unsized.any():
@@ -67,6 +68,7 @@ class OpenImagesFormat(CsvFormat):
                 place=table.source,
                 cause=checks.GIVE_SIZES,
             )
+        # The format knows groups and no other crowds.
         if isinstance(table, GroundTruth) and (table.crowd & ~table.group).any():
             row = int(np.argmax(table.crowd & ~table.group))
             got, cause = "another one", "--crowd none drops crowds"
@@ -76,10 +78,12 @@ class OpenImagesFormat(CsvFormat):
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write one row per box or mask."""
+        # Pixels become fractions with the format's number of decimals.
         self.check_written(table)
         boxes = table.boxes
         if table.units == "pixels":
             boxes = (boxes / np.tile(table.images.sizes[table.image], 2)).round(DECIMALS)
+        # A confidence of 1 is written as a whole number, as the benchmark's files have it.
         user_columns = {str(name): values.tolist() for name, values in table.columns.items()}
         columns: dict[str, list[Any]] = {
             "ImageID": table.images.ids[table.image].tolist(),
@@ -91,6 +95,7 @@ class OpenImagesFormat(CsvFormat):
             ]
         if isinstance(table, Detections) and table.scored:
             columns["Score"] = table.scores.tolist()
+        # The format's order of columns: both x before both y.
         columns |= dict(zip(("XMin", "XMax", "YMin", "YMax"), boxes[:, [0, 2, 1, 3]].T.tolist(), strict=True))
         if isinstance(table, GroundTruth):
             columns["IsGroupOf"] = table.group.tolist()
@@ -125,6 +130,7 @@ def save_image_labels(ground_truth: GroundTruth, path: Path) -> int:
     InputError
         When there are none, or some say that a class is not annotated exhaustively.
     """
+    # Refuse what the file cannot say.
     labels = ground_truth.image_labels
     if labels is None or not len(labels):
         cause = "give them: --image-labels FILE.csv (in Python image_labels=)"
@@ -134,6 +140,7 @@ def save_image_labels(ground_truth: GroundTruth, path: Path) -> int:
         raise InputError("labels of images", rule, got="not exhaustive", place=ground_truth.source)
     _refuse_shared_names(ground_truth)
     positive = IMAGE_LABEL_KINDS.index("positive")
+    # A label is there (1) or not (0).
     columns = {
         "ImageID": ground_truth.images.ids[labels.image].tolist(),
         "LabelName": _labels(ground_truth)[labels.category].tolist(),

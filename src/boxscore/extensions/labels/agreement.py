@@ -306,11 +306,13 @@ def _as_detections(table: GroundTruth) -> Detections:
 
 def _aligned(tables: Sequence[GroundTruth]) -> list[GroundTruth]:
     """Put all into the images of all and the classes of the first."""
+    # Every table gets the images of all: an image that one did not label has none there.
     _check_images(tables)
     first, images = tables[0], Images.union([table.images for table in tables])
     if not images.same_as(first.images):
         rows = images.rows(first.images.ids)
         first = with_labels(first.replaced(images=images, image=rows[first.image]), images=rows)
+    # Classes are found as those of detections are, by id or name.
     aligned = [first]
     for table in tables[1:]:
         other = align(_as_detections(table), first)
@@ -327,6 +329,7 @@ def _aligned(tables: Sequence[GroundTruth]) -> list[GroundTruth]:
 
 def _check_images(tables: Sequence[GroundTruth]) -> None:
     """Check that a file name has one id, and warn of images that not all list."""
+    # One name with two ids would compare different images.
     first = tables[0]
     known = _ids_by_name(first)
     for table in tables[1:]:
@@ -338,6 +341,7 @@ def _check_images(tables: Sequence[GroundTruth]) -> None:
                     got=f"{identifier!r} for {known[name]!r}",
                     cause="images are compared by id: number them alike",
                 )
+    # Images that not all list are allowed, and said.
     listed = [{*table.images.ids.tolist()} for table in tables]
     some = set.union(*listed) - set.intersection(*listed)
     if some:
@@ -360,12 +364,14 @@ def _pair_of(
     rules: Protocol,
     K: int,
 ) -> AnnotatorPair:
+    # Each annotator is scored against the other: the two directions differ.
     first, second = cross.truth, cross.detection
     one, two = tables[0].category[first], tables[1].category[second]
     back, forth = (
         evaluate(truth, _as_detections(other), protocol=rules, digest=False).metrics
         for truth, other in (tables[::-1], tables)
     )
+    # Classes are compared on the pairs that maximize the number of matches, then their IoU.
     chosen = best_pairs(first, second, cross.iou)
     classes = one[chosen].astype(np.intp), two[chosen].astype(np.intp)
     sizes = len(tables[0]), len(tables[1])

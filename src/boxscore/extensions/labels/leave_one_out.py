@@ -137,6 +137,7 @@ def label_costs(
     InputError
         When the metric is unknown, or the protocol's rules do not allow it (:func:`refusal`).
     """
+    # Refuse protocols whose metrics cannot be updated label by label.
     evaluation.require_overlaps("the cost of labels")
     row = row_named(evaluation, metric)
     reason = refusal(evaluation, columns=tuple(edits.labels.columns))
@@ -148,6 +149,7 @@ def label_costs(
         raise InputError(
             "against", "be an evaluation of the same ground truth by the same protocol", got="another"
         )
+    # A difference of two detectors is the difference of their costs.
     before = evaluation[row.key]
     after = _after(evaluation, edits, row)
     if against is not None:

@@ -151,6 +151,7 @@ def vetted_suspects(
     InputError
         When the vetted file has other images or classes.
     """
+    # Find out which proposals came back, and apply them.
     evaluation.require_overlaps("vetted suspects")
     check_intervals(confidence, "expanded_percentile")
     truth = evaluation.ground_truth
@@ -160,7 +161,9 @@ def vetted_suspects(
     accepted = partner >= 0
     edits = _edits(truth, suspects, vetted, proposals, partner)
     labels = edits.applied_to(truth)
+    # Evaluate the corrected labels as the original ones were.
     after = evaluate(labels, evaluation.detections, protocol=evaluation.protocol, digest=False)
+    # The same seed draws the same images for both, so that the difference has an interval.
     row = row_named(evaluation, suspects.metric)
     (value, draws), (new_value, new_draws) = (
         resampled_metrics(result, [row], resamples=resamples, seed=seed, units=None)
@@ -169,6 +172,7 @@ def vetted_suspects(
     counts = units_of_values(evaluation, [row], None)
     delta, of_draws = (new_value - value)[:, -1:], (new_draws - draws)[..., -1:]
     low, high = intervals_that_hold(of_draws, delta, confidence, "expanded_percentile", counts[:, -1:], None)
+    # The share of accepted ones says what to expect of the next.
     result = VettedSuspects(
         suspects,
         accepted,

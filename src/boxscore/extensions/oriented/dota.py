@@ -100,6 +100,7 @@ class DotaFormat(RowFormat):
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write a label file per image; or detections as a results file per class, also without any."""
+        # Fields are separated by blanks, so no name may have one or be a number.
         if path.is_file():
             raise InputError("the output of DOTA files", "be a folder", got=f"the file {path}")
         refuse_shared_names(table)
@@ -111,6 +112,7 @@ class DotaFormat(RowFormat):
         number = next((name for name in table.categories.names.tolist() if is_number(name)), None)
         if number is not None:
             raise InputError("a class name", "be no number in DOTA files", got=repr(number))
+        # All files are checked and made before the folder is touched.
         files = (
             _label_files(table, images)
             if isinstance(table, GroundTruth)
@@ -176,6 +178,7 @@ def _label_folders(sniffer: Sniffer) -> Iterator[str]:
 
 
 def _labels(path: Path, image_set: str | Path | None) -> Rows:
+    # A data set may have labels in several folders: the first is read, and said.
     folder = path
     if path.is_dir():
         inner = [*_label_folders(Sniffer(path))]
@@ -185,6 +188,7 @@ def _labels(path: Path, image_set: str | Path | None) -> Rows:
                 f"{path}: {inner[0]} is read, not {' or '.join(inner[1:])}; give the folder itself to choose."
             )
             warn_user(BoxscoreWarning(text, severity="info"))
+    # Lines of a header (source, resolution) are no objects.
     files = _label_paths(folder, image_set)
     classes: list[Id] = []
     numbers: list[list[float]] = []
@@ -202,6 +206,7 @@ def _labels(path: Path, image_set: str | Path | None) -> Rows:
         classes.append(label)
         numbers.append(corners_of_line)
         difficult.append(flag)
+    # Corners that cross would enclose another area than meant.
     corners = np.array(numbers, dtype=np.float64).reshape(-1, 8)
     distinct = collected(classes)
     _warn_of_crossing(corners, path, lines.place)
@@ -220,6 +225,7 @@ def _labels(path: Path, image_set: str | Path | None) -> Rows:
 
 
 def _label_paths(folder: Path, image_set: str | Path | None) -> list[Path]:
+    # Without a set, every text file.
     if not folder.is_dir():
         raise FileFormatError("DOTA ground truth", "be the folder of the .txt files", got=str(folder))
     if image_set is None:
@@ -229,6 +235,7 @@ def _label_paths(folder: Path, image_set: str | Path | None) -> list[Path]:
             raise FileFormatError("DOTA labels", "be .txt files", got=f"none in {folder}", cause=cause)
         warn_of_unread(folder, _has_labels, ending=".txt")
         return files
+    # A set is a list of images; each must have its labels.
     listed = Path(image_set)
     listed = listed if is_file(listed) else folder / listed
     if not is_file(listed):
@@ -254,6 +261,7 @@ def _label_paths(folder: Path, image_set: str | Path | None) -> list[Path]:
 
 def _label(fields: Sequence[str], lines: TextLines) -> tuple[list[float], str, bool]:
     """Return the corners, the class and whether it is difficult."""
+    # Count the numbers before the class: a wrong count has a likely cause.
     words = next((at for at, field in enumerate(fields) if not is_number(field)), len(fields))
     if words != 8 or len(fields) not in (9, 10):
         causes = {
@@ -271,6 +279,7 @@ def _label(fields: Sequence[str], lines: TextLines) -> tuple[list[float], str, b
             place=lines.place(),
             cause=cause,
         )
+    # 2 is also difficult, as in the benchmark's tool.
     flag = fields[9] if len(fields) == 10 else "0"
     if flag not in DIFFICULTIES:
         raise FileFormatError(
@@ -310,6 +319,7 @@ def files_of_results(path: Path) -> list[Path]:
 
 
 def _results(path: Path) -> Rows:
+    # A file per class, with a line per detection: read as VOC's.
     files = files_of_results(path)
     warn_of_unread(path, _has_results)
     columns = _columns(files)
@@ -322,6 +332,7 @@ def _results(path: Path) -> Rows:
     def place(row: int) -> str:
         return place_of_row(files, starts, row)
 
+    # Task 1 has four corners, task 2 an upright box.
     corners = np.ascontiguousarray(numbers[:, 1:])
     upright = columns == UPRIGHT_COLUMNS
     if not upright:

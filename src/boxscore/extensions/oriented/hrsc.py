@@ -79,6 +79,7 @@ FORMAT = HrscFormat()
 
 
 def _rows(path: Path, image_set: str | Path | None) -> Rows:
+    # An XML file per image.
     folder = path / "Annotations" if (path / "Annotations").is_dir() else path
     names = _names(path, folder, image_set)
     image: list[int] = []
@@ -93,12 +94,14 @@ def _rows(path: Path, image_set: str | Path | None) -> Rows:
             raise FileFormatError(
                 "an HRSC file", "be an <HRSC_Image>", got=f"<{read.root.tag}>", place=str(read.path)
             )
+        # The size of the image, where it is known.
         sizes.append(
             (
                 _number(read, read.root, "Img_SizeWidth", np.nan),
                 _number(read, read.root, "Img_SizeHeight", np.nan),
             )
         )
+        # Rotated boxes with angles in radians, as tables have them.
         for number, element in enumerate(read.root.iter("HRSC_Object"), start=1):
             image.append(position)
             boxes.append([_number(read, element, side) for side in SIDES])
@@ -122,9 +125,11 @@ def _rows(path: Path, image_set: str | Path | None) -> Rows:
 
 
 def _names(path: Path, folder: Path, image_set: str | Path | None) -> list[str]:
+    # Without a set, every XML file.
     if image_set is None:
         warn_of_unread(folder, FORMAT.detect, ending=".xml")
         return sorted(file.stem for file in folder.glob("*.xml"))
+    # Sets are next to the annotations, or next to the folder given.
     listed = Path(image_set)
     sets = next((place for place in (path, path.parent) if (place / "ImageSets").is_dir()), path)
     if listed.suffix != ".txt":
@@ -133,6 +138,7 @@ def _names(path: Path, folder: Path, image_set: str | Path | None) -> list[str]:
         raise FileFormatError(
             "image_set", "be the name of a set or a file", got=f"{listed}, which is not there"
         )
+    # A dictionary drops repeated names and keeps the order; each must have its XML.
     names = list(dict.fromkeys(line.strip() for line in read_text(listed).splitlines() if line.strip()))
     for name in names:
         if not is_file(folder / f"{checks.plain_name(name, name='an image', place=str(listed))}.xml"):

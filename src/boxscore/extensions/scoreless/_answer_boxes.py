@@ -95,15 +95,18 @@ class AnswerBoxes:
 
         They are in order and inside the image, where its size is known; what that changes is counted.
         """
+        # Pixels of the model's input become those of the image; other conventions are fractions.
         if name == "pixels":
             boxes = of_originals(self.written, sizes[self.answer], inputs[self.answer])
             ends = np.tile(sizes[self.answer], 2)
         else:
             boxes, ends = in_fractions(self.written, name), np.ones_like(self.written)
+        # Order the corners; NaN, a size that is not known, makes every comparison false.
         low, high = np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])
         ordered = np.concatenate([low, high], axis=1)
         with np.errstate(invalid="ignore"):
             passing = (ordered < -HAIR) | (ordered > ends + HAIR)
+        # Count each answer once per kind of oddity.
         for kind, odd in (
             ("swapped", boxes[:, :2] > boxes[:, 2:]),
             ("without_area", low == high),

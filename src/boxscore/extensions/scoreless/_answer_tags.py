@@ -177,6 +177,7 @@ def _sections(
     groups_of: Callable[[str], Iterator[list[float] | None]],
 ) -> Callable[[str], TaggedBoxes]:
     """Read labels and boxes that have an opening and a closing tag each."""
+    # One pattern finds all tags, so that the text is read in one pass.
     opens_label, closes_label = label_tags
     opens_box, closes_box = box_tags
     tag = re.compile("|".join(map(re.escape, (*label_tags, *box_tags))))

@@ -234,9 +234,11 @@ def _first_block(text: str) -> tuple[str, bool]:
 
 
 def _read(text: str) -> ReadAnswer:
+    # Some words say that there is nothing.
     text = text.strip()
     if text.casefold().strip(" .!*`'\"") in _NOTHING:
         return ReadAnswer("empty", [])
+    # Valid JSON or Python as a whole; else complete objects inside other text.
     found = _Found()
     try:
         value = value_of(text)
@@ -244,6 +246,7 @@ def _read(text: str) -> ReadAnswer:
         is_cut = _take_objects(text, found)
         if found or is_cut:
             return ReadAnswer("truncated" if is_cut else "repaired", found.boxes, found.damaged)
+    # A value without boxes may still hold tags.
     else:
         if isinstance(value, (dict, list)):
             found.take(value)

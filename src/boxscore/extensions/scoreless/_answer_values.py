@@ -71,9 +71,11 @@ class _Frame:
 
 def _literal(text: str) -> Any:
     """Read JSON or a Python literal with single quotes, tuples and trailing commas, without recursion."""
+    # A stack in place of recursion: models write deep nonsense.
     frames: list[_Frame] = []
     at, end = 0, len(text.rstrip())
     while at < end:
+        # Token by token; a comma or colon at a wrong place is refused by its frame.
         found = _TOKEN.match(text, at)
         if found is None:
             raise ValueError
@@ -87,6 +89,7 @@ def _literal(text: str) -> Any:
                 raise ValueError
             frames[-1].separate(mark)
             continue
+        # A closing bracket ends its frame, which is then a value of the frame around it.
         if mark is None:
             value = _string(string) if string is not None else _word(word)
         else:
@@ -145,6 +148,7 @@ def complete_objects(text: str) -> tuple[list[Span], bool]:
     An object or list that is never closed counts as the text around those inside it. Quotes matter inside
     objects only, since prose has apostrophes, and a quote is closed by the end of its line at the latest.
     """
+    # A stack of open objects; only brackets, quotes and line ends matter.
     outside = _Open(0)
     opened: list[_Open] = [outside]
     quote, escaped_at = "", -1
@@ -169,5 +173,6 @@ def complete_objects(text: str) -> tuple[list[Span], bool]:
             opened.pop()
             here.span.end = at + 1
             opened[-1].span.children.append(here.span)
+    # Complete objects inside one that is never closed count.
     is_cut = len(opened) > 1 or outside.lists > 0
     return [span for each in opened for span in each.span.children], is_cut

@@ -73,6 +73,7 @@ def answers_text(answers: Mapping[str, Any]) -> str:
     """Say in a few sentences how answers were read; nothing for a table that does not come from answers."""
     if not answers:
         return ""
+    # Only kinds that occur are said, each with its first place.
     counts, first = answers["counts"], answers["first"]
 
     def listed(kinds: Mapping[str, str]) -> str:
@@ -82,6 +83,7 @@ def answers_text(answers: Mapping[str, Any]) -> str:
             if counts[kind]
         )
 
+    # Answers first, then what is missing.
     sentences = [f"{counted(counts['answers'], 'answer')}: {listed(_OF_ANSWERS) or 'none'}"]
     if counts["missing"]:
         sentences.append(
@@ -91,6 +93,7 @@ def answers_text(answers: Mapping[str, Any]) -> str:
         sentences.append(
             f"a second fenced block in {counted(counts['further_blocks'], 'answer')} is not read"
         )
+    # Then boxes: their convention, and what is odd about them.
     boxes = (
         f"{counted(counts['boxes'], 'box')} in the convention {answers['coordinates']}, {answers['because']}"
     )

@@ -120,11 +120,13 @@ class _Reading:
 
     def rows(self, ground_truth: GroundTruth | None) -> Rows:
         """Return the boxes as rows, in fractions where the convention is one of parts."""
+        # One convention for all boxes of the file: it cannot change from answer to answer.
         lines, boxes, options = self._lines, self._boxes, self._options
         sizes = self._sizes(ground_truth)
         inputs = np.array([line.input_size for line in lines], dtype=np.float64).reshape(-1, 2)
         chosen = boxes.convention(options.further.get("coordinates"), sizes, inputs, place=str(self._path))
         corners = boxes.corners(chosen.name, sizes, inputs)
+        # Labels that no class has stay, so that they count as wrong.
         labels = self._labels(ground_truth)
         unknown = Counter[str]()
         if ground_truth is not None:
@@ -132,6 +134,7 @@ class _Reading:
             strange = np.array([label is not None and label not in known for label in labels], dtype=bool)
             unknown.update(label for label in labels if label is not None and label not in known)
             boxes.count_rows("unknown_label", strange)
+        # Repeated boxes and boxes without label leave here, counted.
         kept = ~boxes.repeated(labels, self._image[boxes.answer]) | (
             options.further.get("repeated") != "once"
         )
@@ -139,6 +142,7 @@ class _Reading:
         boxes.count_rows("without_label", unlabelled)
         self._warn_of_unlabelled(unlabelled)
         kept &= ~unlabelled
+        # From here on, rows are the boxes that stay.
         distinct = collected([label for label, keep in zip(labels, kept.tolist(), strict=True) if keep])  # type: ignore[misc]
         answer = boxes.answer[kept]
         self._warn_of_turned()
@@ -147,6 +151,7 @@ class _Reading:
                 f"{self._path}: the answers hold points, read as boxes without area: only measures of points "
                 "and centres find anything."
             )
+        # Say how the answers were read.
         further = options.further
         changed = ["repeated:once"] * (further.get("repeated") == "once")
         changed += ["answers:loose"] * further.get("loose", False)
@@ -254,12 +259,14 @@ def _each_once(lines: list[_Line]) -> list[_Line]:
 
 def _lines_at(path: Path) -> list[_Line]:
     """Read the lines of a file, or the files of a folder."""
+    # A folder has a text per image.
     if path.is_dir():
         unknown = (float("nan"), float("nan"))
         return [
             _Line(name[: -len(".txt")], _text_of(path / name), None, unknown, unknown, str(path / name))
             for name in text_files(path, "a folder of answers", FORMAT.detect)
         ]
+    # A file is a JSON list, or JSON lines.
     content = read_bytes(path).removeprefix(b"\xef\xbb\xbf").lstrip()
     if content[:1] != b"[":
         return [_line(record, f"line {number} of {path}") for number, record in decoded_lines(path)]

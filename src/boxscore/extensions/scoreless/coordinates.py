@@ -167,6 +167,7 @@ def chosen_coordinates(
 
     ``notations`` are those of the boxes that were read from tags, each with its convention.
     """
+    # The user decides, then tags, which belong to one convention each.
     if said is not None:
         return Chosen(said, "as given")
     counts = Counter(notations)
@@ -184,6 +185,7 @@ def chosen_coordinates(
             place=place,
             cause=f"say which with --coordinates {'|'.join(sorted(names))} (in Python coordinates=)",
         )
+    # Then the numbers, if only one convention can have them.
     candidates = evidence.candidates
     if len(candidates) == 1:
         return Chosen(candidates[0], f"by their numbers: {evidence}" if evidence.boxes else "no boxes")

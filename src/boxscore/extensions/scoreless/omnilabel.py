@@ -122,6 +122,7 @@ def _read(path: Path) -> _File:
 
 
 def _rows_of_truth(content: _File, path: Path) -> Rows:
+    # Images and descriptions by id; two of one id would hide one.
     position = {each.identifier: row for row, each in enumerate(content.images)}
     described = {each.identifier: row for row, each in enumerate(content.descriptions)}
     for name, rows, records in (
@@ -130,6 +131,7 @@ def _rows_of_truth(content: _File, path: Path) -> Rows:
     ):
         if len(rows) < len(records):
             raise FileFormatError(name, "have an id of their own each", got="one twice", place=str(path))
+    # An annotation is an object of each of its descriptions.
     found: list[tuple[int, int, int]] = []
     for row, annotation in enumerate(content.annotations):
         place = f"annotation {row} of {path}"
@@ -138,6 +140,7 @@ def _rows_of_truth(content: _File, path: Path) -> Rows:
         for identifier in annotation.description_ids:
             at = _known(identifier, described, "description_ids", "descriptions", place)
             found.append((image, at, row))
+    # Repeat its box for each of them.
     image_of, label, annotation_of = np.array(found, dtype=np.int64).reshape(-1, 3).T
     boxes = np.array([each.bbox for each in content.annotations], dtype=np.float64).reshape(-1, 4)
     crowd = np.array([each.iscrowd != 0 for each in content.annotations], dtype=bool)
@@ -159,6 +162,7 @@ def _rows_of_truth(content: _File, path: Path) -> Rows:
 
 
 def _rows_of_predictions(path: Path) -> Rows:
+    # A prediction has a score for each of its descriptions, or none has any.
     whole = ("detections", "a list of predictions with description_ids")
     predictions = decoded(path, list[_Prediction], record="prediction", whole=whole)
     pairs: list[tuple[int, Id]] = []
@@ -173,6 +177,7 @@ def _rows_of_predictions(path: Path) -> Rows:
             raise FileFormatError("scores", rule, got=got, place=place)
         pairs += [(row, identifier) for identifier in each.description_ids]
         scores += each.scores or ()
+    # Repeat its box for each of them.
     row_of = np.array([row for row, _ in pairs], dtype=np.int64)
     images = collected([each.image_id for each in predictions])
     labels = collected([identifier for _, identifier in pairs])

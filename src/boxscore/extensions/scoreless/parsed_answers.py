@@ -109,6 +109,7 @@ def parse_answer(
     >>> parse_answer("cat<loc_50><loc_100><loc_499><loc_899>", size=(640, 480)).boxes.round(1).tolist()
     [[32.3, 48.2, 319.7, 431.8]]
     """
+    # Refuse what is no answer.
     given: Any = text
     if not isinstance(given, str):
         raise InputError("text", "be text", got=f"a value of type {type(given).__name__}")
@@ -116,10 +117,12 @@ def parse_answer(
         raise InputError("text", f"have at most {LONGEST:,} letters", got=f"{len(text):,}")
     if coordinates is not None:
         checks.one_of(coordinates, tuple(COORDINATES), name="coordinates")
+    # The same code as for files, with one answer.
     answer = read_answer(text, loose=loose)
     boxes = AnswerBoxes([answer], ["the answer"])
     boxes.repeated(boxes.labels, np.zeros(len(boxes.labels), dtype=np.int64))
     boxes.counts["without_label"] = boxes.labels.count(None)
+    # Without a size of the image, numbers stay as they are written.
     name, because, corners = coordinates, "", None
     if size is not None:
         sizes, inputs = _sides(size, "size"), _sides(input_size, "input_size")

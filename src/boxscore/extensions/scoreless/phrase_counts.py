@@ -115,6 +115,7 @@ def _kind(
 
 def _warn_of_phrases(result: Any) -> None:
     """Warn where cgF1 is 0 whatever the boxes are, or falls as they get better."""
+    # cgF1 is a product with the image-level correlation, which can be 0 or negative.
     protocol = result.protocol
     rows = [row for row in protocol.rows if row.metric == "cgF1"]
     rates = PhraseRates.of(result.curves_of(*protocol.position_of(rows[0])))

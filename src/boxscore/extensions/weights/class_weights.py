@@ -41,12 +41,14 @@ def check_class_weights(rules: ApRules, categories: Categories, evaluated: Categ
 
     ``categories`` are all it has; ``evaluated`` those that count, if not all.
     """
+    # Weights of a column are checked with it.
     weights = rules.class_weights
     if not weights:
         return
     if isinstance(weights, str):
         _of_column(weights, categories)
         return
+    # Every name must be a class, and every class that counts must have a weight.
     finder = categories.finder(numbers=True)
     for word in weights:
         if word != OTHERS and not finder.rows(word):

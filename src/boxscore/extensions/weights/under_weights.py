@@ -158,6 +158,7 @@ def _tables_of_copies(
         best = any("best" in fold(protocol) for fold in folds if fold is not None)
         return CurvesUnderWeights(copies, protocol, area, cap, matches.categories, best=best)
 
+    # Each set of weights takes the next curves of every area range: they are computed in step.
     def tables(weights: Sequence[FloatArray]) -> list[FloatArray]:
         @functools.cache
         def curves(area: int, cap: int, pooled: str | None) -> Iterator[Curves]:
