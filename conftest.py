@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +17,8 @@ from support.kinds import MAKE_TEST, counted_kinds, kinds_of
 from support.running import Run
 from support.selection import Selection, select
 from support.skipped import left_to_ci, sentences
+
+gc.disable()  # nearly all that is imported and collected stays: to look for garbage there takes a quarter of the time
 
 _COMMON = {
     "deadline": None,  # the machine is shared
@@ -96,6 +99,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(kind)
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker("property")
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage in what the tests make, and not again and again in what was collected."""
+    gc.freeze()
+    gc.enable()
 
 
 LEFT = pytest.StashKey[dict[str, int]]()
