@@ -194,7 +194,7 @@ def write_new_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:
     # Write into a temporary folder next to the target: a rename inside a file system is atomic.
     _refuse_address(folder)
     temporary = _beside(folder)
-    # Whatever fails, the temporary folder goes.
+    # Whatever fails, the temporary folder is removed.
     with unfinished(lambda: shutil.rmtree(temporary, ignore_errors=True)):
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
@@ -301,7 +301,7 @@ class _Writing:
             self._restoring, self._placing = True, False
             self._restore()
             raise
-        # Streams last, because what they were sent cannot be taken back.
+        # Streams are written last, because that cannot be undone.
         self._placed, self._placing = True, False
         for path, target, spool in self._streams:
             import shutil

@@ -82,6 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _without_command(given: Sequence[str]) -> int:
     """Answer what is no command: help, version, completion, or an error of two lines."""
+    # Answer without importing a command, so that help is quick.
     first = given[0] if given else "--help"
     if first in ("-h", "--help"):
         from boxscore.cli.help import program_help
@@ -100,6 +101,7 @@ def _without_command(given: Sequence[str]) -> int:
         return 0
     from boxscore._utils.checks import nearest
 
+    # Name what was probably meant.
     more = "boxscore --help lists the commands."
     if first.startswith("-"):
         near = nearest(first, ["--help", "--version", "--print-completion"]).replace("'", "")
@@ -142,6 +144,7 @@ def _room(name: str, arguments: argparse.Namespace) -> int:
 
 
 def _run(command: Command, arguments: argparse.Namespace, *, room: int) -> int:
+    # Warnings of boxscore are always shown, each in a line.
     with warnings.catch_warnings():
         warnings.simplefilter("always", BoxscoreWarning)
         warnings.showwarning = _shower(arguments)
@@ -149,6 +152,7 @@ def _run(command: Command, arguments: argparse.Namespace, *, room: int) -> int:
             getattr(arguments, "output", None), "path", None
         )  # of a form; other paths are the command's
         chosen = Settings(wide=arguments.wide, quiet=arguments.quiet, file=file)
+        # Everything that a command needs is entered together, and left in reverse order.
         try:
             if room:
                 require_room(room)
@@ -157,9 +161,11 @@ def _run(command: Command, arguments: argparse.Namespace, *, room: int) -> int:
             with inputs_protected(command.options, arguments), using(chosen), stages, as_typed:
                 look_for_packages(arguments)
                 return command.run(arguments)
+        # Status 1: the run worked, and what it checked did not.
         except VerificationError as error:
             _say(str(error))
             return 1
+        # Status 2: an error of the input in one line; errors of the program keep their traceback.
         except (BoxscoreError, BoxscoreWarning) as error:
             if is_out_of_memory(error):
                 return _out_of_memory(str(error))

@@ -94,12 +94,14 @@ def chosen(values: Sequence[str] | None, images: Images) -> list[Id] | None:
     """Return ids or names of images from the command line; a file stands for its lines, or its JSON list."""
     if values is None:
         return None
+    # A name of an image wins over a file of that name.
     known = {*map(str, images.ids.tolist()), *images.file_names.tolist()}
     integers = images.ids.dtype != object
     ids: list[Id] = []
     for value in values:
         path = Path(value)
         if value in known or not path.is_file():
+            # Commas separate names unless an image has one in its name.
             texts: list[Any] = [value]
         else:
             texts = _ids_in(path)

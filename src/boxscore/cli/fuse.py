@@ -80,6 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     from boxscore.formats.reading import read_options
     from boxscore.formats.results import check_one_form, load_results, save_table
 
+    # Check the options before any file is read.
     checks.one_of(arguments.method, ("wbf", "nmw"), name="method")
     files: list[Path] = arguments.detections
     if arguments.weights is not None:
@@ -91,12 +92,14 @@ def run(arguments: argparse.Namespace) -> int:
         options["confidence"] = arguments.confidence
     options |= {name: getattr(arguments, name) for name in ("method", "weights")}
     options |= {name: getattr(arguments, name) for name in ("iou_threshold", "score_threshold")}
+    # In partitions, or in memory.
     if arguments.memory_limit is not None:
         from boxscore.suppression.tables import fused_part
 
         counts = extension("rewritten_in_parts")(arguments, files, fused_part, lambda _: options)
         _say(counts.made, counts.given, len(files), arguments.output)
         return 0
+    # All files must have one form, since the output has the first one's.
     how = read_options(processes=readers(arguments), box_format=arguments.dt_box_format)
     read = [load_results(file, how) for file in files]
     check_one_form((results.path, results.format) for results in read)

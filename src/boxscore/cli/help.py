@@ -60,6 +60,7 @@ def command_help(
     name: str, description: str, options: Sequence[Option], *, sides: Sequence[str], every: bool = False
 ) -> str:
     """Say what a command does, with examples and the options that most people need, or with ``every`` one."""
+    # The call: what must be given, in the order in which it is typed.
     paragraphs, examples = _parts(description)
     call = ["usage: boxscore", name, *sides]
     call += [_call(option) for option in options if option.required and option.positional]
@@ -69,6 +70,7 @@ def command_help(
     lines = [wrapped(" ".join([*call, "[options]"]), _width(), indent="    ")]
     for paragraph in paragraphs:
         lines += ["", wrapped(paragraph, _width())]
+    # The description, examples, and what the two files are.
     if examples:
         lines += ["", coloured("examples", "bold"), *(line for each in examples for line in _example(each))]
     if sides:
@@ -76,6 +78,7 @@ def command_help(
         words = " and ".join(what[side.split(" ")[0]] for side in sides)
         instead = " and ".join(f"--{side.split(' ')[0].lower()}" for side in sides)
         lines += ["", *_entry(" ".join(sides), f"{words}; the same as {instead}")]
+    # Options by group; those of topics only where all are asked for.
     topics = [topic for topic in TOPICS if any(option.topic == topic for option in options)]
     headings = dict.fromkeys(option.group for option in options if option.group not in ("", *HEADINGS))
     for heading in ("", *headings, *HEADINGS):
@@ -89,6 +92,7 @@ def command_help(
             if heading == OUTPUT_GROUP:
                 lines += _entry("-h, --help", "print this text")
                 lines += _entry("--help-all", "print every option, in full") if topics else []
+    # Else say how many more there are, and how to see them.
     if every:
         for topic in topics:
             lines += ["", coloured(topic, "bold")]

@@ -233,11 +233,13 @@ def protocol_without_scores(arguments: argparse.Namespace) -> Protocol:
 
 def chosen_protocol(arguments: argparse.Namespace) -> Protocol:
     """Return the protocol that the arguments name, with their changes."""
+    # The named protocol, for the type of IoU.
     protocol = load_protocol(arguments.protocol or DEFAULT_PROTOCOL)
     if arguments.iou_type is not None:
         from boxscore.protocols import protocol_of_type
 
         protocol = protocol_of_type(protocol, arguments.iou_type)
+    # Options that change one field each.
     if arguments.detection_area is not None:
         ignore = protocol.ignore.replaced(detection_area=arguments.detection_area)
         protocol = protocol.replaced(ignore=ignore)
@@ -247,6 +249,7 @@ def chosen_protocol(arguments: argparse.Namespace) -> Protocol:
     if (pixels := getattr(arguments, "pixels", None)) is not None:
         boxes = protocol.boxes.replaced(pixel_offset=PIXEL_OFFSETS[pixels])
         protocol = protocol.replaced(boxes=boxes)
+    # Options that change the summary as well.
     changes = {
         "max_detections": getattr(arguments, "caps", None),
         "iou_thresholds": arguments.iou_thresholds,

@@ -96,11 +96,13 @@ def run(arguments: argparse.Namespace) -> int:
     from boxscore.formats.reading import read_options
     from boxscore.formats.results import load_results, save_results, save_table
 
+    # Check the options before a large file is read.
     options = {name: getattr(arguments, name) for name in ("iou_threshold", "overlap")}
     options["similarity"] = SIMILARITIES[arguments.iou_type]
     check_method(arguments.method, **options)  # before a large file is read
     if arguments.memory_limit is not None:
         return _run_in_parts(arguments, options)
+    # Read only what is compared.
     processes = readers(arguments)
     _progress(f"reading {arguments.detections}")
     results = load_results(
@@ -116,6 +118,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.merge_patches is not None:
         table = extension("merge_patches")(table, arguments.merge_patches)
     _progress(f"suppressing {counted(len(table), 'detection')} of {counted(len(table.images), 'image')}")
+    # Suppress, and keep the survivors in the order of the file.
     left = suppress(
         table,
         method=arguments.method,
@@ -126,6 +129,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     _progress(f"writing {arguments.output}")
     order = np.argsort(left.indices)
+    # Merged patches are new records; else the file's own records are written again.
     if arguments.merge_patches is not None:
         save_table(left.apply(table), arguments.output, like=results)
         say(f"{counted_of(len(left.indices), len(table), 'detection')} kept, written to {arguments.output}")

@@ -198,6 +198,7 @@ def remembered_warnings(*, hold_box_forms: bool = False) -> Iterator[Remembered]
     """
     shown, messages = warnings.showwarning, Remembered()
 
+    # Each text is kept once for the report; held ones are shown at the end, unless they are forgotten.
     def remember(warning: Warning | str, category: type[Warning], *rest: Any) -> None:
         if isinstance(warning, BoxscoreWarning):
             if str(warning) not in messages:
@@ -209,6 +210,7 @@ def remembered_warnings(*, hold_box_forms: bool = False) -> Iterator[Remembered]
         shown(warning, category, *rest)
 
     warnings.showwarning = remember  # type: ignore[assignment]
+    # Whatever happens, the old function comes back and nothing that is held is lost.
     try:
         yield messages
     finally:

@@ -58,6 +58,7 @@ def inputs_protected(
 
     With the run configuration that the arguments are from, messages name its keys.
     """
+    # Without outputs there is nothing to protect.
     keys = config is not None
     outputs = list(_paths(options, arguments, written=True, keys=keys))
     if not outputs:
@@ -65,6 +66,7 @@ def inputs_protected(
         return
     named = list(_paths(options, arguments, written=False, keys=keys))
     inputs = _Inputs([*named, *([] if config is None else [_Named(CONFIG, "the configuration", config)])])
+    # Fail before the command reads: outputs may not be inputs, and later no write may replace one.
     with guarded(inputs.replaced):
         for output in outputs:
             for pattern in output.option.writes:

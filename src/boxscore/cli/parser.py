@@ -163,6 +163,7 @@ class ArgumentParser(argparse.ArgumentParser):
 
     def _explained(self, message: str) -> tuple[str, str]:
         """Write an error of argparse in our words, and what to do where that is not the help."""
+        # argparse's sentences are matched whole, so that a message of another version stays as it is.
         if match := re.fullmatch("unrecognized arguments: (.*)", message, re.DOTALL):
             return self._unknown(match[1])
         if match := re.fullmatch("the following arguments are required: (.*)", message, re.DOTALL):
@@ -247,6 +248,7 @@ class ArgumentParser(argparse.ArgumentParser):
         return parsed
 
     def _parsed(self, args: Any, namespace: Any) -> Any:
+        # Paths may replace options, so argparse must not require these.
         needed = [action for action in self._sides if action.required]
         for action in needed:
             action.required = False
@@ -255,12 +257,14 @@ class ArgumentParser(argparse.ArgumentParser):
         finally:
             for action in needed:
                 action.required = True
+        # Two numbers in place of two paths, for commands that take them.
         paths = parsed.__dict__.pop("paths") or []
         for option in self.options:
             if option.instead:
                 setattr(parsed, option.dest, numbers := _numbers(paths))
                 if numbers is not None:
                     return parsed
+        # Give each path to the next side that has none.
         kinds = {option.dest: option.kind for option in self.options}
         for action in self._sides:
             if paths and getattr(parsed, action.dest) is None:
@@ -273,6 +277,7 @@ class ArgumentParser(argparse.ArgumentParser):
                 paths = paths[taken:]
         if paths:
             self.error(f"unrecognized arguments: {' '.join(paths)}")
+        # Then ask for what is still missing, in argparse's words.
         missing = [
             "/".join(action.option_strings) for action in needed if getattr(parsed, action.dest) is None
         ]

@@ -62,7 +62,7 @@ class Verification:
 
 def verify(evaluation: Evaluation) -> Verification:
     """Evaluate the same tables with pycocotools and compare precision, recall and scores."""
-    # pycocotools knows no flag "ignore" beside crowds, so such data cannot be compared.
+    # pycocotools has no flag "ignore" other than crowds, so such data cannot be compared.
     check_protocol(evaluation.protocol)
     if evaluation.protocol.ignore.flagged != "count" and evaluation.ground_truth.ignore.any():
         raise ProtocolError(

@@ -61,7 +61,7 @@ def class_labels(names: Sequence[str], ids: Sequence[Id], *, beside: Iterable[st
             labels.append(name)
             continue
         taken = taken or {*appearances, *of_id, *reserved}
-        # Add the id, once more if that is taken as well.
+        # Add the id, and add it again if that label is taken as well.
         addition = f"({_text_of(ids[row], of_id)})"
         label = f"{name} {addition}" if appearance else addition
         while _appearance(label) in taken:
@@ -99,7 +99,7 @@ def likely_classes(words: Sequence[str], labels: Sequence[str]) -> dict[str, str
     Case, blanks, ``_`` and ``-`` make no difference; else the two are nearly alike. There is none for a
     number, nor where several words or labels are equally likely.
     """
-    # Numbers are no spellings of anything.
+    # Leave out numbers: they are not misspelled names.
     unknown, others = (
         [name for name in names if name.isprintable() and any(map(str.isalpha, name))]
         for names in (words, labels)

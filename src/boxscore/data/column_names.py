@@ -226,7 +226,7 @@ def column_parts(names: Sequence[str], *, place: str, column_map: ColumnMap | No
         if any(key in known for key in keys)
     }
     used |= {name for name in (file_name, class_name, class_id, score, *flags.values()) if name is not None}
-    # Widths and heights beside corners are sides of the box, else of the image.
+    # Widths and heights next to corners are sides of the box, else of the image.
     sides = None
     if form == "xyxy" and len(keys) == 4 and {"w", "h"} <= set(known):
         sides = (known["w"], known["h"])

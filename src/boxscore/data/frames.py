@@ -170,7 +170,7 @@ def columns_of(
                 given[column.name] = all_or_none(column.made_of(values), place)
                 continue
             given[column.name] = _unless_empty(values) if column.form == "masks" or column.shape else values
-    # Sides beside corners stay only if they belong to them.
+    # Sides next to corners stay only if they belong to them.
     used = {*schema.frame_names, *box}
     table = built_columns(
         schema,

@@ -242,7 +242,7 @@ def tables_of(
                 got=f"a {type(value).__name__}",
                 cause="GroundTruth.from_arrays and Detections.from_arrays make tables of arrays",
             )
-    # What says how to read means nothing for a table.
+    # Options that say how to read a file mean nothing for a table.
     if isinstance(predicted, Detections):
         for name, given in (("box_format", box_format), ("class_map", class_map)):
             if given is not None:

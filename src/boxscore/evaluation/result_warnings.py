@@ -76,7 +76,7 @@ def check_class_labels(
             name, _, values = row.classes.partition("=")
             for value in values.split("|"):
                 selected.setdefault(name, {}).setdefault(value, []).append(row.key)
-    # A class with an unknown value would fall out of every metric.
+    # A class with an unknown value would be left out of every metric.
     for name, keys in selected.items():
         metrics = ", ".join(dict.fromkeys(key for group in keys.values() for key in group))
         given = categories.columns[name].tolist() if name in categories.columns else [None] * len(categories)
@@ -88,7 +88,7 @@ def check_class_labels(
                 got=repr(given[unknown[0]]),
                 place=f"class {categories.labels[unknown[0]]} of {source}",
             )
-        # A class without a value falls out too: that is allowed, and said.
+        # A class without a value is left out too: that is allowed, with a warning.
         without = sum(value is None for value in given)
         if without:
             every = without == len(given)

@@ -151,7 +151,7 @@ def _order_without_images(table: BoxTable) -> BoxOrder | None:
     if (size >= first).all() and hardly_larger.sum(axis=0).min() >= least:
         best, reason = "x1,y1,x2,y2", "no width is below its x and no height below its y"
     else:
-        # Centres: none is nearer to 0 than half its size, and clipped boxes lie there exactly.
+        # Centers: none is nearer to 0 than half its size, and clipped boxes are exactly there.
         slack = ROUNDED * size
         touch, beyond = np.abs(first - size / 2) <= slack, first < size / 2 - slack
         clipped = touch.sum(axis=0)

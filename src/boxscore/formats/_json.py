@@ -305,7 +305,7 @@ def _malformed(error: str, text: bytes, path: Path) -> FileFormatError:
     # The text ends where a value should be.
     if start >= len(text.rstrip()):
         return _cut_short(path)
-    # Not text at all; else show what stands around the place.
+    # Not text at all; else show the text around the place.
     if b"\0" in text[:64] or text[:2] in (b"\x1f\x8b", b"PK"):
         kind = "compressed" if text[:2] in (b"\x1f\x8b", b"PK") else "binary or UTF-16"
         return FileFormatError("a JSON file", "be JSON text", got=f"{kind} data", place=str(path))

@@ -685,7 +685,7 @@ def _data_set_of(source: str, files: Sequence[_File], data_source: _Source) -> D
             cause="both would have the same label file",
         )
     # Label files and images stay parallel lists, one entry per image.
-    # A file name keeps the inner folder, as images of the same name may lie in several.
+    # A file name keeps the inner folder, as several may have images of the same name.
     has_file_names = any(file.file_name for file in files)
     return DataSet(
         source,

@@ -311,7 +311,7 @@ def renumbered_by_boxes(path: Path, ground_truth: GroundTruth, detections: Detec
     classes = detections.categories
     if not len(detections) or classes.names.tolist() != list(map(str, classes.ids.tolist())):
         return None
-    # A known numbering that the boxes show is applied, and said.
+    # A known numbering that the boxes show is applied, with a note.
     inferred, source = infer_class_map(ground_truth, detections), detections.source
     if inferred.name in CLASS_MAPS:
         warn_user(

@@ -764,7 +764,7 @@ def _is_federated(content: _File) -> bool:
 
 def _image_labels(content: _File, images: Images, categories: Categories, path: Path) -> ImageLabels | None:
     """Read LVIS's lists of classes per image; None where no image has one."""
-    # Most files have no such lists, and stop here.
+    # Most files have no such lists: stop here.
     if not _is_federated(content):
         return None
     _warn_of_missing_lists(content.images or [], path)

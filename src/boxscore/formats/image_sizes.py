@@ -225,7 +225,7 @@ def _columns(row: Sequence[str], place: str) -> tuple[int, int, int] | None:
     if None not in positions:
         image, width, height = positions
         return (image, width, height)  # type: ignore[return-value]
-    # A line with two numbers is data; anything else would be taken for neither.
+    # A line with two numbers is data; anything else is an error.
     if len(row) >= 3 and _number(row[1]) is not None and _number(row[2]) is not None:
         return None
     raise FileFormatError(

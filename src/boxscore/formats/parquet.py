@@ -444,6 +444,7 @@ class ArrowTable(Table):
     ) -> None:
         pa, _ = arrow()
         self.source, self.absent = source, absent or {}
+        # One row per box, whatever the file has; Arrow's errors name the file.
         try:
             self._columns, self._parents = by_box(table, source, column_map)
         except (pa.ArrowException, OverflowError, NotImplementedError) as error:
@@ -451,7 +452,9 @@ class ArrowTable(Table):
             raise FileFormatError("a Parquet file", "be readable", got=got, place=source) from None
         self.names = list(self._columns)
         self.count = len(next(iter(self._columns.values()))) if self._columns else 0
+        # Columns are decoded when they are asked for, and distinct values once.
         self._known: dict[str, Distinct] = {}
+        # Metadata of the file: the list of classes, and whether boxes are only those around shapes.
         parts = column_parts(self.names, place=source, column_map=column_map)
         label = parts.class_name if parts.class_id is None else parts.class_id
         metadata = table.schema.metadata or {}

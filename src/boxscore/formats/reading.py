@@ -457,7 +457,7 @@ def read_detections_of_share(
     ReadAtOnceError
         When a row can only be read with all others.
     """
-    # Whatever needs all rows to understand one rules out reading a share.
+    # Options that need all rows to understand one rule out reading a share.
     opened = open_at(path, options.format, side="detections")
     read = None if opened.files else capability(opened.format, "detections_of_share")
     if (

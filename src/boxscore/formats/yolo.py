@@ -258,7 +258,7 @@ def _label_rows(path: Path, options: ReadOptions, share: ImageShare | None) -> R
         _image_sizes(split, path, options),
     )
     rows = _rows(files, lines, shapes._replace(scores=None))
-    # What depends on images of other shares is refused, and what ultralytics drops is named.
+    # Refuse what depends on images of other shares, and name what ultralytics drops.
     if share is not None:
         _refuse_unknown_sizes(rows, split, options)
     if options.written is None:
@@ -495,7 +495,7 @@ def _checked_fractions(table: BoxTable) -> FloatArray:
         rule = "reach out of its image by less than its size, to be written as fractions"
         got, place = table.boxes[row].tolist(), f"row {row} of {table.source}"
         raise InputError("a box", rule, got=got, place=place)
-    # Readers tell a confidence by its range.
+    # Readers expect a confidence in 0..1.
     if isinstance(table, Detections) and table.scored:
         other = ~((table.scores >= 0) & (table.scores <= 1))
         if other.any():

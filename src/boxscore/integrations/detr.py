@@ -200,7 +200,7 @@ class CocoEvaluator:
         if iou_type == "segm":
             shapes = [code for _, image in images for code in image["masks"]]
         given = {"boxes": None, key: shapes} if images else {"boxes": np.empty((0, 4))}
-        # Boxes beside keypoints are kept where they are given.
+        # Boxes next to keypoints are kept where they are given.
         if iou_type == "keypoints" and self.boxes_of_keypoints:
             given["boxes"] = _joined(image["boxes"] for _, image in images).reshape(-1, 4)
         found = Detections.from_arrays(

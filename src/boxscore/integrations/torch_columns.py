@@ -44,7 +44,7 @@ def check_batch(preds: Any, target: Any, iou_types: Sequence[str]) -> None:
                 raise ValueError(f"Expected all dicts in `{name}` to contain the `{key}` key")
             if not all(isinstance(item[key], torch.Tensor) for item in items):
                 raise ValueError(f"Expected all {key} in `{name}` to be of type Tensor")
-        # torchmetrics does not check lengths, and mixes up rows then.
+        # All keys of an image must be equally long, since rows belong together.
         for row, item in enumerate(items):
             lengths = {key: len(item[key]) for key in keys}
             if len(set(lengths.values())) > 1:
@@ -152,7 +152,7 @@ def overlaps(made: Evaluation, iou_type: str, cap: int) -> dict[tuple[Any, int],
         theirs = truth_order[truth_bounds[pair] : truth_bounds[pair + 1]]
         mine = mine[np.argsort(-made.detections.scores[mine], kind="stable")][:cap]
         overlaps[key] = []
-        # The IoU of run lengths and boxes is pycocotools' own function.
+        # Run lengths and boxes have pycocotools' IoU, operation by operation.
         if len(mine) and len(theirs):
             shapes = [[side[row] for row in rows] for side, rows in ((found, mine), (truth, theirs))]
             if iou_type == "bbox":

@@ -191,7 +191,7 @@ def _resolve(values: dict[str, Any], *, seen: tuple[str, ...], folder: Path | No
         raise ProtocolError(
             "extends", "not go in a circle", got=" -> ".join(Path(name).name for name in [*seen, key])
         )
-    # What describes the parent, such as its title, does not describe this one.
+    # Fields that describe the parent, such as its title, do not describe this one.
     base = _resolve(raw, seen=(*seen, key), folder=where)
     for key in describing_fields(Protocol):
         base.pop(key, None)

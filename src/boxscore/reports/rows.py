@@ -99,6 +99,7 @@ def _sense(word: str, columns: Columns, falling: Collection[str]) -> tuple[str, 
     """Return the column that a word names, and whether its largest value comes first."""
     from boxscore.protocols.metric_names import metric_meant
 
+    # A word is a column, a metric by another name, or either with its direction.
     word = metric_meant(word, list(columns)) or word
     name, _, way = word.rpartition(":")
     name = metric_meant(name, list(columns)) or name
@@ -108,6 +109,7 @@ def _sense(word: str, columns: Columns, falling: Collection[str]) -> tuple[str, 
         near = checks.did_you_mean(word, columns)
         known = f"the columns are {', '.join(map(printable, columns))}"
         raise InputError("--sort", "name a column of the table", got=repr(word), cause=near or known)
+    # Without a direction, the worst comes first: the lowest metric, the highest cost, the largest count.
     numbers = [value for value in columns[word] if not _undefined(value)]
     if word in falling or word in COSTS:
         return word, True

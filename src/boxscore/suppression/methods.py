@@ -86,7 +86,7 @@ def check_method(
     method: str, *, iou_threshold: float | None, overlap: str = "iou", similarity: str = "box"
 ) -> Method:
     """Look up a method and check that it supports the options."""
-    # What is compared must suit the method: some need centers, and some merge boxes.
+    # The similarity must suit the method: some need centers, and some merge boxes.
     chosen = METHODS[checks.one_of(method, list(METHODS), name="method")]
     checks.one_of(overlap, ("iou", "ios"), name="overlap")
     if similarity != "box" and (chosen.overlap == "diou" or chosen.changes == "boxes"):

@@ -78,11 +78,13 @@ class _Dense:
         detection_ids: NDArray[Any],
         truth_ids: NDArray[Any],
     ) -> None:
+        # All images are one table here, and each image takes its columns later.
         matches = run.matches
         T = len(params.iouThrs)
         self.matches = np.zeros((T, len(order)))
         self.truth_matches = np.zeros((T, len(truth_order)))
         self.ignored = np.zeros((T, len(order)), dtype=bool)
+        # Positions of pairs in both orders, once for all thresholds.
         truth_position = inverse_order(truth_order)[matches.pair_truth]
         truth_ignored = run.ignored_truths(area)[matches.pair_truth]
         for t in range(T):
@@ -91,6 +93,7 @@ class _Dense:
             self.ignored[t, position[pairs]] = truth_ignored[pairs]
             # A crowd takes several detections and keeps the id of the last: pairs ascend by detection.
             self.truth_matches[t, truth_position[pairs]] = detection_ids[position[pairs]]
+        # As in pycocotools, an unmatched detection outside of the area range is ignored.
         outside = ~matches.inside(area)[order]
         self.ignored |= (self.matches == 0) & outside
 

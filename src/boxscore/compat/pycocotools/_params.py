@@ -51,6 +51,7 @@ class Params:
         self._set_common()
         self.maxDets = [20]
         self._set_areas("all", "medium", "large")
+        # COCO's constants, divided as pycocotools divides them, so that they have its bits.
         tenths = [
             0.26,
             0.25,

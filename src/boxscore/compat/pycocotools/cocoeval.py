@@ -285,7 +285,7 @@ class COCOeval:
         """
         self._say("Accumulating evaluation results...")
         tic = time.time()
-        # Outcomes that nobody has read or changed need not exist to be accumulated.
+        # Outcomes that were neither read nor changed need not exist to be accumulated.
         lazy = "evalImgs" not in self._made
         if not lazy and not self.evalImgs:
             self._say("Please run evaluate() first")

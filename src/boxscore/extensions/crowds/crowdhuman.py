@@ -127,7 +127,7 @@ class CrowdHumanFormat(RowFormat):
             if line.identifier in images:
                 got = f"{line.identifier!r} twice"
                 raise FileFormatError("images", "have one line each", got=got, place=place)
-            # Sizes that cannot be are unknown.
+            # Impossible sizes count as unknown.
             image = images[line.identifier] = len(images)
             known = 1 <= (line.width or 0) <= 1e9 and 1 <= (line.height or 0) <= 1e9
             sizes.append((float(line.width or 0), float(line.height or 0)) if known else (math.nan, math.nan))
@@ -161,14 +161,14 @@ class CrowdHumanFormat(RowFormat):
         def place_of(row: int) -> str:
             return "{1} {0[1]} of line {0[0]} of {2}".format(places[row], wanted, path)
 
-        # x y w h becomes corners; sides are checked after that, as the benchmark computes them.
+        # x y w h becomes corners; the sides that are checked are those between corners.
         extent = np.array(sizes, dtype=np.float64).reshape(-1, 2)
         image_of_box = np.array(index, dtype=np.int64)
         corners = np.array(boxes, dtype=np.float64).reshape(-1, 4)
         if options.box_format is None:
             corners[:, 2:] += corners[:, :2]
             check_sides(corners[:, 2:] - corners[:, :2], place_of)
-        # The benchmark clips detections by their own image size.
+        # Results may give sizes of images, which the annotations do not have.
         numbers = np.array(values, dtype=np.float64)
         given = {} if of_results else {"ignore": np.array(flags, dtype=bool)}
         columns: dict[str, Any] = {} if of_results else {"visibility": numbers}

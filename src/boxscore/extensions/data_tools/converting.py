@@ -225,7 +225,7 @@ def _is_held(word: str, holds: frozenset[str]) -> bool:
 
 def _content(table: BoxTable, at: Format) -> Iterator[tuple[str, str]]:
     """Yield what a table has beside images, classes, upright boxes and scores."""
-    # Shapes beside upright boxes.
+    # Shapes other than upright boxes.
     masks = table.masks
     if masks is not None and not masks.missing.all():
         yield "masks", f"{counted(int((~masks.missing).sum()), 'mask')}"

@@ -71,7 +71,7 @@ def in_classes(columns: Columns, categories: Categories, *, place: str) -> Colum
         if row is None or ("names" in columns and known.names[row] != name):
             row = _row_named(known, name, categories, place)
         ids.append(name if row is None else known.ids[row])
-    # Names need classes that have some.
+    # Names can only be looked up among classes that have names.
     if not known.are_named and ids == names and kinds_of_labels(columns) == {"names"}:
         got = f"{ids[0]!r}, and classes without names"
         cause = "give the classes as a mapping from number to name"

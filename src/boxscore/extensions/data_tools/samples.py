@@ -534,7 +534,7 @@ def _identifiers(samples: Sequence[Sample], image_ids: Iterable[Id] | None, kind
             got = f"None, and {kind} {given_ids.index(None)} has no id of its own"
             cause = f"one per {kind}, such as range({len(samples)}) on both sides"
             raise InputError("image_ids", "be given", got=got, cause=cause)
-    # Two objects of one image would be two images.
+    # An id given twice would make two images of one.
     twice = [identifier for identifier, count in Counter(identifiers).items() if count > 1]
     if twice:
         cause = "" if image_ids is not None else f"pass image_ids=, one per {kind}"

@@ -177,7 +177,7 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
         raise InputError(
             "check must be given something to check: --min, --max, --no-regression or --baseline-detections."
         )
-    # Errors of the input are failed checks, each said once.
+    # Errors of the input are failed checks, each reported once.
     errors = gate.check_input(digest.errors)
     errors += gate.check_input(
         [code for code in of_baseline.errors if code not in digest.errors], of="baseline"
@@ -397,7 +397,7 @@ def _record(arguments: argparse.Namespace, result: gate.Result, done: Sequence[g
 
 def _note(done: Sequence[gate.Check], record: Mapping[str, Any], arguments: argparse.Namespace) -> str:
     """Say the outcome in a line, and what its words mean in others."""
-    # The outcome in a line; undecided checks pass, but are said.
+    # The outcome in a line; undecided checks pass, but are mentioned.
     failed = sum(not check.passed for check in done)
     note = f"{failed} of {len(done)} failed" if failed else "all checks passed"
     undecided = sum(check.undecided for check in done)
@@ -405,7 +405,7 @@ def _note(done: Sequence[gate.Check], record: Mapping[str, Any], arguments: argp
         note = f"{undecided} of {len(done)} undecided: {TOO_FEW}; none failed"
     if not done:
         note = "recorded, nothing checked"
-    # What "significant" means for the test that was used.
+    # Say what "significant" means for the test that was used.
     if "sequential" in record:
         note += f"\n{_look_text(record['sequential'], arguments.confidence)}"
     elif arguments.baseline_detections:

@@ -221,10 +221,12 @@ class BinnedResiduals:
     def _errors(
         self, residual: FloatArray, total_residual: FloatArray, detections: IntArray, total: IntArray
     ) -> Errors:
+        # A bin without detections has no noise.
         cells = self.cells
         noise, total_noise = self.noise * (detections > 0), self.total_noise * (total > 0)
         of_class = cells.by_class(detections)
 
+        # Sum over bins by class, then divide once by the class's detections; a class without any is NaN.
         def over_bins(size: FloatArray, total_size: FloatArray) -> FloatArray:
             whole = total_size.sum() / total.sum() if total.any() else np.nan
             classes = np.divide(
@@ -232,6 +234,7 @@ class BinnedResiduals:
             )
             return np.concatenate([classes, [whole, mean_over_classes(classes, self.class_weights)]])
 
+        # The absolute residual, and what is left of it without the noise of sampling.
         return Errors(
             over_bins(np.abs(residual), np.abs(total_residual)),
             over_bins(half_sampled(residual, noise), half_sampled(total_residual, total_noise)),

@@ -291,7 +291,7 @@ def find_number(
             del metrics["AP"]  # one threshold, one value
         for key, value in metrics.items():
             rows.append((name, key, value, value - wanted / scale))
-    # The slack keeps binary fractions from missing a value that lies exactly on the margin.
+    # The slack keeps binary fractions from missing a value exactly on the margin.
     frame = pd.DataFrame(rows, columns=["tool", "metric", "value", "difference"])
     frame["found"] = frame["difference"].abs() <= margin * (1 + 1e-9)
     order = frame["difference"].abs().sort_values(kind="stable").index
@@ -434,7 +434,7 @@ def readings(
     shipped = [load_protocol(name) for name in protocol_names()]
     chosen = None if first is None else load_protocol(first)
     fitting = [protocol for protocol in shipped if fits(protocol, ground_truth, aligned, chosen)]
-    # The first is compared with: the given one, or the one nearest to what the files hold.
+    # The others are compared with the given protocol, or the one nearest to what the files hold.
     if chosen is not None:
         if not fits(chosen, ground_truth, aligned, chosen):
             known = ", ".join(protocol.name for protocol in fitting)

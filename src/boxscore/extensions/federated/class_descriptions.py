@@ -67,7 +67,7 @@ def class_descriptions(path: Path) -> ClassDescriptions | None:
             numbered, at, value_at = False, 0, 1
         else:
             return None
-        # A line without its value names itself.
+        # Name a line that lacks its value.
         short = next((number for number, row in enumerate(rows) if len(row) <= max(at, value_at)), None)
         if short is not None:
             raise FileFormatError(

@@ -161,7 +161,7 @@ def _infos(path: Path, file: ZipFile, kind: Kind) -> dict[str, ZipInfo]:
     """Return the directory's entries by name; refuse spans that overlap or do not fit the file."""
     import zipfile
 
-    # Stored members only: an array is then a span of the file, and can be mapped or read by itself.
+    # Stored members only: an array is then a span of the file, and can be mapped or read alone.
     infos = file.infolist()
     if any(info.compress_type != zipfile.ZIP_STORED for info in infos):
         raise FileFormatError(kind.what, "not be compressed", got=str(path))

@@ -71,7 +71,7 @@ class Gathered:
     """
 
     def __init__(self, source: object, options: ReadOptions, *, endings: bool = True) -> None:
-        # What holds for the whole data set.
+        # Facts about the whole data set.
         self.source = str(source)
         self._given_form = options.written
         self._other_shapes = 0

@@ -68,7 +68,7 @@ class CreateMLFormat(RowFormat):
             image = gathered.image(name)
             for number, annotation in enumerate([*content.annotations, *content.annotation]):
                 origin = Origin(f"image {name!r}, annotation", number, path)
-                # Boxes are centre and size in pixels.
+                # Boxes are center and size in pixels.
                 box = annotation.coordinates
                 numbers = (box.x, box.y, box.width, box.height)
                 gathered.add_box(

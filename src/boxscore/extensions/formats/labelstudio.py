@@ -184,7 +184,7 @@ def _add(
         ),
         (None, None),
     )
-    # Regions of several images in one task could not be told apart.
+    # Nothing would tell which image a region belongs to if a task had several.
     if len({result.to_name for result, value in regions if _labels(value)}) > 1:
         raise FileFormatError("a task", "have one image", got="several", place=str(origin))
     # Uploads get a prefix, which other tools do not know.

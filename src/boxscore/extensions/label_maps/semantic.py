@@ -68,7 +68,7 @@ class Areas(NamedTuple):
 
 def label_classes(classes: Any) -> LabelClasses | None:
     """Read classes: how many, their names, or a mapping from label to name."""
-    # A number stands for labels 0, 1, 2, ...
+    # A number means labels 0, 1, 2, ...
     if classes is None or isinstance(classes, LabelClasses):
         return classes
     if isinstance(classes, (int, np.integer)):

@@ -341,7 +341,7 @@ def _check_images(tables: Sequence[GroundTruth]) -> None:
                     got=f"{identifier!r} for {known[name]!r}",
                     cause="images are compared by id: number them alike",
                 )
-    # Images that not all list are allowed, and said.
+    # Images that not all list are allowed, with a warning.
     listed = [{*table.images.ids.tolist()} for table in tables]
     some = set.union(*listed) - set.intersection(*listed)
     if some:

@@ -36,7 +36,7 @@ def detections_of_share(
     path: Path, options: ReadOptions, ground_truth: GroundTruth, share: ImageShare
 ) -> Detections:
     """Read the detections of a share of the images."""
-    # What makes one row depend on all others rules out reading a share.
+    # Options that make one row depend on all others rule out reading a share.
     if options.classes is not None or options.image_sizes is not None:
         raise ReadAtOnceError
     # Read block by block: look at every box, keep the rows of the share.

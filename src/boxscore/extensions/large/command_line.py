@@ -117,7 +117,7 @@ def _chosen_by(arguments: argparse.Namespace) -> str | None:
 
 def is_larger(arguments: argparse.Namespace) -> bool:
     """Whether the input is evaluated in partitions: by an option, or because it is Parquet and very long."""
-    # Which option asks for partitions, and what of the rest cannot be had with them.
+    # Find the option that asks for partitions, and the options that cannot go with it.
     option = _chosen_by(arguments)
     path: Path = arguments.detections
     in_parquet = path.exists() and arguments.dt_format in ("auto", "parquet") and is_parquet(path)

@@ -178,7 +178,7 @@ def _label_folders(sniffer: Sniffer) -> Iterator[str]:
 
 
 def _labels(path: Path, image_set: str | Path | None) -> Rows:
-    # A data set may have labels in several folders: the first is read, and said.
+    # A data set may have labels in several folders: the first is read, with a note.
     folder = path
     if path.is_dir():
         inner = [*_label_folders(Sniffer(path))]

@@ -194,7 +194,7 @@ class Choices(NamedTuple):
     @classmethod
     def of(cls, evaluation: Evaluation, *, score_threshold: float | None = None, most: int = 48) -> Choices:
         """Choose ``most`` images, and half as many confident mistakes; at the operating score by default."""
-        # What is the same for every partition: the score, and the classes and cells to ask about.
+        # Find what is the same for every partition: the score, and the classes and cells to ask about.
         score = evaluation.operating_score if score_threshold is None else score_threshold
         matrix = confusion_matrix(evaluation, score_threshold=max(score, EVERY_SCORE))
         cells = matrix.largest(MOST_CELLS)

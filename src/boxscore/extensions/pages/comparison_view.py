@@ -79,7 +79,7 @@ def comparison_view(
     for side, larger in (("won", gain), ("lost", -gain)):
         order = np.argsort(-larger, kind="stable")[: options.gallery // 2]
         won_lost[side] = _side_by_side(galleries, mistakes, order[larger[order] > 0].tolist())
-    # The page reads everything from this dictionary; None stands for undefined.
+    # The page reads everything from this dictionary; None means undefined.
     return {
         "kind": "comparison",
         "title": options.title or f"{names[1]} compared with {names[0]}",

@@ -234,7 +234,7 @@ def _confused(evaluation: Evaluation, count: int, choices: Choices) -> list[Part
     (cell,) = largest
     pair = int(matrix.truth[cell]), int(matrix.predicted[cell])
     truth, predicted = (_name(matrix.labels[row]) for row in pair)
-    # What this confusion alone costs is said only if it is worth mentioning.
+    # Say what this confusion alone costs only if that is worth mentioning.
     times, cost = int(matrix.count[cell]), confusion_cost(evaluation, *pair)
     score = choices.score_threshold
     from_ = f" at scores from {score:.3g}" if score > EVERY_SCORE else ""

@@ -113,7 +113,7 @@ class Gallery:
         keep, keep_truths, hidden = self.drawn(image)
         corners = (truth.boxes[self._truths.rows(image)], detections.boxes[rows])
         width, height = frame_size(truth, image, *corners)
-        # Large images need no fractions of a pixel, which halves the page.
+        # Large images need no fractions of a pixel, which makes the page smaller.
         decimals = 0 if max(width, height) >= WHOLE_PIXELS_FROM else 1
         # A box is a list of numbers, which is shorter than an object: the page has thousands.
         boxes = [

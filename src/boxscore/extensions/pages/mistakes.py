@@ -123,7 +123,7 @@ def _of_detections(
         twice_overlap >= threshold,
         (same < 0) & (other < 0),
     ]
-    # What no rule names has both errors; its partner is what it overlaps most.
+    # A detection that no rule names has both errors; its partner is what it overlaps most.
     nearest = np.where(other_overlap > same_overlap, other, same)
     partner = np.select(rules, [same, other, twice, -1], nearest)
     value = np.select(
@@ -148,17 +148,20 @@ def _of_truths(
     match: Rows,
     score_threshold: float,
 ) -> Named:
+    # For each object the detection of any class that overlaps it most, among those shown.
     detections = evaluation.detections
     by_truth = np.lexsort((detection, truth))
     detection, truth, overlap = detection[by_truth], truth[by_truth], overlap[by_truth]
     shown = ranked_by(detections)[detection] >= score_threshold
     partner, value = largest_overlaps(truth, detection, overlap, shown, len(outcome))
     value[partner < 0] = np.nan
+    # An object whose match has too low a score is not missed by the detector: it names that match.
     below = np.flatnonzero((match >= 0) & (outcome == MISSED))
     partner[below] = match[below]
     value[below] = evaluation.outcomes.iou[match[below]]
     kind = np.full(len(outcome), KINDS.index("missed"), dtype=np.int8)
     kind[below] = KINDS.index("below_threshold")
+    # The score of the detection that is named.
     score = np.full(len(outcome), np.nan)
     some = np.flatnonzero(partner >= 0)
     score[some] = listed_scores(detections)[partner[some]]

@@ -205,8 +205,10 @@ def _markdown(
     *,
     intervals: bool,
 ) -> str:
+    # A signature is put between backticks, so it may have none.
     signature = printable(comparison.evaluations[comparison.first].signature).replace("`", "'")
     lines = [["Detector", *map(markdown_text, keys)], ["---", *["---:"] * len(keys)]]
+    # Intervals follow the number in the same cell.
     for name, row in zip(comparison.names, rows, strict=True):
         cells = []
         for cell in row:

@@ -202,7 +202,7 @@ class Site:
         view["pictures"] = {
             str(place): address for place, row in enumerate(rows) if (address := self._address(row))
         }
-        # What the script needs to offer filters, with counts.
+        # Give the script what it needs to offer filters, with counts.
         view["live"] = {
             "images": f"detector-{number + 1}/images",
             "count": len(detector.index.counts),

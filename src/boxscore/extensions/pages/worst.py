@@ -81,7 +81,7 @@ def lowest_classes(evaluation: Evaluation) -> tuple[IntArray, str]:
     # Classes with few objects come out low by chance: ask for a minimum that most can reach.
     least = min(FEWEST_OBJECTS, np.sort(objects[known])[-MOST:].min())
     enough = known[objects[known] >= least]
-    # The worst first; of equal ones that with more objects.
+    # The worst come first; among equal ones, those with more objects.
     falls = metric in {
         evaluation.protocol.class_keys.get(key, key) for key in evaluation.protocol.lower_is_better
     }

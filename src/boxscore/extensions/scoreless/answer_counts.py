@@ -73,7 +73,7 @@ def answers_text(answers: Mapping[str, Any]) -> str:
     """Say in a few sentences how answers were read; nothing for a table that does not come from answers."""
     if not answers:
         return ""
-    # Only kinds that occur are said, each with its first place.
+    # Only kinds that occur are named, each with its first place.
     counts, first = answers["counts"], answers["first"]
 
     def listed(kinds: Mapping[str, str]) -> str:

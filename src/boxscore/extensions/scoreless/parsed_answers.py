@@ -109,7 +109,7 @@ def parse_answer(
     >>> parse_answer("cat<loc_50><loc_100><loc_499><loc_899>", size=(640, 480)).boxes.round(1).tolist()
     [[32.3, 48.2, 319.7, 431.8]]
     """
-    # Refuse what is no answer.
+    # Refuse anything but text.
     given: Any = text
     if not isinstance(given, str):
         raise InputError("text", "be text", got=f"a value of type {type(given).__name__}")

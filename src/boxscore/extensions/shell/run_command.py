@@ -62,6 +62,7 @@ def read_config(path: Path) -> argparse.Namespace:
 
 
 def _read_config(path: Path) -> argparse.Namespace:
+    # Check every key by name, so that a typing error is not silently a default.
     config, known = read_toml(path), known_keys()
     for table, values in config.items():
         if table not in known:
@@ -71,6 +72,7 @@ def _read_config(path: Path) -> argparse.Namespace:
         for key in values:
             if key not in known[table]:
                 raise ProtocolError(checks.unknown_key(f"{table}.{key}", key, known[table]))
+    # Values are checked as those of the command line; a missing protocol is found before any file is read.
     values = {
         option.dest: _value(option, config.get(table, {}), key, path.parent)
         for table, options in known.items()
@@ -95,16 +97,19 @@ _KINDS: Mapping[Any, tuple[Any, str]] = {
 
 def _value(option: Option, values: Mapping[str, Any], key: str, folder: Path) -> Any:
     """Return an option's value as argparse would: checked, or its default; paths from the file's folder."""
+    # An empty text leaves an option out.
     value: Any = values.get(key)
     if value is None or (value == "" and not option.required):
         if option.required:
             raise ProtocolError(option.key, "be given", got="none")
         return option.default
+    # Types of TOML are taken as they are, except that a whole number may be a float.
     kind, wanted = _KINDS[list if option.many else option.kind if option.kind in _KINDS else str]
     if kind is float and type(value) is int:
         value = float(value)
     if type(value) is not kind:  # not isinstance: true is no whole number
         raise ProtocolError(option.key, f"be {wanted}", got=repr(value))
+    # Each item of a list has the checks of the option.
     if option.many:
         value = [_item(option, item) for item in value]
     texts = value if isinstance(value, list) else [value]
@@ -112,6 +117,7 @@ def _value(option: Option, values: Mapping[str, Any], key: str, folder: Path) ->
         raise ProtocolError(option.key, "have no NUL character", got=repr(value))
     if option.many:
         return value
+    # Texts become what argparse would make of them.
     if option.kind is form_of:
         return _form(value, option.key, folder)
     if option.known():

@@ -244,7 +244,7 @@ class SuiteResult:
             rows = [group in one.groups for one in self.suite.sets]
             columns[f"mean {group}"] = values[rows].mean(axis=0)
         columns["failed"] = (~self.worked).sum(axis=0)
-        # What leaving failed cells out would give; the maximum avoids a division by 0.
+        # The mean if failed cells were left out; the maximum avoids a division by 0.
         columns["mean_without_failed"] = np.where(
             none, np.nan, np.nansum(without, axis=0) / np.maximum(self.worked.sum(axis=0), 1)
         )

@@ -127,7 +127,7 @@ def run_suite(
         done = cells_of(own)
         for part in forked.results():
             done |= part
-    # Cells in the order of the sets, whoever was first.
+    # Cells in the order of the sets, whichever process was first.
     cells = [done[s] for s in range(len(suite.sets))]
     result = SuiteResult(suite, tuple(metrics), cells, confidence, seed)
     if pages is not None:

@@ -243,7 +243,7 @@ def _size(value: Any, name: str, source: _Source) -> NDArray[np.float64] | None:
 
 def _keras(item: Mapping[str, Any], source: _Source) -> Sample:
     """Read a mapping of KerasCV or KerasHub; rows of class -1, or from ``num_detections`` on, are padding."""
-    # Padding is told by its class or by the count.
+    # The class or the count shows what is padding.
     labels = as_whole_numbers(_needed(item, _keras_classes(item), source), "classes", place=source.place)
     boxes = as_array(_needed(item, "boxes", source), "boxes")
     if boxes.ndim == 3:

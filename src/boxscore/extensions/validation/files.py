@@ -120,7 +120,7 @@ def ground_truth_file_findings(path: Path) -> Iterator[Finding]:
         ),
         _Check("annotation-negative-size", "error", _negative(content), "with a negative width or height"),
     ]
-    # If most annotations are of unknown images or classes, the file is of something else.
+    # If most annotations have unknown images or classes, the lists are of another data set.
     for check in checks:
         if check.code.startswith("annotation-of-unknown") and 2 * len(check.rows) > len(rows):
             check.severity = "error"
@@ -184,7 +184,7 @@ def _negative(content: _File) -> list[int]:
 def _finding(check: _Check, content: _File, path: Path, noun: str) -> Iterator[Finding]:
     if not check.rows:
         return
-    # Only the shown examples are worded.
+    # Only examples that are shown are put into words.
     total = len(content.annotations)
     examples = []
     for row in check.rows[:MOST_EXAMPLES]:

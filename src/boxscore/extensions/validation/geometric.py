@@ -40,7 +40,7 @@ Table = TypeVar("Table", bound=BoxTable)
 
 def geometric_findings(context: Context) -> Iterator[Finding]:
     """Check the boxes of both tables; in passing, of what a loader has warned only what can be repaired."""
-    # Boxes that were made around other shapes are not checked: nobody wrote them.
+    # Boxes that were made around other shapes are not checked: no file has them.
     tables: list[BoxTable] = [context.ground_truth]
     if context.detections is not None and context.detections.boxes_given:
         tables.append(context.detections)

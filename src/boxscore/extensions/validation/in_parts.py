@@ -284,7 +284,7 @@ def _of_all(context: Context, whole: Share) -> Iterator[Finding]:
     yield from structural.silent_classes(context)
     if not counts["detections"]:
         return
-    # Whole numbers: a share of all coordinates, once there are enough of them.
+    # Whole numbers: the share of boxes that have only these, once there are enough boxes.
     whole_detections = counts["whole detections"] / counts["detections"]
     enough = min(counts["objects"], counts["detections"]) >= geometric.FEWEST
     if enough and whole_detections > geometric.ALL:

@@ -193,7 +193,7 @@ def _off_annotations(context: Context) -> Iterator[Finding]:
     detections = context.detections
     if detections is None or not len(detections) or not context.value < LOW:
         return
-    # The most confident detections of a good file lie on annotations, whatever their class.
+    # The most confident detections of a good file overlap annotations, whatever their class.
     best = match_best(context.ground_truth, detections.image, detections.boxes, detections.given_scores)
     count = len(best.detection)
     if count < ENOUGH or best.matched >= FEW * count:

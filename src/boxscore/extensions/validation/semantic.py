@@ -298,7 +298,7 @@ def odd_scores(
 
 def _score_floor(context: Context, floor: float, count: int) -> Iterator[Finding]:
     """Report that low scores are absent, unless the curves are complete without them."""
-    # What lower scores could add at most; if that is negligible, the cut does not matter.
+    # Bound what lower scores could add; if that is negligible, the cut does not matter.
     evaluation = context.evaluation
     assert evaluation is not None
     most = most_with_lower_scores(evaluation)

@@ -50,7 +50,7 @@ def class_weights_of(text: str) -> dict[str, float] | str:
 
 def class_weights_in_file(path: Path) -> dict[str, float]:
     """Read weights by class."""
-    # JSON shows itself by its first character.
+    # JSON is recognized by its first character.
     text = read_text(path, "a file of class weights", largest=LARGEST)
     if text.lstrip()[:1] in ("{", "["):
         return _of_json(text, path)

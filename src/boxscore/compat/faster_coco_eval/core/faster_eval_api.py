@@ -72,7 +72,7 @@ class COCOeval_faster(reference.COCOeval):
         boundary_cpu_count: int = 1,
         rle_iou_max_workers: int = 8,
     ) -> None:
-        # What is not covered is refused, so that no number comes from other rules.
+        # Refuse what is not covered, so that no number comes from other rules.
         missing = {
             f"iouType {iouType!r}": iouType in ("boundary", "keypoints_crowd"),
             "extra_calc": extra_calc,

@@ -160,7 +160,7 @@ def draw_evaluated_pairs(
     for table, rows, style in ((truth, truths, TRUTH), (detections, shown[::-1], DETECTION)):
         for row in rows.tolist():
             draw_shape(canvas.panel, table, row, evaluation.protocol, style)
-    # Labels of objects stand below their box, those of detections above, so that they do not meet.
+    # Labels of objects are below their box, those of detections above, so that they do not meet.
     names = truth.categories.labels
     if labels:
         outcome = evaluation.outcomes.truth(score_threshold)

@@ -24,7 +24,7 @@ def _data_set() -> Any:
     from torchvision.datasets import VisionDataset
     from torchvision.datasets.coco import CocoDetection
 
-    # Made when it is first asked for, since torchvision takes seconds to import.
+    # Made when it is first asked for, since importing torchvision is slow.
     class FasterCocoDetection(CocoDetection):  # type: ignore[misc]
         """Images and annotations of a COCO file; ``coco`` is the drop-in's ``COCO``."""
 
