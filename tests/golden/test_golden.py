@@ -75,7 +75,7 @@ def printed(arguments: list[str]) -> str:
 def test_snapshot(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     if COMMANDS[name][0] == "run":  # its report goes into the project's folder: send it elsewhere
-        monkeypatch.setattr("boxscore.extensions.pages.folder.write_report", lambda *_, **__: [])
+        monkeypatch.setattr("boxscore.extensions.pages.report_output.write_report", lambda *_, **__: [])
     text = printed(COMMANDS[name])
     assert text == (SNAPSHOTS / name).read_text(encoding="utf-8")
 
