@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from boxscore._utils import addresses, progress
+from boxscore._utils import progress
+from boxscore.extensions.stores import addresses
 from support.examples import examples
 from support.kinds import MAKE_TEST, counted_kinds, kinds_of
 from support.running import Run

@@ -204,7 +204,7 @@ def run(contender, kind, folder):
     before = sum(os.times()[:4])
     if contender in OURS:
         import boxscore
-        from boxscore._utils.allocator import keep_freed_memory
+        from boxscore._utils.memory import keep_freed_memory
         from boxscore.formats import detect_format, load_both
         from boxscore.formats.reading import read_options
 

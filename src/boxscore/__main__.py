@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 
-from boxscore._utils.memory import OUT_OF_MEMORY, is_out_of_memory, require_room
+from boxscore._utils.memory import OUT_OF_MEMORY, is_out_of_memory, keep_freed_memory, require_room
 
 LEAST_MEMORY = 96 << 20
 """Bytes; NumPy's OpenBLAS ends the process, with a status of its own choice, where it gets less."""
@@ -66,7 +66,6 @@ def _run() -> int:
     require_room(LEAST_MEMORY)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no matrices are multiplied here: a faster start
 
-    from boxscore._utils.allocator import keep_freed_memory
     from boxscore.cli import main
 
     keep_freed_memory()

@@ -173,7 +173,7 @@ def test_only_the_modules_of_formats_that_may_be_there_are_imported() -> None:
     assert "boxscore.formats.coco" in loaded
     unused = ("formats.voc", "formats.yolo", "formats.csv_tables", "data.frames", "suppression.hard")
     assert not loaded & {f"boxscore.{name}" for name in unused}
-    extensions = ("formats", "oriented", "federated", "crowds", "scoreless", "masks", "data_tools")
+    extensions = ("formats", "oriented", "federated", "crowds", "scoreless", "masks", "data_tools", "stores")
     assert not loaded & {f"boxscore.extensions.{name}" for name in extensions}
     assert not loaded & {"pandas", "xml.etree.ElementTree", "csv", "zipfile", "matplotlib", "yaml"}
 

@@ -10,6 +10,7 @@ from support.imports import MODULES, imported, imports_of
 from support.sources import nodes_of, tree_of
 
 SOCKETS = {
+    "boxscore._utils.given_paths",
     "boxscore.cli.commands",
     "boxscore.cli.sockets",
     "boxscore.data.schema",
@@ -33,7 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "keypoints": {"diagnostics"},
     "label_maps": {"masks", "shell", "training", "weights"},
     "labels": {"diagnostics", "formats", "scoreless", "shell", "validation", "weights"},
-    "large": {"crowds", "data_tools", "formats", "weights"},
+    "large": {"crowds", "data_tools", "formats", "stores", "weights"},
     "pages": {
         "crowds",
         "decisions",
@@ -48,7 +49,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "scoreless": {"formats"},
     "suite": {"decisions", "diagnostics", "pages", "shell", "weights"},
     "training": {"data_tools", "large", "weights"},
-    "validation": {"diagnostics", "large"},
+    "validation": {"diagnostics", "large", "stores"},
 }
 """Extensions that build on others."""
 

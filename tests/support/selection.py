@@ -48,11 +48,11 @@ EXTENSIONS = {
         "formats/test_{annotations,correcting,data_below,plain_xml,shape_columns} data/test_image_names"
     ),
     "large": Extension(
-        "extensions/large/* formats/test_{parquet_dictionaries,parquet_footer,stores,secrets_of_addresses,json_pieces}"
-        " data/test_statistics_in_parts suppression/test_nms_{in_parts,large} cli/test_{in_parts,the_host}"
-        " utils/test_{addresses,held_ranges}",
+        "extensions/large/* formats/test_{parquet_dictionaries,json_pieces}"
+        " data/test_statistics_in_parts suppression/test_nms_{in_parts,large} cli/test_{in_parts,the_host}",
         "src/boxscore/distributed.py",
     ),
+    "stores": Extension("extensions/stores/*"),
     "weights": Extension("scoring/test_weight* utils/test_resampling"),
     "diagnostics": Extension("extensions/diagnostics/*", "src/boxscore/diagnostics.py"),
     "validation": Extension("extensions/validation/*", "src/boxscore/validation.py"),

@@ -97,7 +97,7 @@ def test_soft_and_matrix_and_fusion_take_a_data_set():
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_keeping_freed_memory_takes_none():
     code = (
-        "import resource, numpy; from boxscore._utils.allocator import keep_freed_memory\n"
+        "import resource, numpy; from boxscore._utils.memory import keep_freed_memory\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "for _ in range(5): keep_freed_memory()\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"

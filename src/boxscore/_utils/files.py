@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import IO, BinaryIO, cast
 
 from boxscore._utils import checks
-from boxscore._utils.addresses import address_of, is_address
+from boxscore._utils.given_paths import address_of, is_address
 from boxscore._utils.unfinished import unfinished
 from boxscore.errors import FileFormatError, InputError
 

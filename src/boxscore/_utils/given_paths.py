@@ -1,21 +1,21 @@
-"""Turn what a user gives as input into a path: a path, an address in a store, or several files.
+"""Turn what a user gives as input into a path: a path, several files, or the address of a store.
 
-This is the one place that decides which it is; what reads files treats all three as paths.
+This is the one place that decides which it is; what reads files treats all three as paths. Only that a text
+is an address, ``scheme://place``, is known here: an extension opens it, and knows what in it is secret.
 """
 
 from __future__ import annotations
 
-import contextlib
-import fnmatch
 import glob
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, TypeGuard
 
-from boxscore._utils.addresses import Address, address_of, is_address
+from boxscore._utils.lazy import loaded
 
 if TYPE_CHECKING:
     _Base = Path
@@ -23,7 +23,35 @@ else:
     _Base = type(Path())
 
 
-class Several(_Base):
+STORES = "boxscore.extensions.stores.addresses"
+"""The module that opens addresses; it is imported when one is given."""
+
+SECRETS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AZURE_STORAGE_KEY", "AZURE_STORAGE_SAS_TOKEN")
+"""Variables of the environment that messages never repeat."""
+
+
+class VirtualPath(_Base):
+    """A path that is no file or folder of this machine, and finds and opens its files itself."""
+
+    is_far: ClassVar[bool] = False
+    """Whether each read takes its way to another machine; ``by_range`` then opens a file as Arrow's."""
+    why_nothing: str
+    """What is said where nothing is there."""
+
+    def with_segments(self, *segments: Any) -> Path:
+        """Return a path of this machine."""
+        return Path(*segments)
+
+    def is_symlink(self) -> bool:
+        """Return False: it is no link."""
+        return False
+
+    def by_range(self) -> Any:
+        """Open a file as Arrow's; only what is asked for is read."""
+        raise NotImplementedError
+
+
+class Several(VirtualPath):
     """Several files, in their order, as a folder that holds nothing else.
 
     Parameters
@@ -35,6 +63,7 @@ class Several(_Base):
 
     text: str
     files: tuple[Path, ...]
+    why_nothing = "No file has such a name"
 
     def __new__(cls, text: str, files: Sequence[Path]) -> Several:
         """Make the path of what they are called."""
@@ -50,10 +79,6 @@ class Several(_Base):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Several, (str(self), self.files)
-
-    def with_segments(self, *segments: Any) -> Path:
-        """Return a path that refers to one file."""
-        return Path(*segments)
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
         """Return the state of a folder, as large as its files."""
@@ -78,10 +103,6 @@ class Several(_Base):
         """Several files are as a folder."""
         return bool(self.files)
 
-    def is_symlink(self) -> bool:
-        """Several files are no link."""
-        return False
-
     def iterdir(self) -> Iterator[Path]:  # type: ignore[override]
         """Yield the files."""
         yield from self.files
@@ -94,21 +115,30 @@ class Several(_Base):
                 yield from file.rglob(pattern)
 
 
+def is_address(text: str) -> bool:
+    """Whether text is an address, or was one before it was taken for a path; a file called so is none."""
+    return re.match("[A-Za-z][A-Za-z0-9+.-]+:/", text) is not None and not os.path.lexists(text)
+
+
+def address_of(text: str) -> Path:
+    """Return an address as a path."""
+    address: Path = loaded(f"{STORES}:address_of")(text)
+    return address
+
+
 def path_of(given: str | os.PathLike[str]) -> Path:
     """Return what is given as a path: of this machine, of a store, or of all files that a pattern matches."""
-    if isinstance(given, (Address, Several)):
+    if isinstance(given, VirtualPath):
         return given
     text = os.fspath(given)
-    address = is_address(text)
     if "\0" in text:  # opening it raises the error
         return Path(given)
-    named = text.partition("?")[0].partition("://")[2].partition("/")[2] if address else text
-    if any(sign in named for sign in ("*[" if address else "*?[")):
-        if address:
-            return Several(str(address_of(text)), _matching(address_of(text)))
-        if not os.path.lexists(text):
-            return Several(text, [Path(name) for name in sorted(glob.glob(text, recursive=True))])  # noqa: PTH207
-    return address_of(text) if address else Path(given)
+    if is_address(text):
+        of_store: Path = loaded(f"{STORES}:all_at")(text)
+        return of_store
+    if any(sign in text for sign in "*?[") and not os.path.lexists(text):
+        return Several(text, [Path(name) for name in sorted(glob.glob(text, recursive=True))])  # noqa: PTH207
+    return Path(given)
 
 
 def together(first: Path, second: Path) -> Several:
@@ -122,44 +152,20 @@ def files_of(path: Path) -> Sequence[Path]:
     return path.files if isinstance(path, Several) else [path]
 
 
-def _matching(address: Address) -> list[Address]:
-    """Return the files of a store that a pattern matches, sorted; ``*`` is of one folder's names."""
-    # Options of an address are not a part of the pattern.
-    place, mark, options = address.given.partition("?")
-    scheme, _, rest = place.partition("://")
-    root, *patterns = rest.split("/")
-    found = [Address(f"{scheme}://{root}{mark}{options}")]
-    # Go down folder by folder: a store has no glob, and only folders that match are listed.
-    for number, pattern in enumerate(patterns):
-        if not any(sign in pattern for sign in "*["):
-            found = [above / pattern for above in found]
-            continue
-        last = number == len(patterns) - 1
-        found = [
-            inner
-            for above in found
-            for inner in above.iterdir()
-            if fnmatch.fnmatchcase(inner.name, pattern) and (last or inner.is_dir())
-        ]
-    return [one for one in found if one.exists()]
-
-
-def why_nothing(path: Path) -> str:
-    """Say why there is nothing of a path that does not exist."""
-    if isinstance(path, Several):
-        return "No file has such a name"
-    return path.why_nothing if isinstance(path, Address) else "No such file or directory"
-
-
-def is_far(path: Path) -> bool:
+def is_far(path: Path) -> TypeGuard[VirtualPath]:
     """Whether each read takes its way to another machine."""
-    return isinstance(path, Address)
+    return isinstance(path, VirtualPath) and path.is_far
 
 
-@contextlib.contextmanager
-def opened_by_range(path: Path) -> Iterator[Any]:
-    """Open a file of this machine or of a store as Arrow's, of which ranges are read."""
-    import pyarrow
+def remember_secrets(words: Sequence[str]) -> None:
+    """Let messages repeat none of the secrets in some words, addresses or not."""
+    if any("://" in word for word in words):
+        loaded(f"{STORES}:remember_secrets")(words)
 
-    with path.by_range() if isinstance(path, Address) else pyarrow.OSFile(str(path)) as file:
-        yield file
+
+def without_secrets(text: str) -> str:
+    """Return a message without what addresses and the environment keep secret."""
+    if STORES not in sys.modules and not any(map(os.environ.get, SECRETS)):
+        return text
+    shown: str = loaded(f"{STORES}:without_secrets")(text)
+    return shown

@@ -1,11 +1,16 @@
-"""Recognize errors that mean that memory has run out."""
+"""Recognize errors that mean that memory has run out, and let a program keep what it has freed."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 
 OUT_OF_MEMORY = 3
 """The exit status of the command line: the input may be good, and no check has failed."""
+
+
+FREED_BYTES = 24 << 20
+"""Bytes; the threshold of the C library moves for blocks of up to 32 MiB."""
 
 
 def require_room(size: int) -> None:
@@ -39,3 +44,18 @@ _FRAGMENTS: dict[type[Exception], tuple[str, ...]] = {
     ValueError: ("array is too big", "maximum allowed dimension exceeded"),
 }
 """Text of other errors, by type: those of the loader and of NumPy."""
+
+
+def keep_freed_memory() -> None:
+    """Let the process keep the memory of short-lived arrays; only a program may call it.
+
+    The C library of Linux gives large blocks back to the system as soon as they are freed, and takes them
+    again, page by page, for the next array: for columns of some 100 KB that costs several times what is
+    computed with them. It stops doing so once a block larger than its threshold was freed: then it keeps up
+    to twice as much. Any program that has freed one array of this size is in that state; this gets there
+    without touching the memory. Elsewhere, and if memory is too short for such a block, it does nothing.
+    """
+    import numpy as np
+
+    with contextlib.suppress(MemoryError):
+        np.empty(FREED_BYTES, dtype=np.uint8)

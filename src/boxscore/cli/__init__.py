@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from boxscore._utils.given_paths import remember_secrets
 from boxscore._utils.memory import OUT_OF_MEMORY, is_out_of_memory, require_room
 from boxscore._utils.progress import named_stages
 from boxscore._utils.records import NamedTuple
@@ -66,10 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if any("://" in word for word in given):
-        from boxscore._utils.addresses import remember_secrets
-
-        remember_secrets(given)
+    remember_secrets(given)
     try:
         if not given or given[0] not in COMMANDS:
             return _without_command(given)

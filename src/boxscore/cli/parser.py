@@ -13,10 +13,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
-from boxscore._utils.given_paths import path_of, together
+from boxscore._utils.given_paths import path_of, together, without_secrets
 from boxscore.cli.arguments import AT_ONCE, DETECTIONS, GROUND_TRUTH, MEMORY_LIMIT, Option
 from boxscore.cli.sockets import extension
-from boxscore.cli.streams import say, show, without_addresses_secrets
+from boxscore.cli.streams import say, show
 from boxscore.errors import InputError, shortened
 
 _KINDS = {"int": "a whole number", "float": "a number"}
@@ -156,7 +156,7 @@ class ArgumentParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and what to do; of a long word the ends, without control characters."""
-        text, more = self._explained(without_addresses_secrets(message))
+        text, more = self._explained(without_secrets(message))
         say(f"error: {shortened(text)}", name="boxscore", colour="red", quiet=False)
         say(shortened(more or f"boxscore {self.command} --help shows its options."), quiet=False)
         raise SystemExit(2)

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
+from boxscore._utils.given_paths import without_secrets
 from boxscore._utils.progress import progress_is_shown, without_progress
 from boxscore._utils.records import NamedTuple
 from boxscore._utils.text import printable
@@ -97,22 +98,13 @@ def as_typed(text: str) -> str:
     return re.sub(r" \(in Python,? [^()]*\)", "", text)
 
 
-def without_addresses_secrets(text: str) -> str:
-    """Leave out of a message the names, passwords and queries of addresses that were given."""
-    if "boxscore._utils.addresses" not in sys.modules:
-        return text
-    from boxscore._utils.addresses import without_secrets
-
-    return without_secrets(text)
-
-
 def say(text: str, *, name: str = "", colour: str = "", quiet: bool = True) -> None:
     """Print one line on stderr, after a name where it is a message; what is before its colon may be coloured.
 
     ``--quiet`` leaves it out, unless ``quiet`` is False.
     """
     if sys.stderr is not None and not (quiet and _now.quiet):
-        text = printable(as_typed(without_addresses_secrets(text)))
+        text = printable(as_typed(without_secrets(text)))
         if not _now.wide and _is_terminal(sys.stderr):
             columns = _columns_of(sys.stderr) - len(f"{name}: " if name else "")
             text = wrapped(text, columns, indent="  ", whole=True)

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from boxscore._utils.addresses import Address
 from boxscore._utils.memory import is_out_of_memory
 from boxscore.data.boxes import OTHER_FORMS
 from boxscore.errors import FileFormatError, InputError
@@ -43,8 +42,6 @@ class Sniffer:
         """The first bytes of a file, without a byte order mark; none of a folder."""
         if self.is_folder:
             return b""
-        if isinstance(self.path, Address):
-            return self.path.head.removeprefix(b"\xef\xbb\xbf")
         try:
             with self.path.open("rb") as file:
                 return file.read(HEAD).removeprefix(b"\xef\xbb\xbf")
@@ -80,8 +77,6 @@ class Sniffer:
         """Names of the first entries of a folder, sorted; hidden ones are left out."""
         if not self.is_folder:
             return ()
-        if isinstance(self.path, Address):
-            return tuple(itertools.islice((entry.name for entry in self.path.iterdir()), MOST_NAMES))
         with listed(self.path) as entries:
             return tuple(sorted(entry.name for entry in itertools.islice(entries, MOST_NAMES)))
 

@@ -16,23 +16,20 @@ datasets (Hugging Face): ``Features.arrow_schema``, key "huggingface" of the met
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import io
 import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.addresses import without_secrets
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.files import write_atomically, write_folder
-from boxscore._utils.given_paths import Several, is_far, opened_by_range
-from boxscore._utils.held_ranges import HeldRanges
+from boxscore._utils.given_paths import Several, is_far, without_secrets
 from boxscore.data.alignment import of_images
 from boxscore.data.column_names import ColumnMap, column_parts, has_part, is_box
 from boxscore.data.masks import Masks
@@ -42,7 +39,6 @@ from boxscore.data.vocabulary import Id
 from boxscore.errors import FileFormatError, InputError, MissingDependencyError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._open_images_masks import encoded_masks
-from boxscore.formats._parquet_footer import TAIL
 from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._tables import (
     HELD_BY_TABLES,
@@ -57,6 +53,9 @@ from boxscore.formats._tables import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
+
+TAIL = 8
+"""Bytes after the footer: its length, and the mark of the format."""
 
 LIKELY = 1 << 16
 """Bytes at the end of a file that are likely to have all of its footer."""
@@ -245,20 +244,19 @@ def _read(files: Sequence[Path]) -> list[pa.Table]:
 
 
 @contextlib.contextmanager
-def opened_parquet(file: Path, held: Path | None = None) -> Iterator[tuple[bytes, Any]]:
+def opened_parquet(
+    file: Path, held: Callable[[Any, bytes], Any] | None = None
+) -> Iterator[tuple[bytes, Any]]:
     """Open a file: its footer, and its reader, which reads few and long ranges where the file is far.
 
-    What is read of a file that is far stays in the folder ``held``. The footer is always read from the store,
-    and names what is held: it has the positions of all data, so that those of another file are not taken.
+    ``held`` returns what to read in place of an open file, given its footer and what is behind that.
     """
     pa, pq = arrow()
-    with opened_by_range(file) as opened:
+    with file.by_range() if is_far(file) else pa.OSFile(str(file)) as opened:
         end = _end(opened)
         known = pq.read_metadata(pa.BufferReader(end)) if end else None  # else the reader says what is wrong
-        if held is not None and end and is_far(file):
-            name = f"{file}\n{opened.size()}\n".encode("utf-8", "surrogateescape") + end
-            folder = held / hashlib.sha256(name).hexdigest()[:32]
-            opened = pa.PythonFile(HeldRanges(opened, folder), mode="r")
+        if held is not None and end:
+            opened = held(opened, end)
         with pq.ParquetFile(opened, metadata=known, pre_buffer=is_far(file)) as parquet:
             yield end[:-TAIL], parquet
 

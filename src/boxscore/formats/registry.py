@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from boxscore._utils import checks
-from boxscore._utils.addresses import Address
-from boxscore._utils.given_paths import Several, path_of, why_nothing
+from boxscore._utils.given_paths import Several, VirtualPath, is_far, path_of
 from boxscore._utils.lazy import loaded
 from boxscore._utils.records import NamedTuple
 from boxscore._utils.text import counted
@@ -27,7 +26,6 @@ from boxscore.errors import FileFormatError
 from boxscore.formats._format import Format, Side
 from boxscore.formats._opened import Opened
 from boxscore.formats._sniffer import Sniffer, errors_named
-from boxscore.formats._unpacking import only_data, unpacked
 
 MOST_WITHIN = 8
 """Entries of a folder that are tried, to suggest what to give instead."""
@@ -159,6 +157,12 @@ _CAPABILITIES = {
 """
 
 
+_WITHIN = "boxscore.extensions.stores.unpacking:opened_within"
+"""Opens what is in a store, and what compressed files and archives hold; None for a file that is neither."""
+_PACKED = (".gz", ".zip")
+"""How the names of files end that may be compressed, or archives."""
+
+
 @functools.cache
 def format_named(name: str) -> Format:
     """Return the format with a name."""
@@ -228,37 +232,38 @@ def open_at(path: Path, name: str = "auto", *, side: Side | None = None) -> Open
 
     It must be the named one if one is named.
     """
-    # Several paths, archives and addresses have their own ways.
+    # Several paths have their own way; archives and addresses are opened by an extension.
     checks.one_of(name, format_names(), name="format")
     if not path.exists():
-        raise FileFormatError(f"{path}: cannot be read: {why_nothing(path)}.")
+        reason = path.why_nothing if isinstance(path, VirtualPath) else "No such file or directory"
+        raise FileFormatError(f"{path}: cannot be read: {reason}.")
     if isinstance(path, Several):
         return _open_several(path, name, side)
     _check_file_or_folder(path)
-    inner = unpacked(path)
-    if inner != path:
-        return _open_inside(path, inner, name, side)
+    if is_far(path) or path.suffix.lower() in _PACKED:
+        within: Opened | None = loaded(_WITHIN)(path, name, side)
+        if within is not None:
+            return within
     # A file: the named format is asked first, so that a file that fits two is the named one.
     sniffer = Sniffer(path)
-    detected: tuple[str, str] | None
-    if isinstance(path, Address):
-        detected = _in_store(sniffer)
-    else:
-        named = None if name == "auto" else name
-        detected = _detected(sniffer, first=None if sniffer.is_folder else named)
-        # A folder: its own data, or the only data below it.
-        if sniffer.is_folder:
-            below = _data_of_folder(sniffer, detected, side)
-            if below is not None:
-                return _open_below(path, below, name, side)
-            detected = detected if named is None else _detected(sniffer, first=named)
-        if detected is None and named is not None:
-            return Opened(path, format_named(named), "", path)  # its error says what is wrong
-        detected = detected or (_labels_below(sniffer) if side == "detections" else None)
-        if detected is None:
-            raise _unknown(sniffer, side)
-    # A named format must be the one that was found.
-    recognised, reason = detected
+    named = None if name == "auto" else name
+    found = detected(sniffer, first=None if sniffer.is_folder else named)
+    # A folder: its own data, or the only data below it.
+    if sniffer.is_folder:
+        below = _data_of_folder(sniffer, found, side)
+        if below is not None:
+            return _open_below(path, below, name, side)
+        found = found if named is None else detected(sniffer, first=named)
+    if found is None and named is not None:
+        return Opened(path, format_named(named), "", path)  # its error says what is wrong
+    found = found or (_labels_below(sniffer) if side == "detections" else None)
+    if found is None:
+        raise _unknown(sniffer, side)
+    return opened_as(path, name, *found)
+
+
+def opened_as(path: Path, name: str, recognised: str, reason: str) -> Opened:
+    """Open a path in the format that recognized it, which must be the named one if one is named."""
     if name not in ("auto", recognised):
         raise FileFormatError(f"{path}", f"be in the {name} format", got=f"{reason} ({recognised})")
     return Opened(path, format_named(recognised), reason, path)
@@ -278,23 +283,6 @@ def _open_several(several: Several, name: str, side: Side | None) -> Opened:
     reason = f"{counted(len(opened), 'file')}, the first {opened[0].reason}"
     is_table = opened[0].format.name == "parquet" and all(each.is_direct for each in opened)
     return Opened(several, opened[0].format, reason, several, files=() if is_table else tuple(opened))
-
-
-def _open_inside(path: Path, inner: Path, name: str, side: Side | None) -> Opened:
-    """Open what an archive holds."""
-    if inner.is_dir() and _detected(Sniffer(inner)) is None:
-        inner = only_data(inner) or inner
-    try:
-        opened = open_at(inner, name, side=side)
-    except FileFormatError as error:
-        raise FileFormatError(str(error).replace(str(inner), str(path))) from None
-    is_said = isinstance(path, Address) or not opened.is_direct
-    return opened._replace(
-        path=path,
-        reason=opened.reason if is_said else f"{opened.reason}, in an archive",
-        unpacked=opened.unpacked or inner,
-        note=opened.note.replace(str(inner), str(path)),
-    )
 
 
 def _open_below(folder: Path, below: Path, name: str, side: Side | None) -> Opened:
@@ -325,17 +313,6 @@ def _unknown(sniffer: Sniffer, side: Side | None) -> FileFormatError:
     )
 
 
-def _in_store(sniffer: Sniffer) -> tuple[str, str]:
-    """Return the format of data that are read in the store itself: Parquet. Other files are copied first."""
-    reason = format_named("parquet").detect(sniffer)
-    if reason is None:
-        cause = "name the files: a pattern such as s3://bucket/run/*.json is several files in one"
-        raise FileFormatError(
-            str(sniffer.path), "be a file, or a folder of Parquet files", got="another folder", cause=cause
-        )
-    return "parquet", reason
-
-
 def _check_file_or_folder(path: Path) -> None:
     """Refuse pipes and devices: detection reads the beginning, and the format reads it again."""
     if path.exists() and not (path.is_file() or path.is_dir()):
@@ -344,14 +321,14 @@ def _check_file_or_folder(path: Path) -> None:
         raise FileFormatError(str(path), "be a file or a folder", got=got, cause=cause)
 
 
-def _data_of_folder(sniffer: Sniffer, detected: tuple[str, str] | None, side: Side | None) -> Path | None:
+def _data_of_folder(sniffer: Sniffer, found: tuple[str, str] | None, side: Side | None) -> Path | None:
     """Return the data below a folder that has no format, or no labels right in it."""
-    has_labels = detected is not None and (detected[0] != "yolo" or detected[1] != LABELS or sniffer.texts)
+    has_labels = found is not None and (found[0] != "yolo" or found[1] != LABELS or sniffer.texts)
     if has_labels:
         return None
     from boxscore.formats._data_below import data_below
 
-    return data_below(sniffer.path, side=side, has_labels=detected is not None)
+    return data_below(sniffer.path, side=side, has_labels=found is not None)
 
 
 def _candidates(sniffer: Sniffer) -> list[Path]:
@@ -376,12 +353,12 @@ def _labels_below(sniffer: Sniffer) -> tuple[str, str] | None:
 
 def _kind_of_labels(sniffer: Sniffer) -> str | None:
     """Return ``"yolo"`` or ``"text"`` for a folder of label files, "" if all are empty; None for others."""
-    detected = _detected(sniffer)
-    if detected is None or not sniffer.is_folder or sniffer.first_with(".txt") is None:
+    found = detected(sniffer)
+    if found is None or not sniffer.is_folder or sniffer.first_with(".txt") is None:
         return None
-    if detected == ("yolo", LABELS):
+    if found == ("yolo", LABELS):
         return "yolo" if sniffer.texts else ""
-    return detected[0] if detected[0] == "text" else None
+    return found[0] if found[0] == "text" else None
 
 
 def _folders_in(folder: Path) -> list[Path]:
@@ -392,12 +369,12 @@ def _folders_in(folder: Path) -> list[Path]:
 
 def _can_be_read(path: Path) -> bool:
     try:
-        return _detected(Sniffer(path)) is not None
+        return detected(Sniffer(path)) is not None
     except FileFormatError:  # one file of a folder
         return False
 
 
-def _detected(sniffer: Sniffer, *, first: str | None = None) -> tuple[str, str] | None:
+def detected(sniffer: Sniffer, *, first: str | None = None) -> tuple[str, str] | None:
     """Return the format that recognizes a path, and how; one is tried ``first``, the others in order."""
     with errors_named(sniffer.path):
         for name in dict.fromkeys([*([] if first is None else [first]), *_FORMATS]):

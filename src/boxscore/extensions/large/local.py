@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import itertools
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -344,7 +346,7 @@ def _begin() -> None:
     import threading
     from multiprocessing.connection import wait
 
-    from boxscore._utils.allocator import keep_freed_memory
+    from boxscore._utils.memory import keep_freed_memory
 
     # The parent handles Ctrl-C, and ends its processes in order.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -361,11 +363,32 @@ def _begin() -> None:
 
 
 def _value_sparing(call: Any) -> Any:
-    from boxscore._utils.allocator import give_back_freed_memory
-
     value = value_of(call)
-    give_back_freed_memory()
+    _give_back_freed_memory()
     return value
+
+
+def _give_back_freed_memory() -> None:
+    """Return what was freed to the system, by the C library of Linux and by Arrow where it is loaded.
+
+    What is kept lies in pieces: after ten questions about partitions it is half as much again as the largest
+    of them needs.
+    """
+    arrow = sys.modules.get("pyarrow")
+    if arrow is not None:
+        arrow.default_memory_pool().release_unused()
+    if (trim := _trim()) is not None:
+        trim(0)
+
+
+@functools.cache
+def _trim() -> Any:
+    import ctypes
+
+    try:
+        return getattr(ctypes.CDLL(None), "malloc_trim", None)
+    except (OSError, TypeError):  # on Windows
+        return None
 
 
 def _store(result: Any, path: Path) -> None:

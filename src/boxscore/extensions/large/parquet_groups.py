@@ -14,6 +14,7 @@ import dataclasses
 import functools
 import zlib
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,8 +26,8 @@ from boxscore.data.box_reading import LARGEST_FRACTION
 from boxscore.data.column_names import ColumnMap, ColumnParts, column_parts
 from boxscore.data.vocabulary import Id
 from boxscore.errors import FileFormatError
+from boxscore.extensions.large.parquet_footer import ColumnFacts, facts_of_columns
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._parquet_footer import ColumnFacts, facts_of_columns
 from boxscore.formats._tables import are_sides, boxes_of, images_of, may_be_sides
 from boxscore.formats.parquet import (
     TEXTS,
@@ -173,13 +174,21 @@ class ParquetGroups(PicklesFields):
         """Which column is the image, the class, the box."""
         return column_parts(self.names, place=str(self.path), column_map=self.column_map)
 
+    def _opened(self, file: Path) -> AbstractContextManager[tuple[bytes, Any]]:
+        """Open a file; what is read of one in a store is held."""
+        if self.held is None or not is_far(file):
+            return opened_parquet(file)
+        from boxscore.extensions.stores.held_ranges import held_file
+
+        return opened_parquet(file, functools.partial(held_file, self.held, file))
+
     def read(self, group: RowGroup, columns: Sequence[str] | None = None) -> pa.Table:
         """Read a row group, one row per box; ``columns`` by name, all that are needed by default."""
         pa, _ = arrow()
         # The file must be the one whose footer was read.
         file = self.files[group.file]
         place = self.place_of(group)
-        with converted_errors(place), opened_parquet(file, self.held) as (footer, parquet):
+        with converted_errors(place), self._opened(file) as (footer, parquet):
             if zlib.crc32(footer) != self.digests[group.file]:
                 raise FileFormatError(
                     "a Parquet file",

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from boxscore._utils import checks
-from boxscore._utils.addresses import is_address
-from boxscore._utils.given_paths import path_of
+from boxscore._utils.given_paths import is_address, path_of
 from boxscore.cli import evaluate
 from boxscore.cli.arguments import Form, Option, errors_as_typed, form_of
 from boxscore.cli.overwriting import inputs_protected

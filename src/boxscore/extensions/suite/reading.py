@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from boxscore._utils import checks
-from boxscore._utils.addresses import address_of, is_address
 from boxscore._utils.files import is_there
+from boxscore._utils.given_paths import address_of, is_address
 from boxscore._utils.records import record
 from boxscore._utils.text import short_list
 from boxscore.data.numbering import CLASS_MAPS

@@ -15,7 +15,6 @@ from boxscore.extensions.validation._findings import Context, Finding, by_weight
 from boxscore.extensions.validation.checking import ProtocolLike, check, judging_protocol
 from boxscore.extensions.validation.numbering import renumbered_file
 from boxscore.formats._format import SIDES
-from boxscore.formats._unpacking import unpacked
 from boxscore.formats.reading import read_ground_truth, read_listed, read_options
 from boxscore.formats.registry import open_at
 from boxscore.protocols.protocol import Protocol
@@ -114,8 +113,14 @@ def validate_files(
     # A path that does not exist or has no known format is refused.
     opened = [open_at(path, side=side) for path, side in zip(paths, SIDES, strict=False)]
     findings: list[Finding] = []
-    for file in files_of(paths[0]) if opened[0].format.name == "coco" else []:
-        findings += ground_truth_file_findings(unpacked(file))
+    if opened[0].format.name == "coco":
+        for each in opened[0].files or opened[:1]:
+            path = each.path
+            if each.unpacked is not None:
+                from boxscore.extensions.stores.unpacking import unpacked
+
+                path = unpacked(path)
+            findings += ground_truth_file_findings(path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BoxscoreWarning)  # each of them is a finding
         try:

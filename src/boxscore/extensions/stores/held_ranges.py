@@ -11,13 +11,14 @@ Conventions
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from boxscore._utils.addresses import RangeFile
 from boxscore._utils.records import NamedTuple
+from boxscore.extensions.stores.addresses import RangeFile
 
 MOST = 1 << 31
 """Bytes that all folders with the same parent may hold, about."""
@@ -84,6 +85,19 @@ class HeldRanges(RangeFile):
         except OSError:  # no room, or no folder
             with contextlib.suppress(OSError):
                 unfinished.unlink(missing_ok=True)
+
+
+def held_file(held: Path, file: Path, opened: Any, end: bytes) -> Any:
+    """Return a file as Arrow's, of which what is read stays in the folder ``held``.
+
+    The end of the file is always read from the store, and names what is held: the footer of Parquet has the
+    positions of all data, so that those of another file are not taken.
+    """
+    import pyarrow
+
+    name = f"{file}\n{opened.size()}\n".encode("utf-8", "surrogateescape") + end
+    folder = held / hashlib.sha256(name).hexdigest()[:32]
+    return pyarrow.PythonFile(HeldRanges(opened, folder), mode="r")
 
 
 def _listed(folder: Path) -> list[_Held]:

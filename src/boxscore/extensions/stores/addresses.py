@@ -11,6 +11,7 @@ Conventions
 from __future__ import annotations
 
 import abc
+import fnmatch
 import functools
 import io
 import os
@@ -19,10 +20,11 @@ import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NoReturn
+from typing import IO, Any, NoReturn
 from typing import Protocol as Protocol_
 from urllib.parse import parse_qsl, quote, unquote
 
+from boxscore._utils.given_paths import SECRETS, Several, VirtualPath
 from boxscore._utils.records import NamedTuple
 from boxscore.errors import FileFormatError, InputError, MissingDependencyError
 
@@ -39,9 +41,6 @@ PATIENCE = 30
 NO_SECRETS = ("scheme", "region", "endpoint_override", "allow_bucket_creation", "allow_bucket_deletion")
 """Options behind the ``?`` of pyarrow's addresses that messages may repeat."""
 
-SECRETS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AZURE_STORAGE_KEY", "AZURE_STORAGE_SAS_TOKEN")
-"""Variables of the environment that messages never repeat."""
-
 HEAD = 1 << 16
 """Bytes at the beginning of a file that tell its format."""
 
@@ -55,11 +54,6 @@ ADVICE = (
 
 _secrets: set[str] = set()
 
-if TYPE_CHECKING:
-    _Base = Path
-else:
-    _Base = type(Path())
-
 
 class Status(NamedTuple):
     """What a store returns for an address."""
@@ -70,7 +64,7 @@ class Status(NamedTuple):
     is_folder: bool = False
 
 
-class Address(_Base):
+class Address(VirtualPath):
     """A file or a folder in a store, as a path that can be read.
 
     Parameters
@@ -80,6 +74,7 @@ class Address(_Base):
     """
 
     given: str
+    is_far = True
 
     def __new__(cls, given: str) -> Address:
         """Make the path of what may be shown."""
@@ -101,10 +96,6 @@ class Address(_Base):
         place, mark, options = self.given.partition("?")
         return Address(f"{place.rstrip('/')}/{name}{mark}{options}")
 
-    def with_segments(self, *segments: Any) -> Path:
-        """Return a path of this machine: of what is above an address nothing is read."""
-        return Path(*segments)
-
     @property
     def parent(self) -> Path:  # type: ignore[override]
         """What is above an address, of which nothing is read."""
@@ -125,7 +116,7 @@ class Address(_Base):
         return self._store.status()
 
     @property
-    def why_nothing(self) -> str:
+    def why_nothing(self) -> str:  # type: ignore[override]
         """What is said where nothing is there: by the web's server what it answered."""
         return self._store.said or os.strerror(2)
 
@@ -154,10 +145,6 @@ class Address(_Base):
     def is_dir(self, *, follow_symlinks: bool = True) -> bool:
         """Whether there is a folder: something whose key begins so."""
         return self._status is not None and self._status.is_folder
-
-    def is_symlink(self) -> bool:
-        """Return False: stores have no links."""
-        return False
 
     def iterdir(self) -> Iterator[Address]:  # type: ignore[override]
         """Yield what is right in a folder."""
@@ -196,11 +183,6 @@ class Address(_Base):
             _refuse_cut_short(self, count, size)
 
 
-def is_address(text: str) -> bool:
-    """Whether text is an address, or was one before it was taken for a path; a file called so is none."""
-    return _ADDRESS.fullmatch(text) is not None and not os.path.lexists(text)
-
-
 def address_of(text: str) -> Address:
     """Return an address; one that was taken for a path gets its second slash back."""
     given = re.sub(r"^([^:]+):/(?=[^/])", r"\1://", text)
@@ -213,6 +195,35 @@ def address_of(text: str) -> Address:
             "environment to give",
         )
     return Address(given)
+
+
+def all_at(text: str) -> Path:
+    """Return an address, or all files of a store that a pattern matches."""
+    address = address_of(text)
+    place = text.partition("?")[0].partition("://")[2].partition("/")[2]
+    return Several(str(address), _matching(address)) if any(sign in place for sign in "*[") else address
+
+
+def _matching(address: Address) -> list[Address]:
+    """Return the files of a store that a pattern matches, sorted; ``*`` is of one folder's names."""
+    # Options of an address are not a part of the pattern.
+    place, mark, options = address.given.partition("?")
+    scheme, _, rest = place.partition("://")
+    root, *patterns = rest.split("/")
+    found = [Address(f"{scheme}://{root}{mark}{options}")]
+    # Go down folder by folder: a store has no glob, and only folders that match are listed.
+    for number, pattern in enumerate(patterns):
+        if not any(sign in pattern for sign in "*["):
+            found = [above / pattern for above in found]
+            continue
+        last = number == len(patterns) - 1
+        found = [
+            inner
+            for above in found
+            for inner in above.iterdir()
+            if fnmatch.fnmatchcase(inner.name, pattern) and (last or inner.is_dir())
+        ]
+    return [one for one in found if one.exists()]
 
 
 def _is_unclear(given: str) -> bool:

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from boxscore._utils import held_ranges
-from boxscore._utils.held_ranges import HeldRanges
+from boxscore.extensions.stores import held_ranges
+from boxscore.extensions.stores.held_ranges import HeldRanges
 
 CONTENT = np.random.default_rng(0).bytes(5_000)
 

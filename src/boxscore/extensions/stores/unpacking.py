@@ -1,4 +1,4 @@
-"""Unpack compressed files and archives: ``.json.gz`` and the like, and a data set as ``.zip``.
+"""Open what compressed files, archives and stores hold: ``.json.gz`` and the like, a data set as ``.zip``.
 
 Conventions
 -----------
@@ -14,14 +14,19 @@ from __future__ import annotations
 import atexit
 import contextlib
 import errno
+import functools
+import itertools
 import os
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Any
 
-from boxscore._utils.addresses import Address, without_secrets
 from boxscore.errors import FileFormatError, InputError
-from boxscore.formats._sniffer import Sniffer
+from boxscore.extensions.stores.addresses import Address, without_secrets
+from boxscore.formats._format import Side
+from boxscore.formats._opened import Opened
+from boxscore.formats._sniffer import MOST_NAMES, Sniffer
+from boxscore.formats.registry import detected, format_named, open_at, opened_as
 
 if TYPE_CHECKING:
     import zipfile
@@ -46,7 +51,53 @@ _DATA = (".json", ".jsonl", ".xml", ".csv", ".parquet", ".manifest", ".yaml", ".
 _known: dict[tuple[str, int, int], Path] = {}
 
 
-def is_packed(sniffer: Sniffer) -> bool:
+class _FarSniffer(Sniffer):
+    """Reads the beginning of a file in a store, or the names in a folder there."""
+
+    path: Address
+
+    @functools.cached_property
+    def head(self) -> bytes:
+        return self.path.head.removeprefix(b"\xef\xbb\xbf")
+
+    @functools.cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(itertools.islice((entry.name for entry in self.path.iterdir()), MOST_NAMES))
+
+
+def opened_within(path: Path, name: str, side: Side | None) -> Opened | None:
+    """Open what an archive or the copy of a file in a store holds, or Parquet there; None for other files."""
+    inner = unpacked(path)
+    if inner != path:
+        return _opened_inside(path, inner, name, side)
+    if not isinstance(path, Address):
+        return None
+    reason = format_named("parquet").detect(_FarSniffer(path))
+    if reason is None:
+        cause = "name the files: a pattern such as s3://bucket/run/*.json is several files in one"
+        rule = "be a file, or a folder of Parquet files"
+        raise FileFormatError(str(path), rule, got="another folder", cause=cause)
+    return opened_as(path, name, "parquet", reason)
+
+
+def _opened_inside(path: Path, inner: Path, name: str, side: Side | None) -> Opened:
+    """Open what an archive holds, or a copy."""
+    if inner.is_dir() and detected(Sniffer(inner)) is None:
+        inner = _only_data(inner) or inner
+    try:
+        opened = open_at(inner, name, side=side)
+    except FileFormatError as error:
+        raise FileFormatError(str(error).replace(str(inner), str(path))) from None
+    is_said = isinstance(path, Address) or not opened.is_direct
+    return opened._replace(
+        path=path,
+        reason=opened.reason if is_said else f"{opened.reason}, in an archive",
+        unpacked=opened.unpacked or inner,
+        note=opened.note.replace(str(inner), str(path)),
+    )
+
+
+def _is_packed(sniffer: Sniffer) -> bool:
     """Whether a path is a compressed file or an archive that is unpacked."""
     starts = {".gz": b"\x1f\x8b", ".zip": b"PK"}.get(sniffer.suffix)
     tar = sniffer.path.name.lower().endswith(".tar.gz")
@@ -59,9 +110,9 @@ def unpacked(path: Path) -> Path:
     A file in a store is copied here first, but for Parquet, which is read by range.
     """
     if isinstance(path, Address):
-        is_read_there = not path.is_file() or Sniffer(path).head.startswith(PARQUET)
+        is_read_there = not path.is_file() or path.head.startswith(PARQUET)
         return path if is_read_there else unpacked(_made_once(path, _copy_here))
-    if not path.exists() or not is_packed(Sniffer(path)):
+    if not path.exists() or not _is_packed(Sniffer(path)):
         return path
     return _made_once(path, _unpack_gzip if path.suffix.lower() == ".gz" else _unpack_zip)
 
@@ -229,7 +280,7 @@ def _root(folder: Path) -> Path:
     return folder
 
 
-def only_data(folder: Path) -> Path | None:
+def _only_data(folder: Path) -> Path | None:
     """Return the only file of data below a folder; None where there are none or several."""
     files = (Path(inner, name) for inner, _, names in os.walk(folder) for name in names)
     data = [file for file in files if file.name.lower().endswith(_DATA)]

@@ -10,9 +10,6 @@ from typing import Any, NamedTuple
 
 from boxscore.errors import FileFormatError
 
-TAIL = 8
-"""Bytes after the footer: its length, and the mark of the format."""
-
 TRUE, FALSE, BYTE, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = 1, 2, 3, 7, 8, 9, 10, 11, 12
 INTEGERS = (4, 5, 6)
 
@@ -44,7 +41,7 @@ def facts_of_columns(footer: bytes, place: str) -> list[list[ColumnFacts]]:
     Parameters
     ----------
     footer : bytes
-        Without the :data:`TAIL`.
+        Without the :data:`~boxscore.formats.parquet.TAIL`.
     place : str
         Names the file.
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from boxscore._utils.addresses import Address, address_of, is_address, without_secrets
-from boxscore._utils.given_paths import Several, path_of, together
+from boxscore._utils.given_paths import Several, is_address, path_of, together
 from boxscore.errors import InputError
+from boxscore.extensions.stores.addresses import Address, address_of, without_secrets
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import boxscore
-from boxscore._utils.addresses import Address, _Web
 from boxscore.cli import main
 from boxscore.errors import BoxscoreError
+from boxscore.extensions.stores.addresses import Address, _Web
 from support.web_server import WebServer, web_server
 
 GT, DT = "datasets/shapes_coco/instances.json", "datasets/shapes_coco/detections.json"

@@ -137,7 +137,7 @@ def test_a_range_of_parquet_is_read_from_a_store_once(
 def test_what_fails_on_the_way_is_asked_for_again(
     web: WebServer, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from boxscore._utils.addresses import _Web
+    from boxscore.extensions.stores.addresses import _Web
 
     monkeypatch.setattr(_Web, "PAUSES", (0, 0))
     web.failures = 2

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from boxscore.errors import FileFormatError
+from boxscore.extensions.large.parquet_footer import TAIL, facts_of_columns
 from boxscore.extensions.large.parquet_groups import ParquetGroups
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._parquet_footer import TAIL, facts_of_columns
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
