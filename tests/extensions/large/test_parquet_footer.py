@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from boxscore.errors import FileFormatError
-from boxscore.extensions.large.parquet_footer import TAIL, facts_of_columns
+from boxscore.extensions.large.parquet_footer import facts_of_columns
 from boxscore.extensions.large.parquet_groups import ParquetGroups
 from boxscore.formats._format import ReadOptions
+from boxscore.formats.parquet import TAIL
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
