@@ -22,7 +22,6 @@ with lazy_imports(__name__):
     from boxscore.compat import init_as_lvis as init_as_lvis
     from boxscore.compat import init_as_pycocotools as init_as_pycocotools
     from boxscore.data.boxes import box_convert as box_convert
-    from boxscore.data.image_labels import ImageLabels as ImageLabels
     from boxscore.data.masks import Masks as Masks
     from boxscore.data.tables import Detections as Detections
     from boxscore.data.tables import GroundTruth as GroundTruth
@@ -49,6 +48,7 @@ with lazy_imports(__name__):
     from boxscore.extensions.decisions.compare import compare_detectors as compare_detectors
     from boxscore.extensions.federated.hierarchy import Hierarchy as Hierarchy
     from boxscore.extensions.federated.hierarchy import expand_classes as expand_classes
+    from boxscore.extensions.federated.image_labels import ImageLabels as ImageLabels
     from boxscore.extensions.keypoints.similarity import (
         object_keypoint_similarity as object_keypoint_similarity,
     )

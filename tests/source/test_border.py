@@ -30,11 +30,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "data_tools": {"diagnostics", "federated", "large", "training", "validation"},
     "decisions": {"diagnostics", "large", "pages", "shell", "validation", "weights"},
     "diagnostics": {"federated", "large", "pages", "scoreless", "shell", "validation", "weights"},
-    "formats": {"data_tools", "scoreless"},
+    "formats": {"data_tools", "federated", "scoreless"},
     "keypoints": {"diagnostics"},
     "label_maps": {"masks", "shell", "training", "weights"},
-    "labels": {"diagnostics", "formats", "scoreless", "shell", "validation", "weights"},
-    "large": {"crowds", "data_tools", "formats", "stores", "weights"},
+    "labels": {"diagnostics", "federated", "formats", "scoreless", "shell", "validation", "weights"},
+    "large": {"crowds", "data_tools", "federated", "formats", "scoreless", "stores", "weights"},
     "pages": {
         "crowds",
         "decisions",
@@ -46,10 +46,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         "validation",
         "weights",
     },
-    "scoreless": {"formats"},
+    "scoreless": {"federated", "formats"},
     "suite": {"decisions", "diagnostics", "pages", "shell", "weights"},
-    "training": {"data_tools", "large", "weights"},
-    "validation": {"diagnostics", "large", "stores"},
+    "training": {"data_tools", "federated", "large", "scoreless", "weights"},
+    "validation": {"diagnostics", "federated", "large", "stores"},
 }
 """Extensions that build on others."""
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import boxscore
-from boxscore.data.image_labels import ImageLabels
 from boxscore.data.vocabulary import Categories, Images
+from boxscore.extensions.federated.image_labels import ImageLabels
 from boxscore.protocols import Protocol
 from support.shipped import shipped
 

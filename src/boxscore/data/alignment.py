@@ -237,11 +237,7 @@ def joined_labels(
         for table, rows in zip(tables, categories, strict=True)
         if isinstance(table, GroundTruth) and table.image_labels is not None
     ]
-    if not parts:
-        return {}
-    from boxscore.data.image_labels import ImageLabels
-
-    return {"image_labels": ImageLabels.joined(parts)}
+    return {"image_labels": type(parts[0]).joined(parts)} if parts else {}
 
 
 def stacked(tables: Sequence[Table]) -> Table:

@@ -256,6 +256,9 @@ DETECTIONS = Schema(
     },
 )
 
+LISTS_OF_IMAGES = "boxscore.extensions.federated.coco_lists"
+"""The module that reads and writes lists of classes in the images of COCO files."""
+
 IMAGE_NAMES = ("image_id", "file_name", "width", "height")
 """Columns of a DataFrame of images, before the user's own."""
 CATEGORY_NAMES = ("category_id", "class")

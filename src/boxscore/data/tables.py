@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from boxscore.data.column_names import ColumnMap
-    from boxscore.data.image_labels import ImageLabels
     from boxscore.data.masks import MaskLike
 
 
@@ -190,7 +189,7 @@ class GroundTruth(BoxTable):
     difficult: BoolArray
     ignore: BoolArray
     group: BoolArray
-    image_labels: ImageLabels | None
+    image_labels: Any
     if TYPE_CHECKING:
         keypoint_count: NDArray[np.int64] | None = None
 
@@ -215,7 +214,7 @@ class GroundTruth(BoxTable):
         ids: Sequence[Id] | NDArray[Any] | None = None,
         images: ImagesLike | None = None,
         categories: CategoriesLike | None = None,
-        image_labels: ImageLabels | None = None,
+        image_labels: Any = None,
         columns: Mapping[str, ArrayLike] | None = None,
         source: str = "arrays",
         place: Place | None = None,

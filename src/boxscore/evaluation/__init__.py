@@ -26,10 +26,7 @@ from boxscore.evaluation.result import (
     without_matches_of_id_zero,
 )
 from boxscore.evaluation.result_warnings import (
-    check_class_labels,
     held_back,
-    warn_of_annotators,
-    warn_of_even_sigmas,
     warn_of_id_zero,
     warn_of_metrics,
     warn_of_numbering,
@@ -39,6 +36,7 @@ from boxscore.formats._format import SIDES, Side
 from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.tables.labels import ANNOTATOR
 from boxscore.similarity.registry import needs_of, similarity_of
 
 if TYPE_CHECKING:
@@ -48,7 +46,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Evaluation",
-    "check_class_labels",
     "counts_of_classes",
     "counts_of_tables",
     "evaluate",
@@ -177,12 +174,17 @@ def evaluate(
         shares = _shares_of_matching(workers, chosen, detections)
         result = matched_tables(ground_truth, detections, chosen, shares, chosen_classes=classes is not None)
         matcher = result.matcher
-        check_class_labels(ground_truth.source, ground_truth.categories, ground_truth.image_labels, chosen)
+        if chosen.labels.unlisted == "drop" or any(row.classes for row in chosen.rows):
+            extension("check_class_labels")(
+                ground_truth.source, ground_truth.categories, ground_truth.image_labels, chosen
+            )
         if shares > 1 and len(detections) >= SUMMARY_SHARED_FROM and matcher.similarity.forks_for(detections):
             result.summarise_in_processes(shares)
         warn_of_id_zero(result)
-        warn_of_even_sigmas(result)
-        warn_of_annotators(ground_truth, chosen)
+        if chosen.similarity == "keypoints":
+            extension("warn_of_even_sigmas")(chosen)
+        if ANNOTATOR in ground_truth.columns or chosen.labels.inexhaustive_images == "drop":
+            extension("warn_of_annotators")(ground_truth, chosen)
         warn_of_metrics(result)
         warn_of_numbering(result, shares)
         fallbacks = matcher.similarity.fallbacks(ground_truth, detections)

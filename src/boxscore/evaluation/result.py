@@ -59,6 +59,7 @@ EXTENSIONS = {
     "answers_text": "boxscore.extensions.scoreless.answer_counts",
     "as_json": "boxscore.reports",
     "as_latex": "boxscore.reports.text",
+    "check_class_labels": "boxscore.extensions.federated.listing",
     "check_class_weights": "boxscore.extensions.weights.class_weights",
     "compare_detectors": "boxscore.diagnostics",
     "differing_weights": "boxscore.extensions.weights.class_weights",
@@ -67,11 +68,13 @@ EXTENSIONS = {
     "part_of": "boxscore.extensions.large.parts",
     "plan_comparison": "boxscore.diagnostics",
     "plot_of": "boxscore.reports.plots",
+    "warn_of_annotators": "boxscore.extensions.scoreless.annotators",
+    "warn_of_even_sigmas": "boxscore.extensions.keypoints.similarity",
     "warn_of_findings": "boxscore.extensions.validation.digest",
     "weighted_metrics_shared": "boxscore.extensions.weights.shared",
     "write_report": "boxscore.reports",
 }
-"""Modules of the functions that methods and reports forward to; one loads when its function is called.
+"""Modules of the functions that methods, reports and ``evaluate`` call; one loads when it is needed.
 
 Only this table names packages above this one, and extensions.
 """

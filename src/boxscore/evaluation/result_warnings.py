@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from boxscore._utils.text import counted, counted_of, verb
+from boxscore._utils.text import counted, verb
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.numbering import (
     AS_THEY_ARE,
@@ -22,19 +21,13 @@ from boxscore.data.numbering import (
     with_classes,
 )
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.data.vocabulary import Categories
-from boxscore.errors import BoxscoreError, BoxscoreWarning, InputError
+from boxscore.errors import BoxscoreError, BoxscoreWarning
 from boxscore.evaluation.result import Evaluation, matched_tables, without_matches_of_id_zero
 from boxscore.formats.reading import LeftOut
 from boxscore.matching.ignoring import zero_ids
 from boxscore.matching.preparing import prepared
-from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.tables.labels import ANNOTATOR, ANNOTATORS, EXHAUSTIVE
 from boxscore.scoring.kinds import kinds_of
 from boxscore.scoring.summary import summary_total
-
-if TYPE_CHECKING:
-    from boxscore.data.image_labels import ImageLabels
 
 MANY = 0.3
 """Share of the best detections that match their class from which nothing is odd about its number."""
@@ -42,8 +35,6 @@ SAMPLED = 4096
 """Scores among which the one is sought from which there are as many detections as objects."""
 RISE = 0.05
 """Least rise of the first metric that speaks for other class numbers."""
-LEAST_SIGMAS, ROUNDED_SIGMA = 3, 5e-4
-"""Of so many keypoints, sigmas so near to one over their number are taken for it."""
 SAID_OF_NUMBERING = "said of numbering"
 """The key under which a result has that its classes were said to be numbered differently."""
 
@@ -57,99 +48,6 @@ def held_back() -> Iterator[list[BoxscoreWarning]]:
     finally:
         for warning in held:
             warn_user(warning)
-
-
-def check_class_labels(
-    source: str, categories: Categories, image_labels: ImageLabels | None, protocol: Protocol
-) -> None:
-    """Check what a federated protocol asks of ground truth: groups of classes, and labels of images.
-
-    Raises
-    ------
-    InputError
-        When a class has a value that no summary metric selects by, such as an unknown ``frequency``.
-    """
-    # Collect the values that summary rows select by, per column of classes.
-    selected: dict[str, dict[str, list[str]]] = {}
-    for row in protocol.rows:
-        if row.classes:
-            name, _, values = row.classes.partition("=")
-            for value in values.split("|"):
-                selected.setdefault(name, {}).setdefault(value, []).append(row.key)
-    # A class with an unknown value would be left out of every metric.
-    for name, keys in selected.items():
-        metrics = ", ".join(dict.fromkeys(key for group in keys.values() for key in group))
-        given = categories.columns[name].tolist() if name in categories.columns else [None] * len(categories)
-        unknown = [row for row, value in enumerate(given) if value is not None and str(value) not in keys]
-        if unknown:
-            raise InputError(
-                name,
-                f"be one of {', '.join(keys)} for {protocol.name}",
-                got=repr(given[unknown[0]]),
-                place=f"class {categories.labels[unknown[0]]} of {source}",
-            )
-        # A class without a value is left out too: that is allowed, with a warning.
-        without = sum(value is None for value in given)
-        if without:
-            every = without == len(given)
-            some = f"{counted_of(without, len(given), 'class')} {verb(without, 'have')} no"
-            which = "no class has" if every else some
-            effect = "are undefined" if every else f"leave {'it' if without == 1 else 'these'} out"
-            _warn(f"{source}: {which} {name}; {metrics} {effect}.")
-    if protocol.labels.unlisted == "drop" and image_labels is None:
-        _warn(
-            f"{source}: no image says which classes were looked for (neg_category_ids in LVIS's "
-            "files, --image-labels for Open Images), so detections of every class without an object in their "
-            "image are left out. Is this data annotated in full? Then another protocol fits, such as coco."
-        )
-
-
-def _warn(text: str) -> None:
-    warn_user(text)
-
-
-def warn_of_even_sigmas(result: Evaluation) -> None:
-    """Warn where all sigmas are one over the number of keypoints, which ultralytics takes without any."""
-    protocol = result.protocol
-    sigmas = protocol.keypoints.sigmas
-    if protocol.similarity != "keypoints" or len(sigmas) < LEAST_SIGMAS or len({*sigmas}) > 1:
-        return
-    if abs(sigmas[0] - 1 / len(sigmas)) < ROUNDED_SIGMA:
-        warn_user(
-            f"{protocol.name}: all {len(sigmas)} sigmas are 1/{len(sigmas)}, what ultralytics takes without "
-            "kpt_oks_sigmas; every keypoint is measured alike, and numbers are not comparable with those of "
-            "a skeleton's own sigmas. Estimate them: diagnostics.keypoint_sigmas."
-        )
-
-
-def warn_of_annotators(ground_truth: GroundTruth, protocol: Protocol) -> None:
-    """Warn where objects of several annotators of an image count together, or columns of images lack."""
-    column, images = ground_truth.columns.get(ANNOTATOR), ground_truth.images.columns
-    labels, source = protocol.labels, ground_truth.source
-    # Warn where a rule reads a column of the images that is not there.
-    if labels.inexhaustive_images == "drop" and EXHAUSTIVE not in images:
-        warn_user(
-            f"{source}: no image says whether it is annotated in full (the column {EXHAUSTIVE}); "
-            f"{protocol.name} takes all for it."
-        )
-    if column is not None and labels.annotators == "best" and ANNOTATORS not in images:
-        warn_user(
-            f"{source}: no image names its annotators (the column {ANNOTATORS}); one who has no object in an "
-            "image is taken not to have seen it."
-        )
-    if column is None or labels.annotators != "all":
-        return
-    # Count the images that several annotators labeled, from distinct (image, annotator) pairs.
-    names, of_row = np.unique([str(name) for name in column.tolist()], return_inverse=True)
-    pairs = np.unique(ground_truth.image.astype(np.int64) * max(len(names), 1) + of_row)
-    several = int((np.bincount(pairs // max(len(names), 1)) > 1).sum())
-    if several:
-        warn_user(
-            f"{ground_truth.source}: the objects of {counted(len(names), 'annotator')} "
-            f"({', '.join(names[:5].tolist())}) count together in {counted(several, 'image')}: what two of "
-            "them saw is there twice. Give one annotator's file, or take a protocol that chooses one, "
-            "such as cgf1."
-        )
 
 
 def warn_of_metrics(result: Evaluation) -> None:

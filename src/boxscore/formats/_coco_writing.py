@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.files import write_atomically
-from boxscore.data.image_labels import ImageLabelKind, ImageLabels
+from boxscore._utils.lazy import shortcut
+from boxscore.data.schema import LISTS_OF_IMAGES
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
-from boxscore.data.vocabulary import SKELETON, SUPERCATEGORY, Categories, Id, limbs_of_text
+from boxscore.data.vocabulary import SKELETON, SUPERCATEGORY, Categories, limbs_of_text
 from boxscore.errors import InputError
 from boxscore.formats import _json
 from boxscore.formats._coco_records import DECODING_ERRORS, NumericResult, rotated_records
@@ -198,28 +199,12 @@ def _array_of(records: Iterable[Record]) -> Iterator[bytes]:
 def _images(table: GroundTruth) -> Iterator[Record]:
     images = table.images
     rows = zip(images.ids.tolist(), images.file_names.tolist(), images.sizes.tolist(), strict=True)
-    lists = {} if table.image_labels is None else _classes_by_image(table, table.image_labels)
+    labels = table.image_labels
+    lists = {} if labels is None else shortcut(LISTS_OF_IMAGES, "lists_by_image")(table, labels)
     for row, (identifier, file_name, (width, height)) in enumerate(rows):
         record = {"id": identifier, "file_name": file_name, "width": _side(width), "height": _side(height)}
         record |= {key: listed[row] for key, listed in lists.items()}
         yield {key: value for key, value in record.items() if value is not None}
-
-
-def _classes_by_image(table: GroundTruth, labels: ImageLabels) -> dict[str, list[list[Id]]]:
-    """Return LVIS's two lists of classes of every image, by key."""
-    lists: dict[str, list[list[Id]]] = {}
-    kinds: tuple[tuple[str, ImageLabelKind], ...] = (
-        ("neg_category_ids", "negative"),
-        ("not_exhaustive_category_ids", "not_exhaustive"),
-    )
-    for key, kind in kinds:
-        of_kind = labels.of(kind)
-        lists[key] = [[] for _ in range(len(table.images))]
-        for image, identifier in zip(
-            of_kind.image.tolist(), table.categories.ids[of_kind.category].tolist(), strict=True
-        ):
-            lists[key][image].append(identifier)
-    return lists
 
 
 def _categories(categories: Categories) -> Iterator[Record]:

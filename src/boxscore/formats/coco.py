@@ -42,8 +42,9 @@ from boxscore._utils.array_types import BoolArray, FloatArray
 from boxscore._utils.checks import Place
 from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import is_file
+from boxscore._utils.lazy import shortcut
 from boxscore._utils.processes import Workers
-from boxscore._utils.text import counted, counted_of, verb
+from boxscore._utils.text import counted, verb
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.box_reading import in_pixels
 from boxscore.data.boxes import ROUNDING, BoxFormat, WrittenForm, WrittenFormat, box_convert, written_form
@@ -52,7 +53,7 @@ from boxscore.data.id_spellings import as_numbers, spelled_as
 from boxscore.data.lazy import Reader
 from boxscore.data.lookup import DeclaredVocabulary, find_categories, find_images
 from boxscore.data.numbering import match_best
-from boxscore.data.schema import DETECTIONS, GROUND_TRUTH
+from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, LISTS_OF_IMAGES
 from boxscore.data.scores import all_or_none
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import SKELETON, SUPERCATEGORY, Categories, Id, Images, as_ids
@@ -85,7 +86,6 @@ ROBOFLOW = "_annotations.coco.json"
 COCO_FORM = written_form("xywh")
 
 if TYPE_CHECKING:
-    from boxscore.data.image_labels import ImageLabelKind, ImageLabels
     from boxscore.formats.image_sizes import ImageSizes
 
 
@@ -267,7 +267,10 @@ def ground_truth_of_share(path: Path, options: ReadOptions, share: ImageShare | 
     # Warn of what pycocotools evaluates silently, and add LVIS's labels of images.
     if not options.any_sides:
         _warn_of_negative_sides(table["sizes"], path)
-    labels = _image_labels(content, images, categories, path)
+    labels = None
+    if federated:
+        read_lists = shortcut(LISTS_OF_IMAGES, "labels_of_records")
+        labels = read_lists(content.images, images, categories, path)
     return GroundTruth(**table, image_labels=labels, source=str(path))
 
 
@@ -760,51 +763,6 @@ def _is_federated(content: _File) -> bool:
         image.neg_category_ids is not None or image.not_exhaustive_category_ids is not None
         for image in content.images or []
     )
-
-
-def _image_labels(content: _File, images: Images, categories: Categories, path: Path) -> ImageLabels | None:
-    """Read LVIS's lists of classes per image; None where no image has one."""
-    # Most files have no such lists: stop here.
-    if not _is_federated(content):
-        return None
-    _warn_of_missing_lists(content.images or [], path)
-    # Flatten both lists of every image into four columns, with the key of each for messages.
-    ids: list[Any] = []
-    classes: list[Any] = []
-    kinds: list[ImageLabelKind] = []
-    places: list[str] = []
-    for image in content.images or []:
-        lists: tuple[tuple[ImageLabelKind, str, Any], ...] = (
-            ("negative", "neg_category_ids", image.neg_category_ids),
-            ("not_exhaustive", "not_exhaustive_category_ids", image.not_exhaustive_category_ids),
-        )
-        for kind, key, values in lists:
-            count = len(values or [])
-            ids += [whole(image.id)] * count
-            classes += map(whole, values or [])
-            kinds += [kind] * count
-            places += [key] * count
-    # Classes are spelled as the file's categories are, so that "7" and 7 are one class.
-    from boxscore.data.image_labels import ImageLabels
-
-    return ImageLabels.from_arrays(
-        ids,
-        spelled_as(as_ids(classes, name="category ids"), categories.ids.tolist())[0],
-        kinds,
-        images=images,
-        categories=categories,
-        place=lambda row: f"{places[row]} of image {ids[row]!r} of {path}",
-    )
-
-
-def _warn_of_missing_lists(images: Sequence[_Image], path: Path) -> None:
-    for key in ("neg_category_ids", "not_exhaustive_category_ids"):
-        missing = sum(getattr(image, key) is None for image in images)
-        if missing:
-            warn_user(
-                f"{path}: {counted_of(missing, len(images), 'image')} {verb(missing, 'have')} no {key}; "
-                "read as empty, where lvis-api stops with a KeyError.",
-            )
 
 
 def _listed_ids(records: Sequence[_Image | _Category], record: str, path: Path) -> NDArray[Any]:

@@ -27,12 +27,12 @@ from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.ordering import stable_order
-from boxscore.data.image_labels import IMAGE_LABEL_KINDS, ImageLabels
 from boxscore.data.masks import Masks
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Images
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
+from boxscore.extensions.federated.image_labels import IMAGE_LABEL_KINDS, ImageLabels
 from boxscore.extensions.keypoints.columns import keypoint_array
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches

@@ -35,7 +35,6 @@ from boxscore.data.building import (
     categories_of,
     vocabulary_columns,
 )
-from boxscore.data.image_labels import ImageLabelKind, ImageLabels
 from boxscore.data.masks import Masks
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, Schema
 from boxscore.data.scores import COUNTED
@@ -49,6 +48,7 @@ from boxscore.extensions.data_tools.naming import (
     named_by,
     names_by_number,
 )
+from boxscore.extensions.federated.image_labels import ImageLabelKind, ImageLabels
 from boxscore.extensions.training.model_objects import Sample, one_per_image, sample_of
 from boxscore.extensions.training.tensors import as_array
 

@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.records import record
-from boxscore.data.image_labels import IMAGE_LABEL_KINDS, ImageLabels
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id
 from boxscore.errors import InputError
+from boxscore.extensions.federated.image_labels import IMAGE_LABEL_KINDS, ImageLabels
 
 Table = TypeVar("Table", GroundTruth, Detections)
 

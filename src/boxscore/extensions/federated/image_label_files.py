@@ -21,11 +21,11 @@ import numpy as np
 from boxscore._utils.text import counted, verb
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import with_labels
-from boxscore.data.image_labels import IMAGE_LABEL_KINDS, ImageLabels
 from boxscore.data.tables import GroundTruth
 from boxscore.data.vocabulary import Categories, Images, as_ids
 from boxscore.errors import FileFormatError
 from boxscore.extensions.federated.hierarchy import Hierarchy
+from boxscore.extensions.federated.image_labels import IMAGE_LABEL_KINDS, ImageLabels
 from boxscore.formats import _json
 
 ROWS_TOGETHER = 1 << 18

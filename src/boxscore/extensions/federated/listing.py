@@ -18,12 +18,62 @@ from numpy.typing import NDArray
 
 from boxscore._utils.array_types import BoolArray
 from boxscore._utils.ordering import among
+from boxscore._utils.text import counted_of, verb
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.vocabulary import Categories
+from boxscore.errors import InputError
+from boxscore.extensions.federated.image_labels import ImageLabels
 from boxscore.matching.ignoring import Ignoring
 from boxscore.matching.pairs import Outcome, Pairs
 from boxscore.matching.ranking import ranked_by, scored_enough
 from boxscore.matching.sources import Asked, Match
 from boxscore.protocols.protocol import Protocol
+
+
+def check_class_labels(
+    source: str, categories: Categories, image_labels: ImageLabels | None, protocol: Protocol
+) -> None:
+    """Check what a federated protocol asks of ground truth: groups of classes, and labels of images.
+
+    Raises
+    ------
+    InputError
+        When a class has a value that no summary metric selects by, such as an unknown ``frequency``.
+    """
+    # Collect the values that summary rows select by, per column of classes.
+    selected: dict[str, dict[str, list[str]]] = {}
+    for row in protocol.rows:
+        if row.classes:
+            name, _, values = row.classes.partition("=")
+            for value in values.split("|"):
+                selected.setdefault(name, {}).setdefault(value, []).append(row.key)
+    # A class with an unknown value would be left out of every metric.
+    for name, keys in selected.items():
+        metrics = ", ".join(dict.fromkeys(key for group in keys.values() for key in group))
+        given = categories.columns[name].tolist() if name in categories.columns else [None] * len(categories)
+        unknown = [row for row, value in enumerate(given) if value is not None and str(value) not in keys]
+        if unknown:
+            raise InputError(
+                name,
+                f"be one of {', '.join(keys)} for {protocol.name}",
+                got=repr(given[unknown[0]]),
+                place=f"class {categories.labels[unknown[0]]} of {source}",
+            )
+        # A class without a value is left out too: that is allowed, with a warning.
+        without = sum(value is None for value in given)
+        if without:
+            every = without == len(given)
+            some = f"{counted_of(without, len(given), 'class')} {verb(without, 'have')} no"
+            which = "no class has" if every else some
+            effect = "are undefined" if every else f"leave {'it' if without == 1 else 'these'} out"
+            warn_user(f"{source}: {which} {name}; {metrics} {effect}.")
+    if protocol.labels.unlisted == "drop" and image_labels is None:
+        warn_user(
+            f"{source}: no image says which classes were looked for (neg_category_ids in LVIS's "
+            "files, --image-labels for Open Images), so detections of every class without an object in their "
+            "image are left out. Is this data annotated in full? Then another protocol fits, such as coco."
+        )
 
 
 def listed(
@@ -48,7 +98,7 @@ def counted_unmatched(
     ground_truth: GroundTruth, detections: Detections, rows: NDArray[np.int64], protocol: Protocol
 ) -> BoolArray | None:
     """Whether some detections count where they match nothing, [rows]; None: all do."""
-    labels = ground_truth.image_labels
+    labels: ImageLabels | None = ground_truth.image_labels
     if labels is None:
         return None
     return ~labels.says(detections.image[rows], detections.category[rows], "not_exhaustive")

@@ -31,6 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.array_types import BoolArray, FloatArray
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.extensions.keypoints.columns import keypoint_array
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
 
 DISTANT = -40.0
 """``exp`` of less, 4e-18, is lost beside a number that is near 1."""
+
+LEAST_SIGMAS, ROUNDED_SIGMA = 3, 5e-4
+"""Of so many keypoints, sigmas so near to one over their number are taken for it."""
 
 
 def object_keypoint_similarity(
@@ -271,3 +275,16 @@ class KeypointSimilarity(Similarity):
             return similarity
 
         return in_chunks(comparison, value, size=CHUNK_PAIRS // len(self.sigmas))
+
+
+def warn_of_even_sigmas(protocol: Protocol) -> None:
+    """Warn where all sigmas are one over the number of keypoints, which ultralytics takes without any."""
+    sigmas = protocol.keypoints.sigmas
+    if len(sigmas) < LEAST_SIGMAS or len({*sigmas}) > 1:
+        return
+    if abs(sigmas[0] - 1 / len(sigmas)) < ROUNDED_SIGMA:
+        warn_user(
+            f"{protocol.name}: all {len(sigmas)} sigmas are 1/{len(sigmas)}, what ultralytics takes without "
+            "kpt_oks_sigmas; every keypoint is measured alike, and numbers are not comparable with those of "
+            "a skeleton's own sigmas. Estimate them: diagnostics.keypoint_sigmas."
+        )

@@ -31,12 +31,12 @@ from boxscore._utils.ordering import ragged_ranges, stable_order
 from boxscore._utils.read_only import read_only, unchangeable
 from boxscore._utils.records import record
 from boxscore.data.alignment import stacked
-from boxscore.data.image_labels import ImageLabels
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Images
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.extensions.diagnostics._result import DiagnosticResult
+from boxscore.extensions.federated.image_labels import ImageLabels
 from boxscore.extensions.labels.label_edits import LabelEdits, columns_compared, with_instances
 from boxscore.extensions.weights.under_weights import (
     ClassValues,

@@ -31,12 +31,13 @@ from boxscore.data.lookup import UnlistedImagesError
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images
 from boxscore.errors import InputError
-from boxscore.evaluation import check_class_labels, tables_of
-from boxscore.evaluation.result_warnings import warn_of_annotators
+from boxscore.evaluation import tables_of
+from boxscore.extensions.federated.listing import check_class_labels
 from boxscore.extensions.large.image_ranges import WHOLE, Shard
 from boxscore.extensions.large.parts import Part, check_mergeable, match_part
 from boxscore.extensions.large.result import MergedEvaluation, merge, warn_of_parts
 from boxscore.extensions.large.streaming import PARTITION, StreamTask, counted_in_all, stream_tasks
+from boxscore.extensions.scoreless.annotators import warn_of_annotators
 from boxscore.extensions.weights.class_weights import check_class_weights
 from boxscore.formats._shares import ROW
 from boxscore.formats.reading import read_options

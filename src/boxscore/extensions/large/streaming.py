@@ -37,7 +37,8 @@ from boxscore.data.lookup import UnlistedImagesError, find_images, unlisted_erro
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, Vocabulary, as_ids, sort_key
 from boxscore.errors import BoxscoreWarning, FileFormatError
-from boxscore.evaluation import Evaluation, check_class_labels, evaluate
+from boxscore.evaluation import Evaluation, evaluate
+from boxscore.extensions.federated.listing import check_class_labels
 from boxscore.extensions.large.image_ranges import WHOLE, Cutter, IdRange, Ranges, Shard
 from boxscore.extensions.large.joining import no_detections, under_classes
 from boxscore.extensions.large.parquet_groups import KEY, BoxesTable, ParquetGroups

@@ -21,6 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import BoolArray, FloatArray
+from boxscore._utils.text import counted
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import select_rows
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.matching.ignoring import Ignoring
@@ -44,6 +46,36 @@ class SmoothedRates(NamedTuple):
         """Divide counts of true positives, false positives and missed objects."""
         precision, recall = true / (true + false + EPSILON), true / (true + missed + EPSILON)
         return cls(precision, recall, 2 * precision * recall / (precision + recall + EPSILON))
+
+
+def warn_of_annotators(ground_truth: GroundTruth, protocol: Protocol) -> None:
+    """Warn where objects of several annotators of an image count together, or columns of images lack."""
+    column, images = ground_truth.columns.get(ANNOTATOR), ground_truth.images.columns
+    labels, source = protocol.labels, ground_truth.source
+    # Warn where a rule reads a column of the images that is not there.
+    if labels.inexhaustive_images == "drop" and EXHAUSTIVE not in images:
+        warn_user(
+            f"{source}: no image says whether it is annotated in full (the column {EXHAUSTIVE}); "
+            f"{protocol.name} takes all for it."
+        )
+    if column is not None and labels.annotators == "best" and ANNOTATORS not in images:
+        warn_user(
+            f"{source}: no image names its annotators (the column {ANNOTATORS}); one who has no object in an "
+            "image is taken not to have seen it."
+        )
+    if column is None or labels.annotators != "all":
+        return
+    # Count the images that several annotators labeled, from distinct (image, annotator) pairs.
+    names, of_row = np.unique([str(name) for name in column.tolist()], return_inverse=True)
+    pairs = np.unique(ground_truth.image.astype(np.int64) * max(len(names), 1) + of_row)
+    several = int((np.bincount(pairs // max(len(names), 1)) > 1).sum())
+    if several:
+        warn_user(
+            f"{ground_truth.source}: the objects of {counted(len(names), 'annotator')} "
+            f"({', '.join(names[:5].tolist())}) count together in {counted(several, 'image')}: what two of "
+            "them saw is there twice. Give one annotator's file, or take a protocol that chooses one, "
+            "such as cgf1."
+        )
 
 
 def exhaustive_images(

@@ -24,10 +24,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from boxscore.data.image_labels import IMAGE_LABEL_KINDS, ImageLabels
 from boxscore.data.tables import GroundTruth
 from boxscore.data.vocabulary import Id, as_ids
 from boxscore.errors import FileFormatError
+from boxscore.extensions.federated.image_labels import IMAGE_LABEL_KINDS, ImageLabels
 from boxscore.extensions.formats._gathered import decoded
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import RowFormat, Rows, collected, ground_truth_of

@@ -44,8 +44,8 @@ from boxscore.data.schema import DETECTIONS, GROUND_TRUTH
 from boxscore.data.tables import ClassNames, Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
 from boxscore.errors import BoxscoreWarning, InputError
-from boxscore.evaluation import Evaluation, check_class_labels
-from boxscore.evaluation.result_warnings import warn_of_annotators, warn_of_id_zero, warn_of_metrics
+from boxscore.evaluation import Evaluation
+from boxscore.evaluation.result_warnings import warn_of_id_zero, warn_of_metrics
 from boxscore.extensions.data_tools.naming import (
     by_name,
     in_classes,
@@ -66,6 +66,8 @@ from boxscore.extensions.data_tools.samples import (
     rows_of,
     table_columns,
 )
+from boxscore.extensions.federated.listing import check_class_labels
+from boxscore.extensions.scoreless.annotators import warn_of_annotators
 from boxscore.extensions.training.arrival_warnings import (
     SIDES,
     warn_numbered_from_zero,

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from boxscore._utils.ordering import distinct_rows
 from boxscore._utils.text import counted, verb
-from boxscore.data.image_labels import ImageLabelKind, ImageLabels
 from boxscore.data.tables import BoxTable, Detections
+from boxscore.extensions.federated.image_labels import ImageLabelKind, ImageLabels
 from boxscore.extensions.validation._findings import (
     IN_PASSING,
     MOST_EXAMPLES,
@@ -147,7 +147,7 @@ def _contradictions(context: Context) -> Iterator[Finding]:
 
 
 def _says(context: Context, rows: ImageLabels, kind: ImageLabelKind) -> NDArray[np.bool_]:
-    labels = context.ground_truth.image_labels
+    labels: ImageLabels | None = context.ground_truth.image_labels
     assert labels is not None
     return labels.says(rows.image, rows.category, kind)
 
