@@ -86,6 +86,7 @@ def _leave_on_signals() -> None:
     """
     own = os.getpid()
 
+    # End what is half written; a child of this process leaves that to it.
     def leave(number: int, _: object) -> None:
         if os.getpid() == own:  # not in a child
             unfinished = sys.modules.get("boxscore._utils.unfinished")
@@ -95,6 +96,7 @@ def _leave_on_signals() -> None:
                 _write_error("boxscore: interrupted\n")
         os._exit(128 + number)
 
+    # Take over only the signals that have their usual handler.
     defaults = (signal.SIG_DFL, signal.default_int_handler)
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)

@@ -199,11 +199,13 @@ def write_new_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
             temporary.mkdir()
+            # Make each folder once, then the files in it.
             for inner in dict.fromkeys((temporary / name).parent for name in files):
                 inner.mkdir(parents=True, exist_ok=True)
             for name, content in files.items():
                 with (temporary / name).open("wb") as file:
                     file.writelines(_pieces(content))
+            # All are written: the folder appears with everything in it.
             temporary.rename(folder)
         except (OSError, ValueError) as error:
             raise InputError(f"{folder}: cannot be written: {_reason(error)}.") from None
@@ -260,6 +262,7 @@ class _Writing:
                     file.write(piece)
             with _naming(path):
                 file.flush()
+                # On disk before its rename; a stream keeps a handle of its own for later.
                 if not to_stream:
                     os.fsync(file.fileno())
                     _keep_owner_and_mode(file.fileno(), old)
@@ -297,6 +300,7 @@ class _Writing:
                     if len(self._parts) > 1:
                         _back_up(part)
                     part.temporary.replace(part.target)
+        # Put back what was replaced so far.
         except BaseException:
             self._restoring, self._placing = True, False
             self._restore()
@@ -326,7 +330,6 @@ class _Writing:
         """Remove temporary files; if files are being put in place, finish that first."""
         # An interrupt between renames: finishing leaves all new files, never a mix.
         if self._placing:
-            # Remove what is temporary, and folders that were made for files that did not come.
             for part in self._parts:
                 with contextlib.suppress(OSError):
                     part.temporary.replace(part.target)
@@ -334,11 +337,13 @@ class _Writing:
         if self._restoring:
             self._restore()
         for part in self._parts:
+            # Remove what is temporary.
             for path in filter(None, (part.temporary, part.backup)):
                 with contextlib.suppress(OSError):
                     path.unlink()
         for _, _, spool in self._streams:
             spool.close()
+        # Remove folders that were made for files that did not come.
         for folder in reversed(self._made if not self._placed else []):
             with contextlib.suppress(OSError, ValueError):
                 folder.rmdir()

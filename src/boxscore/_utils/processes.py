@@ -126,8 +126,10 @@ def quiet_children() -> Iterator[None]:
     """
     from multiprocessing import resource_tracker
 
+    # Children inherit this filter of warnings.
     before = os.environ.get("PYTHONWARNINGS")
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [before, "ignore:resource_tracker"]))
+    # Block the interrupt; it is delivered once they have started.
     masks = hasattr(signal, "pthread_sigmask")
     if masks:
         resource_tracker.ensure_running()  # else it starts later, and lets interrupts through

@@ -53,9 +53,11 @@ else:
             }
             kind = dataclasses.dataclass(kind, init=False, repr=False, eq=False, kw_only=kw_only)
             kind.__annotations__ = annotations
+            # Give the fields their annotations back.
             fields = dataclasses.fields(kind)
             for field in fields:
                 field.type = annotations.get(field.name, field.type)
+            # Add the methods that the class does not define itself.
             methods = _frozen(kind, {field.name for field in fields})
             if init:
                 methods |= {"__init__": _init(kind, fields), "__signature__": _Signature()}
@@ -86,6 +88,7 @@ else:
             if len(values) > len(positional):
                 most, given_count = len(positional) + 1, len(values) + 1
                 raise TypeError(f"{called} takes {most} positional arguments but {given_count} were given")
+            # Positional values go by the order of the fields.
             for name, value in zip(positional, values, strict=False):
                 if name in given:
                     raise TypeError(f"{called} got multiple values for argument {name!r}")

@@ -210,6 +210,7 @@ def text_table(
     lines = _head_lines(dict(zip(shown, cut_heads, strict=True)), widths, right)
     for row in range(len(cells[names[0]]) if names else 0):
         parts = {name: wrapped(cells[name][row], widths[name]).split("\n") for name in shown}
+        # Print the cell with the most lines in full; the others end in blanks.
         for number in range(max(map(len, parts.values()))):
             line = []
             for name in shown:

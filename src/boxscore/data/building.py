@@ -103,9 +103,11 @@ def built_columns(
         array = checks.float_array(boxes, name="boxes", columns=4)
         schema.column("boxes").check(array, place, cause=schema.cause)
         table["boxes"], table["sizes"] = corners_and_sizes(array, box_format, overwrite=reuse)
+        # A minimum decides for all rows; the slower check names the row.
         if count and table["sizes"].min() < lowest_size:
             cause = cause_of_negative(table["boxes"], table["sizes"], box_format)
             checks.sizes_not_negative(table["sizes"], place=place, cause=cause, lowest=lowest_size)
+        # Sides that a file states replace the computed ones.
         if sizes is not None:
             schema.column("sizes").check(sizes, place)
             checks.sizes_not_negative(sizes, place=place, cause="")

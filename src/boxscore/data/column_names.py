@@ -231,6 +231,7 @@ def column_parts(names: Sequence[str], *, place: str, column_map: ColumnMap | No
     if form == "xyxy" and len(keys) == 4 and {"w", "h"} <= set(known):
         sides = (known["w"], known["h"])
         used |= set(sides)
+    # The first known pair whose columns nothing else takes is the size of the image.
     image_size = None
     for width, height in _IMAGE_SIZES:
         if width in known and height in known and not used & {known[width], known[height]}:

@@ -148,6 +148,7 @@ def columns_of(
         images = images_of_frame(images)
     if _is_frame(categories):
         categories = categories_of_frame(categories)
+    # Names of known classes become ids; unknown ones stay names, and are refused below.
     labels = frame[label].to_numpy()
     if categories is not None and label == "class":
         categories = categories_of(categories)

@@ -241,13 +241,16 @@ class ImageNames:
         # Compare the folders from the end, since paths can start anywhere; a shorter path must agree as far
         # as it goes. An image with several names keeps the best of each measure.
         for row, _, folders, ending, root in entries:
+            # Folders must agree from the file upwards, as far as both have some.
             shared = min(len(folders), len(path.folders))
             if shared and folders[-shared:] != path.folders[-shared:]:
                 continue
+            # The ending agrees, is missing on one side, or differs.
             likeness = 2 if ending == path.ending else 0 if ending and path.ending else 1
             whole = bool(path.folders) and likeness > 0 and (*root, *folders) == path.folders
             before = fits.get(row, (False, 0, 0))
             fits[row] = (max(before[0], whole), max(before[1], shared), max(before[2], likeness))
+            # What is above the shared folders is the root of each: compare the two where they end.
             above = path.folders[: len(path.folders) - len(folders)]
             sign = 0 if not (above and root) else 1 if above[-1] == root[-1] else -1
             both = (above[-1], root[-1]) if sign < 0 else None

@@ -104,9 +104,11 @@ def _object(path: Path, survivors: Survivors) -> Iterator[bytes]:
 
 def _check(path: Path, survivors: Survivors, rows: NDArray[np.int64], records: list[msgspec.Raw]) -> None:
     """Refuse records that are not those of the table."""
+    # Read the records again, as numbers if possible.
     text = b"[" + b",".join(records) + b"]"
     given = survivors.table.boxes_given
     columns = _packed(text)
+    # Ids that are text, rotated boxes or none need Python objects.
     if columns is None:  # ids that are text or very large, rotated boxes or none
         upright = given and survivors.table.rotated is None
         try:
@@ -115,6 +117,7 @@ def _check(path: Path, survivors: Survivors, rows: NDArray[np.int64], records: l
             columns["bbox"] = np.array(columns["bbox"], dtype=np.float64).reshape(-1, 4) if upright else None
         except (*DECODING_ERRORS, TypeError, ValueError):
             raise changed_while_read(path, got="another form of records") from None
+    # Inverted boxes are not compared: the table has them otherwise.
     boxes, corners = columns["bbox"], None
     if boxes is not None and given:
         corners = survivors.written("xywh").corners_of(boxes)

@@ -57,6 +57,7 @@ def decoded_masks(
         except (binascii.Error, ValueError, zlib.error):
             code, sound, unpacking = b"", False, zlib.decompressobj()
         left -= len(code)
+        # Name the first row with this text.
         if not sound:
             row = int(np.argmax(positions == number))
             too_long = bool(unpacking.unconsumed_tail) or left <= 0

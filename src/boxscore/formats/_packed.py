@@ -45,6 +45,7 @@ def packed_columns(
     slices: Iterable[list[msgspec.Struct]], kind: type[msgspec.Struct], *, expected_slices: float
 ) -> Columns:
     """Convert slices of records, whose fields are ``float`` or tuples of it, to columns [N] or [N, n]."""
+    # A struct of floats is, as MessagePack, a record of fixed layout.
     layout = _layout(kind)
     encode = msgspec.msgpack.Encoder().encode
     columns = _allocated(layout, 0)
@@ -52,6 +53,7 @@ def packed_columns(
     with paused_collector():
         for records in slices:
             end = count + len(records)
+            # The first slice estimates the room; where that was too little, doubling keeps the copies few.
             if end > room:
                 room = int(max(end * 2, len(records) * expected_slices * _SPARE) if count == 0 else end * 2)
                 larger = _allocated(layout, room)

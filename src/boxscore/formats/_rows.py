@@ -443,6 +443,7 @@ def _category_rows(
         known = categories.rows(as_ids(names, name="classes"))
     else:
         known = _rows_of_words(rows, names, categories, are_names=listed)
+    # Count the rows of unknown classes by name.
     category = known[rows.label] if len(rows.label) else np.empty(0, dtype=np.int32)
     unknown, counts = np.unique(rows.label[category < 0], return_counts=True)
     left_out = {
@@ -485,8 +486,10 @@ def _rows_of_words(
     of_id = categories.index()
     rows_by_id = [of_id.get(word, of_id.get(_spelled(word), -1)) for word in words]
     by_id = np.array(rows_by_id, dtype=np.int32)
+    # Words that are all ids, and not all names, are ids.
     if (by_id >= 0).all() and (by_name == -1).any():
         return by_id
+    # Refuse a word that is the id of one class and the name of another, unless words must be names.
     are_names = are_names or (rows.numbers == "names" and categories.ids.dtype != object)
     if not are_names and ((by_name == -1).any() or (by_id >= 0).all()):
         differ = np.flatnonzero((by_id >= 0) & (by_name != -1) & (by_id != by_name))

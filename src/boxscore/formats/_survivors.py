@@ -96,6 +96,7 @@ class Survivors:
         """
         table = self.table
         try:
+            # Compare scores, ids and corners bit for bit; a value of another type differs too.
             same = table.scores[rows] == np.asarray(scores, dtype=np.float64)
             for name, vocabulary, column in (
                 ("images", table.images, table.image),

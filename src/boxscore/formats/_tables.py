@@ -391,11 +391,13 @@ def _image_sizes(table: Table, parts: ColumnParts, count: int, image: IntArray) 
     """Width and height of each image by its rows; None without columns of them."""
     if parts.image_size is None:
         return None
+    # The first row of an image gives its size, and all others must agree.
     given = np.column_stack([table.numbers(name) for name in parts.image_size])
     sizes = np.full((count, 2), np.nan)
     sizes[image[::-1]] = given[::-1]  # the last assignment counts: backwards, that of the first row
     different = (sizes[image] != given) & ~np.isnan(given)
     if different.any():
+        # Columns that fit the boxes in every row are their sides.
         if may_be_sides(parts) and are_sides(table, parts, given):
             return None
         row = int(np.argmax(different.any(axis=1)))
@@ -406,6 +408,7 @@ def _image_sizes(table: Table, parts: ColumnParts, count: int, image: IntArray) 
             place=table.place(row),
             cause="are these the sizes of boxes? then rename the columns w and h",
         )
+    # Sizes must be above 0, and not absurdly large.
     wrong = _are_wrong_sizes(sizes)
     if wrong.any():
         row = int(np.argmax(wrong[image]))

@@ -300,11 +300,13 @@ def _plainly_read(path: str) -> _Annotation | None:
     marks = content.translate(None, _PLAIN)
     if not 0 < len(marks) <= 2 * MOST_TAGS or marks != b"<>" * (len(marks) // 2):
         return None
+    # Text and tags in turn; files with equal tags share a layout, which says where the values are.
     parts = content.decode("ascii").replace(">", "<").split("<")  # text, tag, text, ..., tag, text
     layout = _layout(tuple(parts[1::2]))
     if layout is None or parts[0].strip() or parts[-1].strip():
         return None
     parts[-1] = ""
+    # Pick the values; whatever is not a plain number is left to the parser, which has the message.
     file_name, *size = (value.strip() for value in layout.head(parts)[:-1])
     classes = [name.strip() for name in layout.names(parts)[:-1]]
     sides = layout.sides(parts)[:-1]

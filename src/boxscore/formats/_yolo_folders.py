@@ -249,6 +249,7 @@ def looks_like_labels(folder: Path) -> bool:
     for file in itertools.islice(_text_files(folder), MOST_NAMES):
         if read > MOST_TEXTS:
             break
+        # An empty file is an image without objects, and says nothing.
         if not file.stat().st_size and _NO_LABELS.fullmatch(file.name) is None:
             empty = True  # an image without objects
             continue
@@ -256,12 +257,14 @@ def looks_like_labels(folder: Path) -> bool:
         if _NO_LABELS.fullmatch(file.name) is not None and not _looks_like_label(file):
             other = True
             continue
+        # The first file that says yes or no decides.
         verdict = _looks_like_label(file)
         if verdict is False:
             return False
         if verdict:
             return True
         empty = True
+    # Else the folders below decide.
     if empty and not other:
         return True  # images without objects
     return any(

@@ -45,12 +45,12 @@ def label_kinds(lines: Lines, keypoint_shape: tuple[int, int] | None) -> dict[in
         # With keypoints declared, every line must have them.
         if keypoint_shape is not None:
             joints, side = keypoint_shape
-            # Five numbers are a box; an odd count from seven on is a class and pairs of coordinates.
             if count == 5 + joints * side:
                 kinds[count] = Kind("keypoints", side=side)
                 continue
             rule = f"be class cx cy w h and {joints} keypoints of {side} numbers, as kpt_shape says"
             _refuse(lines, count, "a line of labels", rule, "")
+        # Five numbers are a box; an odd count from seven on is a class and pairs of coordinates.
         if count == 5:
             kinds[count] = Kind("box")
         elif count % 2 and count >= 7 and lines.words is None:
@@ -229,22 +229,22 @@ def shapes_of(lines: Lines, kinds: Mapping[int, Kind], written: WrittenForm | No
         # A polygon: its extent is the box, exactly, since minima and maxima do not round.
         if kind.form == "polygon":
             points = shape.reshape(len(rows), -1, 2)
-            # A box: with polygons around, all become corners.
             boxes[rows] = np.hstack([points.min(axis=1), points.max(axis=1)])
             for row, outline in zip(rows.tolist(), shape, strict=True):
                 outlines[row] = [outline]  # type: ignore[index]
-            # A box as four corners, in order around it.
             if corners is not None:
                 corners[rows] = points
             if area is not None:
                 area[rows] = _polygon_areas(points)
             continue
+        # A box: with polygons around, all become corners.
         boxes[rows] = box_convert(shape[:, :4], "cxcywh", "xyxy") if polygons else shape[:, :4]
         if written is None:
             _check_sizes(shape[:, 2:4], rows, lines)
         if area is not None:
             area[rows] = shape[:, 2] * shape[:, 3]
         if corners is not None:
+            # A box as four corners, in order around it.
             corners[rows] = boxes[rows][:, [0, 1, 2, 1, 2, 3, 0, 3]].reshape(-1, 4, 2)
         if kind.form == "keypoints":  # the only form then
             keypoints = _keypoints(shape[:, 4:], kind.side)

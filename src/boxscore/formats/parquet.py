@@ -179,10 +179,12 @@ def _mask_columns(masks: Masks, saved: dict[str, Any]) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     _, image = np.unique(saved["image_id"], return_inverse=True)
     for name, values in (("image_width", widths), ("image_height", heights)):
+        # Each row has its image's size, or else its mask's.
         of_masks = _first_rows(values, saved).astype(np.float64)
         known = saved[name].astype(np.float64) if name in saved else np.full(len(image), np.nan)
         column = np.where(np.isnan(known), of_masks, known)
         sized = np.flatnonzero(~np.isnan(column))
+        # All masks of an image must have the size of the image.
         of_image = np.full(len(image), np.nan)
         of_image[image[sized[::-1]]] = column[sized[::-1]]  # backwards: the first row with a size counts
         other = np.flatnonzero(~np.isnan(of_masks) & (of_masks != of_image[image]))

@@ -130,11 +130,13 @@ def without_scores(protocol: Protocol) -> Protocol:
     for row in protocol.rows:
         if row.harmonic_of:
             continue
+        # AP has a lowest, a mean and a highest value over all orders.
         if row.metric == "AP":
             made = [
                 row.replaced(key=f"{row.key}_{end}", metric=f"AP_{end}", cap=-1)
                 for end in ("lowest", "expected", "highest")
             ]
+        # A metric without an order stays, at the largest cap alone.
         elif not named_kind(row.metric).needs_order:
             largest = row.cap in (-1, len(protocol.caps) - 1)
             key = row.key.removesuffix(str(protocol.caps[-1])) if row.metric == "AR" else row.key

@@ -319,13 +319,13 @@ def _check_truth(
     empty = truth.ids[areas == 0]
     # Some rules refuse what others only count differently.
     if rules.unlisted_truth == "refuse":
-        # Then collect what to warn of, for all images together.
         if len(unlisted):
             rule = "be in the table of its image"
             raise InputError("an id of the truth's map", rule, got=short_list(unlisted), place=place)
         if len(empty):
             rule = "have pixels in the map"
             raise InputError("a segment of the truth", rule, got=f"id {short_list(empty)}", place=place)
+    # Collect what to warn of, for all images together.
     if len(unlisted):
         conflicts.append(
             Conflict(place, "an id of the truth's map is not in its table, and counts as background")

@@ -517,10 +517,11 @@ def _supervision(item: Any, source: _Source) -> Sample:
         numbers = np.empty(0, dtype=np.int64)
     texts = None if names is None else [str(name) for name in as_array(names, "class_name").tolist()]
     labels = texts if numbers is None else as_whole_numbers(numbers, "class_id", place=source.place)
-    # Corners become rotated boxes.
+    # Only an empty object may lack scores.
     scores = item.confidence
     if scores is None and not count:
         scores = np.empty(0)
+    # Corners become rotated boxes.
     rotated = None
     if corners is not None:
         four = as_array(corners, "xyxyxyxy").astype(np.float64).reshape(-1, 4, 2)

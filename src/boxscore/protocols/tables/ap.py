@@ -39,10 +39,12 @@ Pool = Literal["none", "classes"]
 def _curve(protocol: Any) -> str:
     """Write the number of recall points, their grid unless evenly spaced, and the line through them."""
     rules = protocol.ap
+    # Rules that read no recall points.
     if rules.interpolation in ("area", "ends_of_ties"):
         return str(rules.interpolation).replace("_", "-")
     if rules.interpolation in ("every_point", "lines_as_they_are"):
         return "every" if rules.interpolation == "every_point" else f"{len(rules.recall_points)}-as-they-are"
+    # Points that are evenly spaced need no grid, and grids of known tools have names.
     points = rules.recall_points
     method = "" if rules.interpolation == "points" else f"-{rules.interpolation}"
     if points == tuple(np.linspace(0, 1, len(points)).tolist()):
