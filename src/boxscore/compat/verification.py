@@ -195,6 +195,7 @@ def _run_pycocotools(evaluation: Evaluation) -> Any:
         detections = COCO()
         detections.dataset = {**dataset, "annotations": results}
         detections.createIndex()
+        # The similarity says which evaluator of pycocotools computes it.
         kind = similarity_of(protocol).reference_evaluator(COCOeval)
         run = kind(reference, detections, _IOU_TYPES[protocol.similarity])
         if protocol.similarity == "keypoints":

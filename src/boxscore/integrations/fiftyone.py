@@ -155,6 +155,7 @@ def write_matches(
         said[0][found_ids[row]] = (outcome, *matched)
         if outcome == "tp":
             said[1][true_ids[other]] = ("tp", found_ids[row], matched[1])
+    # Objects that no true positive named are missed or ignored.
     for row, outcome in enumerate(made.truth().tolist()):
         said[1].setdefault(true_ids[row], (WRITTEN[1][outcome], None, None))
     # One pass writes outcomes into labels, and their counts into the sample.

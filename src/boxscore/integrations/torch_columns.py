@@ -36,6 +36,7 @@ def check_batch(preds: Any, target: Any, iou_types: Sequence[str]) -> None:
     if len(preds) != len(target):
         counts = f"{len(preds)} and {len(target)}"
         raise ValueError(f"Expected argument `preds` and `target` to have the same length, but got {counts}")
+    # Each side needs these keys in every image.
     shapes = [{"bbox": "boxes", "segm": "masks"}[iou_type] for iou_type in iou_types]
     for name, items in sides.items():
         keys = [*shapes, "labels", "scores"] if name == "preds" else [*shapes, "labels"]
@@ -138,6 +139,7 @@ def overlaps(made: Evaluation, iou_type: str, cap: int) -> dict[tuple[Any, int],
         shapes: Any = np.hstack([table.boxes[:, :2], table.sizes])
         if iou_type == "segm" and table.masks is not None:
             shapes = table.masks.codes()
+        # Image and class are one number, in the order of the keys below.
         pairs = table.image * len(made.labels) + table.category
         order = np.argsort(pairs, kind="stable")
         bounds = np.searchsorted(pairs[order], np.arange(len(made.images) * len(made.labels) + 1))

@@ -81,6 +81,7 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
         check_batch(preds, target, self.iou_type)
         if not preds:
             return
+        # Columns of both sides; images may have ids.
         state = {f"detection_{key}": value for key, value in self._side(preds).items()}
         state |= {f"groundtruth_{key}": value for key, value in self._side(target).items()}
         state["detection_scores"] = joined([item["scores"] for item in preds])

@@ -90,6 +90,7 @@ class LVISEval:
             self.lvis_gt = LVIS(lvis_gt)
         else:
             raise TypeError(f"Unsupported type {lvis_gt} of lvis_gt.")
+        # Results may also be a list of records.
         if isinstance(lvis_dt, LVISResults):
             self.lvis_dt = lvis_dt
         elif isinstance(lvis_dt, (str, list)):
@@ -195,6 +196,7 @@ class LVISEval:
             if _core.is_plain(self, _REPLACED_METHODS):
                 truths, detections = map(_core.Grouped.of, (self._gts, self._dts))
                 self._run = _core.run(truths, detections, self._evaluated, not_exhaustive=self.img_nel)
+        # Outcomes are made when they are read; marks on annotations are set now, as in lvis-api.
         if self._run is not None:
             self._made = {}
             self._run.mark_ignored_truths()
@@ -248,10 +250,12 @@ class LVISEval:
         lazy = "eval_imgs" not in self._made and self._run is not None
         if not lazy and not self.eval_imgs:
             self.logger.warning("Please run evaluate first.")
+        # Outcomes that were neither read nor changed need not exist to be accumulated.
         params = _spelled_as_pycocotools(self.params)
         arrays = None
         if lazy and self._run is not None and _same(params, self._evaluated):
             arrays = self._run.arrays(params.recThrs)
+        # Else from the outcomes, as lvis-api does.
         if arrays is None:
             outcomes = [_renamed(outcome, _TO_PYCOCOTOOLS) for outcome in self.eval_imgs]
             arrays = accumulate_images(outcomes, params, params)

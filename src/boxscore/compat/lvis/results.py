@@ -62,6 +62,7 @@ class LVISResults(LVIS):
                 _complete_boxes(anns)
             elif "segmentation" in anns[0]:
                 _complete_masks(anns)
+        # Results of unknown images are refused, with lvis-api's words.
         self.dataset["annotations"] = anns
         self._create_index()
         assert {ann["image_id"] for ann in anns} <= self.imgs.keys(), (

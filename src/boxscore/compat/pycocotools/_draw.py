@@ -48,6 +48,7 @@ def draw_annotations(
             corners.append(np.array([[x, y], [x, y + h], [x + w, y + h], [x + w, y]]))
         outlines += [Polygon(points) for points in corners]
         colors += [color] * len(corners)
+    # Fill first, then edges on top.
     axes.add_collection(PatchCollection(outlines, facecolor=colors, linewidths=0, alpha=0.4))
     axes.add_collection(PatchCollection(outlines, facecolor="none", edgecolors=colors, linewidths=2))
 

@@ -64,6 +64,7 @@ def keypoint_similarities(truths: Sequence[Record], detections: Sequence[Record]
     keypoints = [np.array(detection["keypoints"]) for detection in detections]
     similarities = np.zeros((len(detections), len(truths)))
     for column, truth in enumerate(truths):
+        # What depends on the object alone is computed once.
         points = np.array(truth["keypoints"])
         labelled = points[2::3] > 0
         (x, y, w, h), scale = truth["bbox"][:4], truth["area"] + np.spacing(1)

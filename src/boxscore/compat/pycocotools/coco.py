@@ -108,6 +108,7 @@ class COCO:
             if "categories" in self.dataset:
                 for annotation in annotations:
                     by_category[annotation["category_id"]].append(annotation["image_id"])
+            # A dictionary keeps the last record of an id.
             tables = [
                 {record["id"]: record for record in self.dataset.get(key, [])}
                 for key in ("annotations", "categories", "images")
@@ -246,6 +247,7 @@ class COCO:
                         complete(anns)
                         break
         self._say(f"DONE (t={time.time() - tic:0.2f}s)")
+        # The records are the caller's own, completed in place as in pycocotools.
         res.dataset["annotations"] = anns
         res.createIndex()
         return res

@@ -163,6 +163,7 @@ class COCOeval:
             chosen["catIds"] = params.catIds
         gts = self.cocoGt.loadAnns(self.cocoGt.getAnnIds(**chosen))
         dts = self.cocoDt.loadAnns(self.cocoDt.getAnnIds(**chosen))
+        # Masks become run lengths in place, as in pycocotools.
         if params.iouType == "segm":
             encode_annotations(self.cocoGt, gts)
             encode_annotations(self.cocoDt, dts)
@@ -193,6 +194,7 @@ class COCOeval:
             params.iouType = "segm" if params.useSegm == 1 else "bbox"
             self._say(f"useSegm (deprecated) is not None. Running {params.iouType} evaluation")
         self._say(f"Evaluate annotation type *{params.iouType}*")
+        # Ids are unique and ascend; limits ascend too.
         params.imgIds = list(np.unique(params.imgIds))
         if params.useCats:
             params.catIds = list(np.unique(params.catIds))

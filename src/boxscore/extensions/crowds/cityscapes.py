@@ -136,6 +136,7 @@ def _instances(folder: Path) -> Rows:
     masks: list[Any] = []
     sizes = np.empty((len(files), 2))
     for number, file in enumerate(files):
+        # Each picture is decoded once, and only the runs of its instances stay.
         picture = read_labels(file)
         sizes[number] = picture.shape[::-1]
         codes = _segments(picture)

@@ -142,6 +142,7 @@ class CrowdHumanFormat(RowFormat):
                         place=f"{wanted} {position} of {place}",
                         cause="do they end with the score? it has a key of its own" if len(box) == 5 else "",
                     )
+                # A row for each box, with its place for messages; results need nothing else.
                 index.append(image)
                 boxes.append(box)
                 places.append((number, position))
@@ -155,6 +156,7 @@ class CrowdHumanFormat(RowFormat):
                         got=repr(record.tag)[:60],
                         place=f"{wanted} {position} of {place}",
                     )
+                # Everything but a person that is not ignored absorbs.
                 flags.append(record.tag != "person" or _is_set(record.extra))
                 values.append(_visible(box, record.vbox))
 

@@ -95,9 +95,11 @@ def _fields(curves: Curves, protocol: Protocol) -> State:
     within, beyond = np.zeros((2, *shape), dtype=np.int64), np.full((2, *shape), BEYOND)
     images = max(curves.totals.images, 1)
     for segment, (low, high) in enumerate(itertools.pairwise(bounds)):
+        # Curves of threshold and class are one after another: bounds cut them out.
         t, k = divmod(segment, runs.shape[1])
         at = low + np.searchsorted(false[low:high] / images, points, side="right")
         some = at > low
+        # The last point within the rate, and the first beyond it: between the two the curve is a line.
         within[:, t, k, some] = true[at[some] - 1], false[at[some] - 1]
         some = at < high
         beyond[:, t, k, some] = true[at[some]], false[at[some]]

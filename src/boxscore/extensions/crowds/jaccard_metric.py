@@ -114,11 +114,13 @@ def _crowd_counts(matches: Matches, protocol: Protocol, areas: Sequence[int]) ->
     for a, area in enumerate(areas):
         counted = matches.counted(area)
         for t, k in np.ndindex(T, K):
+            # The rows of a class are together, as their keys ascend.
             rows = slice(*np.searchsorted(there, [k * images, (k + 1) * images]).tolist())
             if rows.start == rows.stop:
                 continue
             name = str(matches.categories.names[k])
             floor = float(protocol.matching.effective_thresholds_of(name)[t])
+            # The pairs of the class are prepared once for all confidences.
             crowd = _Crowd(matches, counted, k, floor, np.arange(len(matches.iou)))
             for s, score in enumerate(scores):
                 counts[rows, :, a, t, s] = crowd.counts(score)[there[rows] % max(images, 1)]
@@ -224,6 +226,7 @@ def _augmented(first: list[int], second: list[int], weight: list[float]) -> list
         through: dict[int, int] = {}
         reached: dict[int, float] = {}
         changed = True
+        # Relax the edges until no gain grows, as Bellman and Ford do.
         while changed:
             changed = False
             for edge, (a, b) in enumerate(zip(first, second, strict=True)):
@@ -235,12 +238,14 @@ def _augmented(first: list[int], second: list[int], weight: list[float]) -> list
                     if b in mate:
                         back = first[mate[b]]
                         gain[back] = value - weight[mate[b]]
+        # Take the best path to a free node; without a gain the matching is complete.
         ends = [b for b in reached if b not in mate]
         if not ends:
             return sorted(used.values())
         end = max(ends, key=reached.__getitem__)
         if reached[end] <= 0:
             return sorted(used.values())
+        # Walk back along the path and exchange its edges.
         node: int | None = end
         while node is not None:
             edge = through[node]

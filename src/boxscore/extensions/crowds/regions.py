@@ -57,17 +57,20 @@ class _Covered:
     """The pixels of one image that its regions cover, counted from 1 and both ends included."""
 
     def __init__(self, regions: FloatArray, size: FloatArray, source: str) -> None:
+        # Rounding and clipping as in the benchmark, in whole pixels.
         x, y, w, h = np.maximum(1, _half_away(regions)).astype(np.int64).T
         known = not np.isnan(size).any()
         right, bottom = x + w, y + h
         if known:
             right, bottom = np.minimum(right, int(size[0])), np.minimum(bottom, int(size[1]))
+        # Without a known size, the regions themselves span the picture.
         self._width = int(size[0]) if known else int(right.max())
         self._height = int(size[1]) if known else int(bottom.max())
         self._known = known
         if self._width * self._height > MOST_PIXELS:
             rule = f"lie in images of at most {MOST_PIXELS:,} pixels"
             raise InputError("regions", rule, got=f"{self._width} x {self._height}", place=source)
+        # Mark the pixels of every region; row and column 0 stay empty.
         covered = np.zeros((self._height + 1, self._width + 1), dtype=np.int64)  # pixel 0 is none
         for left, top, end, low in zip(x.tolist(), y.tolist(), right.tolist(), bottom.tolist(), strict=True):
             covered[top : low + 1, left : end + 1] = 1

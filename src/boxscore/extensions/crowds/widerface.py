@@ -80,6 +80,7 @@ def _lists(folder: Path, options: ReadOptions) -> Rows:
     try:
         for event, (name, files) in enumerate(zip(every["event_list"], every["file_list"], strict=True)):
             for number, file in enumerate(files):
+                # A face counts in each setting that lists it.
                 faces = np.asarray(every["face_bbx_list"][event][number], dtype=np.float64).reshape(-1, 4)
                 counts_in = np.zeros((len(faces), len(SETTINGS)), dtype=np.int64)
                 for setting, lists in enumerate(counting):

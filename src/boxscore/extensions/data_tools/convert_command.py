@@ -155,9 +155,11 @@ def run(arguments: argparse.Namespace) -> int:
         arrow()
     if arguments.partitions is not None:
         _check_partitions(arguments, target)
+    # No part may replace an input.
     shares = None if arguments.split is None else _shares(arguments.split)
     for name in shares or ():
         refuse_replacing("a part of --output", _part_of(arguments.output, name))
+    # Files of options are read before the large ones.
     mapping = None if arguments.remap_classes is None else pairs_in_file(arguments.remap_classes)
     hierarchy = None if arguments.expand_hierarchy is None else read_hierarchy(arguments.expand_hierarchy)
     if hierarchy is not None and arguments.hierarchy is not None:

@@ -327,12 +327,14 @@ def _without(table: BoxTable, words: list[str]) -> Any:
     for word in words:
         if word in ("masks", "rotated", "quadrilaterals"):
             changes[word] = None
+        # Keypoints and their counts go together.
         elif word == "keypoints":
             changes |= {name: None for name in ("keypoints", "keypoint_count") if name in table.instances}
         elif word in ("crowd", "difficult", "ignore"):
             changes[word] = blank
         elif word == "ignore beside image labels":
             changes["ignore"] = blank
+        # Some kinds of labels of images may be written where others are not.
         elif word in ("image labels", "positive labels"):
             kinds = ("positive",) if word == "image labels" else ("negative", "not_exhaustive")
             labels = changes.get("image_labels", getattr(table, "image_labels", None))

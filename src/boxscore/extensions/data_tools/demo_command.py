@@ -28,13 +28,16 @@ OPTIONS = (FOLDER_OUTPUT.but(help="copy the samples into this folder", required=
 
 def run(arguments: argparse.Namespace) -> int:
     """Evaluate, print; return the exit status."""
+    # Use the samples where they are, or copy them first.
     folder = SAMPLES
     if arguments.output is not None:
         folder = arguments.output
         write_folder(folder, {name: (SAMPLES / name).read_bytes() for name in _FILES})
+    # Evaluate them as any other files.
     truth, results = (folder / name for name in _FILES)
     ground_truth = load_ground_truth(truth)
     show(evaluation_text(evaluate(ground_truth, load_detections(results, ground_truth))))
+    # Say where they are, and commands that work with them as they are typed.
     shown = [printable(str(path)) for path in (truth, results)]
     show(f"\nground truth: {shown[0]}\ndetections:   {shown[1]}\n\nWhat to type next:\n")
     if arguments.output is None:

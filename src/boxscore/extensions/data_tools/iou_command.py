@@ -111,6 +111,7 @@ def _of_boxes(arguments: argparse.Namespace) -> int:
     measured = measures_of_boxes(boxes[:1], boxes[1:], in_pixels=in_pixels, **how)
     areas = {"intersection": _shown(shared), "union": _shown(union)}
     columns: Columns = {**areas, **{name: values.tolist() for name, values in measured.items()}}
+    # Say in words what was compared.
     pixels = next((name for name, value in PIXEL_OFFSETS.items() if value == offset), f"offset {offset:g}")
     unit = "pixels" if in_pixels else "fractions of the image"
     title = f"Two boxes, {arguments.box_format or 'xyxy'}, {pixels} {unit}"

@@ -208,6 +208,7 @@ def _converted(sample: Sample, kind: str, place: str, *, ranked: bool) -> Column
     for key in (*SHAPES, *optional):
         if key not in given:
             continue
+        # Each key has its own conversion; arrays of libraries become NumPy's without a copy where possible.
         if key == "masks":
             columns[key] = _codes(side[key])
         elif key == "boxes":
@@ -219,6 +220,7 @@ def _converted(sample: Sample, kind: str, place: str, *, ranked: bool) -> Column
         else:
             convert = checks.flags if key in FLAGS else _plain_numbers
             columns[key] = convert(_one_value_each(side[key], f"{kind} {key}", place), name=f"{kind} {key}")
+        # Compare lengths here, where the key can be named.
         if len(columns[key]) != len(labels):
             checks.same_length(len(labels), of=f"labels of {place}", **{key: columns[key]})
     # Names of labels, and lists of classes of the whole image.
@@ -275,12 +277,14 @@ def _checked(
     remedy = REMEDY if invalid == "error" else ""
     if "rotated" in columns:
         DETECTIONS.column("rotated").check(columns["rotated"], row)
+    # Corners and sizes in place: the boxes are ours by now.
     if "boxes" in columns:
         checks.finite(columns["boxes"], name="box", place=row, cause=remedy)
         corners, sizes = corners_and_sizes(columns["boxes"], form, overwrite=True)
         cause = " ".join(filter(None, ["is box_format right?", remedy]))
         checks.sizes_not_negative(sizes, place=row, cause=cause)
         columns["boxes"], columns["sizes"] = corners, sizes
+    # Scores and areas must be finite.
     for key in {"scores", "area"} & set(columns):
         checks.finite(columns[key], name=key, place=row, limit=LARGEST_NUMBER, cause=remedy)
     return Rows(counts, columns)
@@ -430,6 +434,7 @@ def table_columns(
     given: dict[str, Any] = {}
     for key in (*SHAPES, "sizes", "area", "scores"):
         parts = [side[key] for side in filled if key in side]
+        # Name an image that has the key and one that does not, if each piece is one image.
         if len(parts) not in (0, len(filled)):
             got = f"{counted_of(len(parts), len(filled), 'image')} with it"
             filled_ids = [name for name, count in zip(identifiers, counts, strict=True) if count]
@@ -438,6 +443,7 @@ def table_columns(
             if len(filled_ids) == len(filled):
                 which = f"image {filled_ids[there.index(True)]!r}, not {filled_ids[there.index(False)]!r}"
             raise InputError(key, "be given for every image or for none", got=got, cause=which)
+        # Masks stay a list, since a table encodes them itself.
         if parts:
             given[key] = (
                 [mask for part in parts for mask in part] if key == "masks" else np.concatenate(parts)
@@ -507,6 +513,7 @@ def table_of_objects(
     for rows in rows_of(samples, kind, box_format=box_format, places=places, together=together):
         place, side = places[starts], rows.columns
         starts += len(rows.counts)
+        # Names by number first, then classes by name.
         if names is not None:
             side = named_by(side, names, place=place)
         kinds |= kinds_of_labels(side)

@@ -73,6 +73,7 @@ OPTIONS = (
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, count, print; return the exit status."""
+    # Check the options before anything is read.
     rows = rows_of(arguments)
     wanted = None if arguments.anchors is None else _wanted(arguments.anchors)
     image_size = None if arguments.image_size is None else _image_size(arguments.image_size)
@@ -83,17 +84,20 @@ def run(arguments: argparse.Namespace) -> int:
             got=arguments.image_size,
             cause="did you mean --image-sizes?",
         )
+    # Count in memory, or partition by partition.
     if arguments.memory_limit is None:
         table = _table(arguments)
         statistics = table_statistics(table)
     else:
         statistics = _statistics_in_parts(arguments)
+    # The classes that are asked for; all counts are of all classes.
     chosen, words = rows.of(statistics.per_class)
     classes = with_rows(statistics.per_class, chosen)
     counts: dict[str, list[Any]] = {
         "quantity": [name.replace("_", " ") for name in statistics.counts],
         "count": list(statistics.counts.values()),
     }
+    # Three tables, and anchors where they are wanted.
     sections = [
         Section(statistics.source, counts),
         Section(f"Classes, {words}" if words else "Classes", classes),

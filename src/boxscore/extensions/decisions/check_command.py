@@ -196,6 +196,7 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
         about = {"evaluation": checked.evaluation, "comparison": comparison, "name": arguments.name}
         summary = pull_request_summary(done, note=note, signature=result.signature, **about)
         write_atomically(arguments.summary, summary)
+    # The checks as tests, for a page of a pipeline.
     if arguments.junit is not None:
         from boxscore.extensions.decisions.junit import as_junit
 

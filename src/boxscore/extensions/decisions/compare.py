@@ -360,6 +360,7 @@ def compare_detectors(
     results = list(evaluations.values())
     check_comparable(names, results)
     first = results[0]
+    # The metrics to compare, which the first result has.
     rows = chosen_rows(first, metrics)
     warn_of_frames(first, group)
     # Every result gets the same draws of images, so that differences are paired,

@@ -241,6 +241,7 @@ def _show_comparison(
         classes, words = chosen_rows(comparison.to_frame(), rows)
         frame = pd.concat([classes, frame], ignore_index=True)
     first = comparison.evaluations[comparison.first]
+    # Print the paper's table, a section per pair, or one table for programs.
     if table is not None:
         show(table)
     elif arguments.output == "text":
@@ -356,6 +357,7 @@ def _show_plan(named: dict[str, Evaluation], arguments: argparse.Namespace, rows
     if arguments.output != "text":
         head, rest = f"Images to tell {names} apart", sentences
     if per_class:
+        # With classes, the curve is a table of its own.
         head += f" {words}" * bool(words)
         ends = ("detectable_low", "detectable_high"), ("images_needed_low", "images_needed_high")
         sections = [

@@ -375,6 +375,7 @@ def check_difference(
         undecided = value is not None and few
         if undecided:
             met = True
+        # By the test, or by the end of the interval that matters.
         elif exchanged:
             met = value is not None and p_value is not None and p_value > how.level
         elif falls:

@@ -153,10 +153,12 @@ def append_after(path: Path, make: Callable[[History], Mapping[str, Any]]) -> No
 def _append(path: Path, make: Callable[[int], Mapping[str, Any]]) -> None:
     refuse_replacing("a history", path)
     try:
+        # Under a lock, so that two runs cannot mix their lines.
         made = None if path.exists() else Path(os.path.realpath(path))
         with _locked(path) as file:
             size = os.lseek(file, 0, os.SEEK_END)
             with _whole_or_nothing(file, size, made):
+                # The record is made under the lock too: it may depend on the lines before.
                 record = {"schema": SCHEMA_VERSION, **make(file)}
                 line = json.dumps(json_value(record), allow_nan=False).encode() + b"\n"
                 if size:

@@ -88,6 +88,7 @@ def _of_checks(done: Sequence[Check]) -> dict[str, list[Any]]:
         ]
     if any(check.low is not None for check in done):
         columns["interval"] = [_interval(check.low, check.high) for check in done]
+    # The rule and its outcome come last.
     columns["must be"] = [check.rule for check in done]
     columns["result"] = [
         TOO_FEW if check.undecided else "passed" if check.passed else "FAILED" for check in done

@@ -106,11 +106,13 @@ def _shown_columns(frame: pd.DataFrame) -> dict[str, list[Any]]:
     """Return the columns for a notebook: an index that has a name first; of many columns the ends."""
     import pandas as pd
 
+    # Of many columns, show the first and the last.
     columns = [(str(name), values.astype(object).tolist()) for name, values in frame.items()]
     if len(columns) > SHOWN_COLUMNS:
         half = SHOWN_COLUMNS // 2
         gap = ("\N{HORIZONTAL ELLIPSIS}", [""] * len(frame))
         columns = [*columns[:half], gap, *columns[-half:]]
+    # An index with a name is a column.
     if frame.index.name is not None:
         across = f"{frame.index.name} \\ {frame.columns.name}"
         columns = [(across, frame.index.astype(object).tolist()), *columns]

@@ -79,6 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
         frame = find_number(*tables, arguments.number)
         _print(frame, arguments.output, f"Tools that give {arguments.number}, nearest first")
         return 0
+    # Change one choice at a time, or go from one tool to the other.
     if arguments.ablation:
         frame = ablation(*tables, arguments.first, iou=arguments.iou_threshold)
         _print(frame, arguments.output, f"One choice of {arguments.first} changed at a time")

@@ -141,6 +141,7 @@ def explain(
     tables = _Tables(ground_truth, detections)
     value = tables.value(start)
     now, first_value, steps = with_similarity(start, end), value, []
+    # One row for the similarity, if it differs.
     if now != start:
         after = tables.value(now)
         text = f"similarity: {start.protocol.similarity} -> {end.protocol.similarity}"

@@ -143,6 +143,7 @@ def _rows(evaluation: Evaluation, place: Place, *, fixed: Fixed, options: Mappin
         category = np.concatenate([category, *(of_class for _, of_class, _ in moved)])[order]
         bits = np.concatenate([bits, *(two for _, _, two in moved)])[order]
         score = score[at]
+    # Sort by class and score, and count each class.
     order = group_order(category, score)
     sizes = np.bincount(category, minlength=K)
     known = _Known(tuple(fixes.every), tuple(errors_last), sizes, np.stack(positive), fixes.counts)

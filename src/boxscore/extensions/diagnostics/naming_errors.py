@@ -117,6 +117,7 @@ def _named(
     else:
         matching = _as_protocol(evaluation, iou_threshold)
         pairs = _by_box(evaluation, pairs, matching.matched)
+    # A pair is within a class or not; an object that does not count is a region.
     true, excused, unnamed, counted, matched = matching
     same_class = truth.category[pairs.truth] == detections.category[pairs.detection]
     region = ~counted[pairs.truth]

@@ -400,16 +400,19 @@ def _fixed(evaluation: Evaluation, errors: Errors, fixed: str) -> Fix:
     """Fix one kind of error; ``NOTHING`` leaves all as they are."""
     truth, detections = evaluation.ground_truth, evaluation.detections
     counted, true, category, keep = errors.positive, errors.true, detections.category, ~errors.excused
+    # Fixing a kind makes its detections true, and removes those that no object is left for.
     if fixed in ERROR_TYPES:
         wrong = errors.kind == ERROR_TYPES.index(fixed)
         fixed_rows = wrong & errors.fixes
         keep = (keep & ~wrong) | fixed_rows
         true = true | fixed_rows
+        # A corrected class moves the detection to its object's class.
         if fixed == "classification":
             category = category.copy()
             category[fixed_rows] = truth.category[errors.object_row[fixed_rows]]
         if fixed == "missed":
             counted = counted & ~errors.missed
+    # TIDE's two totals: without any false positive, or without any missed object.
     elif fixed == "false_positives":
         keep = keep & (errors.true | detections.scored)  # without an order they are gone
     elif fixed == "false_negatives":

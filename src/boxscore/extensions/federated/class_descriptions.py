@@ -96,6 +96,7 @@ def _checked(pairs: list[tuple[str, str]], path: Path, *, numbered: bool) -> Cla
                 "a class list", "name each class once", got=f"{label!r} twice", place=str(path)
             )
         descriptions[label] = value
+        # A number must be whole, and of one class.
         if numbered:
             if not re.fullmatch(r"[0-9]{1,9}", value) or int(value) in numbers:
                 rule = "be a whole number of its own"

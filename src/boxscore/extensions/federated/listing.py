@@ -68,6 +68,7 @@ def check_class_labels(
             which = "no class has" if every else some
             effect = "are undefined" if every else f"leave {'it' if without == 1 else 'these'} out"
             warn_user(f"{source}: {which} {name}; {metrics} {effect}.")
+    # Without any labels of images, most detections do not count.
     if protocol.labels.unlisted == "drop" and image_labels is None:
         warn_user(
             f"{source}: no image says which classes were looked for (neg_category_ids in LVIS's "

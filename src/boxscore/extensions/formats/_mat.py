@@ -93,6 +93,7 @@ class _Reader:
         while position + 8 <= len(content):
             element = self._element(content, position)
             position = element.end
+            # All compressed elements share one limit.
             if element.kind == _COMPRESSED:
                 engine = zlib.decompressobj()
                 unpacked = engine.decompress(bytes(element.data), LARGEST - self._unpacked + 1)

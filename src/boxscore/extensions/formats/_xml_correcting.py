@@ -36,6 +36,7 @@ def corrected_voc(
         plain = _without_comments(text)
         objects = [*re.finditer(r"<object\b[^>]*>.*?</object\s*>", plain, re.DOTALL)]
         end = plain.rfind("</annotation")
+        # New objects are collected, and added together at the end.
         spans: dict[tuple[int, int], str] = {}
         added = []
         for one in some:
@@ -105,6 +106,7 @@ def corrected_cvat(
                     raise InputError("a label", rule, got=f"a {shape[1]}", place=str(file))
                 values |= dict(zip(CVAT_SIDES, map(_plain, one.box), strict=True))
             for name, value in values.items():
+                # The pattern finds either kind of quotes and what is between them.
                 found = re.search(rf"\s{name}\s*=\s*([\"'])(.*?)\1", shape[0])
                 assert found is not None, "the file was read"
                 at = start + shape.start()

@@ -75,6 +75,7 @@ class BddFormat(RowFormat):
                 if label.box2d is None:
                     gathered.leave_out("labels without box2d")
                     continue
+                # The box is two corners.
                 box = (label.box2d.x1, label.box2d.y1, label.box2d.x2, label.box2d.y2)
                 origin = Origin(f"frame {frame.name!r}, label", number, path)
                 # Crowds and ignored regions absorb detections.

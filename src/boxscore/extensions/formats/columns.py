@@ -294,6 +294,7 @@ def _load(path: Path, schema: Schema, columns: Sequence[str]) -> dict[str, Any]:
     def place(row: int) -> str:
         return f"row {row} of {path}"
 
+    # Build instance columns from arrays, whether they are read now or later.
     def instances_of(arrays: Arrays, names: Sequence[str]) -> dict[str, Any]:
         instances: dict[str, Any] = {}
         for column in schema.instances:

@@ -203,11 +203,13 @@ def _check(expected: GroundTruth, read: GroundTruth, *, changed: set[int], place
     for image, key in enumerate(expected.images.ids.tolist()):
         if wrong:
             break
+        # An image has the same number of labels in both.
         mine = of_image[0][image].tolist()
         theirs = of_image[1][names[key]].tolist() if key in names else []
         if len(mine) != len(theirs):
             wrong = f"{len(theirs)} labels of image {key!r}, which has {len(mine)}"
         for row, other in zip(mine, theirs, strict=False):
+            # The class must be the same.
             label = expected.categories.names[expected.category[row]]
             same = label == read.categories.names[read.category[other]]
             first, second = expected.boxes[row], read.boxes[other]
@@ -237,12 +239,14 @@ def corrected_coco(
     """Return a file of ground truth with some annotations corrected, and everything else unchanged."""
     if not path.is_file():
         return None
+    # json keeps the order of keys and every key that is not COCO's.
     content: Any = json.loads(path.read_bytes())
     annotations = content["annotations"]
     place = {annotation.get("id"): number for number, annotation in enumerate(annotations)}
     highest = max((key for key in place if isinstance(key, int)), default=0)
     for one in corrections:
         box = None if one.box is None else [*one.box[:2], one.box[2] - one.box[0], one.box[3] - one.box[1]]
+        # A new annotation has the next free id.
         if one.id is None:
             assert box is not None, "a new label has a box"
             highest += 1
@@ -252,6 +256,7 @@ def corrected_coco(
         if one.id not in place:
             rule = "have ids of its own to be corrected"
             raise InputError("an annotation", rule, got=repr(one.id), place=str(path))
+        # A corrected one is found by its id; an outline of the old place goes.
         annotation = annotations[place[one.id]]
         annotation["category_id"] = one.number
         if box is not None:

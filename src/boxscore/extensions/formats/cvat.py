@@ -100,6 +100,7 @@ class _Where:
 
 
 def _read_images(file: XmlFile, image_set: object, gathered: Gathered) -> None:
+    # Choose the images of a subset.
     images = file.root.findall("image")
     subsets = [image.get("subset", "") for image in images]
     if image_set is not None:
@@ -109,6 +110,7 @@ def _read_images(file: XmlFile, image_set: object, gathered: Gathered) -> None:
             got, place = repr(str(image_set)), str(file.path)
             raise InputError("image_set", "be a subset of the project", got=got, place=place, cause=cause)
         images = [image for image, subset in zip(images, subsets, strict=True) if subset == str(image_set)]
+    # Tasks of a project may name images alike: put subset, then task, before the name.
     names = [image.get("name") or image.get("id") or "" for image in images]
     for attribute in ("subset", "task_id"):  # of a project, where its tasks name images alike
         if len(set(names)) < len(names):
@@ -116,6 +118,7 @@ def _read_images(file: XmlFile, image_set: object, gathered: Gathered) -> None:
             names = [
                 f"{folder}/{name}" if folder else name for folder, name in zip(folders, names, strict=True)
             ]
+    # Shapes in the order of the file.
     for image, name in zip(images, names, strict=True):
         if not name:
             raise FileFormatError("an image", "have a name", got="none", place=file.place(image))

@@ -110,6 +110,7 @@ class LabelStudioFormat(RowFormat):
                 for annotation in given or []
                 if isinstance(annotation, _Annotation) and not annotation.was_cancelled
             ]
+            # Take the first annotation that counts.
             chosen = [annotation for annotation in valid if annotation.ground_truth] or valid
             several += len(chosen) > 1
             results = chosen[0].result if chosen else []

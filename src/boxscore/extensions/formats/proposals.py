@@ -78,6 +78,7 @@ def _labelstudio(labels: GroundTruth, reasons: Sequence[str]) -> str:
                 "rotation": 0,
                 "rectanglelabels": [names[labels.category[row]]],
             }
+            # A region names the control tags of the usual labeling interface.
             regions.append(
                 {
                     "id": f"suspect-{row}",

@@ -88,6 +88,7 @@ class SuperviselyFormat(RowFormat):
         whole = ("an annotation of Supervisely", "an object with objects")
         for folder in folders:
             for file in json_files(folder, depth=0):
+                # An annotation file is an image with its objects.
                 content = decoded(file, _File, record="object", whole=whole)
                 name = file.name[: -len(".json")]
                 name = f"{folder.parent.name}/{name}" if len(folders) > 1 else name

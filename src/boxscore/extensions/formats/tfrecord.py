@@ -131,6 +131,7 @@ def _file(path: Path, image_set: object) -> Path:
     if image_set is None and len(files) == 1:
         warn_of_unread(path, FORMAT.detect)
         return next(iter(files.values()))
+    # A name that is missing or unknown is answered with those that there are.
     cause = f"choose from {', '.join(list(files)[:12])}"
     if image_set is None:
         rule = "be given where there are several files"

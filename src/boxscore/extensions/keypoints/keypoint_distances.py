@@ -143,10 +143,12 @@ def correct_keypoints(
             f"have the shape of predicted, {list(places[0].shape)}",
             got=f"shape {list(places[1].shape)}",
         )
+    # One scale for each person, or one for all.
     N, J, _ = places[0].shape
     scale = np.broadcast_to(
         checks.float_array(np.atleast_1d(np.asarray(normaliser)), name="normaliser"), (N,)
     )
+    # Persons without a scale have no distance.
     known = np.ones((N, J), dtype=bool) if labelled is None else np.asarray(labelled, dtype=bool)
     if known.shape != (N, J):
         raise InputError("labelled", f"have shape [{N}, {J}]", got=f"shape {list(known.shape)}")

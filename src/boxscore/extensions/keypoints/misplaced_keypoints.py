@@ -142,6 +142,7 @@ def _compared(evaluation: Evaluation, place: Place) -> _Compared:
     pairs = _matched(evaluation)
     if truth.keypoints is None or found.keypoints is None:
         return _Compared(counts, np.zeros((DIGITS, J), dtype=np.int64), 0, 0)
+    # COCO states how many keypoints are labeled.
     stated = truth.keypoint_count
     has_points = np.ones(len(truth), dtype=bool) if stated is None else stated > 0
     analysed = [(d, g) for d, g in pairs if has_points[g]]

@@ -191,6 +191,7 @@ def semantic_iou_of_folders(
     else:
         true_maps = _maps_in(_folder(first, "the truth"), truth_ending, "the truth")
         predicted_maps = _maps_in(_folder(second, "the prediction"), prediction_ending, "the prediction")
+        # Every map of the truth needs a prediction; further predictions do not count.
         missing = [name for name in true_maps if name not in predicted_maps]
         if missing:
             got = f"none for {len(missing):,} of {len(true_maps):,}: {short_list(missing)}"

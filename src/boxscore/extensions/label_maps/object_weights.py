@@ -82,10 +82,12 @@ class ObjectWeights:
             image, label, weight, of_row = self._objects
             some = np.isin(label, list(labels))
             rows = np.flatnonzero((of_row >= 0) & inside)
+            # Sum found and all pixels of each object in one bincount each.
             found, every = (
                 np.bincount(of_row[each], weights=self.counts.pixels[each], minlength=len(label))
                 for each in (rows[right[rows]], rows)
             )
+            # Image weights multiply those of objects.
             weight = weight if weights is None else weight * weights[image]
             hit, missed = _added(found[some] * weight[some]), _added((every - found)[some] * weight[some])
         else:

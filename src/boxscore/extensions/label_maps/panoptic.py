@@ -460,6 +460,7 @@ class PanopticQuality(ResampledImages):
             np.add.at(sums[3], category, ious[rows])
             metrics = self._metrics(sums)
             lines.append([*(metrics[name] for name in ("PQ", "SQ", "RQ")), *sums[:3].sum(axis=1)])
+        # One row per image, with whole counts.
         table = np.array(lines, dtype=np.float64).reshape(images, 6)
         frame = pd.DataFrame(
             {"image_id": pd.Series(list(self.images), dtype=object)}
@@ -585,6 +586,7 @@ def panoptic_quality(
             values, table = _map_and_table(given, name)
             maps.append(segment_map(values, name=f"the {name}'s map", place=place))
             tables.append(segments_of(table, rows, place=place))
+        # Segments of all images are told apart by the row of their image.
         row = len(ids)
         both = (maps[0], maps[1])
         parts.append(compared(row, both, tables[0], tables[1], chosen, places=places, conflicts=conflicts))

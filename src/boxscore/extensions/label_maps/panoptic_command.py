@@ -53,6 +53,7 @@ OPTIONS = (
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, compare, print; return the exit status."""
+    # Read, match and count.
     rules = load_panoptic_rules(arguments.rules)
     with remembered_warnings() as messages:
         result = panoptic_quality_of_files(
@@ -64,6 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
             workers=readers(arguments),
             progress=True,
         )
+    # The summary has a column for all classes, things and stuff.
     metrics = result.metrics
     groups = {"all": "", "things": "_things", "stuff": "_stuff"}
     summary: dict[str, list[object]] = {"classes": list(groups)}

@@ -250,11 +250,13 @@ def label_suspects(
     if not reason and order != "suspicion":
         sign = -1 if row.key in evaluation.protocol.lower_is_better else 1
         size = sign * cost if against is None else np.abs(cost)
+        # In a class with few objects any label costs much: weigh the cost by their number.
         if order != "cost":
             objects = np.maximum(evaluation.matched.positives(0), 1)
             pooled = not evaluation.protocol.matching.per_class
             size = size * objects[np.zeros_like(rows) if pooled else detections.category[rows]]
         chosen = np.argsort(-size, kind="stable")
+        # The sum of both ranks; equal sums keep the order by cost.
         if order == "both":
             chosen = np.argsort(inverse_order(chosen) + np.arange(len(rows)), kind="stable")
         rows, cost = rows[chosen], cost[chosen]

@@ -93,12 +93,14 @@ def listed(arguments: argparse.Namespace) -> tuple[Evaluation, LabelSuspects, Di
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, evaluate, list; return the exit status."""
+    # Refuse combinations that mean nothing, then find the suspects.
     if arguments.tool is not None and arguments.write is None:
         raise InputError("--tool", "be beside --write", got=arguments.tool)
     if arguments.write is not None and arguments.vetted is not None:
         raise InputError("--write", "be without --vetted", got="both")
     evaluation, suspects, digest = listed(arguments)
     note, frame = suspects.note, suspects.to_frame()
+    # Write proposals for a tool, or apply what came back from one.
     if arguments.write is not None:
         tool: Tool = arguments.tool or ("cvat" if arguments.write.suffix.lower() == ".xml" else "labelstudio")
         write_proposals(
@@ -108,6 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.vetted is not None:
         done = vetted_of(evaluation, suspects, arguments)
         note, frame = "\n".join(done.sentences), done.to_frame()
+    # Print what was found, or what was accepted.
     print_frame(
         frame,
         evaluation,

@@ -156,6 +156,7 @@ def vetted_suspects(
     check_intervals(confidence, "expanded_percentile")
     truth = evaluation.ground_truth
     vetted = in_vocabulary(vetted, truth)
+    # A proposal is recognized by its box and class.
     proposals = labels_of(evaluation, suspects.detection)
     partner = _partners(proposals, vetted)
     accepted = partner >= 0

@@ -308,6 +308,7 @@ class DaskEngine:
         # Cancel everything, so that each suspect runs alone.
         tasks = [self._matching[n][1] for n in open_ones[:MOST_SUSPECTS]]
         _ask(self.client, self.client._cancel, list(self._futures))
+        # Name the first partition that kills a worker alone.
         what = f"the work of the cluster ({getattr(error, 'task', 'a task')})"
         for task in tasks:
             error = self.match([task])[0].exception()

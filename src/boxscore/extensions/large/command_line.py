@@ -298,12 +298,14 @@ def partitions_of(
     in_parquet = is_parquet(truth, "ground truth")
     if in_parquet:
         sides.append(ParquetGroups.open(truth, read_options(**truth_options)))
+    # Plan with what must be in memory at the same time.
     load = Load.of(sides, None if in_parquet else truth).of_share(shard.shares)
     load = load._replace(first=load.first + drawn)
     plan = plan_within(limit, load, workers)
     if arguments.strict and matched:
         say(f"note: {NOT_STRICT}", name="boxscore")
     by_option = _chosen_by(arguments) is not None  # else another call takes the option that the message names
+    # Everything that is opened is closed when the caller is done.
     with (
         unlisted_in_partitions() if by_option else contextlib.nullcontext(),
         temporary_folder(scratch) as folder,

@@ -121,6 +121,7 @@ class _Reader:
 
     def value(self, kind: int, path: tuple[int, ...], *, listed: bool = False) -> Any:
         """Read a value; one of a kind that is never kept gives None."""
+        # Kinds that a footer keeps.
         if kind in INTEGERS:
             return self.signed()
         if kind == BINARY:
@@ -129,6 +130,7 @@ class _Reader:
             return self.structure(path)
         if kind in (LIST, SET):
             return self.values(path)
+        # Kinds that are passed over: their content is read, and dropped.
         if kind == MAP:
             count = self.varint()
             kinds = self.byte() if count else 0

@@ -254,12 +254,14 @@ class Part(PicklesFields):
             header["image_ids"] = self.image_ids.tolist()
         else:
             arrays["image_ids"] = self.image_ids
+        # A column of plain numbers is an array, others are JSON.
         for name, values in self.image_columns.items():
             if values.dtype == object or values.ndim != 1:
                 header["image_columns"][name] = values.tolist()
             else:
                 header["image_columns"][name] = None
                 arrays[f"image:{name}"] = values
+        # What max detections of a class have used up.
         if self.spent is not None:
             arrays |= {f"spent_{name}": values for name, values in self.spent._asdict().items()}
         # Refuse values that JSON cannot hold before a byte is written.

@@ -254,10 +254,12 @@ def _scored(plan: ClassPlan, blocks: Sequence[Cut], keys: Sequence[Key]) -> list
     # whose.
     for block in blocks:
         name = name_of(block)
+        # A block that is too large is scored range by range, and folded.
         if block in edges:
             ranges = _range_tasks(plan, block, edges[block], totals[block])
             folding = ranges, totals[block], plan.protocol, plan.classes_of(block)
             tasks += [engine.submit(f"join-{name}", fold_ranges, *folding)] if joined else ranges
+        # Any other block is one task.
         else:
             pieces = plan.pieces(block, name)
             tasks.append(engine.submit(f"score-{name}", score_classes, pieces, block, keys, plan.images))

@@ -223,6 +223,7 @@ def table_tasks(
     check_class_weights(protocol.ap, ground_truth.categories)
     check_class_labels(ground_truth.source, ground_truth.categories, ground_truth.image_labels, protocol)
     warn_of_annotators(ground_truth, protocol)
+    # Prepare both tables once, so that partitions are prepared alike.
     detections = align(detections, ground_truth)
     ground_truth, detections = prepared(ground_truth, detections, protocol)
     if classes is not None:

@@ -195,6 +195,7 @@ def _regrouped(side: Side, ranges: Ranges, chosen: range, folder: Path, buffered
     waiting: list[list[Any]] = [[] for _ in chosen]
     schema, held = None, 0
 
+    # Write what waits, file by file, so that row groups are not tiny.
     def flush() -> None:
         for number, tables in enumerate(waiting):
             if tables:

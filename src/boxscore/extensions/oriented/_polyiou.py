@@ -159,6 +159,7 @@ def _cut(
         there = i < raw
         if i:
             there &= ~_equal(raw_x[i], raw_y[i], raw_x[i - 1], raw_y[i - 1])
+        # Move the corners that stay to the next free place of their polygon.
         at = np.flatnonzero(there)
         out_x[left[at], at], out_y[left[at], at] = raw_x[i, at], raw_y[i, at]
         left[at] += 1

@@ -202,6 +202,7 @@ def _labels(path: Path, image_set: str | Path | None) -> Rows:
             if header[1].lower() == "gsd" and is_number(header[2]):
                 resolution[image] = float(header[2])
             continue
+        # Every other line is an object.
         corners_of_line, label, flag = _label(line.split(), lines)
         classes.append(label)
         numbers.append(corners_of_line)
@@ -242,6 +243,7 @@ def _label_paths(folder: Path, image_set: str | Path | None) -> list[Path]:
         raise FileFormatError(
             "image_set", "be a file that names the images", got=f"{image_set}, which is not there"
         )
+    # A name that is listed again counts once.
     names = [line.strip() for line in read_text(listed).splitlines() if line.strip()]
     files = []
     for number, name in enumerate(dict.fromkeys(names), start=1):

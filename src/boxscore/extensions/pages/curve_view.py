@@ -49,6 +49,7 @@ def thin(x: FloatArray, y: FloatArray, *, tolerance: float = TOLERANCE) -> NDArr
         slope = (y[last] - y[first]) / span if span else 0.0
         distance = np.abs(y[inner] - (y[first] + slope * (x[inner] - x[first])))
         worst = int(np.argmax(distance))
+        # A point that is too far off is kept, and cuts its part in two.
         if distance[worst] > tolerance:
             middle = first + 1 + worst
             keep[middle] = True
@@ -70,11 +71,13 @@ def curve_view(evaluation: Evaluation) -> dict[str, Any]:
     """
     if not evaluation.has_scores:
         return {"thresholds": [], "left_out": 0, "mean": [], "classes": {}}
+    # Curves exist for classes with objects.
     curves = _fine_curves(evaluation)
     thresholds = evaluation.protocol.matching.iou_thresholds
     T, recall = len(thresholds), np.linspace(0, 1, curves.point_count)
     defined = np.flatnonzero(curves.positive)
     weights = None if evaluation.class_weights is None else evaluation.class_weights[defined]
+    # Few thresholds are kept, so that the page stays small.
     keep = _thresholds_to_keep(T, len(defined))
     classes: dict[str, list[Any]] = {str(k): [] for k in defined.tolist()}
     mean = []

@@ -59,12 +59,14 @@ def run(arguments: argparse.Namespace) -> int:
     from boxscore.extensions.pages.choices import worst_images
     from boxscore.extensions.pages.plots._style import pyplot
 
+    # Refuse what cannot work before anything is read.
     pyplot()
     checks.whole_number(arguments.worst, 1, name="--worst")
     if arguments.at_score is not None:
         checks.number_between(arguments.at_score, -math.inf, math.inf, name="--at-score")
     existing_folder(arguments.image_folder, name="--image-folder")
     with _evaluated(arguments) as (evaluation, every):
+        # Choose the images: all of a choice, or those with the most mistakes.
         score = arguments.at_score if arguments.at_score is not None else evaluation.operating_score
         if every:
             chosen = list(range(evaluation.image_count))
@@ -73,11 +75,14 @@ def run(arguments: argparse.Namespace) -> int:
         if not chosen:
             say("no image has a mistake to draw")
             return 0
+        # Only the chosen images are needed as tables, also from partitions.
         evaluation, among = evaluation.source.tables_of(np.array(chosen))
         rows = chosen if among is None else np.searchsorted(among, chosen).tolist()
         images = evaluation.ground_truth.images
+        # Files are numbered in the order of the list.
         stems = [plain_file_name(str(images.file_names[row] or images.ids[row])) for row in rows]
         names = [f"{number:03d}_{stem}.{arguments.form}" for number, stem in enumerate(stems, start=1)]
+        # Pictures are drawn one by one as they are written.
         drawn = (_drawn(evaluation, row, score, arguments) for row in rows)
         write_folder(arguments.output, zip(names, drawn, strict=True))
     show("\n".join(str(arguments.output / name) for name in names))

@@ -147,6 +147,7 @@ def write_comparison(
     else:
         if len(evaluations) < 2:
             raise InputError("a comparison", "have two results or more", got=len(evaluations))
+        # Verdicts need draws, so a few are made even if none were asked for.
         given = options.resamples
         resamples = ENOUGH_RESAMPLES if given is None else max(given, FEWEST_RESAMPLES)
         options = dataclasses.replace(options, resamples=resamples)

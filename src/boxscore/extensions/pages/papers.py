@@ -136,6 +136,7 @@ def _caption(
     share = f"{100 * (1 - how.confidence):.4g} %"
     unit = ", times 100" if scale == 100 else ""
     names = (("images", "image"), ("ground_truths", "ground truth"), ("classes", "class"))
+    # The data, then the test.
     data = ", ".join(counted(counts[key], noun) for key, noun in names)
     family = "" if count == 2 else f" over all {count * (count - 1) // 2} pairs of detectors, Holm"
     name = "swap test over" if how.test == "swap" else "intervals of differences over"

@@ -287,6 +287,7 @@ class Site:
         # One picture at a time is shrunk: several large ones would fill the memory.
         content = None
         with self._shrinking, contextlib.suppress(InputError, OSError, MemoryError):
+            # A picture that cannot be read is None, and is not tried again.
             picture, _ = read_picture(path, longest)
             picture.thumbnail((longest, longest))
             output = io.BytesIO()
@@ -319,6 +320,7 @@ def _read_query(query: str, detector: Detector) -> tuple[Filter, Order, int]:
     def text(name: str) -> str:
         return fields.get(name, [""])[-1]
 
+    # Each kind of value has one check; a missing one is None.
     def whole(name: str, below: int) -> int | None:
         if not text(name):
             return None
@@ -333,6 +335,7 @@ def _read_query(query: str, detector: Detector) -> tuple[Filter, Order, int]:
             raise RefusedError(HTTPStatus.BAD_REQUEST, f"{name} is not known")
         return known.index(text(name))
 
+    # NaN and infinity are no numbers here.
     def number(name: str, missing: float) -> float:
         if not text(name):
             return missing
@@ -505,6 +508,7 @@ class _Handler(BaseHTTPRequestHandler):
                 headers["Content-Length"] = str(size)
             if self.close_connection:
                 headers["Connection"] = "close"
+            # HEAD has all headers and no body.
             for name, value in headers.items():
                 self.send_header(name, value)
             self.end_headers()

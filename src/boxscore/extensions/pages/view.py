@@ -304,6 +304,7 @@ def _summary_tiles(evaluation: Evaluation, intervals: Mapping[str, Interval]) ->
         parts += [f"{row.area} objects"] if row.area != "all" else []
         if row.metric == "AR" and cap:
             parts.append(f"max detections {cap:,}")
+        # Undefined numbers are None in JSON.
         tiles.append(
             {
                 "key": row.key,
@@ -361,6 +362,7 @@ def _class_table(
     # Metrics in their order, with counts and intervals right after the first.
     for number, (key, array) in enumerate(evaluation.class_values.items()):
         add(key, key, "ratio" if number else "bar", [number_or_none(value) for value in array.tolist()])
+        # Counts, the user's columns, the interval and the curve of IoU belong to the first metric.
         if number == 0:
             for name, label in (("ground_truths", "objects"), ("detections", "detections")):
                 add(name, label, "count", evaluation.class_counts[name].tolist())

@@ -70,6 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
         for number in range(len(results)):
             site.page(number)
         stage("")
+        # The address is the output; everything else goes to stderr.
         show(server.url)
         lines = digests[0].lines if len(names) == 1 else finding_lines_of(names, digests)
         for line in lines:

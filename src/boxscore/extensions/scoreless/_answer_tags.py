@@ -187,6 +187,7 @@ def _sections(
         label: str | None = None
         damaged, opened, at = 0, "", 0
 
+        # Boxes with another number of coordinates are damaged.
         def take(content: str) -> None:
             nonlocal damaged
             for numbers in groups_of(content):
@@ -195,6 +196,7 @@ def _sections(
                 else:
                     boxes.append((label, numbers))
 
+        # A box ends with its tag, or where another begins; a label counts if it is closed.
         for found in tag.finditer(text):
             if opened == opens_box and found[0] in (closes_box, opens_label, opens_box):
                 take(text[at : found.start()])
@@ -202,6 +204,7 @@ def _sections(
                 label = _label(text[at : found.start()])
             opened = found[0] if found[0] in (opens_label, opens_box) else ""
             at = found.end()
+        # Text may end inside a box: what is complete in it counts, and the rest is not damaged but cut.
         is_cut = opened == opens_box
         if is_cut:
             before = damaged

@@ -81,6 +81,7 @@ def _literal(text: str) -> Any:
             raise ValueError
         at = found.end()
         mark, string, word = found.groups()
+        # An opening bracket begins a frame; a mark belongs to the innermost one.
         if mark in _CLOSED_BY:
             frames.append(_Frame(mark))
             continue
@@ -154,8 +155,10 @@ def complete_objects(text: str) -> tuple[list[Span], bool]:
     quote, escaped_at = "", -1
     for found in _SIGNIFICANT.finditer(text):
         at, mark = found.start(), found[0]
+        # Skip the letter behind a backslash.
         if at == escaped_at:
             continue
+        # Inside quotes only their end matters.
         here = opened[-1]
         if mark == "\\":
             escaped_at = at + 1
@@ -163,6 +166,7 @@ def complete_objects(text: str) -> tuple[list[Span], bool]:
             quote = "" if mark in (quote, "\n") else quote
         elif mark in "\"'":
             quote = mark if here is not outside else ""
+        # Brackets of lists are counted only, and objects make the tree.
         elif mark == "{":
             opened.append(_Open(at))
         elif mark == "[":

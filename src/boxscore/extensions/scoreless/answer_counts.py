@@ -98,6 +98,7 @@ def answers_text(answers: Mapping[str, Any]) -> str:
         f"{counted(counts['boxes'], 'box')} in the convention {answers['coordinates']}, {answers['because']}"
     )
     sentences += [boxes, *(_WORDS[word] for word in answers["changed"])]
+    # Name only what occurs.
     odd = listed(_OF_BOXES)
     if counts["longest_run"] > 1:
         odd += f", the longest run {counts['longest_run']:,}"

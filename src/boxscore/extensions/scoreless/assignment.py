@@ -161,6 +161,7 @@ def components(first: Positions, second: Positions) -> Positions:
     # neighbors.
     label = np.arange(len(first))
     while True:
+        # Take the smallest label over the edges of each node, on one side and then on the other.
         of_a = np.full(int(a.max(initial=-1)) + 1, len(label))
         np.minimum.at(of_a, a, label)
         spread = of_a[a]

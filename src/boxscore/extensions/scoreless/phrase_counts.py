@@ -120,6 +120,7 @@ def _warn_of_phrases(result: Any) -> None:
     rows = [row for row in protocol.rows if row.metric == "cgF1"]
     rates = PhraseRates.of(result.curves_of(*protocol.position_of(rows[0])))
     correlation = float(rates.image_correlation.min(initial=0.0))
+    # Without negative phrases the correlation is undefined, and counts as 0.
     names, last = ", ".join(row.key for row in rows), "pmF1 (positive_micro_F1) is of the boxes alone."
     if not rates.negatives.any():
         warn_user(

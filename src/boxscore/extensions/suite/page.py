@@ -43,6 +43,7 @@ def view_of(result: SuiteResult, folder: Path) -> dict[str, Any]:
         page = f"sets/{one.name}/report.html"
         cells = []
         for m, cell in enumerate(result.cells[s]):
+            # A level between the lowest and the highest value of the table; marks for the best of a set.
             share = float((values[s, m] - low) / span)
             share = 1 - share if result.falls else share
             best = bool(worked[s, m] and signed[s, m] == signed[s].max())

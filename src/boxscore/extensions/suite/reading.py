@@ -202,6 +202,7 @@ def _set(
         text = _text(text, key, place).replace("{set}", name)
         return address_of(text) if is_address(text) else Path(os.path.normpath(folder / text))
 
+    # Options of readers that are paths are relative too.
     options = {key: table[key] for key in (*TRUTH_OPTIONS, *RESULT_OPTIONS) if key in table}
     for key in PATH_OPTIONS:
         if key in options:
@@ -266,6 +267,7 @@ def _of_folder(path: Path) -> Suite:
             names = short_list(entry.name for entry in truths) or "an empty folder"
             rule = f"hold one ground truth, named {', '.join(TRUTH_NAMES)}"
             raise InputError("a folder of a set", rule, got=names, place=str(folder))
+        # One file for each model: two of one stem are an error.
         results: dict[str, Path] = {}
         for entry in entries:
             other = entry if entry in truths else results.setdefault(_stem(entry), entry)
@@ -273,6 +275,7 @@ def _of_folder(path: Path) -> Suite:
                 rule, got = "have one file of results for each model", f"{other.name} and {entry.name}"
                 raise InputError("a folder of a set", rule, got=got, place=str(folder))
         models.update(dict.fromkeys(results))
+        # A missing ground truth fails when its set is read, not now.
         truth = truths[0] if truths else folder / f"{TRUTH_NAMES[0]}.json"
         sets.append(SuiteSet(folder.name, truth, results, "coco", (), {}, {}))
     # Every set has every model, so that a missing file shows as missing.

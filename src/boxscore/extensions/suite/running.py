@@ -208,6 +208,7 @@ def _set_cells(
             try:
                 with _heard() as heard:
                     found = read_detections(path, truth, read_options(**one.result_options, **needs))
+                    # One process here: the sets are shared out already.
                     result = evaluate(truth, found, protocol=protocol, workers=1)
                 cell = _cell(result, metric, resamples, seed + number, [*heard_of_truth, *heard])
                 results[model] = result

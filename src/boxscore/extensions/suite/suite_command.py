@@ -109,6 +109,7 @@ def _sections(result: SuiteResult) -> list[Section]:
         first_out=("mean_without_failed", ("low", "high"), "worst_set", "median"),
     )
     sections = [sets, models]
+    # Differences need two models.
     frame = result.difference_frame()
     if len(frame):
         first = result.models[0]
@@ -119,6 +120,7 @@ def _sections(result: SuiteResult) -> list[Section]:
         columns: dict[str, Any] = table_columns(frame.drop(columns="first"))
         ends = (("low_sets", "high_sets"), ("low_images", "high_images"))
         sections.append(Section(f"Differences from {first}", columns, note, first_out=ends))
+    # Failures, with what they cost.
     failed = result.failed_frame()
     if len(failed):
         note = "price: what leaving the cell out would add to the mean of its model"

@@ -58,6 +58,7 @@ class Expected(NamedTuple):
             if numbered or not self.images
             else self.image_count - len(absent)
         )
+        # Name the first image that is missing.
         if present < self.image_count:
             without = ""
             if absent:

@@ -161,14 +161,17 @@ class Evaluator:
         expected: int | Iterable[Id] | Mapping[Id, int] | GroundTruth | None = None,
         ground_truth: GroundTruth | None = None,
     ) -> None:
+        # Only protocols whose matches merge over batches can be evaluated.
         self.protocol = load_protocol(protocol)
         self.protocol.scope.check("batches")
+        # Ground truth gives the classes and the images to expect.
         if ground_truth is not None:
             _check_ground_truth(ground_truth, classes)
             classes = ground_truth.categories
             expected = ground_truth if expected is None else expected
         self.ground_truth = ground_truth
         self.categories = None if classes is None else categories_of(classes)
+        # Options are checked now, not at the first batch.
         checks.one_of(box_format, BOX_FORMATS, name="box_format")
         checks.one_of(duplicates, get_args(Duplicates), name="duplicates")
         checks.one_of(invalid, get_args(Invalid), name="invalid")
@@ -181,6 +184,7 @@ class Evaluator:
         self.gather = gather
         self.keep_masks = keep_masks
         self.expected = None if expected is None else Expected.of(expected)
+        # Matched parts, and batches that wait to be matched together.
         self._held: list[Part] = []
         self._waiting = Waiting()
         self._due = MATCHED_TOGETHER
@@ -231,7 +235,9 @@ class Evaluator:
         InputError
             When a batch breaks a rule; nothing of it is added then.
         """
+        # Read and check everything before any state changes.
         ids, both = self._read(predictions, targets, image_ids)
+        # An image counts once; without ids, images are numbered as they come.
         batch: dict[Id, tuple[Sample, ...]] = {}
         for identifier, samples in zip(ids, zip(*both, strict=True), strict=True):
             if identifier is None:
@@ -242,11 +248,13 @@ class Evaluator:
             batch[identifier] = samples
         if not batch:
             return
+        # Work on copies: a batch that breaks a rule leaves nothing behind.
         given, kinds = dict(self._given), (self._kinds[0].copy(), self._kinds[1].copy())
         sides = [
             self._checked([samples[side] for samples in batch.values()], list(batch), side, kinds, given)
             for side in range(len(both))
         ]
+        # Match many batches together, since each matching has a fixed cost.
         self._waiting.add(list(batch), sides)
         self._numbered, self._given, self._kinds = ids[0] is None, given, kinds
         if self._waiting.rows >= self._due and self._names_decided():
@@ -350,6 +358,7 @@ class Evaluator:
                 columns = in_classes(columns, self.categories, place=place)
                 if side:
                     self._check_classes(columns, rows.counts, identifiers[start:])
+            # Names and numbers may not mix, on one side or between the two.
             elif not kinds[side].issuperset(found := kinds_of_labels(columns)):
                 kinds[side].update(found)
                 decided = names_are_used(*kinds)
@@ -462,6 +471,7 @@ class Evaluator:
         given = dict(self._given)  # nothing is remembered of a share that is refused
         for key, (is_given, identifier) in share.given.items():
             _check_key(given, key, is_given, identifier)
+        # Numbered images go on from ours; others must be new.
         parts = list(share.parts)
         if share.numbered:
             parts = [part.numbered_from(len(self._seen)) for part in parts]
@@ -470,6 +480,7 @@ class Evaluator:
                 if identifier in self._seen:
                     self._refuse_duplicate(identifier)
             parts = [part.without(self._seen) for part in parts]
+        # Nothing was refused: now take them in.
         for part in parts:
             if len(part.images):
                 self._add_part(part)

@@ -113,11 +113,13 @@ def consequences(context: Context, findings: Sequence[Finding]) -> set[str]:
         and (one.code != "classes-numbered-differently" or one.count > 1)
     }
     left_out = 0 if context.detections is None else sum(context.detections.left_out.values())
+    # A wrong form, or shifted images, explains findings of places.
     follows: set[str] = set()
     if sure.intersection(FORMS):
         follows.update(FROM_PLACES)
     elif "images-off-by-one" in sure:
         follows.update(set(FROM_PLACES) - sure)
+    # Another numbering, or many unknown classes, explains findings of classes.
     numbered = "classes-numbered-differently" in sure or context.was_said(SAID_OF_NUMBERING)
     if numbered or (context.detections is not None and left_out > len(context.detections)):
         follows.update(FROM_CLASSES)

@@ -57,6 +57,7 @@ def geometric_findings(context: Context) -> Iterator[Finding]:
         yield from flat.finding(context, table)
         if context.effort > IN_PASSING:
             yield from inverted.finding(context, table)
+        # Where the loader has warned, only what can be repaired is said again.
         if warned:
             yield from _outside_in_passing(context, table)
         elif not order and (context.effort > IN_PASSING or isinstance(table, GroundTruth)):

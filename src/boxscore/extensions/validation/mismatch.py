@@ -226,6 +226,7 @@ def _images(context: Context) -> Iterator[Finding]:
         # ``shifted`` gives the row of the image with the next id, or -1, [I].
         shifted = images.rows(images.ids + step)
         if given is not None and here is not None:
+            # The boxes must overlap more annotations in the neighboring image than in their own.
             there = _best(truth, given, shifted[given.image])
             few = min(len(here.detection), len(there.detection)) < ENOUGH
             if not few and there.matched <= here.matched:
@@ -236,6 +237,7 @@ def _images(context: Context) -> Iterator[Finding]:
             known = np.flatnonzero(image >= 0)
             return c.ground_truth, dataclasses.replace(given.take(known), image=image[known]), c.protocol
 
+        # And the metric must rise.
         if not _rises(context, repaired):
             continue
         yield context.finding(

@@ -131,6 +131,7 @@ def _pairs_on(context: Context, detections: Detections, objects: NDArray[np.intp
     widths, counts = ends - starts, last - first
     parts = [(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp), np.empty(0))]
     for low, high in chunks(widths * counts, MOST_AT_ONCE):
+        # All pairs of a chunk are numbered without a loop.
         some = ragged_ranges(first[low:high], counts[low:high])
         width = np.repeat(widths[low:high], counts[low:high])
         row = np.repeat(some, width)

@@ -76,6 +76,7 @@ def semantic_findings(context: Context) -> Iterator[Finding]:
         yield from _scores(context, context.detections)
     else:
         yield no_scores(context, len(context.detections))
+    # Ties, and then detections beyond the limit, take more time.
     if context.effort > IN_PASSING and context.detections.scored:
         yield from _tied_scores(context, context.detections)
     if context.effort == WHEN_ASKED:
@@ -118,6 +119,7 @@ def _repeats(table: BoxTable, rows: NDArray[np.intp]) -> NDArray[np.intp]:
     boxes = without_inverted(table.boxes)
     last = left + (1 / NEAR - 1 + 1e-6) * (table.boxes[rows, 2] - left)
     repeats, at, step = [np.empty(0, dtype=np.intp)], np.arange(len(rows) - 1), 1
+    # Step by step, each box with the next one that starts after it, until none is near.
     while len(at):
         at = at[(group[at] == group[at + step]) & (left[at + step] <= last[at])]
         one, other = rows[at], rows[at + step]
@@ -392,6 +394,7 @@ def counts_beyond(protocol: Protocol, detections: Detections) -> Capped:
     group: NDArray[Any] = _groups(detections)
     if scope != "class":
         group = detections.image if scope == "image" else detections.category
+    # One count per group, all in one call.
     numbers, counts = np.unique(group, return_counts=True)
     over = counts > limit
     labels, ids = detections.categories.labels, detections.images.ids.tolist()

@@ -121,6 +121,7 @@ def validate_files(
 
                 path = unpacked(path)
             findings += ground_truth_file_findings(path)
+    # Each warning of a reader is a finding, so none is printed.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BoxscoreWarning)  # each of them is a finding
         try:
@@ -128,6 +129,7 @@ def validate_files(
         except InputError as error:
             return by_weight([*findings, refused("ground-truth-refused", error)])
         table, rows, renumbered = None, None, None
+        # A file that is refused is read again as it is, for findings that say more.
         if detections is not None:
             try:
                 truth, table = read_listed(opened[1], truth, of_detections)

@@ -68,6 +68,7 @@ def class_weights_in_file(path: Path) -> dict[str, float]:
             raise FileFormatError(
                 "a line of class weights", rule, got=repr(line[:60]), place=place, cause=cause
             )
+        # A head line is one whose two words say so.
         if not (is_first and _HEAD.fullmatch(words[0]) and _WEIGHT.fullmatch(words[1])):
             _add(weights, words[0], _number(words[1]), repr(words[1]), place)
         is_first = False

@@ -73,6 +73,7 @@ def weighted_metrics(
     images = len(matches.images)
     truths = np.bincount(matches.truth_image[matches.counted(0)], minlength=images)
     detections = np.bincount(matches.image, minlength=images)
+    # Several sets of weights are read from copies of the matches in the same operations.
     size = _copies(matches, protocol, rows)
     tables = _tables_of_copies(matches, protocol, rows, size)
     made = []

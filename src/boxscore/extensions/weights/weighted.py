@@ -221,6 +221,7 @@ class WeightedCounts(SingleRuns):
             ends = end[some]
             first, last = prepared.starts[segment : segment + 2]
             nth = first + np.searchsorted(prepared.true_detection[first:last], ends)
+            # Differences of running sums give each count without going through the detections.
             true[t, some] = self._running_true[nth] - self._running_true[first]
             move = np.searchsorted(prepared._moves, t * (len(unmatched) + 1) + ends)
             of_class = base[before[ends]] - base[prepared.base_start[segment]]

@@ -173,6 +173,7 @@ class CurvesUnderWeights:
             counted = self._counts(block, sums)
             self._read(block, counted, needed[sides[0]], recalled[sides[0]], best[sides[0]])
             if exchanged:
+                # The other side of the pair has what is left of the whole.
                 pairs = zip(self._whole[number], counted, strict=True)
                 others = _Counts(*(every - of_one for every, of_one in pairs))
                 self._read(block, others, needed[sides[1]], recalled[sides[1]], best[sides[1]])
@@ -305,6 +306,7 @@ class CurvesUnderWeights:
         class_base = prepared.base_start[segments]
         move_order = ragged_ranges(move_starts, move_counts[segments])
         moves = prepared.move_image[move_order] + images * (prepared.move_sign[move_order] < 0)
+        # Each kind of sum has its own list of images and of places where it is read.
         true_ends = np.concatenate([bounds, run + 1, run_tie])
         self._true = WeightSums(prepared.true_image[order], true_ends, images)
         base_ends = np.concatenate([class_base, ends.base[of_run]])

@@ -90,9 +90,11 @@ class COCOeval_faster(reference.COCOeval):
         super().__init__(cocoGt, cocoDt, iouType)
         self.lvis_style = False
         self.all_stats: Any = []
+        # Its own area ranges come after the range of all.
         if ranges is not None and iouType != "keypoints":
             self.params.areaRng = [[0, 1e10], *(list(ends) for ends in ranges.values())]
             self.params.areaRngLbl = ["all", *ranges]
+        # Keypoints have classes of the data, and sigmas of the caller.
         if iouType == "keypoints":
             if kpt_oks_sigmas is not None:
                 self.params.kpt_oks_sigmas = np.array(kpt_oks_sigmas)

@@ -165,6 +165,7 @@ def draw_evaluated(
     shown = shown_detections(evaluation, row, score_threshold)
     outcome = outcomes.truth(score_threshold)
     truths = np.flatnonzero((truth.image == row) & (outcome != TRUE_POSITIVE))[:MOST_BOXES]
+    # Collect outcomes that occur, for the legend.
     used = set()
     names = truth.categories.labels
     # Low scores first, so that sure detections are drawn on top.

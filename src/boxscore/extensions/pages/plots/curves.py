@@ -328,6 +328,7 @@ class MissRateDisplay(Display):
         chosen = classes or evaluation.labels
         for area in dict.fromkeys(areas):
             at = list(protocol.ignore.area_ranges).index(area)
+            # Rates of all classes are computed together, and lines chosen from them.
             rates = miss_rates(Curves.of(evaluation.matched, protocol, at), finer)[0]
             for name in chosen:
                 line = rates[:, evaluation.labels.index(name)]
