@@ -18,8 +18,8 @@ from boxscore.data.alignment import align
 from boxscore.data.boxes import WRITTEN_FORMATS, box_convert
 from boxscore.data.vocabulary import Images
 from boxscore.errors import BoxscoreWarning, InputError
-from boxscore.formats import _box_order
-from boxscore.formats._box_order import box_order
+from boxscore.extensions.hints import box_order as _box_order
+from boxscore.extensions.hints.box_order import box_order
 from boxscore.formats.registry import format_names
 from support.annotations import example, record
 from support.examples import first_of

@@ -13,6 +13,7 @@ SOCKETS = {
     "boxscore._utils.given_paths",
     "boxscore.cli.commands",
     "boxscore.cli.sockets",
+    "boxscore.data.hints",
     "boxscore.data.schema",
     "boxscore.data.tables",
     "boxscore.evaluation.result",
@@ -27,14 +28,14 @@ SOCKETS = {
 
 MAY_IMPORT: dict[str, set[str]] = {
     "crowds": {"diagnostics", "formats", "masks"},
-    "data_tools": {"diagnostics", "federated", "large", "training", "validation"},
+    "data_tools": {"diagnostics", "federated", "hints", "large", "training", "validation"},
     "decisions": {"diagnostics", "large", "pages", "shell", "validation", "weights"},
     "diagnostics": {"federated", "large", "pages", "scoreless", "shell", "validation", "weights"},
     "formats": {"data_tools", "federated", "scoreless"},
     "keypoints": {"diagnostics"},
     "label_maps": {"masks", "shell", "training", "weights"},
     "labels": {"diagnostics", "federated", "formats", "scoreless", "shell", "validation", "weights"},
-    "large": {"crowds", "data_tools", "federated", "formats", "scoreless", "stores", "weights"},
+    "large": {"crowds", "data_tools", "federated", "formats", "hints", "scoreless", "stores", "weights"},
     "pages": {
         "crowds",
         "decisions",
@@ -47,9 +48,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "weights",
     },
     "scoreless": {"federated", "formats"},
-    "suite": {"decisions", "diagnostics", "pages", "shell", "weights"},
-    "training": {"data_tools", "federated", "large", "scoreless", "weights"},
-    "validation": {"diagnostics", "federated", "large", "stores"},
+    "suite": {"decisions", "diagnostics", "hints", "pages", "shell", "weights"},
+    "training": {"data_tools", "federated", "hints", "large", "scoreless", "weights"},
+    "validation": {"diagnostics", "federated", "hints", "large", "stores"},
 }
 """Extensions that build on others."""
 

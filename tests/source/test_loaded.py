@@ -18,9 +18,7 @@ EXTENSIONS_NEEDED = {"validation"}
 OURS_NOT_NEEDED = (
     *("data.column_names", "data.rasterising", "data.spans", "diagnostics", "distributed"),
     *(
-        "formats._data_below",
         "formats._several",
-        "formats.recognising",
         "label_maps",
         "reports",
     ),

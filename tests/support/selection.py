@@ -45,8 +45,9 @@ EXTENSIONS = {
         " data/test_scoreless_tables matching/test_assignment cli/test_without_scores"
     ),
     "formats": Extension(
-        "formats/test_{annotations,correcting,data_below,plain_xml,shape_columns} data/test_image_names"
+        "formats/test_{annotations,correcting,plain_xml,shape_columns} data/test_image_names"
     ),
+    "hints": Extension("extensions/hints/*"),
     "large": Extension(
         "extensions/large/* formats/test_{parquet_dictionaries,json_pieces}"
         " data/test_statistics_in_parts suppression/test_nms_{in_parts,large} cli/test_{in_parts,the_host}",
@@ -63,7 +64,7 @@ EXTENSIONS = {
     "compat": Extension("compat/test_[!v]*", "src/boxscore/compat"),
     "label maps": Extension("extensions/label_maps/*", "src/boxscore/label_maps.py"),
     "integrations": Extension("integrations/*", "src/boxscore/integrations"),
-    "data tools": Extension("formats/test_{converting,class_maps}"),
+    "data tools": Extension("formats/test_converting"),
     "docs": Extension("docs/*", "docs README.md CONTRIBUTING.md CHANGELOG.md"),
     "packaging": Extension("packaging/* typing/*", "pyproject.toml Makefile"),
     "faults of the machine": Extension("faults/* limits/*"),

@@ -9,8 +9,7 @@ Conventions
 from __future__ import annotations
 
 import dataclasses
-import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,11 +18,8 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.array_types import IntArray
 from boxscore._utils.ordering import inverse_order, stable_order
-from boxscore._utils.text import counted, verb
-from boxscore._utils.user_warnings import warn_user
 from boxscore.data.base import neighbours
-from boxscore.data.class_names import likely_classes
-from boxscore.data.image_names import FEW_SHOWN
+from boxscore.data.hints import ask
 from boxscore.data.lazy import LazyColumns
 from boxscore.data.lookup import chosen_images, rows_of_other_images
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
@@ -63,12 +59,12 @@ def align(detections: Detections, ground_truth: GroundTruth) -> Detections:
     )
     rows = _rows_of_their_classes(detections, categories)
     category = rows[detections.category] if len(detections) else detections.category
-    # Count the detections of unknown classes, name the likely classes, and warn.
+    # Count the detections of unknown classes, and warn.
     unknown, counts = np.unique(detections.category[category < 0], return_counts=True)
     labels = detections.categories.labels
     left_out = {labels[row]: int(count) for row, count in zip(unknown.tolist(), counts.tolist(), strict=True)}
-    renamed = renamed_classes(left_out, categories, category[category >= 0])
-    warn_left_out(left_out, detections.source, hint=question_of_renamed(renamed))
+    if left_out:
+        ask("unknown classes", left_out, detections.source, categories, category[category >= 0])
     # Keep the other rows; flags ascend, so the order of the file stays.
     known = np.flatnonzero(category >= 0)
     return dataclasses.replace(
@@ -95,46 +91,6 @@ def _rows_of_their_classes(detections: Detections, categories: Categories) -> ND
     rows[named & (by_name < 0) & np.isin(rows, by_name[other])] = -1
     rows[other] = by_name[other]
     return rows
-
-
-def renamed_classes(
-    left_out: Iterable[str], categories: Categories, category: NDArray[np.int32]
-) -> dict[str, str]:
-    """Return which classes without a detection those left out likely are, by another name."""
-    names = [*left_out]
-    if not names:
-        return {}
-    silent = np.bincount(category, minlength=len(categories)) == 0
-    return likely_classes(names, [*itertools.compress(categories.labels, silent)])
-
-
-def question_of_renamed(renamed: Mapping[str, str]) -> str:
-    """Ask whether classes left out are those that have no detection; empty where there is none."""
-    if not renamed:
-        return ""
-    pairs = [f"{theirs} the class {likely}" for theirs, likely in list(renamed.items())[:FEW_SHOWN]]
-    more = f" ({len(renamed):,} such classes in all)" * (len(renamed) > FEW_SHOWN)
-    are, have = verb(len(pairs), "are").capitalize(), verb(len(pairs), "have")
-    return f" {are} {' and '.join(pairs)}, which {have} no detection{more}?"
-
-
-def warn_left_out(
-    left_out: Mapping[str, int], source: str, *, all_of_them: bool = False, hint: str = ""
-) -> None:
-    """Warn of detections whose class the ground truth does not have; ``hint`` is what to do about it."""
-    if left_out:
-        total = sum(left_out.values())
-        names = ", ".join(list(left_out)[:10]) + (", ..." if len(left_out) > 10 else "")
-        if all_of_them:
-            hint = " None is left" + (
-                f".{hint}"
-                if hint
-                else "; are classes numbered differently? See --class-map (in Python class_map=)."
-            )
-        warn_user(
-            f"{source}: {counted(total, 'detection')} left out, of "
-            f"{counted(len(left_out), 'class')} that the ground truth does not have: {names}.{hint}"
-        )
 
 
 def select(

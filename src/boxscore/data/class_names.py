@@ -15,7 +15,6 @@ Conventions
 from __future__ import annotations
 
 import functools
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -38,9 +37,6 @@ Id = int | str
 
 LONGEST_NUMBER = 1000
 """Digits up to which text is read as a number."""
-
-ALIKE, MOST_PAIRS = 0.8, 10_000
-"""Likeness (of difflib) of a misspelt name and the right one, and pairs of names that are compared for it."""
 
 MOST_SHOWN = 6
 """Candidates that a message lists."""
@@ -91,54 +87,6 @@ def _appearance(name: str) -> str:
     import unicodedata
 
     return " ".join(printable(unicodedata.normalize("NFC", name)).split())
-
-
-def likely_classes(words: Sequence[str], labels: Sequence[str]) -> dict[str, str]:
-    """Return, for words that name no class, the one label of which each is likely another spelling.
-
-    Case, blanks, ``_`` and ``-`` make no difference; else the two are nearly alike. There is none for a
-    number, nor where several words or labels are equally likely.
-    """
-    # Leave out numbers: they are not misspelled names.
-    unknown, others = (
-        [name for name in names if name.isprintable() and any(map(str.isalpha, name))]
-        for names in (words, labels)
-    )
-    if not unknown:
-        return {}
-    # First the same letters, by a dictionary.
-    spelt: dict[str, list[str]] = {}
-    for label in others:
-        spelt.setdefault(_folded(label), []).append(label)
-    same = {(word, label) for word in unknown for label in spelt.get(_folded(word), ())}
-    likely = _one_to_one(same)
-    # Then similar ones among the rest, if there are few enough to compare all pairs.
-    words_of_pairs, labels_of_pairs = {word for word, _ in same}, {label for _, label in same}
-    unknown = [word for word in unknown if word not in words_of_pairs]
-    others = [label for label in others if label not in labels_of_pairs]
-    if len(unknown) * len(others) <= MOST_PAIRS:
-        import difflib
-
-        near = set()
-        for label in others:
-            # The matcher prepares its second text; the quick bound saves most comparisons.
-            matcher = difflib.SequenceMatcher(b=_folded(label), autojunk=False)
-            for word in unknown:
-                matcher.set_seq1(_folded(word))
-                if matcher.real_quick_ratio() >= ALIKE and matcher.ratio() >= ALIKE:
-                    near.add((word, label))
-        likely |= _one_to_one(near)
-    return {word: likely[word] for word in words if word in likely}
-
-
-def _folded(name: str) -> str:
-    return re.sub(r"[\s_-]+", "", name).casefold()
-
-
-def _one_to_one(pairs: set[tuple[str, str]]) -> dict[str, str]:
-    """Return the pairs of which neither word is in another."""
-    counts = [Counter(each) for each in zip(*pairs, strict=True)]
-    return {word: label for word, label in pairs if counts[0][word] == counts[1][label] == 1}
 
 
 class ClassFinder:

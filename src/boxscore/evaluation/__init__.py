@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard
 from typing import Protocol as Protocol_
+
+import numpy as np
 
 from boxscore._utils.given_paths import path_of
 from boxscore._utils.processes import Workers, worker_count
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import align, select
 from boxscore.data.boxes import WrittenFormat
+from boxscore.data.hints import FEWEST, FEWEST_OF_CLASS, ask
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.unlisted import check_how, with_unlisted
 from boxscore.data.vocabulary import Id
@@ -25,18 +29,14 @@ from boxscore.evaluation.result import (
     matched_tables,
     without_matches_of_id_zero,
 )
-from boxscore.evaluation.result_warnings import (
-    held_back,
-    warn_of_id_zero,
-    warn_of_metrics,
-    warn_of_numbering,
-)
 from boxscore.formats import reading
 from boxscore.formats._format import SIDES, Side
+from boxscore.matching.ignoring import zero_ids
 from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.tables.labels import ANNOTATOR
+from boxscore.scoring.kinds import kinds_of
 from boxscore.similarity.registry import needs_of, similarity_of
 
 if TYPE_CHECKING:
@@ -55,6 +55,12 @@ __all__ = [
 
 SUMMARY_SHARED_FROM = 1_000_000
 """Number of detections from which processes also divide the summary."""
+
+MANY = 0.3
+"""Share of the best detections that match their class from which nothing is odd about its number."""
+
+SAMPLED = 4096
+"""Scores among which the one is sought from which there are as many detections as objects."""
 
 
 class _ArrowTable(Protocol_):
@@ -153,7 +159,7 @@ def evaluate(
     said |= {"unlisted_images": unlisted_images, "workers": workers}
     said |= {"image_sizes": image_sizes, "image_folder": image_folder}
     # Hold back warnings until the end: findings of the digest replace those that say the same.
-    with held_back() as held:
+    with _held_back() as held:
         tell = held.append if digest else warn_user
         ground_truth, unaligned = tables_of(ground_truth, detections, chosen, tell=tell, **said)
         ground_truth, detections = with_unlisted(
@@ -180,13 +186,7 @@ def evaluate(
             )
         if shares > 1 and len(detections) >= SUMMARY_SHARED_FROM and matcher.similarity.forks_for(detections):
             result.summarise_in_processes(shares)
-        warn_of_id_zero(result)
-        if chosen.similarity == "keypoints":
-            extension("warn_of_even_sigmas")(chosen)
-        if ANNOTATOR in ground_truth.columns or chosen.labels.inexhaustive_images == "drop":
-            extension("warn_of_annotators")(ground_truth, chosen)
-        warn_of_metrics(result)
-        warn_of_numbering(result, shares)
+        _warn_of_symptoms(result, shares)
         fallbacks = matcher.similarity.fallbacks(ground_truth, detections)
         both_rotated = ground_truth.rotated is not None and detections.rotated is not None
         if fallbacks and not both_rotated:  # a finding, with the number of the protocol that compares them
@@ -195,6 +195,59 @@ def evaluate(
             codes = extension("warn_of_findings")(result)
             held[:] = [warning for warning in held if warning.code not in codes]
         return result
+
+
+@contextlib.contextmanager
+def _held_back() -> Iterator[list[BoxscoreWarning]]:
+    """Yield a list of warnings to hold back; those left in it at the end, or at an error, are issued then."""
+    held: list[BoxscoreWarning] = []
+    try:
+        yield held
+    finally:
+        for warning in held:
+            warn_user(warning)
+
+
+def _warn_of_symptoms(result: Evaluation, workers: int) -> None:
+    """Warn of what may make the numbers wrong, where something hints at it."""
+    ground_truth, protocol = result.ground_truth, result.protocol
+    if protocol.matching.annotation_id_zero != "unmatched" and zero_ids(ground_truth.ids).any():
+        ask("annotation 0", result)
+    if protocol.similarity == "keypoints":
+        extension("warn_of_even_sigmas")(protocol)
+    if ANNOTATOR in ground_truth.columns or protocol.labels.inexhaustive_images == "drop":
+        extension("warn_of_annotators")(ground_truth, protocol)
+    for kind in kinds_of(protocol):
+        if kind.check is not None:
+            kind.check(result)
+    of_boxes = protocol.matching.per_class and protocol.rows and protocol.similarity != "keypoints"
+    if of_boxes and len(ground_truth.categories) > 1 and _matches_are_few(result):
+        ask("few matches", result, workers)
+
+
+def _matches_are_few(result: Evaluation) -> bool:
+    """Whether classes were left out, or few of the best detections match an object of their class."""
+    matched = result.matched
+    counted = int(matched.positives(0).sum())
+    if counted < FEWEST or not len(matched):
+        return False  # too few to judge
+    if result.detections.left_out:
+        return True
+    # Find the score of about as many best detections as there are objects, from a sample: an exact count is
+    # not needed.
+    sample = matched.score[:: len(matched) // SAMPLED + 1]
+    below = max(len(sample) - max(counted * len(sample) // len(matched), 1), 0)
+    # Count these detections, and the true positives among them, by class. Both ascend in class order, so
+    # bisection counts them.
+    best = np.flatnonzero(matched.score >= np.partition(sample, below)[below])
+    starts = matched.class_starts
+    of_class = np.diff(np.searchsorted(best, starts))
+    true = matched.pair_detection[matched.pairs_ever_true(0)]
+    true_of_class = np.searchsorted(true, starts[:-1] + of_class) - np.searchsorted(true, starts[:-1])
+    # One class whose best detections never match may be a hard one. Two may be swapped.
+    if ((of_class >= FEWEST_OF_CLASS) & (true_of_class == 0)).sum() > 1:
+        return True
+    return not (true_of_class[of_class > 0] / of_class[of_class > 0]).mean() >= MANY
 
 
 def _shares_of_matching(workers: Workers, protocol: Protocol, detections: Detections) -> int:

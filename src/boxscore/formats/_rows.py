@@ -37,8 +37,8 @@ from boxscore._utils.user_warnings import warn_user
 from boxscore.data.boxes import BoxFormat, box_convert
 from boxscore.data.building import built_columns
 from boxscore.data.class_names import ambiguous
+from boxscore.data.hints import ask
 from boxscore.data.lookup import find_images, rows_of_ids
-from boxscore.data.numbering import match_best
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, Schema
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
@@ -414,7 +414,7 @@ def _count_matched(rows: Rows, image: NDArray[np.int32], ground_truth: GroundTru
     if rows.fractions and ground_truth.units == "pixels":
         boxes = boxes * np.tile(ground_truth.images.sizes[image], 2)
     with np.errstate(invalid="ignore"):
-        return match_best(ground_truth, image, boxes, rows.scores).matched
+        return int(ask("ids that are names", ground_truth, image, boxes, rows.scores).matched)
 
 
 def _category_rows(

@@ -1,16 +1,26 @@
-"""Read the lines of text files, one file per image, and name them in messages."""
+"""Read the lines of text files, one file per image, and name them in messages.
+
+Conventions
+-----------
+- Predictions of YOLO, and those in text files, may lie in folders alone: they are read as one set, whose
+  images are called by folder and file. Images of the ground truth must lie in folders of these names: several
+  runs side by side, ``exp1`` and ``exp2``, are not one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from boxscore._utils.array_types import IntArray
 from boxscore._utils.files import read_text
+from boxscore._utils.text import short_list
+from boxscore.data.hints import ask
+from boxscore.data.image_names import below_their_root, folders_of
+from boxscore.data.tables import GroundTruth
 from boxscore.errors import FileFormatError
-from boxscore.formats._inner_folders import warn_of_unread
 from boxscore.formats._sniffer import Sniffer, is_text_file, listed
 
 LARGEST = 16_000_000
@@ -65,8 +75,31 @@ def text_files(folder: Path, what: str, detect: Callable[[Sniffer], str | None])
         )
     with listed(folder) as entries:
         names = sorted(entry.name for entry in entries if is_text_file(entry))
-    warn_of_unread(folder, detect, ending=".txt")
+    ask("folders in a folder", folder, detect, ending=".txt")
     return names
+
+
+def check_folders(folder: Path, names: Iterable[str], ground_truth: GroundTruth | None) -> None:
+    """Refuse label files in folders where no image of the ground truth lies in a folder of the same name."""
+    inner = inner_folders(names)
+    if not inner or ground_truth is None:
+        return
+    known = folders_of(ground_truth.images)
+    strange = [name for name, path in zip(inner, below_their_root(inner), strict=True) if path not in known]
+    if strange:
+        which = f"{'one of ' * (len(inner) > 1)}{short_list(folder / name for name in inner)}"
+        cause = f"give {which}; if they are parts of one run, put their files in one folder"
+        raise FileFormatError(
+            str(folder),
+            "be one folder of label files, or hold folders in which images of the ground truth lie",
+            got=f"{short_list(strange)}, in which none of them lies",
+            cause=cause,
+        )
+
+
+def inner_folders(names: Iterable[str]) -> list[str]:
+    """Return the folders in the names of files."""
+    return sorted({name.rpartition("/")[0] for name in names if "/" in name})
 
 
 def numbers_of(fields: Sequence[str]) -> list[float] | None:

@@ -49,10 +49,10 @@ from boxscore._utils.user_warnings import warn_user
 from boxscore.data.box_reading import in_pixels
 from boxscore.data.boxes import ROUNDING, BoxFormat, WrittenForm, WrittenFormat, box_convert, written_form
 from boxscore.data.building import built_columns, vocabulary_columns
+from boxscore.data.hints import ask
 from boxscore.data.id_spellings import as_numbers, spelled_as
 from boxscore.data.lazy import Reader
 from boxscore.data.lookup import DeclaredVocabulary, find_categories, find_images
-from boxscore.data.numbering import match_best
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, LISTS_OF_IMAGES
 from boxscore.data.scores import all_or_none
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
@@ -432,7 +432,7 @@ class ResultsReading:
                 "be a list of results",
                 got="an object without annotations",
                 place=str(self._path),
-                cause=_resembled(self._path),
+                cause=ask("file of another kind", self._path),
             )
         self._vocabulary = DeclaredVocabulary(*_vocabularies(content, self._path))
         return text_in_memory(records)
@@ -570,7 +570,10 @@ class ResultsReading:
             form = self._form(ground_truth)[0]
             sizes = _with_sizes(ground_truth.images, self._image_sizes).sizes[rows]
             corners = box_convert(in_pixels(boxes, form, sizes, place=place), form.form, "xyxy")
-            return match_best(ground_truth, rows, corners, self._scores(records)).matched
+            matched: int = ask(
+                "ids that are names", ground_truth, rows, corners, self._scores(records)
+            ).matched
+            return matched
 
         # Ask the boxes only where they can answer: four finite numbers each.
         vocabulary, boxes = self._vocabulary, records["bbox"]
@@ -670,16 +673,9 @@ def _ground_truth_object(path: Path) -> _File:
     }
     for key, is_present in present.items():
         if not is_present:
-            cause = _resembled(path)
+            cause = ask("file of another kind", path)
             raise FileFormatError("ground truth", f"have {key}", got=f"no such key in {path}", cause=cause)
     return content
-
-
-def _resembled(path: Path) -> str:
-    from boxscore.formats.recognising import resemblance
-
-    resembled = resemblance(Sniffer(path))
-    return "" if resembled is None else f"this looks like {resembled.what}: {resembled.advice}"
 
 
 def _read_object(path: Path) -> _File:

@@ -14,9 +14,7 @@ Conventions
 from __future__ import annotations
 
 import dataclasses
-import functools
 import os
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,21 +22,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import FloatArray
 from boxscore._utils.given_paths import path_of
 from boxscore._utils.lazy import loaded
 from boxscore._utils.processes import Workers, worker_count
 from boxscore._utils.records import NamedTuple, record
 from boxscore._utils.text import counted, verb
 from boxscore._utils.user_warnings import warn_user
-from boxscore.data.alignment import warn_left_out
 from boxscore.data.boxes import WRITTEN_FORMATS, WrittenFormat
+from boxscore.data.hints import ask
 from boxscore.data.lookup import UnlistedImagesError
-from boxscore.data.numbering import AS_THEY_ARE, InferredClassMap, infer_class_map, mapped_rows, with_classes
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.unlisted import check_how, refuse_other_units, with_unlisted
-from boxscore.data.vocabulary import Id
 from boxscore.errors import BoxscoreWarning, InputError
-from boxscore.formats._box_order import warn_of_box_order
 from boxscore.formats._format import Format, ReadOptions, Side
 from boxscore.formats._opened import Opened
 from boxscore.formats._shares import ImageShare, ReadAtOnceError
@@ -47,7 +43,6 @@ from boxscore.formats.registry import capability, format_named, format_names, op
 
 if TYPE_CHECKING:
     from boxscore.data.column_names import ColumnMap
-    from boxscore.formats.class_maps import ClassMap
 
 TRUTH_WORK = 2.0
 """How much longer a byte of ground truth takes to read than one of results."""
@@ -62,8 +57,6 @@ class FileOptions(ReadOptions):
 
     Attributes
     ----------
-    class_map : ClassMap, optional
-        Which class of the ground truth each class of the detections is.
     unlisted_images : {"error", "background", "drop"}, or None
         How detections in images that the ground truth does not list are treated; None if not given.
     note : callable, optional
@@ -72,7 +65,6 @@ class FileOptions(ReadOptions):
         Takes the warning that boxes look like another form; by default the user gets it.
     """
 
-    class_map: ClassMap | None = None
     unlisted_images: str | None = None
     note: Callable[[str], None] | None = None
     report: Callable[[BoxscoreWarning], None] = warn_user
@@ -100,6 +92,7 @@ class _Further(NamedTuple):
 _ANSWERS = "answers of a language model"
 
 FURTHER = {
+    "class_map": _Further("boxscore.extensions.hints.class_maps:class_map_of"),
     "segments": _Further("pathlib:Path", of="masks in a second file"),
     "image_labels": _Further(
         "pathlib:Path", applied="boxscore.extensions.federated.image_label_files:with_image_labels"
@@ -132,7 +125,6 @@ def read_options(
     box_format: WrittenFormat | None = None,
     instances: Sequence[str] = (),
     processes: Workers = 1,
-    class_map: str | Path | Mapping[Any, Any] | None = None,
     any_sides: bool = False,
     needs_areas: bool = True,
     keys: Sequence[str] = (),
@@ -152,7 +144,7 @@ def read_options(
     checks.one_of(format, format_names(), name="format")
     if box_format is not None:
         checks.one_of(box_format, WRITTEN_FORMATS, name="box_format")
-    names, sizes, pairs, descriptions = None, None, None, None
+    names, sizes, descriptions = None, None, None
     if isinstance(classes, (str, Path)):
         descriptions = FURTHER["descriptions"].checked(Path(classes))
     if classes is not None and descriptions is None:
@@ -163,10 +155,6 @@ def read_options(
         from boxscore.formats.image_sizes import image_sizes_of
 
         sizes = image_sizes_of(image_sizes, image_folder)
-    if class_map is not None:
-        from boxscore.formats.class_maps import class_map_of
-
-        pairs = class_map_of(class_map)
     # Options of extensions are checked by the extension.
     worker_count(processes)  # checked now; "auto" is decided where the processes start
     for name in further.keys() - FURTHER.keys():
@@ -192,7 +180,6 @@ def read_options(
         image_keys=tuple(image_keys),
         text_keys=tuple(text_keys),
         columns=None if columns is None else _column_map(columns),
-        class_map=pairs,
         unlisted_images=check_how(unlisted_images),
         note=note,
         further=given,
@@ -228,8 +215,7 @@ def _read_ground_truth(opened: Opened, options: FileOptions, load: Callable[[], 
     for name, option in FURTHER.items():
         if option.applied and name in options.further:
             ground_truth = loaded(option.applied)(ground_truth, options.further[name])
-    if file_format.boxes is not None:
-        _warn_of_box_order(ground_truth, file_format, options)
+    warn_of_box_order(ground_truth, file_format, options, options.report)
     return ground_truth
 
 
@@ -320,57 +306,12 @@ def _read_listed(
     return both[0], _with_reader(both[1], opened, options)
 
 
-class LeftOut(dict[str, int]):
-    """The detections left out, counted by class, and functions that read their file again.
-
-    A pickle holds the counts alone.
-    """
-
-    renumbered: Callable[[GroundTruth], tuple[InferredClassMap, Detections] | None] | None = None
-    renamed: Callable[[GroundTruth, Mapping[Id, Id | None]], Detections] | None = None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return dict, (dict(self),)
-
-
 def _with_reader(detections: Detections, opened: Opened, options: FileOptions) -> Detections:
-    """If some detections were left out, add functions that read the file again, unknown classes included."""
-    if not detections.left_out or options.class_map is not None:
+    """Ask for a reader of detections that were left out, unless a class map leaves them out."""
+    if not detections.left_out or "class_map" in options.further:
         return detections
-    left_out = LeftOut(detections.left_out)
-    evaluated = dataclasses.replace(options, unlisted_images="drop")
-    left_out.renumbered = functools.partial(renumbered_file, opened, options=evaluated)
-    left_out.renamed = functools.partial(_renamed_file, opened, options=evaluated)
-    return dataclasses.replace(detections, left_out=left_out)
-
-
-def renumbered_file(
-    path: Path | Opened, ground_truth: GroundTruth, options: FileOptions
-) -> tuple[InferredClassMap, Detections] | None:
-    """Return the class map inferred from a file's boxes, and its detections by it; None if it needs none."""
-    detections = _read_again(_open(path, options, "detections"), ground_truth, options)
-    inferred = infer_class_map(ground_truth, detections, classes=options.classes)
-    if inferred.name in (None, AS_THEY_ARE):
-        return None
-    known = ground_truth.categories
-    return inferred, with_classes(
-        detections, known, mapped_rows(inferred.pairs, detections.categories, known)
-    )
-
-
-def _renamed_file(
-    opened: Opened, ground_truth: GroundTruth, pairs: Mapping[Id, Id | None], options: FileOptions
-) -> Detections:
-    detections, known = _read_again(opened, ground_truth, options), ground_truth.categories
-    return with_classes(detections, known, mapped_rows(pairs, detections.categories, known))
-
-
-def _read_again(opened: Opened, ground_truth: GroundTruth, options: FileOptions) -> Detections:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BoxscoreWarning)  # the file was read before
-        return with_unlisted(
-            lambda truth: read_in_file_classes(opened, truth, options), ground_truth, options.unlisted_images
-        )[1]
+    table: Detections = ask("detections left out", detections, opened, options)
+    return table
 
 
 def _read_detections(
@@ -379,48 +320,27 @@ def _read_detections(
     options: FileOptions,
     load: Callable[[GroundTruth], Detections],
 ) -> Detections:
-    # Class numbers without a list may count from elsewhere: read them as they are and let the boxes decide.
-    path, file_format = opened.path, opened.format
+    # With a class map, or numbers that may count from elsewhere, the classes of the file are read first.
+    file_format = opened.format
     _refuse_useless(options, file_format, of_detections=True)
-    if _may_number_otherwise(ground_truth, file_format, options):
-        from boxscore.formats.class_maps import renumbered_by_boxes
 
-        detections = renumbered_by_boxes(
-            path, ground_truth, read_in_file_classes(opened, ground_truth, options)
-        )
-        if detections is not None:
-            _warn(detections, file_format, options, ground_truth)
-            return detections
-    # Without a map, read into the ground truth's classes; with one, read first and map after.
-    if options.class_map is None:
-        with errors_named(path, side="dt"):
-            detections = load(ground_truth)
+    def read(truth: GroundTruth) -> Detections:
+        with errors_named(opened.path, side="dt"):
+            return load(truth)
+
+    detections: Detections
+    if "class_map" in options.further or _may_number_otherwise(ground_truth, file_format, options):
+        detections = ask("numbers without names", opened, ground_truth, options, read)
     else:
-        from boxscore.formats.class_maps import renumbered
-
-        detections = read_in_file_classes(opened, ground_truth, options)
-        detections = renumbered(detections, ground_truth, options.class_map, options.classes)
+        detections = read(ground_truth)
     _warn(detections, file_format, options, ground_truth)
     return detections
 
 
 def _may_number_otherwise(ground_truth: GroundTruth, file_format: Format, options: FileOptions) -> bool:
     """Whether the ground truth has a list of names, and the detections numbers that may count otherwise."""
-    nothing_said = options.class_map is None and options.classes is None
+    nothing_said = "class_map" not in options.further and options.classes is None
     return nothing_said and file_format.has_class_numbers and ground_truth.categories.are_positions
-
-
-def read_in_file_classes(opened: Opened, ground_truth: GroundTruth, options: FileOptions) -> Detections:
-    """Read detections in the images of the ground truth, but in the classes of their file."""
-    from boxscore.formats.class_maps import in_file_classes
-
-    numbers = dataclasses.replace(options, classes=None)
-
-    def read(within: GroundTruth | None) -> Detections:
-        with errors_named(opened.path, side="dt"):
-            return opened.load_detections(numbers, within)
-
-    return in_file_classes(read, ground_truth)
 
 
 def read_truth_of_share(path: Path, options: FileOptions, share: ImageShare) -> GroundTruth:
@@ -462,7 +382,7 @@ def read_detections_of_share(
     read = None if opened.files else capability(opened.format, "detections_of_share")
     if (
         read is None
-        or options.class_map is not None
+        or "class_map" in options.further
         or options.unlisted_images not in (None, "error")
         or _may_number_otherwise(ground_truth, opened.format, options)
     ):
@@ -506,7 +426,7 @@ def load_both(
     # Only formats that can start reading on their own, in other processes, come further.
     truth_file = _open(_path_of(ground_truth, GroundTruth), options, "ground truth")
     begin = None
-    if truth_file.format.has_class_numbers and detection_options.class_map is None:
+    if truth_file.format.has_class_numbers and "class_map" not in detection_options.further:
         results = _open(_path_of(detections, Detections), detection_options, "detections")
         detections = results
         _refuse_useless(detection_options, results.format, of_detections=True)
@@ -589,17 +509,68 @@ def _warn(
 ) -> None:
     if file_format.boxes is None:
         return  # such classes are warned of when the table is saved or aligned
-    hint = ""
-    if detections.left_out and options.class_map is None:
-        from boxscore.formats.class_maps import class_map_hint
-
-        hint = class_map_hint(detections, ground_truth)
-    all_left_out = not len(detections)
-    warn_left_out(detections.left_out, detections.source, all_of_them=all_left_out, hint=hint)
+    if detections.left_out:
+        ask("classes left out", detections, ground_truth, is_mapped="class_map" in options.further)
     if detections.boxes_given:
-        _warn_of_box_order(detections, file_format, options)
+        warn_of_box_order(detections, file_format, options, options.report)
 
 
-def _warn_of_box_order(table: BoxTable, file_format: Format, options: FileOptions) -> None:
-    sizes = file_format.boxes == "xywh"
-    warn_of_box_order(table, given_sizes=sizes, form=options.box_format, report=options.report)
+# ---------------------------------------------------------------- boxes in another form
+
+SUSPICIOUS = 0.10
+"""Share of boxes outside their image above which something is wrong; detectors overhang by a few pixels."""
+
+SLACK = 0.05
+"""Part of the image's side by which a box may overhang."""
+
+SAMPLE_SIZE = 20_000
+"""Boxes checked, spread over the table."""
+
+STRIDE = 7
+"""Of the boxes checked one in so many is checked first; a prime, as many images have 10 or 100 boxes."""
+
+ROUNDED = 1e-3
+"""How exactly a box touches the side of the image."""
+
+
+def warn_of_box_order(
+    table: BoxTable,
+    file_format: Format,
+    options: ReadOptions,
+    report: Callable[[BoxscoreWarning], None] = warn_user,
+) -> None:
+    """Warn if a table's boxes look like another form than its format's, or than ``box_format``."""
+    if file_format.boxes is not None and not boxes_look_right(table):
+        sizes = file_format.boxes == "xywh"
+        ask("boxes in another form", table, given_sizes=sizes, form=options.box_format, report=report)
+
+
+def boxes_look_right(table: BoxTable) -> bool:
+    """Whether a sample of the boxes is clearly of the form that its file says."""
+    if not len(table):
+        return True
+    sample = slice(None, None, -(-len(table) // SAMPLE_SIZE))
+    # Where no size of an image is known, some width is below its x, and some box begins before a center
+    # could: these are neither corners nor centers.
+    if np.isnan(table.images.sizes).all():
+        first, sizes = table.boxes[sample, :2], table.sizes[sample]
+        is_before = first < sizes / 2 - ROUNDED * sizes
+        return bool((sizes < first).any() and is_before.any())
+    # Else most boxes are inside their images, and not all of them are so small that they may be fractions.
+    # Of many boxes, a few are looked at first.
+    if len(range(*sample.indices(len(table)))) > SAMPLE_SIZE / 4:
+        sample = slice(None, None, STRIDE * sample.step)
+    extent = table.images.sizes.take(table.image[sample], axis=0)
+    largest = max(np.abs(table.boxes[sample, :2]).max(), table.sizes[sample].max() / 2)
+    if largest <= 1.5 or np.isnan(extent).any():
+        return False
+    return share_outside(table.boxes[sample], extent) < 0.75 * SUSPICIOUS
+
+
+def share_outside(corners: FloatArray, extent: FloatArray) -> float:
+    """Return the share of boxes that leave their image or are inverted."""
+    inside = np.ones(len(corners), dtype=bool)
+    for low, high, end in zip(corners.T[:2], corners.T[2:], extent.T, strict=True):
+        slack = SLACK * end
+        inside &= (low >= -slack) & (high <= end + slack) & (high >= low)
+    return 1.0 - float(inside.mean())

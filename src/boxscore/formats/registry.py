@@ -22,6 +22,7 @@ from boxscore._utils.given_paths import Several, VirtualPath, is_far, path_of
 from boxscore._utils.lazy import loaded
 from boxscore._utils.records import NamedTuple
 from boxscore._utils.text import counted
+from boxscore.data.hints import ask
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import Format, Side
 from boxscore.formats._opened import Opened
@@ -258,7 +259,7 @@ def open_at(path: Path, name: str = "auto", *, side: Side | None = None) -> Open
         return Opened(path, format_named(named), "", path)  # its error says what is wrong
     found = found or (_labels_below(sniffer) if side == "detections" else None)
     if found is None:
-        raise _unknown(sniffer, side)
+        raise ask("unknown file", sniffer, side)
     return opened_as(path, name, *found)
 
 
@@ -291,28 +292,6 @@ def _open_below(folder: Path, below: Path, name: str, side: Side | None) -> Open
     return open_at(below, name, side=side)._replace(path=folder, note=note)
 
 
-def _unknown(sniffer: Sniffer, side: Side | None) -> FileFormatError:
-    """Return the error for a path that no format recognizes; it says what the path looks like."""
-    from boxscore.formats.recognising import resemblance
-
-    like = resemblance(sniffer, side)
-    within = _candidates(sniffer)
-    advice = like.advice if like is not None else f"these are read: {', '.join(format_names(auto=False))}"
-    if within:
-        advice = f"give {'one of ' * (len(within) > 1)}{', '.join(map(str, within))}"
-        if len(within) > 1 and all(Sniffer(entry).texts for entry in within):
-            name = f"{within[0].name}/{Sniffer(within[0]).texts[0].path.stem}"
-            advice += (
-                f". To evaluate all of them together, make one CSV file whose images are called {name!r}"
-            )
-    return FileFormatError(
-        str(sniffer.path),
-        "be in a format that boxscore reads",
-        got="something unknown" if like is None else f"what looks like {like.what}",
-        cause=advice,
-    )
-
-
 def _check_file_or_folder(path: Path) -> None:
     """Refuse pipes and devices: detection reads the beginning, and the format reads it again."""
     if path.exists() and not (path.is_file() or path.is_dir()):
@@ -326,12 +305,11 @@ def _data_of_folder(sniffer: Sniffer, found: tuple[str, str] | None, side: Side 
     has_labels = found is not None and (found[0] != "yolo" or found[1] != LABELS or sniffer.texts)
     if has_labels:
         return None
-    from boxscore.formats._data_below import data_below
+    below: Path | None = ask("folder without data", sniffer.path, side=side, has_labels=found is not None)
+    return below
 
-    return data_below(sniffer.path, side=side, has_labels=found is not None)
 
-
-def _candidates(sniffer: Sniffer) -> list[Path]:
+def readable_in(sniffer: Sniffer) -> list[Path]:
     """Return what can be read in a folder: the only file or folder, or else folders at most three deep."""
     within = [sniffer.path / name for name in sniffer.names[:MOST_WITHIN]] if sniffer.is_folder else []
     readable = [entry for entry in within if _can_be_read(entry)]
@@ -346,7 +324,7 @@ def _candidates(sniffer: Sniffer) -> list[Path]:
 
 def _labels_below(sniffer: Sniffer) -> tuple[str, str] | None:
     """Return the format of a folder with label files of one kind in its folders alone, and the reason."""
-    kinds = {_kind_of_labels(Sniffer(folder)) for folder in _candidates(sniffer)} - {""}
+    kinds = {_kind_of_labels(Sniffer(folder)) for folder in readable_in(sniffer)} - {""}
     kind = kinds.pop() if len(kinds) == 1 else None
     return None if kind is None else (kind, f"folders with label files ({kind})")
 

@@ -30,12 +30,11 @@ from boxscore._utils.given_paths import files_of, path_of
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.tables import Detections
 from boxscore.errors import InputError
-from boxscore.formats._box_order import warn_of_box_order
 from boxscore.formats._format import Format, ReadOptions
 from boxscore.formats._snapshots import Snapshot
 from boxscore.formats._sniffer import errors_named
 from boxscore.formats._survivors import Results, Survivors
-from boxscore.formats.reading import PLAIN
+from boxscore.formats.reading import PLAIN, warn_of_box_order
 from boxscore.formats.registry import capability, format_named, open_at
 
 
@@ -50,8 +49,8 @@ def load_results(path: str | Path, options: ReadOptions = PLAIN, *, oriented: bo
         table = opened.load_detections(options, None)
     if not oriented and (table.rotated is not None or table.quadrilaterals is not None):
         warn_user(f"{path}: rotated boxes; the upright boxes around them are suppressed or fused.")
-    if file_format.boxes is not None and table.boxes_given:
-        warn_of_box_order(table, given_sizes=file_format.boxes == "xywh", form=options.box_format)
+    if table.boxes_given:
+        warn_of_box_order(table, file_format, options)
     return Results(opened.data, file_format.name, table, snapshots, options.written)
 
 

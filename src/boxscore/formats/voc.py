@@ -36,15 +36,14 @@ from boxscore._utils.user_warnings import warn_user
 from boxscore.data.box_reading import in_pixels
 from boxscore.data.boxes import CORNERS
 from boxscore.data.building import built_columns, vocabulary_columns
+from boxscore.data.hints import ask
 from boxscore.data.lookup import find_images
-from boxscore.data.numbering import match_best
 from boxscore.data.schema import DETECTIONS
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id, as_ids
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import Format, ReadOptions
 from boxscore.formats._image_names import file_stems, refuse_shared_names
-from boxscore.formats._inner_folders import warn_of_unread
 from boxscore.formats._results_by_class import place_of_row, read_results, results_texts, rewrite_results
 from boxscore.formats._shares import ROW, ImageShare
 from boxscore.formats._sniffer import Sniffer
@@ -175,7 +174,7 @@ def _image_names(path: Path, annotations: Path, image_set: str | Path | None) ->
                     got=f"none in {annotations}",
                     cause=_instead_of_xml(path, annotations),
                 )
-            warn_of_unread(annotations, lambda sniffer: sniffer.first_with(".xml"), ending=".xml")
+            ask("folders in a folder", annotations, lambda sniffer: sniffer.first_with(".xml"), ending=".xml")
             return names
         # Offer the whole sets first; "aeroplane_train" is the set of one class.
         if len(sets) > 1:
@@ -241,7 +240,7 @@ def detections_of_share(
     """Read a folder of results files, in file order, class by class: all, or those of a share of images."""
     # The class of a file is in its name.
     files = _results_files(path)
-    warn_of_unread(path, lambda sniffer: _has_results(sniffer.path))
+    ask("folders in a folder", path, lambda sniffer: _has_results(sniffer.path))
     if ground_truth is None:
         labels, known = [_stem_parts(file)[1] for file in files], None
     else:
@@ -285,7 +284,10 @@ def detections_of_share(
 
         # Image names may match in two ways; then the boxes decide.
         def count_matched(image: NDArray[np.int32]) -> int:
-            return match_best(ground_truth, image, numbers[:, 1:], numbers[:, 0]).matched
+            matched: int = ask(
+                "ids that are names", ground_truth, image, numbers[:, 1:], numbers[:, 0]
+            ).matched
+            return matched
 
         rows = {
             "images": ground_truth.images,

@@ -33,12 +33,12 @@ from boxscore._utils.files import is_file, read_text, write_folder, write_new_fo
 from boxscore._utils.text import counted, csv_table, verb
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.boxes import box_convert
+from boxscore.data.hints import ask
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id, Images, as_ids
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._image_names import file_stems, refuse_shared_names
-from boxscore.formats._inner_folders import check_folders, inner_folders, warn_of_unread
 from boxscore.formats._rows import (
     RowFormat,
     Rows,
@@ -49,6 +49,7 @@ from boxscore.formats._rows import (
 )
 from boxscore.formats._shares import ROW, ImageShare, ReadAtOnceError
 from boxscore.formats._sniffer import Sniffer
+from boxscore.formats._text_lines import check_folders, inner_folders
 from boxscore.formats._yolo_folders import (
     DataSet,
     classes_in,
@@ -313,7 +314,7 @@ def _prediction_files(path: Path, options: ReadOptions) -> tuple[list[str], list
     names = [name for name, _ in files]
     inner = inner_folders(names)
     if not inner:
-        warn_of_unread(folder, lambda sniffer: looks_like_labels(sniffer.path), ending=".txt")
+        ask("folders in a folder", folder, lambda sniffer: looks_like_labels(sniffer.path), ending=".txt")
     classes = None if options.classes is not None else _only_class_list(folder, inner)
     return names, [file for _, file in files], classes
 

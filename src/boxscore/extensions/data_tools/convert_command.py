@@ -55,7 +55,7 @@ from boxscore.extensions.data_tools.operations import (
 from boxscore.extensions.federated.hierarchy import Hierarchy, expand_classes
 from boxscore.extensions.federated.image_label_files import read_hierarchy
 from boxscore.extensions.federated.open_images import save_image_labels
-from boxscore.formats.class_maps import pairs_in_file
+from boxscore.extensions.hints.class_maps import pairs_in_file
 from boxscore.formats.image_sizes import image_sizes_of, with_known_sizes
 from boxscore.formats.parquet import FORMAT as FORMAT_OF_PARTITIONS
 from boxscore.formats.parquet import arrow

@@ -25,16 +25,16 @@ import numpy as np
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.collector import paused_collector
 from boxscore.data.boxes import BoxFormat
+from boxscore.data.hints import ask
 from boxscore.data.lookup import image_rows_by_name
 from boxscore.data.scores import all_or_none
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id, as_ids
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._inner_folders import check_folders, inner_folders, warn_of_unread
 from boxscore.formats._rows import RowFormat, Rows, collected, detections_of
 from boxscore.formats._sniffer import Sniffer, is_text_file, listed
-from boxscore.formats._text_lines import TextLines, numbers_of
+from boxscore.formats._text_lines import TextLines, check_folders, inner_folders, numbers_of
 from boxscore.formats._yolo_folders import TEXT, files_below
 from boxscore.formats._yolo_lines import is_number
 from boxscore.formats.image_sizes import known_sizes
@@ -95,7 +95,7 @@ def _rows(path: Path, options: ReadOptions, ground_truth: GroundTruth | None, *,
     names = [name for name, _ in files]
     check_folders(path, names, ground_truth)
     if not inner_folders(names):
-        warn_of_unread(path, FORMAT.detect, ending=".txt")
+        ask("folders in a folder", path, FORMAT.detect, ending=".txt")
     # Read line by line: the class may have blanks, so the numbers are counted from the end.
     labels: list[Id] = []
     numbers: list[list[float]] = []

@@ -23,13 +23,13 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from boxscore._utils.files import is_file, read_text
+from boxscore.data.hints import ask
 from boxscore.data.vocabulary import Id
 from boxscore.errors import FileFormatError, InputError
 from boxscore.extensions.formats._gathered import short_names
 from boxscore.extensions.formats._protobuf import Values, features
 from boxscore.formats import _json
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._inner_folders import warn_of_unread
 from boxscore.formats._rows import RowFormat, Rows, collected
 from boxscore.formats._sniffer import Sniffer
 
@@ -129,7 +129,7 @@ def _file(path: Path, image_set: object) -> Path:
     if image_set is not None and str(image_set) in files:
         return files[str(image_set)]
     if image_set is None and len(files) == 1:
-        warn_of_unread(path, FORMAT.detect)
+        ask("folders in a folder", path, FORMAT.detect)
         return next(iter(files.values()))
     # A name that is missing or unknown is answered with those that there are.
     cause = f"choose from {', '.join(list(files)[:12])}"

@@ -25,11 +25,11 @@ from boxscore._utils.processes import Workers
 from boxscore._utils.read_only import read_only
 from boxscore._utils.text import counted
 from boxscore._utils.user_warnings import warn_user
-from boxscore.data.alignment import warn_left_out
 from boxscore.data.scores import no_scores
 from boxscore.data.vocabulary import Categories, Images, rows_among_all
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
+from boxscore.extensions.hints.left_out import warn_left_out
 from boxscore.extensions.large.engine import Engine, Here
 from boxscore.extensions.large.headers import PartHeader, added_fallbacks, added_headers, header_of
 from boxscore.extensions.large.merging import MergedParts, check_shares, images_in_order, numbered_images

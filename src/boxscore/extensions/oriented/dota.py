@@ -29,6 +29,7 @@ from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import is_file, read_text, write_folder
 from boxscore._utils.text import counted_of
 from boxscore._utils.user_warnings import warn_user
+from boxscore.data.hints import ask
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
@@ -36,7 +37,6 @@ from boxscore.extensions.oriented.oriented import corners_of
 from boxscore.extensions.oriented.quadrilaterals import crossing
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._image_names import file_stems, refuse_shared_names
-from boxscore.formats._inner_folders import warn_of_unread
 from boxscore.formats._results_by_class import place_of_row, read_results, results_texts, rewrite_results
 from boxscore.formats._rows import RowFormat, Rows, collected, detections_of
 from boxscore.formats._sniffer import Sniffer
@@ -234,7 +234,7 @@ def _label_paths(folder: Path, image_set: str | Path | None) -> list[Path]:
         if not files:
             cause = "is this the folder of images?"
             raise FileFormatError("DOTA labels", "be .txt files", got=f"none in {folder}", cause=cause)
-        warn_of_unread(folder, _has_labels, ending=".txt")
+        ask("folders in a folder", folder, _has_labels, ending=".txt")
         return files
     # A set is a list of images; each must have its labels.
     listed = Path(image_set)
@@ -323,7 +323,7 @@ def files_of_results(path: Path) -> list[Path]:
 def _results(path: Path) -> Rows:
     # A file per class, with a line per detection: read as VOC's.
     files = files_of_results(path)
-    warn_of_unread(path, _has_results)
+    ask("folders in a folder", path, _has_results)
     columns = _columns(files)
     read = [read_results(file, columns, _refusal) for file in files]
     starts = np.cumsum([0, *(len(lines.images) for lines in read)]).tolist()

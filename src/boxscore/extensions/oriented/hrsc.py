@@ -23,10 +23,10 @@ import numpy as np
 from boxscore._utils import checks
 from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import is_file, read_text
+from boxscore.data.hints import ask
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import Format, ReadOptions
-from boxscore.formats._inner_folders import warn_of_unread
 from boxscore.formats._rows import Rows, ground_truth_of
 from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._voc_xml import XmlFile, read_xml
@@ -127,7 +127,7 @@ def _rows(path: Path, image_set: str | Path | None) -> Rows:
 def _names(path: Path, folder: Path, image_set: str | Path | None) -> list[str]:
     # Without a set, every XML file.
     if image_set is None:
-        warn_of_unread(folder, FORMAT.detect, ending=".xml")
+        ask("folders in a folder", folder, FORMAT.detect, ending=".xml")
         return sorted(file.stem for file in folder.glob("*.xml"))
     # Sets are next to the annotations, or next to the folder given.
     listed = Path(image_set)

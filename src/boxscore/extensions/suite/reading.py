@@ -22,8 +22,8 @@ from boxscore._utils.files import is_there
 from boxscore._utils.given_paths import address_of, is_address
 from boxscore._utils.records import record
 from boxscore._utils.text import short_list
-from boxscore.data.numbering import CLASS_MAPS
 from boxscore.errors import InputError
+from boxscore.extensions.hints.numbering import CLASS_MAPS
 from boxscore.protocols import load_protocol, read_toml
 
 TRUTH_NAMES = ("ground_truth", "instances", "annotations", "_annotations.coco", "labels", "gt")

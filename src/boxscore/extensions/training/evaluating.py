@@ -36,7 +36,7 @@ import numpy as np
 from boxscore._utils import checks
 from boxscore._utils.lazy import shortcut
 from boxscore._utils.text import counted
-from boxscore.data.alignment import align, of_images, warn_left_out
+from boxscore.data.alignment import align, of_images
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat
 from boxscore.data.building import categories_of
 from boxscore.data.lookup import chosen_images, find_categories
@@ -45,7 +45,6 @@ from boxscore.data.tables import ClassNames, Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.evaluation import Evaluation
-from boxscore.evaluation.result_warnings import warn_of_id_zero, warn_of_metrics
 from boxscore.extensions.data_tools.naming import (
     by_name,
     in_classes,
@@ -67,6 +66,8 @@ from boxscore.extensions.data_tools.samples import (
     table_columns,
 )
 from boxscore.extensions.federated.listing import check_class_labels
+from boxscore.extensions.hints.left_out import warn_left_out
+from boxscore.extensions.hints.result_warnings import warn_of_id_zero
 from boxscore.extensions.scoreless.annotators import warn_of_annotators
 from boxscore.extensions.training.arrival_warnings import (
     SIDES,
@@ -85,6 +86,7 @@ from boxscore.matching.matcher import Matcher
 from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
+from boxscore.scoring.kinds import kinds_of
 
 Duplicates = Literal["error", "ignore"]
 
@@ -603,7 +605,9 @@ class Evaluator:
         result = Evaluation(truth, detections, self.protocol, part.matches)
         warn_of_id_zero(result)
         warn_of_annotators(truth, self.protocol)
-        warn_of_metrics(result)
+        for kind in kinds_of(self.protocol):
+            if kind.check is not None:
+                kind.check(result)
         return result
 
 

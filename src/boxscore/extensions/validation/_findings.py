@@ -16,14 +16,13 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.records import NamedTuple, record
 from boxscore._utils.text import fixed
-from boxscore.data.numbering import InferredClassMap
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Images
 from boxscore.errors import BoxscoreWarning, InputError
@@ -32,6 +31,9 @@ from boxscore.extensions.validation.completion import reaches
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import SummaryRow
 from boxscore.scoring.summary import summary_total
+
+if TYPE_CHECKING:
+    from boxscore.extensions.hints.numbering import InferredClassMap
 
 Severity = Literal["error", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from boxscore._utils.records import NamedTuple
-from boxscore.evaluation.result_warnings import SAID_OF_NUMBERING
+from boxscore.data.hints import SAID_OF_NUMBERING
 from boxscore.extensions.validation._findings import LOW, WHEN_ASKED, Context, Finding, by_weight
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol

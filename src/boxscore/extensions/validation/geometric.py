@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,11 @@ from numpy.typing import NDArray
 from boxscore._utils.text import counted, verb
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.extensions.validation._findings import IN_PASSING, Context, Finding, Repair, RowCheck
-from boxscore.formats._box_order import FRACTIONS, BoxOrder, box_order, reread
+from boxscore.formats.reading import boxes_look_right
 from boxscore.protocols.protocol import Protocol
+
+if TYPE_CHECKING:
+    from boxscore.extensions.hints.box_order import BoxOrder
 
 SLACK = 1.0
 FEWEST = 20
@@ -79,6 +82,10 @@ def _has_sizes(table: BoxTable) -> bool:
 
 
 def _evidence(table: BoxTable) -> BoxOrder | None:
+    if boxes_look_right(table):
+        return None
+    from boxscore.extensions.hints.box_order import box_order
+
     return box_order(table, given_sizes=_has_sizes(table))
 
 
@@ -90,6 +97,8 @@ def _order(context: Context, table: BoxTable) -> Iterator[Finding]:
     sizes, evidence = _has_sizes(table), _evidence(table)
     if evidence is None:
         return
+    from boxscore.extensions.hints.box_order import FRACTIONS, reread
+
     # Fractions concern every row; another order of the four numbers shows in boxes outside their image.
     noun, name = _what(table)
     reading = evidence.reading

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.text import counted, counted_of
-from boxscore.data.numbering import BY_EVIDENCE, BestMatches, match_best
+from boxscore.data.hints import SAID_OF_NUMBERING
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
-from boxscore.evaluation.result_warnings import SAID_OF_NUMBERING
+from boxscore.extensions.hints.numbering import BY_EVIDENCE, BestMatches, match_best
 from boxscore.extensions.validation._findings import (
     IN_PASSING,
     LOW,

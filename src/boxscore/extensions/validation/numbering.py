@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
 from boxscore.data.lookup import image_rows_by_name
-from boxscore.data.numbering import InferredClassMap, infer_class_map
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
+from boxscore.extensions.hints import left_out
+from boxscore.extensions.hints.numbering import InferredClassMap, infer_class_map
 from boxscore.extensions.validation._findings import Renumbered
-from boxscore.formats import reading
 from boxscore.formats._opened import Opened
+from boxscore.formats.reading import FileOptions
 
 
 def find_class_map(
@@ -68,9 +68,7 @@ def find_class_map(
     return infer_class_map(ground_truth, placed, classes=classes)
 
 
-def renumbered_file(
-    path: Path | Opened, ground_truth: GroundTruth, options: reading.FileOptions
-) -> Renumbered | None:
+def renumbered_file(opened: Opened, ground_truth: GroundTruth, options: FileOptions) -> Renumbered | None:
     """Return the detections of a file by the class map that their boxes show; None where it needs none."""
-    renumbered = reading.renumbered_file(path, ground_truth, options)
+    renumbered = left_out.renumbered_file(opened, ground_truth, options)
     return None if renumbered is None else Renumbered(*renumbered)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.text import counted, verb
-from boxscore.data.alignment import question_of_renamed, renamed_classes, select_rows
+from boxscore.data.alignment import select_rows
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.extensions.validation._findings import (
@@ -30,7 +30,6 @@ from boxscore.extensions.validation._findings import (
     image_rows,
     named,
 )
-from boxscore.formats.reading import LeftOut
 from boxscore.matching.ignoring import zero_ids
 
 SILENT = 0.10
@@ -181,13 +180,18 @@ def _left_out(context: Context) -> Iterator[Finding]:
     assert detections is not None
     if not detections.left_out:
         return
+    from boxscore.extensions.hints.left_out import (
+        LeftOut,
+        class_map_advice,
+        question_of_renamed,
+        renamed_classes,
+    )
+
     left_out = detections.left_out
     renamed = renamed_classes(left_out, detections.categories, detections.category)
     reader = left_out.renamed if isinstance(left_out, LeftOut) else None
     hint, repaired = question_of_renamed(renamed), None
     if renamed and reader is not None:
-        from boxscore.formats.class_maps import class_map_advice
-
         hint, repaired = f"{hint} {class_map_advice(renamed)}", _by_names(reader, renamed)
     yield from unknown_classes(context, left_out, len(detections), hint=hint, repaired=repaired)
 

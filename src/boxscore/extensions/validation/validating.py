@@ -138,7 +138,7 @@ def validate_files(
                     findings += detection_file_findings(file, truth)
                 findings.append(refused("detections-refused", error))
             else:
-                if of_detections.class_map is None:
+                if "class_map" not in of_detections.further:
                     renumbered = renumbered_file(opened[1], truth, of_detections)
                     counted = truth.categories.are_positions  # and may have been counted anew
                     left_out = table.left_out and not counted

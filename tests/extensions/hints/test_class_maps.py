@@ -16,8 +16,8 @@ import pytest
 import boxscore
 from boxscore import load_detections, load_ground_truth
 from boxscore.cli import main
-from boxscore.data.numbering import COCO_IDS, match_best
 from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.extensions.hints.numbering import COCO_IDS, match_best
 from boxscore.extensions.validation.digest import quick_findings
 from boxscore.validation import find_class_map, validate, validate_files
 from support.quiet import quiet

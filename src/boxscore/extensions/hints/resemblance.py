@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
-from boxscore.formats._data_below import SEARCHED_FOR
+from boxscore.errors import FileFormatError
+from boxscore.extensions.hints.data_below import SEARCHED_FOR
 from boxscore.formats._format import Side
 from boxscore.formats._sniffer import Sniffer
+from boxscore.formats.registry import format_names, readable_in
 
 
 class Resemblance(NamedTuple):
@@ -147,6 +150,32 @@ _JSON: tuple[tuple[Callable[[Sniffer], bool], str, str], ...] = (
         "it goes to boxscore check --result or --no-regression, or to compare",
     ),
 )
+
+
+def looks_like(path: Path) -> str:
+    """Return the likely cause where a file has not the keys of its format; empty for nothing known."""
+    like = resemblance(Sniffer(path))
+    return "" if like is None else f"this looks like {like.what}: {like.advice}"
+
+
+def unknown_file(sniffer: Sniffer, side: Side | None) -> FileFormatError:
+    """Return the error for a path that no format recognizes; it says what the path looks like."""
+    like = resemblance(sniffer, side)
+    within = readable_in(sniffer)
+    advice = like.advice if like is not None else f"these are read: {', '.join(format_names(auto=False))}"
+    if within:
+        advice = f"give {'one of ' * (len(within) > 1)}{', '.join(map(str, within))}"
+        if len(within) > 1 and all(Sniffer(entry).texts for entry in within):
+            name = f"{within[0].name}/{Sniffer(within[0]).texts[0].path.stem}"
+            advice += (
+                f". To evaluate all of them together, make one CSV file whose images are called {name!r}"
+            )
+    return FileFormatError(
+        str(sniffer.path),
+        "be in a format that boxscore reads",
+        got="something unknown" if like is None else f"what looks like {like.what}",
+        cause=advice,
+    )
 
 
 def resemblance(sniffer: Sniffer, side: Side | None = None) -> Resemblance | None:

@@ -22,25 +22,14 @@ from boxscore._utils.user_warnings import warn_user
 from boxscore.data.boxes import WrittenFormat
 from boxscore.data.tables import BoxTable, Detections
 from boxscore.errors import BoxscoreWarning
-
-SUSPICIOUS = 0.10
-"""Share of boxes outside their image above which something is wrong; detectors overhang by a few pixels."""
-
-SLACK = 0.05
-"""Part of the image's side by which a box may overhang."""
-
-SAMPLE_SIZE = 20_000
-"""Boxes checked, spread over the table."""
-
-STRIDE = 7
-"""Of the boxes checked one in so many is checked first; a prime, as many images have 10 or 100 boxes."""
+from boxscore.formats.reading import ROUNDED, SAMPLE_SIZE, STRIDE, SUSPICIOUS, share_outside
 
 FEWEST = 20
 """Boxes of evidence, where no size of an image is known."""
 COMMON, LITTLE_LARGER = 0.1, 1.5
 """Share of the boxes in each direction whose third number is larger than the first, but by less than this."""
-CLIPPED, ROUNDED = 0.005, 1e-3
-"""Share of the boxes in each direction that would touch the side of the image as centres, and how exactly."""
+CLIPPED = 0.005
+"""Share of the boxes in each direction that would touch the side of the image as centres."""
 
 FRACTIONS = "fractions of the image's size"
 """The reading of numbers that all lie in 0..1."""
@@ -108,7 +97,7 @@ def box_order(table: BoxTable, *, given_sizes: bool, form: WrittenFormat | None 
     # The sign of a wrong form: many boxes reach outside their image.
     corners = table.boxes[rows]
     numbers = _numbers(table, rows, given_sizes=given_sizes)
-    outside = _share_outside(corners, extent)
+    outside = share_outside(corners, extent)
     if float(np.max(np.abs(numbers))) <= 1.5 and float(extent.min()) > 4:
         text = "all coordinates lie in 0..1. Are these fractions of the image's size?"
         option = _option(table, "xywhn" if given_sizes else "xyxyn")
@@ -120,7 +109,7 @@ def box_order(table: BoxTable, *, given_sizes: bool, form: WrittenFormat | None 
         return BoxOrder(f"{text}. Is that their form?", None, outside)
     # Try the other forms on the same numbers; one must explain at least three quarters of what is outside.
     readings = _readings(numbers, given_sizes=given_sizes)
-    shares = {name: _share_outside(box, extent) for name, box in readings.items()}
+    shares = {name: share_outside(box, extent) for name, box in readings.items()}
     best = min(shares, key=lambda name: shares[name])
     named_form = "x,y,width,height" if given_sizes else "x1,y1,x2,y2"
     text = f"read as {named_form}, {outside:.0%} of the boxes reach outside their image"
@@ -136,7 +125,7 @@ def _are_clearly_right(table: BoxTable, step: int) -> bool:
     if max(np.abs(table.boxes[::step, :2]).max(), table.sizes[::step].max() / 2) <= 1.5:  # fractions, perhaps
         return False
     extent = table.images.sizes.take(table.image[::step], axis=0)
-    return _share_outside(table.boxes[::step], extent) < 0.75 * SUSPICIOUS
+    return share_outside(table.boxes[::step], extent) < 0.75 * SUSPICIOUS
 
 
 def _order_without_images(table: BoxTable) -> BoxOrder | None:
@@ -197,12 +186,3 @@ def _readings(numbers: FloatArray, *, given_sizes: bool) -> dict[str, FloatArray
     else:
         readings["x,y,width,height"] = np.stack([a, b, a + c, b + d], axis=1)
     return readings
-
-
-def _share_outside(corners: FloatArray, extent: FloatArray) -> float:
-    """Share of boxes that leave their image or are inverted."""
-    inside = np.ones(len(corners), dtype=bool)
-    for low, high, end in zip(corners.T[:2], corners.T[2:], extent.T, strict=True):
-        slack = SLACK * end
-        inside &= (low >= -slack) & (high <= end + slack) & (high >= low)
-    return 1.0 - float(inside.mean())

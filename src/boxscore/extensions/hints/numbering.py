@@ -29,6 +29,7 @@ from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore._utils.ordering import distinct_rows
 from boxscore._utils.records import NamedTuple, record
+from boxscore.data.hints import FEWEST, FEWEST_OF_CLASS
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id
 from boxscore.errors import InputError
@@ -41,12 +42,6 @@ MOST_OF_IMAGE, MOST_ANNOTATIONS = 100, 5000
 
 FEW_IMAGES = 64
 """Images that are checked in passing for odd class numbers."""
-
-FEWEST = 10
-"""Best detections on annotations below which classes are not judged."""
-
-FEWEST_OF_CLASS = 3
-"""The same of one class."""
 
 MAJORITY = 0.6
 """Share of the best detections that lie on their class under a map that explains them."""

@@ -1,22 +1,12 @@
-"""Find folders of labels inside a folder of labels, and warn of those that are left out.
-
-Conventions
------------
-- A format that reads the files right in a folder warns of inner folders that it could read as well.
-- Predictions of YOLO, and those in text files, may lie in folders alone: they are read as one set, whose
-  images are called by folder and file. Images of the ground truth must lie in folders of these names: several
-  runs side by side, ``exp1`` and ``exp2``, are not one.
-"""
+"""Warn of folders inside a folder of files, which a format could read as well but leaves out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 from boxscore._utils.text import short_list
 from boxscore._utils.user_warnings import warn_user
-from boxscore.data.image_names import below_their_root, folders_of
-from boxscore.data.tables import GroundTruth
 from boxscore.errors import FileFormatError
 from boxscore.formats._sniffer import Sniffer, listed
 
@@ -35,29 +25,6 @@ def warn_of_unread(folder: Path, can_be_read: Callable[[Sniffer], object], *, en
         advice += f", or make one CSV file of all whose images are called {name!r}"
     inner = f"{'folder' if len(unread) == 1 else 'folders'} {short_list(unread)}"
     warn_user(f"{folder}: only the files right in this folder are read, not those in its {inner}; {advice}.")
-
-
-def check_folders(folder: Path, names: Iterable[str], ground_truth: GroundTruth | None) -> None:
-    """Refuse label files in folders where no image of the ground truth lies in a folder of the same name."""
-    inner = inner_folders(names)
-    if not inner or ground_truth is None:
-        return
-    known = folders_of(ground_truth.images)
-    strange = [name for name, path in zip(inner, below_their_root(inner), strict=True) if path not in known]
-    if strange:
-        which = f"{'one of ' * (len(inner) > 1)}{short_list(folder / name for name in inner)}"
-        cause = f"give {which}; if they are parts of one run, put their files in one folder"
-        raise FileFormatError(
-            str(folder),
-            "be one folder of label files, or hold folders in which images of the ground truth lie",
-            got=f"{short_list(strange)}, in which none of them lies",
-            cause=cause,
-        )
-
-
-def inner_folders(names: Iterable[str]) -> list[str]:
-    """Return the folders in the names of files."""
-    return sorted({name.rpartition("/")[0] for name in names if "/" in name})
 
 
 def _folders(folder: Path, can_be_read: Callable[[Sniffer], object]) -> list[str]:

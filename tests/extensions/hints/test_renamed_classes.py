@@ -15,8 +15,8 @@ import boxscore
 from boxscore import BoxscoreWarning, Detections, GroundTruth, load_detections, load_ground_truth
 from boxscore.cli import main
 from boxscore.data import class_names, vocabulary
-from boxscore.data.class_names import likely_classes
-from boxscore.formats.class_maps import class_map_advice
+from boxscore.extensions.hints import left_out
+from boxscore.extensions.hints.left_out import class_map_advice, likely_classes
 from boxscore.validation import validate_files
 from support.quiet import quiet
 from support.running import Run
@@ -194,7 +194,7 @@ def test_work_follows_the_number_of_classes(monkeypatch: pytest.MonkeyPatch) -> 
         return called
 
     monkeypatch.setattr(vocabulary, "class_labels", counted(class_names.class_labels))
-    monkeypatch.setattr(class_names, "_folded", counted(class_names._folded))
+    monkeypatch.setattr(left_out, "_folded", counted(left_out._folded))
     K = 300
     rows = [*range(K)]
     boxes = [[0, 0, 9, 9]] * K

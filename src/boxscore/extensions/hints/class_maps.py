@@ -2,9 +2,9 @@
 
 Conventions
 -----------
-- A map is a name (:data:`boxscore.data.numbering.CLASS_MAPS`), ``"auto"``, a mapping, or a text file with
-  lines ``from,to``: ids or names. Nothing behind the comma leaves a class out. Blank lines, and those that
-  begin with ``#``, are skipped.
+- A map is a name (:data:`~boxscore.extensions.hints.numbering.CLASS_MAPS`), ``"auto"``, a mapping, or a text
+  file with lines ``from,to``: ids or names. Nothing behind the comma leaves a class out. Blank lines, and
+  those that begin with ``#``, are skipped.
 - The first line is a head where both words are those of one (``from,to``, ``source,target``, ...), and
   neither the detections have a class of the first word nor the ground truth one of the second.
 - Detections are read in the classes of their file first, and then renumbered, so that a map applies to every
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-import io
 import re
 import warnings
 from collections.abc import Callable, Mapping
@@ -28,13 +27,14 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.files import is_there, nearest_file, read_text
 from boxscore._utils.user_warnings import warn_user
-from boxscore.data.alignment import question_of_renamed, renamed_classes
 from boxscore.data.image_names import FEW_SHOWN
-from boxscore.data.numbering import (
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.vocabulary import Categories, Id
+from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
+from boxscore.extensions.hints.numbering import (
     AS_THEY_ARE,
     BY_EVIDENCE,
     CLASS_MAPS,
-    FEW_IMAGES,
     class_pairs,
     infer_class_map,
     mapped_rows,
@@ -42,9 +42,9 @@ from boxscore.data.numbering import (
     rows_as_given,
     with_classes,
 )
-from boxscore.data.tables import Detections, GroundTruth
-from boxscore.data.vocabulary import Categories, Id
-from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
+from boxscore.formats._opened import Opened
+from boxscore.formats._sniffer import errors_named
+from boxscore.formats.reading import FileOptions
 
 ClassMap = str | Mapping[Id, Id | None]
 """``"auto"``, another name, or pairs."""
@@ -207,47 +207,33 @@ def _id(word: str) -> Id:
     return int(word) if is_number and str(int(word)) == word else word
 
 
-def in_file_classes(
-    read: Callable[[GroundTruth | None], Detections], ground_truth: GroundTruth
+def read_mapped(
+    opened: Opened,
+    ground_truth: GroundTruth,
+    options: FileOptions,
+    load: Callable[[GroundTruth], Detections],
 ) -> Detections:
-    """Read detections in the images of the ground truth, but in the classes of their file."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BoxscoreWarning)  # the second reading warns again
-        file_classes = read(None).categories
-    empty = ground_truth.take(np.empty(0, dtype=np.intp))
-    return read(dataclasses.replace(empty, categories=file_classes))
+    """Read detections by the class map of the options, or by the one that their boxes show.
 
-
-def class_map_hint(detections: Detections, ground_truth: GroundTruth) -> str:
-    """Return a sentence with the class map to give where detections were left out; empty if none is clear.
-
-    The evidence for a numbering is the detections that are not left out, in a few images.
+    ``load`` reads them without a map, for numbers that count as the list of the ground truth.
     """
-    known = ground_truth.categories
-    renamed = renamed_classes(detections.left_out, known, detections.category)
-    if renamed:
-        return f"{question_of_renamed(renamed)} {class_map_advice(renamed)}."
-    if len(detections) and any(word.isdecimal() for word in detections.left_out):
-        inferred = infer_class_map(ground_truth, detections, most=FEW_IMAGES)
-        if inferred.name not in (None, AS_THEY_ARE):
-            return ' Read the detections with --class-map auto (in Python class_map="auto").'
-    return ""
+    detections = read_in_file_classes(opened, ground_truth, options)
+    class_map = options.further.get("class_map")
+    if class_map is not None:
+        return renumbered(detections, ground_truth, class_map, options.classes)
+    mapped = renumbered_by_boxes(ground_truth, detections)
+    return load(ground_truth) if mapped is None else mapped
 
 
-def class_map_advice(pairs: Mapping[str, str]) -> str:
-    """Return how to give a class map of these pairs, without a full stop."""
-    lines = []
-    for pair in list(pairs.items())[:FEW_SHOWN]:
-        text = io.StringIO()
-        csv.writer(text, lineterminator="").writerow(pair)
-        lines.append(text.getvalue())
-    few = dict(list(pairs.items())[:FEW_SHOWN])
-    more, and_so_on = (" and so on", ", ...") if len(pairs) > len(few) else ("", "")
-    argument, mapping = "class_map", f"{repr(few)[:-1]}{and_so_on}}}"
-    return (
-        f"Read the detections with --class-map FILE, and in FILE the {'lines' if lines[1:] else 'line'} "
-        f"{' and '.join(lines)}{more} (in Python {argument}={mapping})"
-    )
+def read_in_file_classes(opened: Opened, ground_truth: GroundTruth, options: FileOptions) -> Detections:
+    """Read detections in the images of the ground truth, but in the classes of their file."""
+    numbers = dataclasses.replace(options, classes=None)
+    empty = ground_truth.take(np.empty(0, dtype=np.intp))
+    with errors_named(opened.path, side="dt"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BoxscoreWarning)  # the second reading warns again
+            file_classes = opened.load_detections(numbers, None).categories
+        return opened.load_detections(numbers, dataclasses.replace(empty, categories=file_classes))
 
 
 def renumbered(
@@ -301,7 +287,7 @@ def _given_rows(
     return rows
 
 
-def renumbered_by_boxes(path: Path, ground_truth: GroundTruth, detections: Detections) -> Detections | None:
+def renumbered_by_boxes(ground_truth: GroundTruth, detections: Detections) -> Detections | None:
     """Return detections by the numbering inferred from their boxes, where it is not the ground truth's.
 
     None where it is, where it is not clear, with a warning, or where the file names its classes. Only

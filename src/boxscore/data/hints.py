@@ -1,0 +1,47 @@
+"""Ask extensions what a symptom in the data means: the likely cause, and what to type.
+
+Conventions
+-----------
+- The core notices a symptom with a cheap test. A function of an extension finds the words: it warns, or
+  returns text or an error. It is imported when the symptom is first noticed.
+- Where data can be read in two ways, the function that compares the boxes is asked here too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from boxscore._utils.lazy import loaded
+
+_HINTS = "boxscore.extensions.hints."
+
+SYMPTOMS = {
+    "ids that are names": _HINTS + "numbering:match_best",
+    "numbers without names": _HINTS + "class_maps:read_mapped",
+    "unknown classes": _HINTS + "left_out:warn_of_unknown",
+    "classes left out": _HINTS + "left_out:warn_of_file",
+    "detections left out": _HINTS + "left_out:with_reader",
+    "boxes in another form": _HINTS + "box_order:warn_of_box_order",
+    "unknown file": _HINTS + "resemblance:unknown_file",
+    "file of another kind": _HINTS + "resemblance:looks_like",
+    "folder without data": _HINTS + "data_below:data_below",
+    "folders in a folder": _HINTS + "inner_folders:warn_of_unread",
+    "annotation 0": _HINTS + "result_warnings:warn_of_id_zero",
+    "few matches": _HINTS + "result_warnings:warn_of_numbering",
+}
+"""The function for each symptom, as ``module:function``."""
+
+
+FEWEST = 10
+"""Best detections on annotations below which classes are not judged."""
+
+FEWEST_OF_CLASS = 3
+"""The same of one class."""
+
+SAID_OF_NUMBERING = "said of numbering"
+"""The key under which a result has that its classes were said to be numbered differently."""
+
+
+def ask(symptom: str, *arguments: Any, **options: Any) -> Any:
+    """Call the function for a symptom."""
+    return loaded(SYMPTOMS[symptom])(*arguments, **options)

@@ -1,0 +1,223 @@
+"""Warn of detections whose classes the ground truth does not have, and name the class map that reads them."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import functools
+import io
+import itertools
+import re
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.text import counted, verb
+from boxscore._utils.user_warnings import warn_user
+from boxscore.data.image_names import FEW_SHOWN
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.unlisted import with_unlisted
+from boxscore.data.vocabulary import Categories, Id
+from boxscore.errors import BoxscoreWarning
+from boxscore.extensions.hints.class_maps import read_in_file_classes
+from boxscore.extensions.hints.numbering import (
+    AS_THEY_ARE,
+    FEW_IMAGES,
+    InferredClassMap,
+    infer_class_map,
+    mapped_rows,
+    with_classes,
+)
+from boxscore.formats._opened import Opened
+from boxscore.formats.reading import FileOptions
+
+ALIKE, MOST_PAIRS = 0.8, 10_000
+"""Likeness (of difflib) of a misspelt name and the right one, and pairs of names that are compared for it."""
+
+
+class LeftOut(dict[str, int]):
+    """The detections left out, counted by class, and functions that read their file again.
+
+    A pickle holds the counts alone.
+    """
+
+    renumbered: Callable[[GroundTruth], tuple[InferredClassMap, Detections] | None] | None = None
+    renamed: Callable[[GroundTruth, Mapping[Id, Id | None]], Detections] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self),)
+
+
+def with_reader(detections: Detections, opened: Opened, options: FileOptions) -> Detections:
+    """Add functions that read the file again, unknown classes included."""
+    left_out = LeftOut(detections.left_out)
+    evaluated = dataclasses.replace(options, unlisted_images="drop")
+    left_out.renumbered = functools.partial(renumbered_file, opened, options=evaluated)
+    left_out.renamed = functools.partial(_renamed_file, opened, options=evaluated)
+    return dataclasses.replace(detections, left_out=left_out)
+
+
+def renumbered_file(
+    opened: Opened, ground_truth: GroundTruth, options: FileOptions
+) -> tuple[InferredClassMap, Detections] | None:
+    """Return the class map inferred from a file's boxes, and its detections by it; None if it needs none."""
+    detections = _read_again(opened, ground_truth, options)
+    inferred = infer_class_map(ground_truth, detections, classes=options.classes)
+    if inferred.name in (None, AS_THEY_ARE):
+        return None
+    known = ground_truth.categories
+    return inferred, with_classes(
+        detections, known, mapped_rows(inferred.pairs, detections.categories, known)
+    )
+
+
+def _renamed_file(
+    opened: Opened, ground_truth: GroundTruth, pairs: Mapping[Id, Id | None], options: FileOptions
+) -> Detections:
+    detections, known = _read_again(opened, ground_truth, options), ground_truth.categories
+    return with_classes(detections, known, mapped_rows(pairs, detections.categories, known))
+
+
+def _read_again(opened: Opened, ground_truth: GroundTruth, options: FileOptions) -> Detections:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BoxscoreWarning)  # the file was read before
+        return with_unlisted(
+            lambda truth: read_in_file_classes(opened, truth, options), ground_truth, options.unlisted_images
+        )[1]
+
+
+def warn_of_unknown(
+    left_out: Mapping[str, int], source: str, categories: Categories, category: NDArray[np.int32]
+) -> None:
+    """Warn of unknown classes of a table; ``category`` are the classes of its other detections."""
+    warn_left_out(left_out, source, hint=question_of_renamed(renamed_classes(left_out, categories, category)))
+
+
+def warn_of_file(detections: Detections, ground_truth: GroundTruth, *, is_mapped: bool) -> None:
+    """Warn of unknown classes of a file, with the class map to give unless one is given."""
+    hint = "" if is_mapped else class_map_hint(detections, ground_truth)
+    warn_left_out(detections.left_out, detections.source, all_of_them=not len(detections), hint=hint)
+
+
+def renamed_classes(
+    left_out: Iterable[str], categories: Categories, category: NDArray[np.int32]
+) -> dict[str, str]:
+    """Return which classes without a detection those left out likely are, by another name."""
+    names = [*left_out]
+    if not names:
+        return {}
+    silent = np.bincount(category, minlength=len(categories)) == 0
+    return likely_classes(names, [*itertools.compress(categories.labels, silent)])
+
+
+def question_of_renamed(renamed: Mapping[str, str]) -> str:
+    """Ask whether classes left out are those that have no detection; empty where there is none."""
+    if not renamed:
+        return ""
+    pairs = [f"{theirs} the class {likely}" for theirs, likely in list(renamed.items())[:FEW_SHOWN]]
+    more = f" ({len(renamed):,} such classes in all)" * (len(renamed) > FEW_SHOWN)
+    are, have = verb(len(pairs), "are").capitalize(), verb(len(pairs), "have")
+    return f" {are} {' and '.join(pairs)}, which {have} no detection{more}?"
+
+
+def warn_left_out(
+    left_out: Mapping[str, int], source: str, *, all_of_them: bool = False, hint: str = ""
+) -> None:
+    """Warn of detections whose class the ground truth does not have; ``hint`` is what to do about it."""
+    if left_out:
+        total = sum(left_out.values())
+        names = ", ".join(list(left_out)[:10]) + (", ..." if len(left_out) > 10 else "")
+        if all_of_them:
+            hint = " None is left" + (
+                f".{hint}"
+                if hint
+                else "; are classes numbered differently? See --class-map (in Python class_map=)."
+            )
+        warn_user(
+            f"{source}: {counted(total, 'detection')} left out, of "
+            f"{counted(len(left_out), 'class')} that the ground truth does not have: {names}.{hint}"
+        )
+
+
+def likely_classes(words: Sequence[str], labels: Sequence[str]) -> dict[str, str]:
+    """Return, for words that name no class, the one label of which each is likely another spelling.
+
+    Case, blanks, ``_`` and ``-`` make no difference; else the two are nearly alike. There is none for a
+    number, nor where several words or labels are equally likely.
+    """
+    # Leave out numbers: they are not misspelled names.
+    unknown, others = (
+        [name for name in names if name.isprintable() and any(map(str.isalpha, name))]
+        for names in (words, labels)
+    )
+    if not unknown:
+        return {}
+    # First the same letters, by a dictionary.
+    spelt: dict[str, list[str]] = {}
+    for label in others:
+        spelt.setdefault(_folded(label), []).append(label)
+    same = {(word, label) for word in unknown for label in spelt.get(_folded(word), ())}
+    likely = _one_to_one(same)
+    # Then similar ones among the rest, if there are few enough to compare all pairs.
+    words_of_pairs, labels_of_pairs = {word for word, _ in same}, {label for _, label in same}
+    unknown = [word for word in unknown if word not in words_of_pairs]
+    others = [label for label in others if label not in labels_of_pairs]
+    if len(unknown) * len(others) <= MOST_PAIRS:
+        import difflib
+
+        near = set()
+        for label in others:
+            # The matcher prepares its second text; the quick bound saves most comparisons.
+            matcher = difflib.SequenceMatcher(b=_folded(label), autojunk=False)
+            for word in unknown:
+                matcher.set_seq1(_folded(word))
+                if matcher.real_quick_ratio() >= ALIKE and matcher.ratio() >= ALIKE:
+                    near.add((word, label))
+        likely |= _one_to_one(near)
+    return {word: likely[word] for word in words if word in likely}
+
+
+def _folded(name: str) -> str:
+    return re.sub(r"[\s_-]+", "", name).casefold()
+
+
+def _one_to_one(pairs: set[tuple[str, str]]) -> dict[str, str]:
+    """Return the pairs of which neither word is in another."""
+    counts = [Counter(each) for each in zip(*pairs, strict=True)]
+    return {word: label for word, label in pairs if counts[0][word] == counts[1][label] == 1}
+
+
+def class_map_hint(detections: Detections, ground_truth: GroundTruth) -> str:
+    """Return a sentence with the class map to give where detections were left out; empty if none is clear.
+
+    The evidence for a numbering is the detections that are not left out, in a few images.
+    """
+    known = ground_truth.categories
+    renamed = renamed_classes(detections.left_out, known, detections.category)
+    if renamed:
+        return f"{question_of_renamed(renamed)} {class_map_advice(renamed)}."
+    if len(detections) and any(word.isdecimal() for word in detections.left_out):
+        inferred = infer_class_map(ground_truth, detections, most=FEW_IMAGES)
+        if inferred.name not in (None, AS_THEY_ARE):
+            return ' Read the detections with --class-map auto (in Python class_map="auto").'
+    return ""
+
+
+def class_map_advice(pairs: Mapping[str, str]) -> str:
+    """Return how to give a class map of these pairs, without a full stop."""
+    lines = []
+    for pair in list(pairs.items())[:FEW_SHOWN]:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="").writerow(pair)
+        lines.append(text.getvalue())
+    few = dict(list(pairs.items())[:FEW_SHOWN])
+    more, and_so_on = (" and so on", ", ...") if len(pairs) > len(few) else ("", "")
+    argument, mapping = "class_map", f"{repr(few)[:-1]}{and_so_on}}}"
+    return (
+        f"Read the detections with --class-map FILE, and in FILE the {'lines' if lines[1:] else 'line'} "
+        f"{' and '.join(lines)}{more} (in Python {argument}={mapping})"
+    )
