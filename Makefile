@@ -49,7 +49,7 @@ FRAMEWORKS_VENV ?= $(VENV)/frameworks
 frameworks: $(BIN)/python
 	test -x $(FRAMEWORKS_VENV)/bin/python || $(BIN)/python -m venv $(FRAMEWORKS_VENV)
 	$(FRAMEWORKS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test]' $(FRAMEWORKS)
-	$(FRAMEWORKS_VENV)/bin/pytest -n 0 tests/integrations tests/data/test_model_objects_peers.py
+	$(FRAMEWORKS_VENV)/bin/pytest -n 0 tests/integrations tests/extensions/training/test_model_objects_peers.py
 	@# rfdetr asks for an older torchmetrics: the newest comes after it
 	$(FRAMEWORKS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade torchmetrics
 	$(FRAMEWORKS_VENV)/bin/pytest -n 0 tests/integrations/test_torchmetrics.py tests/integrations/test_rfdetr.py

@@ -41,11 +41,15 @@ TESTS = {
         ),
         *("tests/evaluation", "tests/cli", "tests/utils", "qa/fuzz/test_readers.py"),
         *("tests/extensions/pages/test_report_files.py", "tests/extensions/diagnostics"),
+        *("tests/extensions/decisions", "tests/extensions/labels", "tests/extensions/data_tools"),
+        *("tests/extensions/crowds", "tests/extensions/federated", "tests/extensions/scoreless"),
+        *("tests/extensions/formats", "tests/extensions/training", "tests/extensions/weights"),
     ],
     "smoke": [
         *(
             "tests/golden",
             "tests/formats",
+            "tests/extensions/formats",
             "tests/evaluation/test_evaluation.py",
             "qa/fuzz/test_readers.py",
         ),

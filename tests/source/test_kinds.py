@@ -163,6 +163,13 @@ def test_every_pattern_of_an_extension_is_of_a_file(name: str) -> None:
     assert [p for p in EXTENSIONS[name].sources.split() if not (ROOT / p).exists()] == []
 
 
+def test_the_folders_of_tests_of_extensions_are_those_of_their_sources() -> None:
+    """A change below a folder of src/boxscore/extensions selects the tests in the folder of its name."""
+    folders = {path.parent.name for path in (TESTS / "extensions").rglob("test_*.py")}
+    sources = {path.name for path in (ROOT / "src" / "boxscore" / "extensions").iterdir() if path.is_dir()}
+    assert {"crowds", "federated", "labels", "scoreless"} <= folders <= sources
+
+
 def repository(folder: Path, **changes: str) -> Selection:
     """Commit 60 files of the core and four of extensions, change some, and choose."""
     core = {f"tests/rules/test_{number}.py": "" for number in range(60)}
@@ -197,6 +204,7 @@ def repository(folder: Path, **changes: str) -> Selection:
         ("src__boxscore__extensions__diagnostics__new", {"diagnostics": 1}),
         ("tests__extensions__suite__test_suite", {"suite": 1}),
         ("tests__support__suites", {"suite": 1}),
+        ("tests__extensions__conftest", {"diagnostics": 1, "pages": 1, "suite": 1}),
         ("qa__fuzz__differential", {"qa": 1}),
         ("tests__rules__test_3", {}),
     ],

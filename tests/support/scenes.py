@@ -46,7 +46,7 @@ FEDERATED = (
     "openimages-challenge",
     "openimages-v2",
 )
-"""Their cases are in tests/evaluation: what a class in an image means depends on labels of the image."""
+"""Their cases are in tests/extensions: what a class in an image means depends on labels of the image."""
 XVIEW = ("xview", "xview-by-score", "xview-every-object", "xview-july2018")
 TINY = ("aitod", "sodad", "tinyperson")
 CROWDS = (
@@ -61,18 +61,18 @@ CROWDS = (
     *XVIEW,
     *TINY,
 )
-"""Their cases are in tests/evaluation: they ask for columns, sizes of images, ranked files or flags of COCO's."""
+"""Their cases are in tests/extensions: they ask for columns, sizes of images, ranked files or flags of COCO's."""
 
 SCORELESS = ("scoreless",)
-"""Its cases are in tests/matching: it ranks nothing."""
+"""Its cases are in tests/extensions: it ranks nothing."""
 
 LANGUAGE_MODELS = ("odinw13-lmms", "referring", "referring-any", "rex-omni", "rex-omni-coco")
-"""Their cases are in tests/evaluation: they read no score either, and each counts in its own way."""
+"""Their cases are in tests/extensions: they read no score either, and each counts in its own way."""
 
 NO_SCORES = (*SCORELESS, *LANGUAGE_MODELS)
 
 PHRASES = ("cgf1", "omnilabel")
-"""Their cases are in tests/evaluation: they are of phrases, in the images that ask for them."""
+"""Their cases are in tests/extensions: they are of phrases, in the images that ask for them."""
 
 
 def rules(base: str = "coco", **changes: Any) -> boxscore.Protocol:

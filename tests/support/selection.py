@@ -17,12 +17,12 @@ ROOT = Path(__file__).parents[2]
 
 
 class Extension(NamedTuple):
-    """What is not of the core."""
+    """What an extension claims outside of its folder in tests/extensions."""
 
-    tests: str
-    """Patterns of its files of tests, below tests or qa; ``{a,b}`` is either."""
+    tests: str = ""
+    """Patterns of files of tests, below tests or qa; ``{a,b}`` is either."""
     sources: str = ""
-    """Where its source lies: all its tests run if a file below has changed."""
+    """Places outside of src/boxscore/extensions: all its tests run if a file below has changed."""
 
 
 EXTENSIONS = {
@@ -35,41 +35,26 @@ EXTENSIONS = {
     "oriented": Extension(
         "similarity/test_{probiou,quadrilateral,rotated} formats/test_{dota,rotated_boxes} suppression/test_oriented"
     ),
-    "federated": Extension("evaluation/test_{lvis,open_images} formats/test_open_images_files"),
-    "crowds": Extension(
-        "evaluation/test_{bdd100k,cityscapes,crowd_benchmarks,distance,kitti_benchmark,points,tiny_benchmarks,xview}"
-        " scoring/test_froc* suppression/test_crowds formats/test_kitti"
-    ),
-    "scoreless": Extension(
-        "evaluation/test_{language_models,omnilabel_protocol,phrase_metrics} formats/test_{answer_text,answers,phrases}"
-        " data/test_scoreless_tables matching/test_assignment cli/test_without_scores"
-    ),
-    "formats": Extension(
-        "formats/test_{annotations,correcting,plain_xml,shape_columns} data/test_image_names"
-    ),
-    "hints": Extension("extensions/hints/*"),
+    "formats": Extension("data/test_image_names"),
     "large": Extension(
-        "extensions/large/* formats/test_{parquet_dictionaries,json_pieces}"
-        " data/test_statistics_in_parts suppression/test_nms_{in_parts,large} cli/test_{in_parts,the_host}",
+        "formats/test_{parquet_dictionaries,json_pieces} data/test_statistics_in_parts"
+        " suppression/test_nms_{in_parts,large} cli/test_{in_parts,the_host}",
         "src/boxscore/distributed.py",
     ),
-    "stores": Extension("extensions/stores/*"),
-    "weights": Extension("scoring/test_weight* utils/test_resampling"),
-    "diagnostics": Extension("extensions/diagnostics/*", "src/boxscore/diagnostics.py"),
-    "validation": Extension("extensions/validation/*", "src/boxscore/validation.py"),
-    "pages": Extension("extensions/pages/* cli/test_view", "src/boxscore/reports"),
-    "suite": Extension("extensions/suite/*", "src/boxscore/suite.py"),
-    "sweep": Extension("suppression/test_sweep*"),
-    "training": Extension("evaluation/test_evaluator* data/test_model_objects*", "src/boxscore/evaluator.py"),
+    "diagnostics": Extension(sources="src/boxscore/diagnostics.py"),
+    "validation": Extension(sources="src/boxscore/validation.py"),
+    "pages": Extension("cli/test_view", "src/boxscore/reports"),
+    "suite": Extension(sources="src/boxscore/suite.py"),
+    "training": Extension(sources="src/boxscore/evaluator.py"),
     "compat": Extension("compat/test_[!v]*", "src/boxscore/compat"),
-    "label maps": Extension("extensions/label_maps/*", "src/boxscore/label_maps.py"),
+    "label maps": Extension(sources="src/boxscore/label_maps.py"),
     "integrations": Extension("integrations/*", "src/boxscore/integrations"),
-    "data tools": Extension("formats/test_converting"),
     "docs": Extension("docs/*", "docs README.md CONTRIBUTING.md CHANGELOG.md"),
     "packaging": Extension("packaging/* typing/*", "pyproject.toml Makefile"),
     "faults of the machine": Extension("faults/* limits/*"),
     "qa": Extension("attack/* fuzz/* mutation/* tools/* real/*"),
 }
+"""What is not of the core, besides the folders of tests/extensions, each of which is an extension."""
 
 
 class Selection(NamedTuple):
@@ -115,6 +100,8 @@ def select(root: Path = ROOT) -> Selection | None:
 
 def extension_of(path: Path) -> str | None:
     """Return the extension that a file of tests belongs to; None of the core."""
+    if path.parts[:2] == ("tests", "extensions"):
+        return path.parts[2].replace("_", " ")
     place = Path(*path.parts[1:]).with_suffix("").as_posix()
     names = (name for name, row in EXTENSIONS.items() if any(fnmatch(place, p) for p in patterns_of(row)))
     return next(names, None)
@@ -152,10 +139,12 @@ def _compared(root: Path) -> tuple[str, frozenset[str]] | None:
 
 def _has_changed(path: Path, name: str, changed: Collection[str]) -> bool:
     """Whether the file, a helper in its folder or the source of its extension has changed."""
-    places = (*EXTENSIONS[name].sources.split(), f"src/boxscore/extensions/{name.replace(' ', '_')}")
+    further = EXTENSIONS.get(name, Extension())
+    places = (*further.sources.split(), f"src/boxscore/extensions/{name.replace(' ', '_')}")
     if path.parts[0] == "qa":
         places = (*places, Path(*path.parts[:2]).as_posix())
-    helpers = {other for other in changed if Path(other).parent == path.parent and "test_" not in other}
+    folders = {path.parent, path.parents[1] if path.parts[1] == "extensions" else path.parent}
+    helpers = {other for other in changed if Path(other).parent in folders and "test_" not in other}
     return (
         path.as_posix() in changed
         or bool(helpers)

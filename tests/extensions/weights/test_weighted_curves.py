@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.scoring.test_weighted import variations
+from tests.extensions.weights.test_weighted import variations
 
 import boxscore
 from boxscore._utils.array_types import FloatArray

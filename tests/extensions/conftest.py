@@ -1,4 +1,4 @@
-"""Scenes made up for the diagnostics' tests, and the real data where it is."""
+"""Scenes made up for the tests of extensions, and the real data where it is."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from boxscore import Detections, GroundTruth
 from boxscore.data.vocabulary import Images
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "datasets" / "shapes_coco"
 
 Tables = tuple[GroundTruth, Detections]

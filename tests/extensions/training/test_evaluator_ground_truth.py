@@ -16,7 +16,7 @@ import boxscore
 from boxscore import BoxscoreWarning, Detections, Evaluator, GroundTruth, InputError
 from boxscore.data.vocabulary import Images
 
-SHAPES = Path(__file__).parents[2] / "datasets" / "shapes_coco"
+SHAPES = Path(__file__).parents[3] / "datasets" / "shapes_coco"
 
 PROTOCOLS = ("coco", "coco-segm", "voc2012", "ultralytics")
 

@@ -16,7 +16,7 @@ from boxscore.errors import InputError
 from boxscore.extensions.formats.correcting import corrections_of, write_corrected
 from support import annotations
 
-SAMPLE = Path(__file__).parents[2] / "datasets" / "shapes_coco"
+SAMPLE = Path(__file__).parents[3] / "datasets" / "shapes_coco"
 
 pytestmark = pytest.mark.filterwarnings("ignore::boxscore.BoxscoreWarning")
 

@@ -308,6 +308,6 @@ def test_commands_read_what_the_protocol_drops(folder: Path, command: str) -> No
 
 @pytest.mark.parametrize("option", ["--image-labels", "--hierarchy"])
 def test_a_path_that_no_system_takes(option: str, tmp_path: Path, run: Run) -> None:
-    shapes = Path(__file__).parents[2] / "datasets" / "shapes_coco"
+    shapes = Path(__file__).parents[3] / "datasets" / "shapes_coco"
     given = ["--gt", str(shapes / "instances.json"), "--dt", str(shapes / "detections.json")]
     assert "cannot be read: embedded null byte" in run.error("evaluate", *given, option, "a\0b")
