@@ -49,6 +49,8 @@ with lazy_imports(__name__):
     from boxscore.extensions.federated.hierarchy import Hierarchy as Hierarchy
     from boxscore.extensions.federated.hierarchy import expand_classes as expand_classes
     from boxscore.extensions.federated.image_labels import ImageLabels as ImageLabels
+    from boxscore.extensions.fusion.fusion import nmw as nmw
+    from boxscore.extensions.fusion.fusion import weighted_boxes_fusion as weighted_boxes_fusion
     from boxscore.extensions.keypoints.similarity import (
         object_keypoint_similarity as object_keypoint_similarity,
     )
@@ -92,8 +94,6 @@ with lazy_imports(__name__):
     from boxscore.similarity.box import generalized_box_iou as generalized_box_iou
     from boxscore.suppression.fast import cluster_nms as cluster_nms
     from boxscore.suppression.fast import fast_nms as fast_nms
-    from boxscore.suppression.fusion import nmw as nmw
-    from boxscore.suppression.fusion import weighted_boxes_fusion as weighted_boxes_fusion
     from boxscore.suppression.hard import batched_nms as batched_nms
     from boxscore.suppression.hard import diou_nms as diou_nms
     from boxscore.suppression.hard import nms as nms

@@ -13,20 +13,14 @@ from typing import Any, Literal, get_args
 import pytest
 
 from boxscore import diagnostics
-from boxscore.cli import COMMANDS, command_parser, evaluate, load_command, main
-from boxscore.cli.arguments import (
-    EVERYWHERE,
-    OUTPUT_FORMS,
-    PLOT_FORMS,
-    TABLE_FORMS,
-    Option,
-    errors_as_typed,
-)
+from boxscore.cli import COMMANDS, command_parser, load_command, main
+from boxscore.cli.arguments import EVERYWHERE, OUTPUT_FORMS, Option, errors_as_typed
 from boxscore.cli.commands import ENTRIES, Entry
 from boxscore.errors import FileFormatError, InputError, ProtocolError
 from boxscore.extensions.diagnostics._result import DiagnosticResult
 from boxscore.extensions.diagnostics.commands import DIAGNOSTICS, Diagnostic
 from boxscore.extensions.pages.folder import PlotFormat, TableFormat
+from boxscore.extensions.pages.options import PLOT_FORMS, TABLE_FORMS
 from boxscore.extensions.shell.parameters import options_of
 from boxscore.extensions.shell.run_command import known_keys, read_config
 from support.each import each
@@ -54,7 +48,7 @@ def test_a_file_of_paths_alone_is_the_command_without_options(tmp_path: Path) ->
 
 
 def test_every_option_of_evaluate_is_a_key() -> None:
-    assert [option.name for option in evaluate.OPTIONS if not option.key] == []
+    assert [option.name for option in load_command("evaluate").options if not option.key] == []
     tables = known_keys()
     assert list(tables) == ["ground_truth", "detections", "evaluation", "output"]
 

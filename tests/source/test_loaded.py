@@ -94,9 +94,10 @@ def test_a_command_loads_what_it_needs(files: tuple[str, str], tmp_path: Path) -
         "nms": [results, "--output", output, "--iou-threshold", "0.5"],
         "fuse": [results, results, "--output", output, "--iou-threshold", "0.5"],
     }
+    needed = {"evaluate": EXTENSIONS_NEEDED, "nms": set(), "fuse": {"fusion", "large"}}  # its --memory-limit
     for name, arguments in commands.items():
         _, ours = loaded(COMMAND, name, *arguments)
         if name != "evaluate":
             assert [module for module in NOT_FOR_SUPPRESSION if module in ours] == [], name
-        assert extensions_in(ours) == (EXTENSIONS_NEEDED if name == "evaluate" else set())
+        assert extensions_in(ours) == needed[name]
         assert len(ours) <= MOST_OF_COMMANDS[name], f"{name}: {len(ours)} modules: {' '.join(ours)}"

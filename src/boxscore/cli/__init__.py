@@ -14,7 +14,7 @@ import argparse
 import importlib
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +23,10 @@ from boxscore._utils.memory import OUT_OF_MEMORY, is_out_of_memory, require_room
 from boxscore._utils.progress import named_stages
 from boxscore._utils.records import NamedTuple
 from boxscore._version import __version__
-from boxscore.cli.arguments import EVERYWHERE, Option, errors_as_typed
+from boxscore.cli.arguments import EVERYWHERE, Option, declared, errors_as_typed, given, look_for_packages
 from boxscore.cli.commands import BY_GROUP, ENTRIES
 from boxscore.cli.overwriting import inputs_protected
-from boxscore.cli.parser import ArgumentParser, add_options, documentation, look_for_packages
+from boxscore.cli.parser import ArgumentParser, add_options, documentation
 from boxscore.cli.sockets import extension
 from boxscore.cli.streams import Settings, say, show, using
 from boxscore.errors import BoxscoreError, BoxscoreWarning, VerificationError, shortened
@@ -44,11 +44,15 @@ LIBRARIES = 512 << 20
 
 
 class Command(NamedTuple):
-    """The description, options and function of a subcommand."""
+    """The description, options and function of a subcommand.
+
+    ``without`` says of options that it does not have, but others have, why.
+    """
 
     description: str
     options: Sequence[Option]
     run: Callable[[argparse.Namespace], int]
+    without: Mapping[str, str] = {}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,22 +70,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         The exit status.
     """
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    remember_secrets(given)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    remember_secrets(words)
     try:
-        if not given or given[0] not in COMMANDS:
-            return _without_command(given)
-        command = load_command(given[0])
-        arguments_of = command_parser(given[0], command).parse_args(given[1:])
+        if not words or words[0] not in COMMANDS:
+            return _without_command(words)
+        name, *rest = words
+        command = load_command(name, rest)
+        parsed = command_parser(name, command).parse_args(rest)
     except SystemExit as stop:  # argparse: help or a usage error, already printed
         return stop.code if isinstance(stop.code, int) else 2
-    return _run(command, arguments_of, room=_room(given[0], arguments_of))
+    # What draws and writes tables crashes where there is little address space.
+    with_tables = ENTRIES[name].tables or any(option.needs for option in given(command.options, parsed))
+    return _run(command, parsed, room=LIBRARIES if with_tables else 0)
 
 
-def _without_command(given: Sequence[str]) -> int:
+def _without_command(words: Sequence[str]) -> int:
     """Answer what is no command: help, version, completion, or an error of two lines."""
     # Answer without importing a command, so that help is quick.
-    first = given[0] if given else "--help"
+    first = words[0] if words else "--help"
     if first in ("-h", "--help"):
         from boxscore.cli.help import program_help
 
@@ -92,7 +99,7 @@ def _without_command(given: Sequence[str]) -> int:
         return 0
     if first == "--print-completion":
         try:
-            show(extension("completion_script")(given[1] if len(given) > 1 else "", _options_of_commands()))
+            show(extension("completion_script")(words[1] if len(words) > 1 else "", _options_of_commands()))
         except BoxscoreError as error:
             _say(f"error: {error}")
             return 2
@@ -117,28 +124,23 @@ def _options_of_commands() -> dict[str, tuple[Option, ...]]:
     return {name: (*load_command(name).options, *EVERYWHERE) for name in COMMANDS}
 
 
-def load_command(name: str) -> Command:
-    """Import a subcommand."""
+def load_command(name: str, words: Sequence[str] | None = None) -> Command:
+    """Import a subcommand; with the words of a call, of options that extensions add only what these need."""
     path, _, table = ENTRIES[name].module.partition(":")
     module = importlib.import_module(path)
     if table:
         row = getattr(module, table)[name]
-        return Command(row.help(name), row.arguments, row.run)
-    return Command(documentation(module), module.OPTIONS, module.run)
+        return Command(row.help(name), declared(row.arguments, words), row.run)
+    without = getattr(module, "WITHOUT", {})
+    return Command(documentation(module), declared(module.OPTIONS, words), module.run, without)
 
 
 def command_parser(name: str, command: Command) -> ArgumentParser:
     """Build the parser of a subcommand."""
-    parser = ArgumentParser(name, command.description)
+    parser = ArgumentParser(name, command.description, command.without)
     add_options(parser, [*command.options, *EVERYWHERE])
     parser.take_paths()
     return parser
-
-
-def _room(name: str, arguments: argparse.Namespace) -> int:
-    """Return the address space that a command needs before it begins."""
-    with_plots = any(getattr(arguments, name, None) is not None for name in ("report", "plot"))
-    return LIBRARIES if ENTRIES[name].tables or with_plots else 0
 
 
 def _run(command: Command, arguments: argparse.Namespace, *, room: int) -> int:
@@ -157,7 +159,7 @@ def _run(command: Command, arguments: argparse.Namespace, *, room: int) -> int:
             stages = named_stages(lambda text: say(text, name="boxscore"))
             as_typed = errors_as_typed(command.options, arguments)
             with inputs_protected(command.options, arguments), using(chosen), stages, as_typed:
-                look_for_packages(arguments)
+                look_for_packages(command.options, arguments)
                 return command.run(arguments)
         # Status 1: the run worked, and what it checked did not.
         except VerificationError as error:

@@ -6,7 +6,8 @@ Conventions
   ``key`` is also allowed in a run configuration: ``boxscore run`` reads it by the same type, choices and
   default.
 - A command that needs a variation of an option states the difference: ``DETECTIONS.but(required=False)``.
-- An option that is a parameter of the function that a command calls is not here: see ``parameters``.
+- An option that only an extension needs is declared by the extension. The core has its name in
+  ``sockets.OPTIONS``; the declaration is loaded when the option is typed, or for help, errors and completion.
 - Choices that come from another package are a function, so that the package is imported only when needed.
 - ``--output`` says what becomes of the result: a form to print, or a path to write. Files that are there are
   replaced, whole, when the new ones are complete; others in a folder stay.
@@ -23,15 +24,14 @@ from typing import Any, get_args
 
 from boxscore._utils.checks import nearest
 from boxscore._utils.given_paths import path_of
+from boxscore._utils.lazy import loaded
 from boxscore._utils.records import NamedTuple
-from boxscore.cli.sockets import extension
+from boxscore.cli.sockets import OPTIONS
 from boxscore.errors import FileFormatError, InputError
 
 OUTPUT_FORMS = ("text", "json", "csv", "markdown", "latex")
 FILE_FORMS = {".txt": "text", ".json": "json", ".csv": "csv", ".md": "markdown", ".tex": "latex"}
 """The form of the result in a file, by how its name ends."""
-PLOT_FORMS = ("png", "svg", "pdf")
-TABLE_FORMS = ("parquet", "json", "csv")
 
 
 INPUT = "input"
@@ -39,22 +39,17 @@ PROTOCOL_GROUP = "the protocol, and changes to it"
 NOT_IN_FILES = "what the files do not say"
 PART = "a part of the data"
 OUTPUT_GROUP = "output, and options of every command"
-REPORT_GROUP = "the report"
-HEADINGS = (PART, INPUT, PROTOCOL_GROUP, NOT_IN_FILES, OUTPUT_GROUP, REPORT_GROUP)
+HEADINGS = (PART, INPUT, PROTOCOL_GROUP, NOT_IN_FILES, OUTPUT_GROUP)
 """Of the help, in this order, after a command's own options and own headings."""
 
 PATHS = "input, spelled out"
-LARGE = "larger than memory: partitions, shards, clusters"
 RULES = "the protocol, in detail"
 TABLES = "columns and box formats of other files"
 SIZES = "sizes of images"
-FEDERATED = "Open Images and LVIS"
-ANSWERS = "answers of language models"
 CHECKS = "the check of the input"
 ODD = "ids and images that do not fit"
-REPORT_TOPIC = "contents of the report"
-TOPICS = (PATHS, RULES, TABLES, SIZES, ODD, FEDERATED, ANSWERS, LARGE, CHECKS, REPORT_TOPIC)
-"""Headings of ``--help-all``, in this order: options that most people never need, by what needs them."""
+TOPICS = (PATHS, RULES, TABLES, SIZES, ODD, CHECKS)
+"""Headings of ``--help-all``, in this order, before those of extensions: what most people never need."""
 
 
 class Option(NamedTuple):
@@ -99,9 +94,16 @@ class Option(NamedTuple):
     mistyped_as : tuple of str
         Names that users type for it, which no option has.
     topic : str
-        One of ``TOPICS``; ``--help`` leaves the option out, and ``--help-all`` shows it under this heading.
+        A heading of ``--help-all``, under which the option is; ``--help`` leaves it out.
     brief : str
         What ``--help`` says in place of ``help``, in one line.
+    needs : str
+        ``module:function``, called with the arguments if the option is given, before anything is read: it
+        looks for packages.
+    does : str
+        ``module:function``, what is done if the option is given. The command says when, and with what.
+    declared : str
+        ``module:TUPLE``, where an extension declares the option; until that is loaded only the name is known.
     """
 
     name: str
@@ -126,11 +128,19 @@ class Option(NamedTuple):
     mistyped_as: tuple[str, ...] = ()
     topic: str = ""
     brief: str = ""
+    needs: str = ""
+    does: str = ""
+    declared: str = ""
 
     @property
     def dest(self) -> str:
         """The attribute of the parsed arguments."""
         return self.variable or self.name.replace("-", "_")
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """What is typed, the long name first."""
+        return (f"--{self.name}", self.short) if self.short else (f"--{self.name}",)
 
     def typed(self, *, key: bool = False) -> str:
         """Return what a user calls the option: its key in a run configuration, or what is typed."""
@@ -154,6 +164,48 @@ class Option(NamedTuple):
     def known(self) -> tuple[str, ...]:
         """Return the allowed values; none when any is."""
         return tuple(self.choices() if callable(self.choices) else self.choices)
+
+
+def further(place: str) -> tuple[Option, ...]:
+    """Return the options that extensions add at a place, of which only the names are known yet."""
+    return tuple(Option(name, declared=table) for table, names in OPTIONS[place].items() for name in names)
+
+
+def declared(options: Iterable[Option], words: Sequence[str] | None = None) -> tuple[Option, ...]:
+    """Return options with what extensions declare of theirs.
+
+    With the words of a call, a module that declares options is imported only if they name one of them.
+    """
+    options = tuple(options)
+    typed = None if words is None else {word.partition("=")[0] for word in words}
+    modules = {_module_of(option) for option in options if typed is None or f"--{option.name}" in typed}
+    return tuple(_whole(option) if _module_of(option) in modules else option for option in options)
+
+
+def _module_of(option: Option) -> str:
+    return option.declared.partition(":")[0]
+
+
+def _whole(option: Option) -> Option:
+    """Return an option as it is declared."""
+    if not option.declared:
+        return option
+    whole: Option = next(each for each in loaded(option.declared) if each.name == option.name)
+    return whole
+
+
+def given(options: Iterable[Option], arguments: argparse.Namespace) -> Iterator[Option]:
+    """Give the options that have a value, as they are declared."""
+    for option in options:
+        if getattr(arguments, option.dest, None) not in (None, False):
+            yield _whole(option)
+
+
+def look_for_packages(options: Iterable[Option], arguments: argparse.Namespace) -> None:
+    """Look for the packages that options need, before anything is read; name the first that is missing."""
+    for option in given(options, arguments):
+        if option.needs:
+            loaded(option.needs)(arguments)
 
 
 @contextlib.contextmanager
@@ -379,12 +431,6 @@ CLASSES = Option(
     key="evaluation.classes",
     group=INPUT,
 )
-BATCH = Option(
-    "batch",
-    "with --sequential: images of a batch, or groups (default: 50 images, 5 groups)",
-    kind=int,
-    metavar="N",
-)
 IMAGES = Option(
     "images",
     "only these images: ids or file names, with blanks or commas between, or a file of them: one per line or "
@@ -404,42 +450,8 @@ WORKERS = Option(
     metavar="N",
     key="evaluation.workers",
     group=INPUT,
-    topic=LARGE,
+    topic=PATHS,
 )
-SCRATCH = Option(
-    "scratch",
-    "folder for the temporary files of partitions; with --scheduler, one that this machine and the "
-    "workers share (default: the system's temporary folder)",
-    kind=Path,
-    metavar="DIR",
-    key="evaluation.scratch",
-    writes=("boxscore-*",),
-    topic=LARGE,
-)
-SCHEDULER = Option(
-    "scheduler",
-    "evaluate on a Dask cluster, tcp://HOST:PORT, whose workers can read the files; or local: in "
-    "--workers processes on this machine",
-    metavar="ADDRESS",
-    key="evaluation.scheduler",
-    topic=LARGE,
-)
-CLUSTER = (SCHEDULER, SCRATCH)
-MEMORY_LIMIT = Option(
-    "memory-limit",
-    "for detections in Parquet: evaluate in partitions that fit in this much memory, e.g. 8GB; an error at "
-    "once if they cannot",
-    metavar="SIZE",
-    key="evaluation.memory_limit",
-    topic=LARGE,
-)
-AT_ONCE = {
-    "suspects": "every label is weighed by what it costs among all scores, with the boxes around it",
-    "sweep": "each setting suppresses and matches the boxes again",
-    "explain": "each step between two tools matches the boxes again",
-    "view": "it goes from image to image, with their boxes",
-}
-"""Why a command without ``--memory-limit`` has none, for those who type it."""
 READERS = WORKERS.but(help="processes that read a large file (default: every processor)")
 
 
@@ -509,33 +521,7 @@ IMAGE_SIZES = Option(
     topic=SIZES,
 )
 GROUND_TRUTH_FILES = (
-    Option(
-        "segments",
-        "Open Images: masks of the ground truth, a CSV file of the challenge",
-        kind=Path,
-        metavar="FILE.csv",
-        key="ground_truth.segments",
-        group=NOT_IN_FILES,
-        topic=FEDERATED,
-    ),
-    Option(
-        "image-labels",
-        "image-level labels of the ground truth, as in Open Images: a CSV file ImageID,LabelName,Confidence",
-        kind=Path,
-        metavar="FILE.csv",
-        key="ground_truth.image_labels",
-        group=NOT_IN_FILES,
-        topic=FEDERATED,
-    ),
-    Option(
-        "hierarchy",
-        "expand the ground truth and its image-level labels along this class hierarchy, as Open Images does",
-        kind=Path,
-        metavar="FILE.json",
-        key="ground_truth.hierarchy",
-        group=NOT_IN_FILES,
-        topic=FEDERATED,
-    ),
+    *further("ground truth"),
     Option(
         "gt-classes",
         "names of the ground truth's class numbers: one per line, or YOLO's data.yaml; for Open Images its "
@@ -612,34 +598,7 @@ DETECTION_FILES = (
         group=NOT_IN_FILES,
         topic=ODD,
     ),
-    Option(
-        "coordinates",
-        "what the numbers of boxes in a language model's answers are, where neither tags nor the numbers of "
-        "the whole file decide it",
-        choices=lambda: tuple(extension("COORDINATES")),
-        metavar="NAME",
-        key="detections.coordinates",
-        group=NOT_IN_FILES,
-        topic=ANSWERS,
-    ),
-    Option(
-        "repeated",
-        "what to do with boxes that an answer repeats exactly: keep them, which are false positives, or take "
-        "each once; if not given, keep",
-        choices=("keep", "once"),
-        key="detections.repeated",
-        group=NOT_IN_FILES,
-        topic=ANSWERS,
-    ),
-    Option(
-        "loose",
-        "take the first four numbers in brackets for a box where an answer has only prose",
-        kind=bool,
-        default=False,
-        key="detections.loose",
-        group=NOT_IN_FILES,
-        topic=ANSWERS,
-    ),
+    *further("detections"),
     IMAGE_SIZES,
     IMAGE_FOLDER,
 )
@@ -698,9 +657,6 @@ SORT = Option(
 TOP = Option("top", "print only the first N rows", kind=int, metavar="N", key="output.top")
 ROWS = (SORT, TOP)
 """Options of tables with one row per class, image, slice, ..."""
-METRICS = Option(
-    "metrics", "only these summary metrics, e.g. AP AP50", many=True, commas=True, metavar="NAME"
-)
 WIDE = Option(
     "wide",
     "print every column, even if the text is wider than the terminal",
@@ -729,76 +685,6 @@ QUIET = Option(
 EVERYWHERE = (WIDE, QUIET, STRICT)
 """The options of every command."""
 
-REPORT = Option(
-    "report",
-    "write a report folder",
-    kind=Path,
-    metavar="DIR",
-    key="output.report",
-    group=OUTPUT_GROUP,
-    writes=(
-        *(".", "report.html", "report.md", "result.json", "detector-*.html", "pair-*.html"),
-        *("summary.csv", "per_class.csv", "per_image.csv", "segments.csv", "comparison.csv"),
-        *("tables/*", "plots/*"),
-    ),
-)
-COMPARISON_REPORT = (
-    Option(
-        "title", "title of the page", default="", key="output.title", group=REPORT_GROUP, topic=REPORT_TOPIC
-    ),
-    Option(
-        "gallery",
-        "number of worst images to show",
-        kind=int,
-        default=48,
-        metavar="N",
-        key="output.gallery",
-        group=REPORT_GROUP,
-        topic=REPORT_TOPIC,
-    ),
-    Option(
-        "tables",
-        "also write every table, in this format",
-        choices=TABLE_FORMS,
-        key="output.tables",
-        group=REPORT_GROUP,
-        topic=REPORT_TOPIC,
-    ),
-    Option(
-        "plots",
-        "also write plots, in this format",
-        choices=PLOT_FORMS,
-        key="output.plots",
-        group=REPORT_GROUP,
-        topic=REPORT_TOPIC,
-    ),
-)
-"""Options for the contents of a comparison report."""
-
-REPORT_CONTENT = (
-    *COMPARISON_REPORT,
-    Option(
-        "resamples",
-        "bootstrap resamples for intervals, 0 for none (default: 200, or none if that takes over a minute)",
-        kind=int,
-        metavar="N",
-        key="output.resamples",
-        group=REPORT_GROUP,
-        topic=REPORT_TOPIC,
-    ),
-)
-"""Options for the contents of a report."""
-
-# ---------------------------------------------------------------- label maps
-
-LABEL_MAP_OPTIONS = (
-    REPORT.but(help="write a folder: report.md with the worst images, result.json, tables as CSV", key=""),
-    Option("per-image", "also list the N worst images, 0 for all", kind=int, metavar="N"),
-    Option(
-        "resamples", "bootstrap resamples for intervals over images (default: none)", kind=int, metavar="N"
-    ),
-)
-"""Options of the commands of label maps."""
 
 # ---------------------------------------------------------------- suppression
 
@@ -833,4 +719,3 @@ RESULTS_OUTPUT = OUTPUT.but(
     key="",
     group="",
 )
-FOLDER_OUTPUT = RESULTS_OUTPUT.but(metavar="DIR")

@@ -166,7 +166,9 @@ BY_GROUP: Mapping[str, Mapping[str, Entry]] = {
         "nms": Entry(
             "boxscore.cli.nms", "turn raw detections into final ones: suppress, rescore or merge boxes"
         ),
-        "fuse": Entry("boxscore.cli.fuse", "merge the results of several models into one file"),
+        "fuse": Entry(
+            "boxscore.extensions.fusion.fuse_command", "merge the results of several models into one file"
+        ),
         "sweep": Entry(
             "boxscore.extensions.diagnostics.sweep_command",
             "which suppression settings score best",

@@ -15,25 +15,24 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from boxscore._utils.lazy import loaded
 from boxscore.cli.arguments import (
     ALLOW,
     CHECKS,
-    CLUSTER,
     INPUTS,
-    LARGE,
-    MEMORY_LIMIT,
     OUTPUT,
     PER_CLASS,
-    REPORT,
-    REPORT_CONTENT,
     ROWS,
     Option,
+    further,
+    given,
 )
-from boxscore.cli.inputs import chosen_protocol, evaluate_inputs, may_be_elsewhere, read_inputs
+from boxscore.cli.inputs import chosen_protocol, evaluate_inputs, read_inputs
 from boxscore.cli.output import Digest, evaluation_as, refuse_errors, remembered_warnings, rows_of
-from boxscore.cli.sockets import extension
+from boxscore.cli.sockets import extension, names_at
 from boxscore.cli.streams import say, show
 from boxscore.errors import VerificationError
+from boxscore.formats.registry import is_parquet
 
 if TYPE_CHECKING:
     from boxscore.evaluation import Evaluation
@@ -43,26 +42,8 @@ OPTIONS = (
     OUTPUT,
     PER_CLASS.but(help="print the per-class table as well"),
     *ROWS,
-    REPORT,
-    MEMORY_LIMIT,
-    Option(
-        "shard",
-        "evaluate one of N shares of the images alone, 1/N to N/N; of Parquet no more is read",
-        metavar="K/N",
-        key="evaluation.shard",
-        topic=LARGE,
-    ),
-    Option(
-        "save-part",
-        "also save the evaluation of these images as a part, an .npz file, which boxscore merge combines "
-        "with others",
-        kind=Path,
-        metavar="FILE.npz",
-        key="output.save_part",
-        writes=(".",),
-        topic=LARGE,
-    ),
-    *CLUSTER,
+    *further("result"),
+    *further("elsewhere"),
     Option(
         "verify",
         "run pycocotools on the same input and compare every value",
@@ -81,31 +62,36 @@ OPTIONS = (
         topic=CHECKS,
     ),
     ALLOW.but(help=f"with --strict: {ALLOW.help}"),
-    *REPORT_CONTENT,
+    *further("report"),
 )
 """Options of the command; those with a ``key`` may also be in a configuration file of boxscore run."""
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, evaluate, print; return the exit status."""
-    # Refuse impossible requests before anything is read: rows that do not exist, protocols that --verify
-    # lacks.
+    # Refuse impossible requests before anything is read: rows that do not exist, a missing pycocotools.
+    if arguments.verify:
+        from boxscore.compat.verification import check_protocol, require_pycocotools, verify
+
+        require_pycocotools()
     rows_of(arguments)
-    if arguments.scheduler is None and arguments.verify:
-        from boxscore.compat.verification import check_protocol, verify
+    notes: list[str] = []
 
-        check_protocol(chosen_protocol(arguments))
-
-    def report(evaluation: Evaluation) -> None:
-        if arguments.report:
-            extension("save_report")(evaluation, arguments, messages)
+    def then(evaluation: Evaluation) -> None:
+        """Do what options of extensions ask of the result."""
+        for option in given(OPTIONS, arguments):
+            if option.does:
+                notes.extend(loaded(option.does)(evaluation, arguments, messages))
 
     with remembered_warnings(hold_box_forms=arguments.digest and not arguments.strict) as messages:
         # Let an extension evaluate data larger than memory, in partitions; else evaluate here.
-        if may_be_elsewhere(arguments):
-            elsewhere = extension("evaluated_elsewhere")(arguments, report)
+        if _may_be_elsewhere(arguments):
+            elsewhere = extension("evaluated_elsewhere")(arguments, then)
             if elsewhere is not None:
-                return _finished(_written(elsewhere, arguments, messages), arguments)
+                _show(_written(elsewhere, arguments, messages), notes)
+                return 0
+        if arguments.verify:
+            check_protocol(chosen_protocol(arguments))
         evaluation, digest = evaluate_inputs(read_inputs(arguments)), Digest([], {})
         # Do everything that can fail before the first number is printed.
         if arguments.digest:
@@ -114,12 +100,9 @@ def run(arguments: argparse.Namespace) -> int:
         refuse_errors(digest)
     verification = verify(evaluation) if arguments.verify else None
     result = _written(evaluation, arguments, messages)
-    report(evaluation)
-    if arguments.save_part:
-        evaluation.save_part(arguments.save_part)
-    _finished(result, arguments)
-    for line in digest.lines:
-        say(line)
+    then(evaluation)
+    # Print: the result to stdout, then notes and findings to stderr.
+    _show(result, [*notes, *digest.lines])
     if verification is not None:
         if not verification.equal:
             raise VerificationError(str(verification))
@@ -127,12 +110,23 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _finished(result: str, arguments: argparse.Namespace) -> int:
-    """Print the result, and where the report is."""
+def _may_be_elsewhere(arguments: argparse.Namespace) -> bool:
+    """Whether rows may stay out of this process: an option says so, or detections are in Parquet.
+
+    The one question that comes before reading; it loads nothing; the extension that answers it decides.
+    """
+    if any(getattr(arguments, name) is not None for name in names_at("elsewhere")):
+        return True
+    path: Path = arguments.detections
+    if path.is_dir():
+        return arguments.dt_format in ("auto", "parquet") and is_parquet(path)
+    return path.suffix.lower() in (".parquet", ".pq")
+
+
+def _show(result: str, lines: Sequence[str]) -> None:
     show(result)
-    if arguments.report:
-        extension("report_written")(arguments.report)
-    return 0
+    for line in lines:
+        say(line)
 
 
 def _written(evaluation: Evaluation, arguments: argparse.Namespace, messages: Sequence[str]) -> str:

@@ -79,7 +79,8 @@ def command_help(
         instead = " and ".join(f"--{side.split(' ')[0].lower()}" for side in sides)
         lines += ["", *_entry(" ".join(sides), f"{words}; the same as {instead}")]
     # Options by group; those of topics only where all are asked for.
-    topics = [topic for topic in TOPICS if any(option.topic == topic for option in options)]
+    asked = dict.fromkeys(option.topic for option in options if option.topic)
+    topics = sorted(asked, key=lambda topic: TOPICS.index(topic) if topic in TOPICS else len(TOPICS))
     headings = dict.fromkeys(option.group for option in options if option.group not in ("", *HEADINGS))
     for heading in ("", *headings, *HEADINGS):
         chosen = [option for option in options if option.group == heading and not option.topic]

@@ -13,7 +13,7 @@ from boxscore._utils.progress import stage
 from boxscore._utils.records import NamedTuple
 from boxscore.cli.arguments import DEFAULT_PROTOCOL
 from boxscore.cli.choices import chosen, chosen_classes, existing_folder, readers
-from boxscore.cli.sockets import extension
+from boxscore.cli.sockets import extension, names_at
 from boxscore.cli.streams import say, stderr_is_terminal
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
@@ -22,7 +22,7 @@ from boxscore.evaluation import Evaluation, evaluate
 from boxscore.formats import load_both
 from boxscore.formats._format import SIDES, Side
 from boxscore.formats.reading import read_options, takes_sizes
-from boxscore.formats.registry import is_parquet, open_at
+from boxscore.formats.registry import open_at
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.registry import needs_of, similarity_of
@@ -55,23 +55,6 @@ class Inputs(NamedTuple):
     images: list[Id] | None
     classes: list[Id] | None
     workers: int
-
-
-ROWS_ELSEWHERE = ("scheduler", "memory_limit", "shard")
-"""Options under which the rows are never read into this process."""
-
-
-def may_be_elsewhere(arguments: argparse.Namespace) -> bool:
-    """Whether rows may stay out of this process: an option says so, or detections are in Parquet.
-
-    The one question that comes before reading; it loads nothing; the extension that answers it decides.
-    """
-    if any(getattr(arguments, name) is not None for name in ROWS_ELSEWHERE):
-        return True
-    path: Path = arguments.detections
-    if path.is_dir():
-        return arguments.dt_format in ("auto", "parquet") and is_parquet(path)
-    return path.suffix.lower() in (".parquet", ".pq")
 
 
 def read_inputs(arguments: argparse.Namespace, *others: Protocol) -> Inputs:
@@ -118,10 +101,8 @@ def ground_truth_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
         **_sizes_for(arguments, of_detections=False),
         "box_format": arguments.gt_box_format,
         "columns": _columns(arguments, of_detections=False),
-        "segments": arguments.segments,
-        "image_labels": arguments.image_labels,
-        "hierarchy": arguments.hierarchy,
         "unlisted_images": arguments.unlisted_images,
+        **{name: getattr(arguments, name) for name in names_at("ground truth")},
         "note": _note,
     }
 
@@ -136,9 +117,7 @@ def detection_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
         "columns": _columns(arguments, of_detections=True),
         "class_map": arguments.class_map,
         "unlisted_images": arguments.unlisted_images,
-        "coordinates": arguments.coordinates,
-        "repeated": arguments.repeated,
-        "loose": arguments.loose,
+        **{name: getattr(arguments, name) for name in names_at("detections")},
     }
 
 

@@ -20,27 +20,33 @@ Examples
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from boxscore._utils.lazy import loaded
 from boxscore._utils.text import counted, counted_of
 from boxscore.cli.arguments import (
     DETECTIONS,
     GROUPS,
     IOU_TYPE,
-    MEMORY_LIMIT,
     READERS,
     RESULTS_BOX_FORMAT,
     RESULTS_OUTPUT,
     Option,
+    further,
+    given,
 )
 from boxscore.cli.choices import group_options, readers
-from boxscore.cli.sockets import extension
 from boxscore.cli.streams import say, stderr_is_terminal
-from boxscore.errors import InputError
 from boxscore.suppression.methods import METHODS, check_method
+from boxscore.suppression.result import Suppression
 from boxscore.suppression.suppressing import suppress
+
+if TYPE_CHECKING:
+    from boxscore.data.tables import Detections
+    from boxscore.formats._survivors import Results
 
 SIMILARITIES = {
     "bbox": "box",
@@ -76,49 +82,67 @@ OPTIONS = (
     Option(
         "score-threshold", "afterwards leave out detections that score below this", kind=float, metavar="S"
     ),
-    Option(
-        "merge-patches",
-        "first map detections in patches <image>__<scale>__<x>___<y> back to their images: scaled divides by "
-        "the scale (DOTA devkit), shifted does not (mmrotate)",
-        choices=("scaled", "shifted"),
-    ),
     *GROUPS,
     RESULTS_BOX_FORMAT,
     READERS,
-    MEMORY_LIMIT.but(
-        help="for detections in Parquet: suppress partitions that fit in this much memory, e.g. 8GB"
-    ),
+    *further("nms"),
 )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, suppress, write; return the exit status."""
-    from boxscore.formats.reading import read_options
-    from boxscore.formats.results import load_results, save_results, save_table
+    options = options_of(arguments)  # checked before a large file is read
+    # Let the extension run whose option is given.
+    for option in given(OPTIONS, arguments):
+        if option.does:
+            loaded(option.does)(arguments, options)
+            return 0
+    from boxscore.formats.results import save_results
 
-    # Check the options before a large file is read.
+    results = results_of(arguments, options)
+    left = suppressed(results.table, arguments, options)
+    # Write the records that are left in the order of the file, with every key that they had.
+    order = np.argsort(left.indices)
+    save_results(
+        results,
+        left.indices[order],
+        arguments.output,
+        scores=left.scores[order] if left.changes == "scores" else None,
+        boxes=left.boxes[order] if left.changes == "boxes" else None,
+    )
+    say_kept(len(left.indices), len(results.table), arguments)
+    return 0
+
+
+def options_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return what is compared, how, and from where boxes overlap, checked for the method."""
     options = {name: getattr(arguments, name) for name in ("iou_threshold", "overlap")}
     options["similarity"] = SIMILARITIES[arguments.iou_type]
-    check_method(arguments.method, **options)  # before a large file is read
-    if arguments.memory_limit is not None:
-        return _run_in_parts(arguments, options)
-    # Read only what is compared.
+    check_method(arguments.method, **options)
+    return options
+
+
+def instances_of(options: Mapping[str, Any]) -> list[str]:
+    """Return the columns beside boxes that are compared."""
+    return ["masks"] if options["similarity"] == "mask" else []
+
+
+def results_of(arguments: argparse.Namespace, options: Mapping[str, Any]) -> Results:
+    """Read the file of detections."""
+    from boxscore.formats.reading import read_options
+    from boxscore.formats.results import load_results
+
     processes = readers(arguments)
     _progress(f"reading {arguments.detections}")
-    results = load_results(
-        arguments.detections,
-        read_options(
-            instances=["masks"] if options["similarity"] == "mask" else [],
-            processes=processes,
-            box_format=arguments.dt_box_format,
-        ),
-        oriented=options["similarity"] not in ("box", "mask"),
+    how = read_options(
+        instances=instances_of(options), processes=processes, box_format=arguments.dt_box_format
     )
-    table = results.table
-    if arguments.merge_patches is not None:
-        table = extension("merge_patches")(table, arguments.merge_patches)
+    return load_results(arguments.detections, how, oriented=options["similarity"] not in ("box", "mask"))
+
+
+def suppressed(table: Detections, arguments: argparse.Namespace, options: Mapping[str, Any]) -> Suppression:
+    """Suppress a table."""
     _progress(f"suppressing {counted(len(table), 'detection')} of {counted(len(table.images), 'image')}")
-    # Suppress, and keep the survivors in the order of the file.
     left = suppress(
         table,
         method=arguments.method,
@@ -128,40 +152,12 @@ def run(arguments: argparse.Namespace) -> int:
         **group_options(arguments, table.categories),
     )
     _progress(f"writing {arguments.output}")
-    order = np.argsort(left.indices)
-    # Merged patches are new records; else the file's own records are written again.
-    if arguments.merge_patches is not None:
-        save_table(left.apply(table), arguments.output, like=results)
-        say(f"{counted_of(len(left.indices), len(table), 'detection')} kept, written to {arguments.output}")
-        return 0
-    save_results(
-        results,
-        left.indices[order],
-        arguments.output,
-        scores=left.scores[order] if left.changes == "scores" else None,
-        boxes=left.boxes[order] if left.changes == "boxes" else None,
-    )
-    say(f"{counted_of(len(left.indices), len(table), 'detection')} kept, written to {arguments.output}")
-    return 0
+    return left
 
 
-def _run_in_parts(arguments: argparse.Namespace, options: dict[str, Any]) -> int:
-    """Suppress detections partition by partition."""
-    from boxscore.suppression.tables import suppressed_table
-
-    if arguments.merge_patches is not None:
-        cause = "patches of an image are in several partitions"
-        raise InputError("--merge-patches", "be left out with --memory-limit", got="both", cause=cause)
-    options |= {name: getattr(arguments, name) for name in ("method", "sigma", "score_threshold")}
-    counts = extension("rewritten_in_parts")(
-        arguments,
-        [arguments.detections],
-        suppressed_table,
-        lambda categories: {**options, **group_options(arguments, categories)},
-        instances=["masks"] if options["similarity"] == "mask" else [],
-    )
-    say(f"{counted_of(counts.made, counts.given, 'detection')} kept, written to {arguments.output}")
-    return 0
+def say_kept(kept: int, given: int, arguments: argparse.Namespace) -> None:
+    """Say how many detections are left, and where."""
+    say(f"{counted_of(kept, given, 'detection')} kept, written to {arguments.output}")
 
 
 def _progress(text: str) -> None:

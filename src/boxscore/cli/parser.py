@@ -8,14 +8,13 @@ from __future__ import annotations
 import argparse
 import inspect
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
 from boxscore._utils.given_paths import path_of, together, without_secrets
-from boxscore.cli.arguments import AT_ONCE, DETECTIONS, GROUND_TRUTH, MEMORY_LIMIT, Option
-from boxscore.cli.sockets import extension
+from boxscore.cli.arguments import DETECTIONS, GROUND_TRUTH, Option, declared
 from boxscore.cli.streams import say, show
 from boxscore.errors import InputError, shortened
 
@@ -23,10 +22,13 @@ _KINDS = {"int": "a whole number", "float": "a number"}
 
 
 def add_options(parser: ArgumentParser, options: Iterable[Option]) -> None:
-    """Add options to a parser."""
+    """Add options to a parser; of those that are not declared yet it knows the names, and gives None."""
     groups: dict[str, Any] = {}
     for option in options:
         parser.options.append(option)
+        if option.declared:
+            parser.set_defaults(**{option.dest: None})
+            continue
         if option.instead:  # taken from the paths
             continue
         if option.exclusive and option.exclusive not in groups:
@@ -52,8 +54,7 @@ def _add(parser: Any, option: Option) -> None:
     if option.positional:
         parser.add_argument(option.dest, **how)
     else:
-        names = [f"--{option.name}", *([option.short] if option.short else [])]
-        parser.add_argument(*names, dest=option.dest, required=option.required, **how)
+        parser.add_argument(*option.flags, dest=option.dest, required=option.required, **how)
 
 
 class _HelpAll(argparse.Action):
@@ -131,9 +132,10 @@ def _numbers(paths: Sequence[str]) -> list[float] | None:
 class ArgumentParser(argparse.ArgumentParser):
     """A parser of a command that may take ground truth and detections without ``--gt`` and ``--dt``."""
 
-    def __init__(self, name: str, description: str) -> None:
+    def __init__(self, name: str, description: str, without: Mapping[str, str] | None = None) -> None:
         super().__init__(prog=f"boxscore {name}", description=description, allow_abbrev=False)
         self.options: list[Option] = []
+        self.without = without or {}
         self.command = name
         self._sides: Sequence[argparse.Action] = ()
         self.add_argument(
@@ -146,13 +148,14 @@ class ArgumentParser(argparse.ArgumentParser):
         """Say what the command is for, then its own options, then those it shares with others."""
         from boxscore.cli.help import command_help
 
-        return command_help(self.command, self.description or "", self.options, sides=self.sides)
+        return command_help(self.command, self.description or "", declared(self.options), sides=self.sides)
 
     def format_help_all(self) -> str:
         """Add the options that few people need, by topic."""
         from boxscore.cli.help import command_help
 
-        return command_help(self.command, self.description or "", self.options, sides=self.sides, every=True)
+        options = declared(self.options)
+        return command_help(self.command, self.description or "", options, sides=self.sides, every=True)
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and what to do; of a long word the ends, without control characters."""
@@ -201,10 +204,10 @@ class ArgumentParser(argparse.ArgumentParser):
         word = words.split(" ")[0].split("=")[0]
         if not word.startswith("-"):
             return f"{self.command} has no use for {words!r}.", ""
-        names = [name for action in self._actions for name in action.option_strings]
-        if word == f"--{MEMORY_LIMIT.name}" and self.command in AT_ONCE:
-            rule = f"{word} must be left out of {self.command}, which needs all detections at once"
-            return f"{rule}; {AT_ONCE[self.command]}.", ""
+        options = [option for option in self.options if not option.positional]
+        names = ["-h", "--help", "--help-all", *(name for option in options for name in option.flags)]
+        if word in self.without:
+            return f"{word} must be left out of {self.command}, which {self.without[word]}.", ""
         begun = [f"--{option.name}" for option in self.options if word in option.mistyped_as]
         begun += [name for name in names if name.startswith(word)] if len(word) > 3 else []
         hint = f"did you mean {' or '.join(begun)}?" if begun else nearest(word, names).replace("'", "")
@@ -299,19 +302,3 @@ def documentation(described: ModuleType | Callable[..., Any]) -> str:
             return ""
         text = ast.get_docstring(tree if inspect.ismodule(described) else tree.body[0])  # type: ignore[arg-type]
     return text or ""
-
-
-def look_for_packages(arguments: argparse.Namespace) -> None:
-    """Look for the packages that the options need before anything is read; name the first that is missing."""
-    given = vars(arguments)
-    report = given.get("report") is not None
-    if given.get("plot") is not None or (report and given.get("plots") is not None):
-        extension("require_matplotlib")()
-    if report and given.get("tables") == "parquet":
-        extension("require_arrow")()
-    if report and given.get("image_folder") is not None:
-        extension("require_pillow")()
-    if given.get("verify"):
-        from boxscore.compat.verification import require_pycocotools
-
-        require_pycocotools()

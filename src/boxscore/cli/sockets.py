@@ -1,28 +1,59 @@
-"""Import what options of the core's commands need from extensions, when an option asks for it."""
+"""Name what extensions add to the commands of the core: options, and functions that a command asks for.
+
+Nothing is imported before it is asked for.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from boxscore._utils.lazy import loaded
 
+OPTIONS: Mapping[str, Mapping[str, Sequence[str]]] = {
+    "ground truth": {
+        "boxscore.extensions.federated.options:OPTIONS": ("segments", "image-labels", "hierarchy"),
+    },
+    "detections": {
+        "boxscore.extensions.scoreless.options:OPTIONS": ("coordinates", "repeated", "loose"),
+    },
+    "result": {
+        "boxscore.extensions.pages.options:OPTIONS": ("report",),
+    },
+    "elsewhere": {
+        "boxscore.extensions.large.options:OPTIONS": (
+            *("memory-limit", "shard", "save-part"),
+            *("scheduler", "scratch"),
+        ),
+    },
+    "report": {
+        "boxscore.extensions.pages.options:OPTIONS": ("title", "gallery", "tables", "plots", "resamples"),
+    },
+    "nms": {
+        "boxscore.extensions.oriented.options:OPTIONS": ("merge-patches",),
+        "boxscore.extensions.large.options:OF_SUPPRESSION": ("memory-limit",),
+    },
+}
+"""Names of options by place, below the tuple that declares them.
+
+Those of ``ground truth`` and ``detections`` go to the readers of these files, which every command with such
+files has. ``result`` is what becomes of one in ``evaluate``, ``elsewhere`` evaluates outside this process.
+"""
+
 FUNCTIONS = {
-    "COORDINATES": "boxscore.extensions.scoreless.coordinates:COORDINATES",
     "class_weights_of": "boxscore.extensions.weights.class_weight_files:class_weights_of",
     "completion_script": "boxscore.extensions.shell.completion:completion_script",
     "digest_of": "boxscore.extensions.validation.digest_command:digest_of",
     "evaluated_elsewhere": "boxscore.extensions.large.command_line:evaluated_elsewhere",
-    "merge_patches": "boxscore.extensions.oriented.patches:merge_patches",
-    "report_written": "boxscore.extensions.pages.report_output:report_written",
-    "require_arrow": "boxscore.extensions.pages.folder:arrow_for_tables",
-    "require_matplotlib": "boxscore.extensions.pages.plots._style:pyplot",
-    "require_pillow": "boxscore.extensions.pages.pictures:require_pillow",
-    "rewritten_in_parts": "boxscore.extensions.large.rewriting_command:rewritten_in_parts",
-    "save_report": "boxscore.extensions.pages.report_output:save_report",
 }
-"""Functions of extensions by name, as ``module:function``; an extension adds a line."""
+"""Functions by name, as ``module:function``."""
 
 
 def extension(name: str) -> Any:
     """Import one of :data:`FUNCTIONS`."""
     return loaded(FUNCTIONS[name])
+
+
+def names_at(place: str) -> list[str]:
+    """Return the attributes of the parsed arguments that hold the options of a place."""
+    return [name.replace("-", "_") for names in OPTIONS[place].values() for name in names]

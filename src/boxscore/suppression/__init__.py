@@ -22,14 +22,14 @@ no boxes at all is a legal input.
 from boxscore._utils.lazy import lazy_imports
 
 with lazy_imports(__name__):
+    from boxscore.extensions.fusion.fusion import Fused as Fused
+    from boxscore.extensions.fusion.fusion import nmw as nmw
+    from boxscore.extensions.fusion.fusion import weighted_boxes_fusion as weighted_boxes_fusion
     from boxscore.extensions.masks.suppression import mask_nms as mask_nms
     from boxscore.extensions.oriented.suppression import quadrilateral_nms as quadrilateral_nms
     from boxscore.extensions.oriented.suppression import rotated_nms as rotated_nms
     from boxscore.suppression.fast import cluster_nms as cluster_nms
     from boxscore.suppression.fast import fast_nms as fast_nms
-    from boxscore.suppression.fusion import Fused as Fused
-    from boxscore.suppression.fusion import nmw as nmw
-    from boxscore.suppression.fusion import weighted_boxes_fusion as weighted_boxes_fusion
     from boxscore.suppression.hard import batched_nms as batched_nms
     from boxscore.suppression.hard import diou_nms as diou_nms
     from boxscore.suppression.hard import nms as nms

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from boxscore._utils.files import write_folder
 from boxscore._utils.text import printable
-from boxscore.cli.arguments import FOLDER_OUTPUT
+from boxscore.cli.arguments import RESULTS_OUTPUT
 from boxscore.cli.output import evaluation_text
 from boxscore.cli.streams import show
 from boxscore.evaluation import evaluate
@@ -23,7 +23,7 @@ SAMPLES = Path(__file__).parent / "demo_samples"
 """Made by ``datasets/make_demo.py``."""
 _FILES = ("instances.json", "detections.json")
 
-OPTIONS = (FOLDER_OUTPUT.but(help="copy the samples into this folder", required=False),)
+OPTIONS = (RESULTS_OUTPUT.but(help="copy the samples into this folder", metavar="DIR", required=False),)
 
 
 def run(arguments: argparse.Namespace) -> int:

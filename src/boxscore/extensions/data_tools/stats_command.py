@@ -28,7 +28,6 @@ from boxscore.cli.arguments import (
     GROUND_TRUTH,
     GROUND_TRUTH_FILES,
     IMAGE_SET,
-    MEMORY_LIMIT,
     OUTPUT,
     ROWS,
     WORKERS,
@@ -41,6 +40,7 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.extensions.data_tools.anchors import Anchors, table_anchors
 from boxscore.extensions.data_tools.statistics import TableStatistics, table_statistics
+from boxscore.extensions.large.options import MEMORY_LIMIT
 from boxscore.formats.reading import read_detections, read_ground_truth, read_options
 from boxscore.reports.rows import with_rows
 

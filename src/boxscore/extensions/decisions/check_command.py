@@ -33,17 +33,7 @@ from boxscore._utils import checks
 from boxscore._utils.files import write_atomically
 from boxscore._utils.text import fixed, markdown_table, text_table
 from boxscore._version import __version__
-from boxscore.cli.arguments import (
-    ALLOW,
-    BATCH,
-    DETECTIONS,
-    GROUND_TRUTH,
-    INPUTS,
-    MEMORY_LIMIT,
-    METRICS,
-    OUTPUT,
-    Option,
-)
+from boxscore.cli.arguments import ALLOW, DETECTIONS, GROUND_TRUTH, INPUTS, OUTPUT, Option
 from boxscore.cli.choices import readers
 from boxscore.cli.inputs import Inputs, evaluate_inputs, read_inputs
 from boxscore.cli.output import Digest, Section, refuse_errors, remembered_warnings, written
@@ -54,8 +44,10 @@ from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.extensions.decisions import gate, history
 from boxscore.extensions.decisions.compare import TOO_FEW
+from boxscore.extensions.decisions.options import BATCH
+from boxscore.extensions.large.options import MEMORY_LIMIT
 from boxscore.extensions.shell.detectors import read_others, with_detections
-from boxscore.extensions.shell.parameters import options_of
+from boxscore.extensions.shell.parameters import METRICS, options_of
 from boxscore.extensions.validation.digest_command import digest_of
 
 if TYPE_CHECKING:

@@ -24,21 +24,7 @@ from typing import TYPE_CHECKING
 
 from boxscore._utils.progress import stage
 from boxscore._utils.text import counted, printable
-from boxscore.cli.arguments import (
-    BATCH,
-    COMPARISON_REPORT,
-    DETECTIONS,
-    INPUTS,
-    MEMORY_LIMIT,
-    METRICS,
-    OUTPUT,
-    PER_CLASS,
-    REPORT,
-    ROWS,
-    SCHEDULER,
-    SCRATCH,
-    Option,
-)
+from boxscore.cli.arguments import DETECTIONS, INPUTS, OUTPUT, PER_CLASS, ROWS, Option
 from boxscore.cli.choices import chosen, readers
 from boxscore.cli.output import Remembered, Section, refuse_errors, remembered_warnings, rows_of, written
 from boxscore.cli.streams import as_typed, coloured, say, show
@@ -46,10 +32,13 @@ from boxscore.data.class_names import EVERY_CLASS
 from boxscore.diagnostics import bootstrap_intervals
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
+from boxscore.extensions.decisions.options import BATCH
+from boxscore.extensions.large.options import MEMORY_LIMIT, SCHEDULER, SCRATCH
+from boxscore.extensions.pages.options import COMPARISON_REPORT, REPORT
 from boxscore.extensions.pages.report_output import report_written, save_comparison
 from boxscore.extensions.shell.detectors import detector_names, evaluate_each, with_detections
 from boxscore.extensions.shell.frames import chosen_rows, print_frame, table_columns, table_rows
-from boxscore.extensions.shell.parameters import options_of
+from boxscore.extensions.shell.parameters import METRICS, options_of
 from boxscore.extensions.validation.digest_command import digest_of, finding_lines_of
 from boxscore.reports.rows import ALL_ROWS, Rows
 

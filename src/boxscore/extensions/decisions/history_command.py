@@ -18,13 +18,15 @@ from boxscore._utils import checks
 from boxscore._utils.files import write_atomically
 from boxscore._utils.text import counted
 from boxscore._utils.user_warnings import warn_user
-from boxscore.cli.arguments import METRICS, OUTPUT, PLOT_FORMS, Option
+from boxscore.cli.arguments import OUTPUT, Option
 from boxscore.cli.output import Section, written
 from boxscore.cli.streams import show
 from boxscore.errors import InputError
 from boxscore.extensions.decisions.gate import same_rules
 from boxscore.extensions.decisions.history import Record, read_history
+from boxscore.extensions.pages.options import PLOT, PLOT_FORMS
 from boxscore.extensions.pages.report_output import picture
+from boxscore.extensions.shell.parameters import METRICS
 from boxscore.protocols.metric_names import metric_named
 
 SHOWN = 3
@@ -41,7 +43,7 @@ OPTIONS = (
     ),
     OUTPUT,
     METRICS.but(help="these metrics, e.g. AP AP50 (default: the first three of the last run)"),
-    Option("plot", "also plot them: a .png, .svg or .pdf file", kind=Path, metavar="FILE", writes=(".",)),
+    PLOT,
 )
 
 

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from boxscore._utils import checks
 from boxscore._utils.records import NamedTuple
-from boxscore.cli.arguments import MEMORY_LIMIT, METRICS, OUTPUT, PER_CLASS, ROWS, Option, inputs_beside
+from boxscore.cli.arguments import OUTPUT, PER_CLASS, ROWS, Option, inputs_beside
 from boxscore.errors import InputError
-from boxscore.extensions.shell.parameters import options_of
+from boxscore.extensions.large.options import MEMORY_LIMIT
+from boxscore.extensions.shell.parameters import METRICS, options_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -45,6 +45,10 @@ OPTIONS = (
     Option("iou-threshold", "compare AP at this IoU threshold only", kind=float, metavar="T"),
 )
 
+WITHOUT = {
+    "--memory-limit": "needs all detections at once; each step between two tools matches the boxes again"
+}
+
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, explain, print; return the exit status."""

@@ -21,15 +21,17 @@ from typing import TYPE_CHECKING, Any
 
 from boxscore._utils import checks
 from boxscore._utils.files import write_atomically
-from boxscore.cli.arguments import GROUPS, INPUTS, METRICS, OUTPUT, PER_CLASS, PLOT_FORMS, Option
+from boxscore.cli.arguments import GROUPS, INPUTS, OUTPUT, PER_CLASS, Option
 from boxscore.cli.choices import group_options
 from boxscore.cli.inputs import read_inputs
 from boxscore.cli.output import Section, written
 from boxscore.cli.streams import coloured, show
 from boxscore.errors import InputError
 from boxscore.extensions.diagnostics.sweeping import Sweep, best_settings, sweep
+from boxscore.extensions.pages.options import PLOT, PLOT_FORMS
 from boxscore.extensions.pages.report_output import picture
 from boxscore.extensions.shell.frames import table_columns, table_rows
+from boxscore.extensions.shell.parameters import METRICS
 from boxscore.protocols.metric_names import metric_named
 from boxscore.protocols.protocol import Protocol
 from boxscore.suppression.methods import METHODS
@@ -84,14 +86,12 @@ OPTIONS = (
     METRICS,
     PER_CLASS.but(help="add one row per setting and class"),
     Option("best", "print only the best settings", kind=bool, default=False),
-    Option(
-        "plot",
-        "also plot the first of the metrics against the IoU threshold: a .png, .svg or .pdf file",
-        kind=Path,
-        metavar="FILE",
-        writes=(".",),
-    ),
+    PLOT.but(help="also plot the first of the metrics against the IoU threshold: a .png, .svg or .pdf file"),
 )
+
+WITHOUT = {
+    "--memory-limit": "needs all detections at once; each setting suppresses and matches the boxes again"
+}
 
 
 def run(arguments: argparse.Namespace) -> int:

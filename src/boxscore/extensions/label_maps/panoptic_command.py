@@ -14,18 +14,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from boxscore.cli.arguments import (
-    DETECTIONS,
-    GROUND_TRUTH,
-    LABEL_MAP_OPTIONS,
-    OUTPUT,
-    PER_CLASS,
-    READERS,
-    ROWS,
-    Option,
-)
+from boxscore.cli.arguments import DETECTIONS, GROUND_TRUTH, OUTPUT, PER_CLASS, READERS, ROWS, Option
 from boxscore.cli.choices import readers
 from boxscore.cli.output import remembered_warnings
+from boxscore.extensions.label_maps import options
 from boxscore.extensions.label_maps.command_line import print_result
 from boxscore.extensions.label_maps.folders import panoptic_quality_of_files
 from boxscore.extensions.label_maps.rules import load_panoptic_rules
@@ -46,7 +38,7 @@ OPTIONS = (
     OUTPUT.but(key=""),
     PER_CLASS.but(help="print the per-class table as well", key=""),
     *(option.but(key="") for option in ROWS),
-    *LABEL_MAP_OPTIONS,
+    *options.OPTIONS,
     READERS.but(help="processes that read and compare maps (default: every processor)", key=""),
 )
 

@@ -19,19 +19,10 @@ from typing import Any
 
 from boxscore._utils import checks
 from boxscore._utils.files import read_text
-from boxscore.cli.arguments import (
-    CLASSES,
-    DETECTIONS,
-    GROUND_TRUTH,
-    LABEL_MAP_OPTIONS,
-    OUTPUT,
-    PER_CLASS,
-    READERS,
-    ROWS,
-    Option,
-)
+from boxscore.cli.arguments import CLASSES, DETECTIONS, GROUND_TRUTH, OUTPUT, PER_CLASS, READERS, ROWS, Option
 from boxscore.cli.choices import readers
 from boxscore.errors import InputError
+from boxscore.extensions.label_maps import options
 from boxscore.extensions.label_maps.command_line import print_result
 from boxscore.extensions.label_maps.folders import semantic_iou_of_folders
 from boxscore.extensions.label_maps.rules import load_semantic_rules
@@ -57,7 +48,7 @@ OPTIONS = (
     OUTPUT.but(key=""),
     PER_CLASS.but(help="print the per-class table as well", key=""),
     *(option.but(key="") for option in ROWS),
-    *LABEL_MAP_OPTIONS,
+    *options.OPTIONS,
     READERS.but(help="processes that read and compare maps (default: every processor)", key=""),
 )
 

@@ -74,6 +74,10 @@ _VETTING = (
         metavar="FILE",
     ),
 )
+WITHOUT = {
+    "--memory-limit": "needs all detections at once; every label is weighed by what it costs among all "
+    "scores, with the boxes around it"
+}
 OPTIONS = (*inputs_beside(_OPTIONS), OUTPUT, *_OPTIONS, *_VETTING)
 
 

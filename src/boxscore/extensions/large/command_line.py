@@ -161,6 +161,15 @@ def evaluated_elsewhere(
     return evaluate_larger(arguments, then) if is_larger(arguments) else None
 
 
+def save_part_here(
+    evaluation: Evaluation, arguments: argparse.Namespace, messages: Sequence[str]
+) -> list[str]:
+    """Save what was evaluated in this process as a part; partitions save theirs themselves."""
+    if evaluation.source.is_here:
+        evaluation.save_part(arguments.save_part)
+    return []
+
+
 def evaluate_larger(arguments: argparse.Namespace, then: Callable[[Evaluation], None]) -> MergedEvaluation:
     """Evaluate in partitions, by as many processes as ``--workers`` says.
 

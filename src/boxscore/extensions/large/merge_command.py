@@ -18,7 +18,7 @@ from pathlib import Path
 
 from boxscore._utils.files import temporary_folder
 from boxscore._utils.progress import progress
-from boxscore.cli.arguments import MEMORY_LIMIT, OUTPUT, PER_CLASS, ROWS, SCRATCH, WORKERS, Option
+from boxscore.cli.arguments import OUTPUT, PER_CLASS, ROWS, WORKERS, Option
 from boxscore.cli.choices import existing_folder, readers
 from boxscore.cli.output import evaluation_as, remembered_warnings, rows_of
 from boxscore.cli.streams import show
@@ -34,6 +34,7 @@ from boxscore.extensions.large.local import (
     merging_within,
 )
 from boxscore.extensions.large.merging import check_shares
+from boxscore.extensions.large.options import MEMORY_LIMIT, SCRATCH
 from boxscore.extensions.large.parts import load_one_of, parts_in
 from boxscore.extensions.large.plan import asked_keys
 from boxscore.extensions.large.result import evaluation_of, warn_of_parts

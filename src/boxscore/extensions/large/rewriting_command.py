@@ -7,8 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from boxscore._utils.files import temporary_folder
-from boxscore.cli.choices import readers
+from boxscore.cli.choices import group_options, readers
+from boxscore.cli.nms import instances_of, say_kept
+from boxscore.data.tables import Detections
 from boxscore.data.vocabulary import Categories
 from boxscore.errors import InputError
 from boxscore.extensions.large.local import Load, LocalEngine, bytes_of_text, plan_within
@@ -17,8 +21,8 @@ from boxscore.extensions.large.suppressing import Counted, Rewrite, join_parquet
 from boxscore.formats.reading import read_options
 from boxscore.formats.registry import open_at
 from boxscore.formats.results import check_one_form
-from boxscore.suppression.fusion import warn_of_scale
-from boxscore.suppression.tables import fused_part
+from boxscore.suppression.result import Suppression
+from boxscore.suppression.suppressing import suppress
 
 
 def rewritten_in_parts(
@@ -28,6 +32,7 @@ def rewritten_in_parts(
     options_of: Callable[[Categories], Mapping[str, Any]],
     *,
     instances: Sequence[str] = (),
+    before_writing: Callable[[Counted], None] | None = None,
 ) -> Counted:
     """Suppress the detections of a file, or fuse those of several, partition by partition, and write them.
 
@@ -41,6 +46,8 @@ def rewritten_in_parts(
         Takes the classes and returns the options of ``rewrite``.
     instances : sequence of str
         Instance columns that are compared.
+    before_writing : callable, optional
+        Takes the counts before the result is written.
     """
     # Only Parquet can be read and written in partitions.
     formats = [open_at(path, side="detections").format for path in paths]
@@ -60,7 +67,39 @@ def rewritten_in_parts(
         plan = plan_within(limit, Load.of(every, None), workers)
         tasks = parquet_tasks(every, [read] * len(every), folder, plan.partition)
         counts = rewritten(engine, tasks, rewrite, options_of(tasks[0].categories))
-        if rewrite is fused_part:
-            warn_of_scale(counts.largest)
+        if before_writing is not None:
+            before_writing(counts)
         join_parquet(tasks, arguments.output)
         return counts
+
+
+def suppress_in_parts(arguments: argparse.Namespace, options: Mapping[str, Any]) -> None:
+    """Run ``boxscore nms`` partition by partition."""
+    options = {
+        **options,
+        **{name: getattr(arguments, name) for name in ("method", "sigma", "score_threshold")},
+    }
+    counts = rewritten_in_parts(
+        arguments,
+        [arguments.detections],
+        suppressed_table,
+        lambda categories: {**options, **group_options(arguments, categories)},
+        instances=instances_of(options),
+    )
+    say_kept(counts.made, counts.given, arguments)
+
+
+def suppressed_table(tables: Sequence[Detections], **options: Any) -> Detections:
+    """Return what :func:`boxscore.suppress` leaves of a table, alone in the list, in its order."""
+    (table,) = tables
+    left: Suppression = suppress(table, **options)
+    order = np.argsort(left.indices)
+    kept, changes = table.take(left.indices[order]), {}
+    if left.changes == "scores":
+        changes["scores"] = left.scores[order]
+    if left.changes == "boxes":
+        boxes = left.boxes[order]
+        moved = (kept.boxes != boxes).any(axis=1)
+        changes["boxes"] = boxes
+        changes["sizes"] = np.where(moved[:, None], boxes[:, 2:] - boxes[:, :2], kept.sizes)
+    return kept.replaced(**changes)

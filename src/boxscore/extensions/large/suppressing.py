@@ -23,6 +23,7 @@ from boxscore._utils.user_warnings import warn_user
 from boxscore.data.tables import Detections
 from boxscore.data.vocabulary import Categories
 from boxscore.errors import BoxscoreWarning
+from boxscore.extensions.fusion.tables import classes_of_all
 from boxscore.extensions.large.engine import Engine
 from boxscore.extensions.large.image_ranges import Cutter, IdRange
 from boxscore.extensions.large.joining import no_detections, under_classes
@@ -33,7 +34,6 @@ from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import detections_of
 from boxscore.formats._tables import rows_of
 from boxscore.formats.parquet import FORMAT, write_joined
-from boxscore.suppression.tables import classes_of_all
 
 Rewrite = Callable[..., Detections]
 """Takes tables of detections and options, and returns a table; pickles."""

@@ -24,17 +24,19 @@ import numpy as np
 from boxscore._utils import checks
 from boxscore._utils.files import write_folder
 from boxscore._utils.user_warnings import warn_user
-from boxscore.cli.arguments import FOLDER_OUTPUT, INPUTS, MEMORY_LIMIT, PLOT_FORMS, Option
+from boxscore.cli.arguments import INPUTS, RESULTS_OUTPUT, Option
 from boxscore.cli.choices import existing_folder
 from boxscore.cli.inputs import evaluate_inputs, read_inputs
 from boxscore.cli.streams import say, show
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
+from boxscore.extensions.large.options import MEMORY_LIMIT
+from boxscore.extensions.pages.options import PLOT_FORMS
 from boxscore.extensions.pages.report_output import picture
 
 OPTIONS = (
     *INPUTS,
-    FOLDER_OUTPUT.but(help="where to write the pictures", writes=(".", "[0-9][0-9][0-9]_*")),
+    RESULTS_OUTPUT.but(help="where to write the pictures", metavar="DIR", writes=(".", "[0-9][0-9][0-9]_*")),
     Option("worst", "number of worst images, without --images", kind=int, default=12, metavar="N"),
     Option(
         "at-score",

@@ -12,10 +12,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from boxscore.cli.arguments import INPUTS, MEMORY_LIMIT, OUTPUT, REPORT, REPORT_CONTENT
+from boxscore.cli.arguments import INPUTS, OUTPUT
 from boxscore.cli.inputs import evaluate_inputs, read_inputs
 from boxscore.cli.output import evaluation_as, refuse_errors, remembered_warnings
 from boxscore.cli.streams import say, show
+from boxscore.extensions.large.options import MEMORY_LIMIT
+from boxscore.extensions.pages.options import REPORT, REPORT_CONTENT
 from boxscore.extensions.pages.report_output import report_written, save_report
 from boxscore.extensions.validation.digest_command import digest_of
 

@@ -44,9 +44,20 @@ def _say_left_out(arguments: argparse.Namespace, written: Collection[tuple[str, 
         say(f"note: left out with --memory-limit: {', '.join(left_out)}", name="boxscore")
 
 
+def reported(evaluation: Evaluation, arguments: argparse.Namespace, messages: Sequence[str]) -> list[str]:
+    """Write the report, and return what is said of it below the result."""
+    save_report(evaluation, arguments, messages)
+    return [written_line(arguments.report)]
+
+
 def report_written(folder: Path) -> None:
     """Say which file of a report's folder to open."""
-    say(f"report written to {folder / 'report.html'}")
+    say(written_line(folder))
+
+
+def written_line(folder: Path) -> str:
+    """Return which file of a report's folder to open."""
+    return f"report written to {folder / 'report.html'}"
 
 
 def save_comparison(

@@ -40,6 +40,8 @@ OPTIONS = (
     Option("resamples", "bootstrap resamples for intervals", kind=int, default=0, metavar="N"),
 )
 
+WITHOUT = {"--memory-limit": "needs all detections at once; it goes from image to image, with their boxes"}
+
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, evaluate each, serve until interrupted."""

@@ -55,17 +55,13 @@ def completion_script(shell: str, commands: Mapping[str, tuple[Option, ...]]) ->
         raise InputError("--print-completion", f"be followed by {' or '.join(SHELLS)}", got=repr(shell))
     options, values = [], []
     for name, those in commands.items():
-        words = [word for option in those if not option.positional for word in _names(option)]
+        words = [word for option in those if not option.positional for word in option.flags]
         options.append(f'        {name}) options="{" ".join([*words, "--help", "--help-all"])}" ;;')
         for option in those:
             known = option.known()
             if known and not option.positional:
-                calls = "|".join(f'"{name} {word}"' for word in _names(option))
+                calls = "|".join(f'"{name} {word}"' for word in option.flags)
                 values.append(f'        {calls}) values="{" ".join(known)}" ;;')
     body = _BODY.format(commands=" ".join(commands), options="\n".join(options), values="\n".join(values))
     head = _HEAD.format(shell=shell, install=_INSTALL[shell])
     return head + (_ZSH if shell == "zsh" else "") + body.removesuffix("\n")
-
-
-def _names(option: Option) -> list[str]:
-    return [f"--{option.name}", *([option.short] if option.short else [])]

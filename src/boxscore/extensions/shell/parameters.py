@@ -32,6 +32,10 @@ METAVARS = {
 }
 """The word for a value in the help; whole numbers without an entry are N."""
 
+METRICS = Option(
+    "metrics", "only these summary metrics, e.g. AP AP50", many=True, commas=True, metavar="NAME"
+)
+
 _KINDS: dict[str, type] = {"bool": bool, "float": float, "int": int, "str": str}
 
 

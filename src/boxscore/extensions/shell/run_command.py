@@ -14,9 +14,8 @@ from typing import Any
 from boxscore._utils import checks
 from boxscore._utils.given_paths import is_address, path_of
 from boxscore.cli import evaluate
-from boxscore.cli.arguments import Form, Option, errors_as_typed, form_of
+from boxscore.cli.arguments import Form, Option, declared, errors_as_typed, form_of, look_for_packages
 from boxscore.cli.overwriting import inputs_protected
-from boxscore.cli.parser import look_for_packages
 from boxscore.cli.streams import settings, using
 from boxscore.errors import InputError, ProtocolError
 from boxscore.protocols import load_protocol, read_toml
@@ -30,21 +29,21 @@ OPTIONS = (
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the file; return the exit status."""
-    config = read_config(arguments.config)
+    config, options = read_config(arguments.config), declared(evaluate.OPTIONS)
     config.strict = arguments.strict
     with (
-        inputs_protected(evaluate.OPTIONS, config, config=arguments.config),
+        inputs_protected(options, config, config=arguments.config),
         using(settings()._replace(file=config.output.path)),
-        errors_as_typed(evaluate.OPTIONS, config, keys=True),
+        errors_as_typed(options, config, keys=True),
     ):
-        look_for_packages(config)
+        look_for_packages(options, config)
         return evaluate.run(config)
 
 
 def known_keys() -> dict[str, dict[str, Option]]:
     """Every key that a run configuration may have, by table, and the option it is."""
     tables: dict[str, dict[str, Option]] = {}
-    for option in evaluate.OPTIONS:
+    for option in declared(evaluate.OPTIONS):
         if option.key:
             table, key = option.key.split(".")
             tables.setdefault(table, {})[key] = option

@@ -18,11 +18,12 @@ from typing import Any
 
 from boxscore._utils.text import counted, short_list
 from boxscore._utils.user_warnings import warn_user
-from boxscore.cli.arguments import OUTPUT, READERS, REPORT, Option
+from boxscore.cli.arguments import OUTPUT, READERS, Option
 from boxscore.cli.choices import readers
 from boxscore.cli.output import Section, written
 from boxscore.cli.streams import say, show
 from boxscore.errors import FindingWarning
+from boxscore.extensions.pages.options import REPORT
 from boxscore.extensions.shell.frames import table_columns
 from boxscore.extensions.shell.parameters import options_of
 from boxscore.extensions.suite.reading import Suite

@@ -29,7 +29,6 @@ from boxscore.cli.arguments import (
     GROUND_TRUTH,
     GROUND_TRUTH_FILES,
     IMAGE_SET,
-    MEMORY_LIMIT,
     OUTPUT,
     PROTOCOL,
     SCORELESS,
@@ -39,6 +38,7 @@ from boxscore.cli.inputs import detection_arguments, ground_truth_arguments
 from boxscore.cli.output import Section, written
 from boxscore.cli.streams import as_typed, coloured, say, show, signature_lines, width
 from boxscore.errors import InputError
+from boxscore.extensions.large.options import MEMORY_LIMIT
 from boxscore.extensions.validation._findings import refused
 from boxscore.extensions.validation.checking import judging_protocol
 from boxscore.extensions.validation.semantic import NO_SCORES

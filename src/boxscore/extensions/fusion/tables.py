@@ -10,10 +10,8 @@ import numpy as np
 from boxscore.data.tables import Detections
 from boxscore.data.vocabulary import Categories, Id, Images
 from boxscore.errors import InputError
+from boxscore.extensions.fusion.fusion import Models, fused_by_clusters, fused_into_best, warn_of_scale
 from boxscore.suppression._ranked import boxes_of
-from boxscore.suppression.fusion import Models, fused_by_clusters, fused_into_best, warn_of_scale
-from boxscore.suppression.result import Suppression
-from boxscore.suppression.suppressing import suppress
 
 
 def fused_table(
@@ -91,22 +89,6 @@ def fused_part(
         sizes=fused.boxes[:, 2:] - fused.boxes[:, :2],
         scores=fused.scores,
     )
-
-
-def suppressed_table(tables: Sequence[Detections], **options: Any) -> Detections:
-    """Return what :func:`boxscore.suppress` leaves of a table, alone in the list, in its order."""
-    (table,) = tables
-    left: Suppression = suppress(table, **options)
-    order = np.argsort(left.indices)
-    kept, changes = table.take(left.indices[order]), {}
-    if left.changes == "scores":
-        changes["scores"] = left.scores[order]
-    if left.changes == "boxes":
-        boxes = left.boxes[order]
-        moved = (kept.boxes != boxes).any(axis=1)
-        changes["boxes"] = boxes
-        changes["sizes"] = np.where(moved[:, None], boxes[:, 2:] - boxes[:, :2], kept.sizes)
-    return kept.replaced(**changes)
 
 
 def classes_of_all(every: Sequence[Categories], sources: Sequence[str]) -> Categories:

@@ -21,20 +21,13 @@ from typing import Any, get_args
 
 from boxscore._utils import checks
 from boxscore._utils.text import counted
-from boxscore.cli.arguments import (
-    DETECTIONS,
-    MEMORY_LIMIT,
-    READERS,
-    RESULTS_BOX_FORMAT,
-    RESULTS_OUTPUT,
-    Option,
-)
+from boxscore.cli.arguments import DETECTIONS, READERS, RESULTS_BOX_FORMAT, RESULTS_OUTPUT, Option
 from boxscore.cli.choices import readers
-from boxscore.cli.sockets import extension
 from boxscore.cli.streams import say
 from boxscore.errors import InputError
-from boxscore.suppression.fusion import Confidence
-from boxscore.suppression.tables import fused_table
+from boxscore.extensions.fusion.fusion import Confidence, warn_of_scale
+from boxscore.extensions.fusion.tables import fused_part, fused_table
+from boxscore.extensions.large.options import MEMORY_LIMIT
 
 OPTIONS = (
     DETECTIONS.but(help="results, one per model", many=True, metavar="FILE", key=""),
@@ -94,9 +87,15 @@ def run(arguments: argparse.Namespace) -> int:
     options |= {name: getattr(arguments, name) for name in ("iou_threshold", "score_threshold")}
     # In partitions, or in memory.
     if arguments.memory_limit is not None:
-        from boxscore.suppression.tables import fused_part
+        from boxscore.extensions.large.rewriting_command import rewritten_in_parts
 
-        counts = extension("rewritten_in_parts")(arguments, files, fused_part, lambda _: options)
+        counts = rewritten_in_parts(
+            arguments,
+            files,
+            fused_part,
+            lambda _: options,
+            before_writing=lambda counts: warn_of_scale(counts.largest),
+        )
         _say(counts.made, counts.given, len(files), arguments.output)
         return 0
     # All files must have one form, since the output has the first one's.

@@ -1,0 +1,12 @@
+"""Options of several commands of this extension."""
+
+from __future__ import annotations
+
+from boxscore.cli.arguments import Option
+
+BATCH = Option(
+    "batch",
+    "with --sequential: images of a batch, or groups (default: 50 images, 5 groups)",
+    kind=int,
+    metavar="N",
+)
