@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
+# What fills the environment; .ci/run takes uv, which takes 3 s of processor time where pip takes 47.
+INSTALL ?= $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test check bench docs pictures links dist fuzz attack tools frameworks mutate matrix audit clean
 
@@ -23,8 +25,8 @@ CASES ?= 100000
 SEED ?= 0
 SECONDS ?= 60
 fuzz: $(VENV)/.test
-	-$(BIN)/python -m pip install --quiet --disable-pip-version-check faster-coco-eval
-	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all: atheris
+	-$(INSTALL) faster-coco-eval
+	-$(INSTALL) --only-binary :all: atheris
 	$(BIN)/python qa/fuzz/differential.py --cases $(CASES) --seed $(SEED)
 	$(BIN)/python qa/fuzz/partitions.py --cases 200 --seed $(SEED)
 	$(BIN)/python qa/fuzz/vocabularies.py --cases 20000 --seed $(SEED)
@@ -65,17 +67,17 @@ attack: $(VENV)/.test
 
 # Every small change of the code that decides a score: does a test notice? An hour or two.
 mutate: $(VENV)/.test
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check cosmic-ray
+	$(INSTALL) cosmic-ray
 	$(BIN)/python qa/mutation/run.py
 
 # The oldest and the newest dependencies, on every Python that is here.
 matrix: $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(INSTALL) uv
 	$(BIN)/python tests/packaging/matrix.py
 
 # Known faults of what boxscore is installed with, and a list of it (CycloneDX).
 audit: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit cyclonedx-bom
+	$(INSTALL) pip-audit cyclonedx-bom
 	-$(BIN)/python -m pip_audit --skip-editable --progress-spinner off
 	$(BIN)/python -m cyclonedx_py environment --output-file sbom.json
 
@@ -99,7 +101,7 @@ links: $(BIN)/python
 
 # The wheel and the source archive, as they would be uploaded, into dist.
 dist: $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check build twine
+	$(INSTALL) build twine
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/python -m twine check --strict dist/*
@@ -117,15 +119,15 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: pyproject.toml | $(BIN)/python
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@$(INSTALL) --editable .
 	@touch $@
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@$(INSTALL) --editable '.[test]'
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(INSTALL) --editable '.[dev]'
 	@touch $@ $(VENV)/.test $(VENV)/.installed
 
 # axe-core for tests/extensions/pages/test_browser.py; the browser itself: apt-get install chromium chromium-driver
