@@ -16,12 +16,13 @@ Conventions
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from boxscore._utils.array_types import BoolArray, Positions
+from boxscore._utils.array_types import BoolArray, FloatArray, Positions
 from boxscore._utils.checks import GIVE_SIZES
 from boxscore._utils.read_only import read_only, unchangeable
 from boxscore.data.alignment import stacked
@@ -289,6 +290,21 @@ def _edits(
     return LabelEdits(removed.astype(np.intp), added, stacked([fresh, renamed]))
 
 
+@functools.cache
+def _chances() -> FloatArray:
+    """Return the chance of each number of good ones among the next fifty, ``[ends, falls, 51]``."""
+    # Chances of the next fifty, one after the other, [ends, falls, 50].
+    end = np.log(ENDS / (1 - ENDS))[:, None, None]
+    ahead = 1 / (1 + np.exp(FALLS[:, None] * ((np.arange(NEXT) + 0.5) / NEXT) - end))
+    # The distribution of their number grows by one suspect at a time, exactly.
+    chance = np.zeros((*ahead.shape[:2], NEXT + 1))
+    chance[..., 0] = 1
+    for share in np.moveaxis(ahead, 2, 0)[..., None]:
+        chance[..., 1:] = chance[..., 1:] * (1 - share) + chance[..., :-1] * share
+        chance[..., :1] *= 1 - share
+    return chance
+
+
 def next_fifty(accepted: BoolArray, confidence: float = 0.95) -> NextFifty:
     """Estimate how many of the next fifty are worth looking at, from those vetted, in their order."""
     if not len(accepted):
@@ -302,16 +318,8 @@ def next_fifty(accepted: BoolArray, confidence: float = 0.95) -> NextFifty:
     # Likelihood of what was accepted so far, in logarithms, times a prior: the weights of the grid.
     likelihood = -(np.logaddexp(0, -logit) * accepted + np.logaddexp(0, logit) * ~accepted).sum(axis=2)
     weight = np.exp(likelihood - likelihood.max()) * LIKELY / np.sqrt(ENDS * (1 - ENDS))[:, None]
-    # Chances of the next fifty, one after the other, [ends, falls, 50]; the distribution of their number
-    # grows by one suspect at a time, exactly.
-    ahead = 1 / (1 + np.exp(FALLS[:, None] * ((np.arange(NEXT) + 0.5) / NEXT) - end))
-    chance = np.zeros((*weight.shape, NEXT + 1))  # of each number
-    chance[..., 0] = 1
-    for share in np.moveaxis(ahead, 2, 0)[..., None]:
-        chance[..., 1:] = chance[..., 1:] * (1 - share) + chance[..., :-1] * share
-        chance[..., :1] *= 1 - share
     # Average over the grid, and read mean and interval off the distribution.
-    together = np.tensordot(weight / weight.sum(), chance, axes=2)
+    together = np.tensordot(weight / weight.sum(), _chances(), axes=2)
     up_to, tail = np.cumsum(together), (1 - confidence) / 2
     low, high = np.searchsorted(up_to, [tail, 1 - tail])
     return NextFifty(float(together @ np.arange(NEXT + 1)), float(low), float(min(high, NEXT)))
