@@ -39,8 +39,12 @@ sys.path[:0] = [str(HERE.parent), str(HERE.parents[1] / "tests")]
 
 import boxscore  # noqa: E402
 from boxscore import Detections, GroundTruth, InputError  # noqa: E402
-from boxscore._utils.text import latex_text, markdown_text, printable  # noqa: E402
-from boxscore._utils.widths import cut  # noqa: E402
+from boxscore._utils.text import (  # noqa: E402
+    cut,
+    latex_text,
+    markdown_text,
+    printable,
+)
 from boxscore.cli import main  # noqa: E402
 from boxscore.data.vocabulary import Categories, Images  # noqa: E402
 from boxscore.formats import writable_formats  # noqa: E402

@@ -89,9 +89,9 @@ def _leave_on_signals() -> None:
     # End what is half written; a child of this process leaves that to it.
     def leave(number: int, _: object) -> None:
         if os.getpid() == own:  # not in a child
-            unfinished = sys.modules.get("boxscore._utils.unfinished")
-            if unfinished is not None:
-                unfinished.end_all()
+            files = sys.modules.get("boxscore._utils.files")
+            if files is not None and hasattr(files, "end_all"):  # its import may have just begun
+                files.end_all()
             if number == signal.SIGINT:
                 _write_error("boxscore: interrupted\n")
         os._exit(128 + number)

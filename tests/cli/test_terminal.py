@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from boxscore._utils.text import text_table
-from boxscore._utils.widths import display_width
+from boxscore._utils.text import display_width, text_table
 from boxscore.cli import COMMANDS, main
 from boxscore.cli.streams import Settings, say, signature_lines, terminal_width, using
 from support.running import Run

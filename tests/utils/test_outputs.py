@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from boxscore import InputError
-from boxscore._utils.files import write_atomically, write_folder
-from boxscore._utils.unfinished import end_all
+from boxscore._utils.files import end_all, write_atomically, write_folder
 
 
 def names(folder: Path) -> list[str]:

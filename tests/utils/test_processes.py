@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from boxscore._utils import processes
+from boxscore._utils.files import end_all
 from boxscore._utils.processes import Forked
-from boxscore._utils.unfinished import end_all
 
 PARENT = os.getpid()
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from boxscore._utils.threads import in_threads
+from boxscore._utils.processes import in_threads
 
 
 @pytest.mark.parametrize("most", [0, 1, 100])

@@ -1,6 +1,17 @@
-"""Name types of arrays, for annotations."""
+"""Name types of arrays, for annotations, and make results that cannot be changed by accident.
+
+Conventions
+-----------
+Read-only results stay dicts, lists and arrays, so that JSON, ``==`` and ``isinstance`` know them.
+``dict(metrics)``, ``list(labels)`` and ``array.copy()`` are copies that can be changed. So are
+``metrics | {...}``, deep copies, and what a pickle gives back.
+"""
 
 from __future__ import annotations
+
+import copy
+from collections import OrderedDict
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,3 +26,77 @@ KeyArray = NDArray[np.uint64]
 
 Positions = NDArray[np.intp]
 """Indices into an array, as NumPy's functions return them."""
+
+
+# ---------------------------------------------------------------- results that are read-only
+
+
+Value = TypeVar("Value")
+
+
+def _refuse(self: Any, *_: object, **__: object) -> NoReturn:
+    """Refuse every change."""
+    example = "dict(result.metrics)" if isinstance(self, dict) else "list(result.labels)"
+    raise TypeError(f"results are read-only: change a copy, such as {example}")
+
+
+class ReadOnlyDict(dict[Any, Any]):
+    """A dict that refuses to be changed."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __copy__(self) -> dict[Any, Any]:
+        return dict(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> dict[Any, Any]:
+        return copy.deepcopy(dict(self), memo)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OrderedDict, (dict(self),)  # the one that torch.load(weights_only=True) reads
+
+
+class ReadOnlyList(list[Any]):
+    """A list that refuses to be changed."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+    append = clear = extend = insert = pop = remove = reverse = sort = _refuse
+
+    def __copy__(self) -> list[Any]:
+        return list(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> list[Any]:
+        return copy.deepcopy(list(self), memo)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, (list(self),)
+
+
+def read_only(value: Value) -> Value:
+    """Return a result with every dict and list replaced by a read-only one, and arrays not writeable."""
+    return _read_only(value)  # type: ignore[no-any-return]
+
+
+def _read_only(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        value.setflags(write=False)
+    elif type(value) is dict:
+        return ReadOnlyDict({key: _read_only(item) for key, item in value.items()})
+    elif type(value) is list:
+        return ReadOnlyList([_read_only(item) for item in value])
+    elif isinstance(value, tuple):
+        parts = [_read_only(item) for item in value]
+        if any(part is not item for part, item in zip(parts, value, strict=True)):
+            return value._make(parts) if hasattr(value, "_make") else tuple(parts)
+    return value
+
+
+def unchangeable(result: Value) -> Value:
+    """Make every array, dict and list that is an attribute of a result read-only."""
+    for name, value in vars(result).items():
+        read_only_value = _read_only(value)
+        if read_only_value is not value:
+            object.__setattr__(result, name, read_only_value)
+    return result

@@ -11,6 +11,9 @@ Conventions
 - While some work is ``guarded``, files that it reads are not replaced.
 - What is no regular file (``/dev/null``, a named pipe, ``/dev/stdout``) is never replaced: it is written to,
   when the content is complete.
+- Work that is unfinished, such as half-written files and children, is ended by :func:`end_all`: the command
+  line's signal handler calls it and leaves. In any other process nothing ever calls it: there the same work
+  ends where an exception passes it.
 """
 
 from __future__ import annotations
@@ -27,8 +30,41 @@ from typing import IO, BinaryIO, cast
 
 from boxscore._utils import checks
 from boxscore._utils.given_paths import address_of, is_address
-from boxscore._utils.unfinished import unfinished
 from boxscore.errors import FileFormatError, InputError
+
+End = Callable[[], object]
+"""Ends some work, at any moment and any number of times; may not raise."""
+
+_ends: dict[int, End] = {}
+
+
+def begin(end: End) -> int:
+    """Record how to end some work; return the key for :func:`forget`."""
+    _ends[id(end)] = end
+    return id(end)
+
+
+def forget(key: int) -> None:
+    """Remove work that has ended."""
+    _ends.pop(key, None)
+
+
+@contextlib.contextmanager
+def unfinished(end: End) -> Iterator[None]:
+    """Call ``end`` when the context ends, however that is."""
+    key = begin(end)
+    try:
+        yield
+    finally:
+        end()
+        forget(key)
+
+
+def end_all() -> None:
+    """End everything that is unfinished, the latest first."""
+    for end in reversed(list(_ends.values())):
+        end()
+
 
 Content = str | bytes | Iterable[bytes]
 """Of a file: whole or in pieces. In text, surrogates (from file names) are written as ``\\udc80``."""

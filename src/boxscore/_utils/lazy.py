@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from boxscore._utils.collector import lasting_objects
+from boxscore._utils.memory import lasting_objects
 
 _recording = threading.RLock()
 

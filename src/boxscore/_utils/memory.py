@@ -1,13 +1,14 @@
-"""Recognize errors that mean that memory has run out, and let a program keep what it has freed."""
+"""Recognize that memory has run out, keep what was freed, and pause the garbage collector."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import gc
+from collections.abc import Iterator
 
 OUT_OF_MEMORY = 3
 """The exit status of the command line: the input may be good, and no check has failed."""
-
 
 FREED_BYTES = 24 << 20
 """Bytes; the threshold of the C library moves for blocks of up to 32 MiB."""
@@ -59,3 +60,31 @@ def keep_freed_memory() -> None:
 
     with contextlib.suppress(MemoryError):
         np.empty(FREED_BYTES, dtype=np.uint8)
+
+
+# ---------------------------------------------------------------- the garbage collector
+
+
+@contextlib.contextmanager
+def paused_collector() -> Iterator[None]:
+    """Pause the garbage collector, if it runs, for the length of a block."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
+
+
+@contextlib.contextmanager
+def lasting_objects() -> Iterator[None]:
+    """Pause the collector while objects are made that last; it takes what is there then for old.
+
+    Else its next two passes, which look at what is young, would visit all of them.
+    """
+    with paused_collector():
+        yield
+        if gc.get_freeze_count() == 0:  # what the program, or Python 3.12, has frozen stays so
+            gc.freeze()
+            gc.unfreeze()

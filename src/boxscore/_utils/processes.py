@@ -1,4 +1,4 @@
-"""Run a few tasks in forked processes, for work that holds the interpreter's lock.
+"""Run a few tasks in forked processes, for work that holds the interpreter's lock, or in threads.
 
 Conventions
 -----------
@@ -27,11 +27,11 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import BinaryIO, Generic, Literal, TypeVar, cast
 
-from boxscore._utils import checks, unfinished
-from boxscore._utils.pickling import mapped_pickle, write_pickle
-from boxscore._utils.records import NamedTuple
+from boxscore._utils import checks, files
+from boxscore._utils.records import NamedTuple, mapped_pickle, write_pickle
 from boxscore.errors import InputError
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 Workers = int | Literal["auto"]
@@ -162,7 +162,7 @@ class Forked(Generic[Result]):
         self._tasks = tasks
         self._least, self._started = least_seconds, time.monotonic()
         self._children: dict[int, _Child] = {}
-        self._key = unfinished.begin(functools.partial(_kill, self._children))
+        self._key = files.begin(functools.partial(_kill, self._children))
         for number, task in enumerate(tasks if hasattr(os, "fork") else []):
             # Too many processes or files, or a subinterpreter, is no error; an interrupt loses no child.
             with contextlib.suppress(OSError, RuntimeError), _uninterrupted() as mask:
@@ -177,7 +177,7 @@ class Forked(Generic[Result]):
         for number in list(self._children):
             with _uninterrupted():
                 self._end(number, _wait(self._children[number].pipe, 0))
-        unfinished.forget(self._key)
+        files.forget(self._key)
 
     def results(self) -> list[Result]:
         """Wait for the tasks and return their results, in order; a failed task is repeated and may raise."""
@@ -310,3 +310,21 @@ def _unnamed_file() -> BinaryIO:
     import tempfile
 
     return cast(BinaryIO, tempfile.TemporaryFile())
+
+
+# ---------------------------------------------------------------- threads
+
+
+def in_threads(task: Callable[[Item], Result], items: Sequence[Item], *, workers: int) -> Iterator[Result]:
+    """Yield the results in order; where the system gives fewer threads, with those, or with none."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(min(workers, max(len(items), 1))) as pool:
+        waiting: list[Callable[[], Result]] = []
+        for item in items:
+            try:
+                waiting.append(pool.submit(task, item).result)
+            except RuntimeError:  # no thread can be started: reading the result does the work
+                waiting.append(functools.partial(task, item))
+        for result in waiting:
+            yield result()

@@ -1,4 +1,4 @@
-"""Make frozen dataclasses and named tuples without compiling code for each, as the standard ones do.
+"""Make frozen dataclasses and named tuples without compiling code for each, and pickle them.
 
 Thirty classes are needed before the first file is read. Compiling the methods of dataclasses took as long as
 to match the detections of 5,000 images; here they are closures, so classes made in great numbers are better
@@ -8,16 +8,16 @@ nothing of it: two thirds of what sixty such classes cost. The tuples themselves
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import dataclasses
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-__all__ = ["NamedTuple", "record"]
+__all__ = ["ALIGNED", "NamedTuple", "PicklesFields", "mapped_pickle", "record", "write_pickle"]
 
 if TYPE_CHECKING:  # to type checkers and readers they are the standard one
     from dataclasses import dataclass as record
     from typing import NamedTuple
 else:
     import collections
-    import dataclasses
 
     class _NamedTuples(type):
         """Makes named tuples of the classes that have one as a base."""
@@ -165,3 +165,50 @@ else:
             super(kind, self).__delattr__(name)
 
         return {"__setattr__": __setattr__, "__delattr__": __delattr__}
+
+
+# ---------------------------------------------------------------- pickles
+
+
+ALIGNED = 64
+"""Arrays start at multiples of so many bytes."""
+
+
+class PicklesFields:
+    """A dataclass that pickles as its fields: what was given, not what was computed from it."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+
+
+def write_pickle(value: object, file: BinaryIO) -> None:
+    """Write a pickle, followed by its arrays as they are in memory."""
+    import pickle
+
+    arrays: list[pickle.PickleBuffer] = []
+    pickled = pickle.dumps(value, protocol=5, buffer_callback=arrays.append)
+    contents = [memoryview(pickled), *(array.raw() for array in arrays)]
+    pickle.dump([content.nbytes for content in contents], file)
+    for content in contents:
+        file.write(bytes(-file.tell() % ALIGNED))
+        file.write(content)
+    file.flush()
+
+
+def mapped_pickle(file: BinaryIO) -> object:
+    """Return what :func:`write_pickle` wrote in this run of the program, arrays in the file's pages."""
+    import mmap
+    import pickle
+
+    file.seek(0)
+    sizes: list[int] = pickle.load(file)
+    content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    start, parts = file.tell(), []
+    for size in sizes:
+        start += -start % ALIGNED
+        parts.append(content[start : start + size])
+        start += size
+    return pickle.loads(parts[0], buffers=parts[1:])

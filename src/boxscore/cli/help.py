@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from boxscore._utils.widths import wrapped
+from boxscore._utils.text import wrapped
 from boxscore.cli.arguments import HEADINGS, OUTPUT_GROUP, TOPICS, Option
 from boxscore.cli.streams import coloured, terminal_width
 

@@ -23,8 +23,8 @@ from boxscore._utils.text import (
     markdown_table,
     printable,
     text_table,
+    wrapped,
 )
-from boxscore._utils.widths import wrapped
 from boxscore.cli.streams import as_typed, settings, signature_lines, table_width, width
 from boxscore.errors import BoxscoreWarning, FindingWarning
 from boxscore.evaluation import Evaluation

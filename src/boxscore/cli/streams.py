@@ -25,8 +25,7 @@ from typing import TextIO
 from boxscore._utils.given_paths import without_secrets
 from boxscore._utils.progress import progress_is_shown, without_progress
 from boxscore._utils.records import NamedTuple
-from boxscore._utils.text import printable
-from boxscore._utils.widths import folded, wrapped
+from boxscore._utils.text import folded, printable, wrapped
 
 USUAL_WIDTH, LEAST_WIDTH = 80, 40
 """Columns; a narrower terminal breaks lines itself."""

@@ -24,13 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore._utils.array_types import FloatArray
+from boxscore._utils.array_types import FloatArray, read_only, unchangeable
 from boxscore._utils.lazy import shortcut
-from boxscore._utils.pickling import PicklesFields
 from boxscore._utils.processes import Forked, Workers
 from boxscore._utils.progress import stage
-from boxscore._utils.read_only import read_only, unchangeable
-from boxscore._utils.records import record
+from boxscore._utils.records import PicklesFields, record
 from boxscore._utils.text import counted, html_folded, html_summary, html_table
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.scores import ALL_EQUAL, SCORELESS, no_scores

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore._utils.collector import paused_collector
+from boxscore._utils.memory import paused_collector
 from boxscore.errors import FileFormatError
 from boxscore.formats import _json
 from boxscore.formats._coco_records import DECODING_ERRORS, Text, text_in_memory

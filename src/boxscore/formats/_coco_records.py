@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.array_types import BoolArray, FloatArray
 from boxscore._utils.checks import Place
-from boxscore._utils.collector import paused_collector
+from boxscore._utils.memory import paused_collector
 from boxscore._utils.processes import Forked, Workers, worker_count
 from boxscore._utils.records import NamedTuple
 from boxscore.data.vocabulary import as_ids

@@ -27,7 +27,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.collector import paused_collector
+from boxscore._utils.memory import paused_collector
 
 Columns = dict[str, NDArray[Any]]
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from boxscore._utils import checks
 from boxscore._utils.array_types import BoolArray, FloatArray, IntArray
-from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import read_text, write_folder
+from boxscore._utils.memory import paused_collector
 from boxscore.data.tables import Detections
 from boxscore.errors import FileFormatError
 from boxscore.formats._snapshots import changed_while_read

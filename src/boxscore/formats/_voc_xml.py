@@ -34,8 +34,8 @@ from xml.parsers import expat
 import numpy as np
 
 from boxscore._utils import checks
-from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import is_file, read_bytes
+from boxscore._utils.memory import paused_collector
 from boxscore._utils.progress import progress
 from boxscore.data.box_reading import in_pixels
 from boxscore.data.boxes import CORNERS, WrittenForm

@@ -40,9 +40,9 @@ from numpy.typing import NDArray
 
 from boxscore._utils.array_types import BoolArray, FloatArray
 from boxscore._utils.checks import Place
-from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import is_file
 from boxscore._utils.lazy import shortcut
+from boxscore._utils.memory import paused_collector
 from boxscore._utils.processes import Workers
 from boxscore._utils.text import counted, verb
 from boxscore._utils.user_warnings import warn_user

@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray, IntArray
-from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import is_file, read_text, write_folder, write_new_folder
+from boxscore._utils.memory import paused_collector
 from boxscore._utils.text import counted, csv_table, verb
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.boxes import box_convert

@@ -172,7 +172,7 @@ class Matcher:
             asked = self._asked(self._rank(), self.protocol, workers=workers)
             source = self._source(asked, workers)  # before areas, which then reuse masks that were compared
             return self._matches(asked, source, self._ordered(self.areas))
-        from boxscore._utils.threads import in_threads
+        from boxscore._utils.processes import in_threads
 
         bounds = np.linspace(0, len(self.ground_truth.images), workers + 1).round().astype(int)
         blocks = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))

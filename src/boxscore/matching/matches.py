@@ -29,7 +29,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.array_types import BoolArray
+from boxscore._utils.array_types import BoolArray, read_only
 from boxscore._utils.ordering import (
     among,
     descending_order,
@@ -39,9 +39,7 @@ from boxscore._utils.ordering import (
     run_starts,
     stable_order,
 )
-from boxscore._utils.pickling import PicklesFields
-from boxscore._utils.read_only import read_only
-from boxscore._utils.records import NamedTuple, record
+from boxscore._utils.records import NamedTuple, PicklesFields, record
 from boxscore._utils.text import counted
 from boxscore.data.base import neighbours
 from boxscore.data.vocabulary import Categories, Images, rows_where

@@ -23,8 +23,8 @@ from boxscore._utils.text import (
     markdown_table,
     markdown_text,
     text_table,
+    wrapped,
 )
-from boxscore._utils.widths import wrapped
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.evaluation.result import extension

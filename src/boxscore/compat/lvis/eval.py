@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.collector import paused_collector
+from boxscore._utils.memory import paused_collector
 from boxscore.compat.lvis.lvis import LVIS, Record
 from boxscore.compat.lvis.results import LVISResults
 from boxscore.compat.pycocotools import _core, _per_image

@@ -11,7 +11,7 @@ from urllib.request import urlretrieve
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.collector import paused_collector
+from boxscore._utils.memory import paused_collector
 from boxscore.compat.pycocotools import mask as mask_utils
 from boxscore.compat.pycocotools.coco import _read_json, rle_of
 

@@ -7,7 +7,7 @@ import logging
 from collections import defaultdict
 from typing import Any
 
-from boxscore._utils.collector import paused_collector
+from boxscore._utils.memory import paused_collector
 from boxscore.compat.lvis.lvis import LVIS, Record
 from boxscore.compat.pycocotools import mask as mask_utils
 

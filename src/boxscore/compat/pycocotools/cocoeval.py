@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from boxscore._utils.collector import paused_collector
+from boxscore._utils.memory import paused_collector
 from boxscore.compat.pycocotools import _core, _per_image
 from boxscore.compat.pycocotools import mask as maskUtils
 from boxscore.compat.pycocotools._accumulate import accumulate_images

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.collector import paused_collector
+from boxscore._utils.memory import paused_collector
 from boxscore._utils.text import short_list
 from boxscore.errors import FileFormatError
 from boxscore.extensions.masks._png import inside, read_labels, require_pillow

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from boxscore._utils.collector import paused_collector
+from boxscore._utils.memory import paused_collector
 from boxscore.data.scores import all_or_none
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions

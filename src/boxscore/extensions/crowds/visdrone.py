@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from boxscore._utils.collector import paused_collector
+from boxscore._utils.memory import paused_collector
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import RowFormat, Rows

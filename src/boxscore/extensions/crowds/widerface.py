@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
-from boxscore._utils.collector import paused_collector
+from boxscore._utils.memory import paused_collector
 from boxscore.data.vocabulary import Id
 from boxscore.errors import FileFormatError
 from boxscore.extensions.formats._mat import read_mat

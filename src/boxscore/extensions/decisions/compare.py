@@ -31,11 +31,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.array_types import FloatArray
+from boxscore._utils.array_types import FloatArray, read_only, unchangeable
 from boxscore._utils.lazy import shortcut
 from boxscore._utils.processes import Workers
 from boxscore._utils.progress import stage
-from boxscore._utils.read_only import read_only, unchangeable
 from boxscore.data.class_names import EVERY_CLASS
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation

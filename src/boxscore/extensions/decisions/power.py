@@ -45,10 +45,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore._utils.array_types import FloatArray
+from boxscore._utils.array_types import FloatArray, unchangeable
 from boxscore._utils.processes import Workers
 from boxscore._utils.progress import stage
-from boxscore._utils.read_only import unchangeable
 from boxscore._utils.text import counted
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation

@@ -44,10 +44,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore._utils.array_types import FloatArray
+from boxscore._utils.array_types import FloatArray, unchangeable
 from boxscore._utils.processes import Workers
 from boxscore._utils.progress import progress as shown
-from boxscore._utils.read_only import unchangeable
 from boxscore._utils.text import counted
 from boxscore.data.vocabulary import as_ids
 from boxscore.errors import InputError

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.array_types import unchangeable
 from boxscore._utils.lazy import shortcut
-from boxscore._utils.read_only import unchangeable
 from boxscore._utils.text import counted, html_table, short_list
 from boxscore.data.class_names import EVERY_CLASS, MEAN
 from boxscore.evaluation import Evaluation

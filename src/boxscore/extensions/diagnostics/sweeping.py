@@ -38,9 +38,9 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray
+from boxscore._utils.processes import in_threads
 from boxscore._utils.progress import progress, stage
 from boxscore._utils.text import counted
-from boxscore._utils.threads import in_threads
 from boxscore.data.alignment import align, select
 from boxscore.data.class_names import EVERY_CLASS
 from boxscore.data.rounding import rounded_values

@@ -21,8 +21,8 @@ import msgspec
 import numpy as np
 
 from boxscore._utils.array_types import FloatArray
-from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import read_at_most
+from boxscore._utils.memory import paused_collector
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.boxes import BoxFormat
 from boxscore.data.scores import all_or_none

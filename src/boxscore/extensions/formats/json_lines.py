@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from boxscore._utils.collector import paused_collector
+from boxscore._utils.memory import paused_collector
 from boxscore.data.column_names import column_parts
 from boxscore.errors import InputError
 from boxscore.extensions.formats._record_tables import flat_record, read_records

@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from boxscore._utils.array_types import FloatArray
-from boxscore._utils.collector import paused_collector
+from boxscore._utils.memory import paused_collector
 from boxscore.data.boxes import BoxFormat
 from boxscore.data.hints import ask
 from boxscore.data.lookup import image_rows_by_name

@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from boxscore._utils.collector import paused_collector
+from boxscore._utils.memory import paused_collector
 from boxscore.errors import FileFormatError
 from boxscore.extensions.formats._gathered import decoded
 from boxscore.formats._format import ReadOptions

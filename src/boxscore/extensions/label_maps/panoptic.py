@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore._utils.read_only import read_only
+from boxscore._utils.array_types import read_only
 from boxscore._utils.text import short_list
 from boxscore._utils.user_warnings import warn_user
 from boxscore.errors import InputError

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import read_bytes
+from boxscore._utils.memory import paused_collector
 from boxscore.errors import FileFormatError
 from boxscore.extensions.label_maps.counting import LabelMap
 from boxscore.extensions.label_maps.panoptic import (

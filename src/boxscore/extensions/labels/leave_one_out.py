@@ -26,9 +26,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.array_types import FloatArray
+from boxscore._utils.array_types import FloatArray, read_only, unchangeable
 from boxscore._utils.ordering import ragged_ranges, stable_order
-from boxscore._utils.read_only import read_only, unchangeable
 from boxscore._utils.records import record
 from boxscore.data.alignment import stacked
 from boxscore.data.tables import BoxTable, Detections, GroundTruth

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from boxscore._utils.array_types import FloatArray
-from boxscore._utils.collector import paused_collector
+from boxscore._utils.memory import paused_collector
 from boxscore.data.box_reading import LARGEST_FRACTION, Readings
 from boxscore.data.column_names import ColumnParts, column_parts
 from boxscore.data.tables import Detections, GroundTruth

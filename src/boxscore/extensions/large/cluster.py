@@ -32,11 +32,10 @@ from pathlib import Path
 from typing import Any
 
 from boxscore._utils import checks
-from boxscore._utils.files import temporary_folder
+from boxscore._utils.files import temporary_folder, unfinished
 from boxscore._utils.given_paths import path_of
 from boxscore._utils.processes import available_processors, quiet_children
 from boxscore._utils.progress import progress
-from boxscore._utils.unfinished import unfinished
 from boxscore._version import __version__
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError, MissingDependencyError

@@ -22,12 +22,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from boxscore._utils.files import bytes_below
-from boxscore._utils.pickling import mapped_pickle, write_pickle
+from boxscore._utils.files import bytes_below, unfinished
 from boxscore._utils.processes import quiet_children
 from boxscore._utils.progress import progress
+from boxscore._utils.records import mapped_pickle, write_pickle
 from boxscore._utils.text import counted
-from boxscore._utils.unfinished import unfinished
 from boxscore.errors import InputError
 from boxscore.extensions.large.engine import Call, Deferred, value_of
 from boxscore.extensions.large.headers import PartHeader, added_headers

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.ordering import stable_order
-from boxscore._utils.pickling import PicklesFields
+from boxscore._utils.records import PicklesFields
 from boxscore.data.vocabulary import Categories, Images
 from boxscore.matching.extra import (
     Extra,

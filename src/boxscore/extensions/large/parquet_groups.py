@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from boxscore._utils.given_paths import is_far
-from boxscore._utils.pickling import PicklesFields
+from boxscore._utils.records import PicklesFields
 from boxscore.data.box_reading import LARGEST_FRACTION
 from boxscore.data.column_names import ColumnMap, ColumnParts, column_parts
 from boxscore.data.vocabulary import Id

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.files import write_atomically
-from boxscore._utils.pickling import PicklesFields
+from boxscore._utils.records import PicklesFields
 from boxscore._utils.text import counted
 from boxscore._utils.user_warnings import warn_user
 from boxscore._version import __version__

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.array_types import read_only
 from boxscore._utils.processes import Workers
-from boxscore._utils.read_only import read_only
 from boxscore._utils.text import counted
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.scores import no_scores

@@ -24,7 +24,7 @@ from boxscore._utils import checks
 from boxscore._utils.files import temporary_folder
 from boxscore._utils.given_paths import path_of
 from boxscore._utils.ordering import stable_order
-from boxscore._utils.pickling import PicklesFields
+from boxscore._utils.records import PicklesFields
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import align, of_images, select
 from boxscore.data.lookup import UnlistedImagesError

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from boxscore._utils.array_types import IntArray
-from boxscore._utils.pickling import PicklesFields
 from boxscore._utils.progress import progress
+from boxscore._utils.records import PicklesFields
 from boxscore.data.tables import GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import FileFormatError, InputError

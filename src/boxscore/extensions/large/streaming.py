@@ -29,8 +29,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.pickling import PicklesFields
 from boxscore._utils.progress import progress
+from boxscore._utils.records import PicklesFields
 from boxscore.data.alignment import of_images, select
 from boxscore.data.column_names import ColumnParts
 from boxscore.data.lookup import UnlistedImagesError, find_images, unlisted_error

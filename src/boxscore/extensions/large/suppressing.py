@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from boxscore._utils.pickling import PicklesFields
+from boxscore._utils.records import PicklesFields
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.tables import Detections
 from boxscore.data.vocabulary import Categories

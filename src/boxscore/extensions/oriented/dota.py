@@ -25,8 +25,8 @@ import numpy as np
 
 from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray
-from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import is_file, read_text, write_folder
+from boxscore._utils.memory import paused_collector
 from boxscore._utils.text import counted_of
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.hints import ask

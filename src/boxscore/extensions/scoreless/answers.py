@@ -24,8 +24,8 @@ import msgspec
 import numpy as np
 
 from boxscore._utils.array_types import FloatArray
-from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import read_bytes, read_text
+from boxscore._utils.memory import paused_collector
 from boxscore._utils.text import counted, counted_of, verb
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.lookup import image_rows_by_name

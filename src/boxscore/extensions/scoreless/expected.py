@@ -25,8 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from boxscore._utils.array_types import FloatArray, IntArray
-from boxscore._utils.read_only import read_only
+from boxscore._utils.array_types import FloatArray, IntArray, read_only
 from boxscore.protocols.tables.ap import ApRules
 
 MOST_EXACT = 4_096

@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.collector import paused_collector
+from boxscore._utils.memory import paused_collector
 from boxscore._utils.text import counted
 from boxscore.data.boxes import ROUNDING
 from boxscore.data.id_spellings import other_spellings

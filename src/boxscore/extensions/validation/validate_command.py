@@ -20,8 +20,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from boxscore._utils.text import Columns, counted, printable
-from boxscore._utils.widths import wrapped
+from boxscore._utils.text import Columns, counted, printable, wrapped
 from boxscore.cli.arguments import (
     DETECTION_FILES,
     DETECTIONS,
