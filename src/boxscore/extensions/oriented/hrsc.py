@@ -22,8 +22,8 @@ import numpy as np
 
 from boxscore._utils import checks
 from boxscore._utils.files import is_file, read_text
-from boxscore.data.hints import ask
 from boxscore._utils.memory import paused_collector
+from boxscore.data.hints import ask
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import Format, ReadOptions
