@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from boxscore._utils.array_types import BoolArray, FloatArray, Positions
-from boxscore._utils.array_types import BoolArray, Positions, read_only, unchangeable
+from boxscore._utils.array_types import BoolArray, FloatArray, Positions, read_only, unchangeable
 from boxscore._utils.checks import GIVE_SIZES
 from boxscore.data.alignment import stacked
 from boxscore.data.boxes import without_inverted
