@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore._utils.array_types import BoolArray, FloatArray
+from boxscore._utils.array_types import FloatArray
 from boxscore._utils.checks import Place
 from boxscore._utils.memory import paused_collector
 from boxscore._utils.processes import Forked, Workers, worker_count
@@ -44,7 +44,6 @@ from boxscore.data.vocabulary import as_ids
 from boxscore.errors import FileFormatError
 from boxscore.formats import _json
 from boxscore.formats._packed import numbers_of, packed_columns
-from boxscore.formats._shares import ROW
 
 Box = tuple[float, float, float, float]
 RotatedBox = tuple[float, float, float, float, float]
@@ -56,8 +55,6 @@ DECODING_ERRORS = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 IDS = ("image_id", "category_id", "id")
 FLAGS = ("iscrowd", "difficult", "ignore")
 COUNTS = ("num_keypoints",)
-EVERY_ID = "__boxscore_ids"
-"""The column with the ids of all annotations, of which some were kept."""
 LARGEST_FLAG = 255
 LARGEST_COUNT = 2**63 - 1
 EXACT = 2.0**53
@@ -153,6 +150,11 @@ class FirstRecord(msgspec.Struct):
         return self.score is not None or self.iscrowd is not None
 
     @property
+    def names_its_file(self) -> bool:
+        """Whether a record has the file name of its image."""
+        return isinstance(self.file_name, str)
+
+    @property
     def keypoint_numbers(self) -> int:
         """How many numbers its keypoints are; 0 for none."""
         return len(self.keypoints) if isinstance(self.keypoints, list) else 0
@@ -232,8 +234,6 @@ class Reading:
     beside : float, default 0
         Work this process has to do before it needs the columns, as a share of all work; it gets as much
         less of the text.
-    keeps : callable, optional
-        Says which records of a slice stay, by their columns; their places are in the column ``ROW`` then.
     """
 
     def __init__(
@@ -244,11 +244,9 @@ class Reading:
         *,
         processes: Workers,
         beside: float = 0,
-        keeps: Callable[[Columns], BoolArray] | None = None,
     ) -> None:
-        # Only arrays pass cheaply between processes, and a share's row numbers need the slices in order.
-        self._text, self._path, self._kind, self._keeps = text, path, kind, keeps
-        processes = processes if keeps is None else 1
+        # Only arrays pass cheaply between processes.
+        self._text, self._path, self._kind = text, path, kind
         most = text.size // _json.PART_BYTES if kind.in_arrays else 0
         count = min(worker_count(processes), most) if most > 1 else 1
         # This process gets less of the text, because it has other work; the others get equal parts of the
@@ -287,7 +285,7 @@ class Reading:
         if len(self._parts) > 1:
             try:
                 first = self._part(self._parts[0])
-                return _concatenated([first, *self._forked.results()])
+                return concatenated([first, *self._forked.results()])
             except DECODING_ERRORS:
                 pass  # a cut fell inside a record, or the file breaks a rule: read it whole, for the place
         return self._decoded(lambda: self._text.chunks(0, self._text.size), self._text.whole, self._text.size)
@@ -311,12 +309,7 @@ class Reading:
             decode = msgspec.json.Decoder(list[kind.numeric]).decode  # type: ignore[name-defined]
             slices = _json.decode_records(chunks(), decode, _refuse)
             try:
-                # With a filter, each slice is filtered as it comes, so memory holds the kept records only.
-                if self._keeps is None:
-                    columns = packed_columns(slices, kind.numeric, expected_slices=size / _json.SLICE_BYTES)
-                else:
-                    few = (packed_columns([one], kind.numeric, expected_slices=1) for one in slices)
-                    columns = _kept(few, self._keeps)
+                columns = self.packed(slices, kind.numeric, size / _json.SLICE_BYTES)
                 # Floats hold whole numbers below 2^53 exactly; larger ids are read again, as integers.
                 if _have_exact_numbers(columns):
                     return _with_boxes(columns, kind.readers)
@@ -329,7 +322,17 @@ class Reading:
                 {name: read(records, name) for name, read in kind.readers.items()}
                 for records in _json.decode_records(chunks(), decode, whole)
             )
-            return _concatenated(list(pieces)) if self._keeps is None else _kept(pieces, self._keeps)
+            return self.joined(pieces)
+
+    def packed(
+        self, slices: Iterable[list[msgspec.Struct]], kind: type[msgspec.Struct], expected: float
+    ) -> Columns:
+        """Return the columns of slices of records of floats; about ``expected`` slices come."""
+        return packed_columns(slices, kind, expected_slices=expected)
+
+    def joined(self, slices: Iterable[Columns]) -> Columns:
+        """Return the columns of all slices."""
+        return concatenated(list(slices))
 
     def _finished(self, name: str, values: Any) -> Any:
         """Return a column of records as tables need it."""
@@ -383,27 +386,8 @@ def _have_exact_numbers(columns: Columns) -> bool:
     )
 
 
-def _kept(slices: Iterable[Columns], keeps: Callable[[Columns], BoolArray]) -> Columns:
-    """Return the records of slices that stay, where in the whole they were, and the ids of all."""
-    parts: list[Columns] = []
-    ids: list[NDArray[Any]] = []
-    first = 0
-    # Keep the ids of all records: the caller must see repeated ones. They are one number a record.
-    for columns in slices:
-        ids += [columns["id"]] if "id" in columns else []
-        count, rows = len(columns["image_id"]), np.flatnonzero(keeps(columns))
-        # The first slice stays even if nothing in it does: it has the columns and their types.
-        if len(rows) or not parts:
-            kept = {
-                name: column[rows] if isinstance(column, np.ndarray) else column.take(rows)
-                for name, column in columns.items()
-            }
-            parts.append(kept | {ROW: rows + first})
-        first += count
-    return _concatenated(parts) | ({EVERY_ID: np.concatenate(ids)} if ids else {})
-
-
-def _concatenated(parts: Sequence[Columns]) -> Columns:
+def concatenated(parts: Sequence[Columns]) -> Columns:
+    """Return the columns of several lists of records, one after the other."""
     return {name: _joined([part[name] for part in parts]) for name in parts[0]}
 
 

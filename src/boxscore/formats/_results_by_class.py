@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from boxscore._utils import checks
-from boxscore._utils.array_types import BoolArray, FloatArray, IntArray
+from boxscore._utils.array_types import FloatArray
 from boxscore._utils.files import read_text, write_folder
 from boxscore._utils.memory import paused_collector
 from boxscore.data.tables import Detections
@@ -18,74 +18,27 @@ from boxscore.errors import FileFormatError
 from boxscore.formats._snapshots import changed_while_read
 from boxscore.formats._survivors import Survivors
 
-PIECE = 1 << 22
-"""Letters that are read at a time where some lines are kept."""
-
 
 class ResultLines(NamedTuple):
-    """The lines of a file that were kept.
-
-    Attributes
-    ----------
-    images : list of str
-    numbers : ndarray of float64, [N, columns - 1]
-        Score and box.
-    rows : ndarray of int64, [N]
-        Places among all lines.
-    all_lines : int
-        How many there are.
-    """
+    """The lines of a file, or some of them."""
 
     images: list[str]
     numbers: FloatArray
-    rows: IntArray
-    all_lines: int
+    """Score and box, [N, columns - 1]."""
+
+
+Refusal = Callable[[list[str], int, str], FileFormatError]
+"""Makes the error of a line with other columns: its fields, what there should be, its place."""
 
 
 @paused_collector()
-def read_results(
-    file: Path,
-    columns: int,
-    refusal: Callable[[list[str], int, str], FileFormatError],
-    keeps: Callable[[list[str]], BoolArray] | None = None,
-) -> ResultLines:
-    """Return the image of each line, and its score and box.
-
-    ``refusal`` makes the error of a line with other columns: its fields, what there should be, its place.
-    ``keeps`` takes images and returns whether their lines are kept; then only a chunk of lines is in memory.
-    """
-    text = read_text(file)
-    if keeps is None:
-        images, numbers = _read_lines(file, text, 0, columns, refusal)
-        return ResultLines(images, numbers, np.arange(len(images)), len(images))
-    images, parts, rows, count = [], [np.empty((0, columns - 1))], [np.empty(0, np.int64)], 0
-    for piece in _pieces(text):
-        names, numbers = _read_lines(file, piece, count, columns, refusal)
-        kept = np.flatnonzero(keeps(names))
-        images += [names[row] for row in kept.tolist()]
-        parts.append(numbers[kept])
-        rows.append(kept + count)
-        count += len(names)
-    return ResultLines(images, np.concatenate(parts), np.concatenate(rows), count)
+def read_results(file: Path, columns: int, refusal: Refusal) -> ResultLines:
+    """Return the image of each line of a file, and its score and box."""
+    return lines_of(file, read_text(file), 0, columns, refusal)
 
 
-def _pieces(text: str) -> Iterator[str]:
-    """Cut a text at ends of lines."""
-    start = 0
-    while start < len(text):
-        end = text.find("\n", start + PIECE) + 1 or len(text)
-        yield text[start:end]
-        start = end
-
-
-def _read_lines(
-    file: Path,
-    text: str,
-    first: int,
-    columns: int,
-    refusal: Callable[[list[str], int, str], FileFormatError],
-) -> tuple[list[str], FloatArray]:
-    """Return the image of each line of a text, and its numbers; ``first`` lines of the file are before it."""
+def lines_of(file: Path, text: str, first: int, columns: int, refusal: Refusal) -> ResultLines:
+    """Return the lines of a text; ``first`` lines of the file are before it."""
     # Check the count of fields first, which names the line of a wrong one.
     lines = [fields for line in text.splitlines() if (fields := line.split())]
     for row, fields in enumerate(lines):
@@ -104,7 +57,7 @@ def _read_lines(
         )
         place = place_of_row([file], [0], first + row)
         raise FileFormatError("scores and coordinates", "be numbers", got=repr(bad), place=place) from None
-    return images, np.array(values, dtype=np.float64).reshape(-1, columns - 1)
+    return ResultLines(images, np.array(values, dtype=np.float64).reshape(-1, columns - 1))
 
 
 def _is_number(text: str) -> bool:

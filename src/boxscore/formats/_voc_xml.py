@@ -25,7 +25,7 @@ import os
 import re
 import stat
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
@@ -43,7 +43,6 @@ from boxscore.data.tables import GroundTruth
 from boxscore.data.vocabulary import Images
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._image_names import file_stems
-from boxscore.formats._shares import ImageShare, refuse_name_of_another
 
 SIDES = ("xmin", "ymin", "xmax", "ymax")
 FLAGS = ("difficult", "truncated", "occluded")
@@ -159,31 +158,32 @@ def _line_of(text: str, number: int) -> int:
 
 @paused_collector()
 def read_annotations(
+    path: Path, folder: Path, names: Sequence[str], written: WrittenForm = CORNERS
+) -> GroundTruth:
+    """Read the annotations of the named images in a folder; messages name the whole as ``path``."""
+    annotations = list(annotations_in(path, folder, names))
+    classes = {label for annotation in annotations for label in annotation.classes}
+    return joined_annotations(path, folder, names, annotations, classes, written)
+
+
+def annotations_in(path: Path, folder: Path, names: Sequence[str]) -> Iterator[Annotation]:
+    """Read the file of each image."""
+    for name in progress(names, desc=f"reading {path.name}", unit="file", delay=1, leave=False):
+        # Files of plain tags, nearly all, are split as text; the rest goes through the parser.
+        file = f"{folder}{os.sep}{name}.xml"
+        yield _plainly_read(file) or _parsed(Path(file))
+
+
+def joined_annotations(
     path: Path,
     folder: Path,
     names: Sequence[str],
-    written: WrittenForm = CORNERS,
-    share: ImageShare | None = None,
+    annotations: Sequence[Annotation],
+    known: Iterable[str],
+    written: WrittenForm,
 ) -> GroundTruth:
-    """Read the annotations of the named images in a folder; messages name the whole as ``path``.
-
-    Of a share of the images the objects are held; the classes are those of all.
-    """
-    # Files of plain tags, nearly all, are split as text; the rest goes through the parser.
-    annotations = []
-    every, known = {*names}, set[str]()
-    kept = every if share is None else _names_of_share(names, share)
-    for name in progress(names, desc=f"reading {path.name}", unit="file", delay=1, leave=False):
-        file = f"{folder}{os.sep}{name}.xml"
-        annotation = _plainly_read(file) or _parsed(Path(file))
-        # A share still needs the classes of all files, since their numbers follow the sorted names.
-        known.update(annotation.classes)
-        if share is not None and annotation.file_name is not None:
-            refuse_name_of_another(annotation.file_name, name, every)
-        if name in kept:
-            annotations.append(annotation)
+    """Make a table of the annotations of the named images; ``known`` are all classes."""
     # Join the lists of all images into columns, once.
-    names = [name for name in names if name in kept]
     counts = [len(annotation.classes) for annotation in annotations]
     classes = [label for annotation in annotations for label in annotation.classes]
     marks = np.array([mark for annotation in annotations for mark in annotation.flags], dtype=bool)
@@ -216,13 +216,7 @@ def read_annotations(
     )
 
 
-def _names_of_share(names: Sequence[str], share: ImageShare) -> set[str]:
-    """Return the images of a share; files are looked up by their names without ending, whatever they say."""
-    images = Images.build(names)
-    return {*images.ids[share.choose(images)].tolist()}
-
-
-class _Annotation(NamedTuple):
+class Annotation(NamedTuple):
     """What is read of one file; boxes and flags of all objects one after the other."""
 
     file_name: str | None
@@ -232,7 +226,7 @@ class _Annotation(NamedTuple):
     flags: list[bool]
 
 
-def _parsed(file: Path) -> _Annotation:
+def _parsed(file: Path) -> Annotation:
     """Read a file by the parser."""
     # Refuse a missing or foreign file.
     if not is_file(file):
@@ -262,7 +256,7 @@ def _parsed(file: Path) -> _Annotation:
         classes.append(_class_name(element, read))
         boxes += _box(element, read)
         flags += [_flag(element, tag, read) for tag in FLAGS]
-    return _Annotation(file_name, size, classes, boxes, flags)
+    return Annotation(file_name, size, classes, boxes, flags)
 
 
 # ---------------------------------------------------------------- files of plain tags
@@ -287,7 +281,7 @@ class _Layout(NamedTuple):
     flags: Pick
 
 
-def _plainly_read(path: str) -> _Annotation | None:
+def _plainly_read(path: str) -> Annotation | None:
     """Read a file of plain tags that breaks no rule; None for every other."""
     try:
         content = _small_file(path)
@@ -315,7 +309,7 @@ def _plainly_read(path: str) -> _Annotation | None:
     try:
         width, height = (checks.plain_number(side) if side else np.nan for side in size)
         flags = [_FLAG_VALUES[flag] for flag in layout.flags(parts)[:-1]]
-        return _Annotation(file_name or None, (width, height), classes, list(map(float, sides)), flags)
+        return Annotation(file_name or None, (width, height), classes, list(map(float, sides)), flags)
     except (ValueError, KeyError):
         return None
 

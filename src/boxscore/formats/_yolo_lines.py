@@ -20,13 +20,9 @@ import numpy as np
 from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore._utils.files import read_at_most
 from boxscore.errors import FileFormatError
-from boxscore.formats._shares import ReadAtOnceError
 
 LARGEST = 16_000_000
 """Bytes of one label file."""
-
-SOME = 1_000
-"""Files that say what the lines of all are, where a share of them is read."""
 
 _PIECE = 1 << 23
 """Bytes of text that are parsed in one call: numbers pass through Python objects."""
@@ -93,26 +89,6 @@ def read_lines(files: Sequence[str]) -> Lines:
         reading.take(number, _read(file))
     reading.parse()
     return reading.lines()
-
-
-def lines_of_some(files: Sequence[str], count: int) -> Lines:
-    """Read a few files, spread over all; lines with other than ``count`` numbers need all files together."""
-    lines = read_lines([files[at] for at in range(0, len(files), -(-len(files) // SOME) or 1)])
-    if lines.words is not None or (lines.counts != count).any():
-        raise ReadAtOnceError
-    return lines
-
-
-def boxes_alone(files: Sequence[str], count: int) -> Lines:
-    """Read the files of a share, whose lines must have ``count`` numbers, as those of other shares have."""
-    lines = read_lines(files)
-    other = np.flatnonzero(lines.counts != count)
-    if len(other) or lines.words is not None:
-        row = int(other[0]) if len(other) else 0
-        rule = f"have {count} numbers, as in {SOME:,} files spread over all, to be read in shares"
-        cause = "lines of several kinds decide on each other: evaluate all at once"
-        raise FileFormatError("a line", rule, got=repr(lines.text(row)), place=lines.place(row), cause=cause)
-    return lines
 
 
 class _Reading:

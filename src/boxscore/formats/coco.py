@@ -27,7 +27,6 @@ https://cocodataset.org/#format-data and #format-results; pycocotools ``coco.py`
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -38,7 +37,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.array_types import BoolArray, FloatArray
 from boxscore._utils.checks import Place
 from boxscore._utils.files import is_file
 from boxscore._utils.lazy import shortcut
@@ -47,7 +45,7 @@ from boxscore._utils.processes import Workers
 from boxscore._utils.text import counted, verb
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.box_reading import in_pixels
-from boxscore.data.boxes import ROUNDING, BoxFormat, WrittenForm, WrittenFormat, box_convert, written_form
+from boxscore.data.boxes import BoxFormat, WrittenForm, WrittenFormat, box_convert, written_form
 from boxscore.data.building import built_columns, vocabulary_columns
 from boxscore.data.hints import ask
 from boxscore.data.id_spellings import as_numbers, spelled_as
@@ -62,8 +60,8 @@ from boxscore.formats import _json
 from boxscore.formats._coco_keys import image_key_columns, key_columns
 from boxscore.formats._coco_records import (
     DECODING_ERRORS,
-    EVERY_ID,
     Columns,
+    Kind,
     Reading,
     Text,
     annotation_kind,
@@ -78,7 +76,6 @@ from boxscore.formats._coco_records import (
     whole,
 )
 from boxscore.formats._format import Format, ReadOptions
-from boxscore.formats._shares import ROW, ImageShare, ReadAtOnceError
 from boxscore.formats._snapshots import Snapshot
 from boxscore.formats._sniffer import Sniffer
 
@@ -152,7 +149,7 @@ class CocoFormat(Format):
 
     def load_ground_truth(self, path: Path, options: ReadOptions) -> GroundTruth:
         """Read a COCO ground-truth file."""
-        return ground_truth_of_share(path, options, None)
+        return TruthReading(path, options).ground_truth()
 
     def load_detections(
         self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
@@ -176,157 +173,126 @@ FORMAT = CocoFormat()
 OPTIONS_OF_DETECTIONS = frozenset({"classes"})
 
 
-def ground_truth_of_share(path: Path, options: ReadOptions, share: ImageShare | None) -> GroundTruth:
-    """Read a ground-truth file; with a share, leave out all other images and their objects."""
-    # Decode the top level; the annotations stay text until their columns are known.
-    path, columns = (_annotations_in(path) or path) if path.is_dir() else path, options.instances
-    snapshot = Snapshot(path)
-    content = _ground_truth_object(path)
-    text = text_in_memory(content.annotations)
-    # The first record decides the width of boxes and which columns there are, so that one decoder fits all.
-    federated = _is_federated(content)
-    first = first_record(text)
-    kind = annotation_kind(columns, first, with_ignore=federated)
-    images, categories = _vocabularies(content, path, image_key_columns(path, options.image_keys))
-    # Read the columns; a share drops the other images' records slice by slice, so they are never all held.
-    chosen_share = None if share is None else _AnnotationShare(share, images, content)
-    keeps = None if chosen_share is None else chosen_share.keeps
-    with Reading(text, path, kind, processes=options.processes, keeps=keeps) as reading:
-        records = reading.columns()
-    snapshot.check_reading()
-    # Read the user's keys in a second pass: the first stays a pass over numbers.
-    keys = key_columns(text, options.keys, path, record="annotation")
-    keys |= key_columns(text, options.text_keys, path, record="annotation", of_text=True)
-    # With a share, keep the rows of its images and number them as in the whole file, for messages.
-    if chosen_share is not None:
-        images = chosen_share.finished(records)
-        keys = {name: column[records[ROW]] for name, column in keys.items()}
-    numbers = records.get(ROW)
+class TruthReading:
+    """A ground-truth file that is being read: its text, its images and classes, and its kind of records."""
 
-    def place(row: int) -> str:
-        number = row if numbers is None else numbers[row]
-        return f"annotation {number} (id {records['id'].tolist()[row]}) of {path}"
+    def __init__(self, path: Path, options: ReadOptions) -> None:
+        # Decode the top level; the annotations stay text until their columns are known.
+        self.path, self.options = (_annotations_in(path) or path) if path.is_dir() else path, options
+        self._snapshot = Snapshot(self.path)
+        self._content = _ground_truth_object(self.path)
+        self.text = text_in_memory(self._content.annotations)
+        # The first record decides the width of boxes and which columns there are, so that one decoder fits
+        # all.
+        self.is_federated = _is_federated(self._content)
+        self._first = first_record(self.text)
+        self.kind = annotation_kind(options.instances, self._first, with_ignore=self.is_federated)
+        columns = image_key_columns(self.path, options.image_keys)
+        self.images, self._categories = _vocabularies(self._content, self.path, columns)
 
-    # Choose the annotations that pycocotools would see, in its order.
-    image, category = _listed_rows(records, images, categories, path)
-    chosen = _rows_read(records["id"], image, category, path)
-    # Masks and keypoints may need the image's size, which is -1 (the NaN at the end) for an unlisted image.
-    rotated = rotated_boxes(records["bbox"])
+    def records(self) -> Columns:
+        """Read the columns of all annotations."""
+        with self.reading() as reading:
+            records = reading.columns()
+        self._snapshot.check_reading()
+        return records
 
-    def extent() -> NDArray[np.float64]:
-        sizes: NDArray[np.float64] = np.append(images.sizes, [[np.nan, np.nan]], axis=0)[image]
-        return sizes
+    def reading(self) -> Reading:
+        """Begin to read the annotations."""
+        return Reading(self.text, self.path, self.kind, processes=self.options.processes)
 
-    parts = instance_columns(records, columns, image_sizes=extent, place=place)
-    # Convert boxes to pixels in float64 where the user gives their form; else they stay as they are.
-    boxes, form = records["bbox"], COCO_FORM if options.written is None else options.written
-    if options.written is not None:
-        _refuse_box_format(options.box_format, rotated is not None, path)
-        images = _with_sizes(images, options.image_sizes)
-        boxes = in_pixels(boxes, form, extent(), place=place)
-    # Check and build the columns once; boxes are new arrays here, so the table may take them over.
-    table = built_columns(
-        GROUND_TRUTH,
-        {
-            "images": images,
-            "categories": categories,
-            "image": image[chosen],
-            "category": category[chosen],
-        },
-        boxes[chosen] if rotated is None else None,
-        box_format=form.form,
-        given={
-            "rotated": None if rotated is None else rotated[chosen],
-            "quadrilaterals": None,
-            "ids": records["id"][chosen],
-            "area": _areas(records["area"][chosen], boxes[chosen], form.form, path),
-            "crowd": records["iscrowd"][chosen],
-            "difficult": records["difficult"][chosen],
-            "ignore": records["ignore"][chosen] if federated else None,
-            **{name: None if column is None else column[chosen] for name, column in parts.items()},
-        },
-        columns={name: column[chosen] for name, column in keys.items()},
-        read=None
-        if share is not None  # the columns that a protocol needs have been read
-        else Reader(
-            _instance_reader(
-                snapshot,
-                _annotations_text,
-                extent,
-                place,
-                of_results=False,
-                processes=options.processes,
-                rows=chosen,
+    def keys(self, records: Columns) -> dict[str, NDArray[Any]]:
+        """Read the user's keys in a second pass: the first stays a pass over numbers."""
+        keys = key_columns(self.text, self.options.keys, self.path, record="annotation")
+        return keys | key_columns(
+            self.text, self.options.text_keys, self.path, record="annotation", of_text=True
+        )
+
+    def place(self, records: Columns) -> Place:
+        """Return a function that names an annotation in messages."""
+        path = self.path
+        return lambda row: f"annotation {row} (id {records['id'].tolist()[row]}) of {path}"
+
+    def reader(self, read: Callable[[str], Mapping[str, Any]]) -> Reader | None:
+        """Return what reads masks and keypoints when they are first needed."""
+        return Reader(read, self._first.instances)
+
+    def ground_truth(self) -> GroundTruth:
+        """Return the table."""
+        records = self.records()
+        keys, place = self.keys(records), self.place(records)
+        path, options, images, categories = self.path, self.options, self.images, self._categories
+        # Choose the annotations that pycocotools would see, in its order.
+        image, category = _listed_rows(records, images, categories, path)
+        chosen = _rows_read(records["id"], image, category, path)
+        # Masks and keypoints may need the image's size: NaN, the last row, for an image that is not listed.
+        rotated = rotated_boxes(records["bbox"])
+
+        def extent() -> NDArray[np.float64]:
+            sizes: NDArray[np.float64] = np.append(images.sizes, [[np.nan, np.nan]], axis=0)[image]
+            return sizes
+
+        parts = instance_columns(records, options.instances, image_sizes=extent, place=place)
+        # Convert boxes to pixels in float64 where the user gives their form; else they stay as they are.
+        boxes, form = records["bbox"], COCO_FORM if options.written is None else options.written
+        if options.written is not None:
+            _refuse_box_format(options.box_format, rotated is not None, path)
+            images = _with_sizes(images, options.image_sizes)
+            boxes = in_pixels(boxes, form, extent(), place=place)
+        # Check and build the columns once; boxes are new arrays here, so the table may take them over.
+        table = built_columns(
+            GROUND_TRUTH,
+            {
+                "images": images,
+                "categories": categories,
+                "image": image[chosen],
+                "category": category[chosen],
+            },
+            boxes[chosen] if rotated is None else None,
+            box_format=form.form,
+            given={
+                "rotated": None if rotated is None else rotated[chosen],
+                "quadrilaterals": None,
+                "ids": records["id"][chosen],
+                "area": _areas(records["area"][chosen], boxes[chosen], form.form, path),
+                "crowd": records["iscrowd"][chosen],
+                "difficult": records["difficult"][chosen],
+                "ignore": records["ignore"][chosen] if self.is_federated else None,
+                **{name: None if column is None else column[chosen] for name, column in parts.items()},
+            },
+            columns={name: column[chosen] for name, column in keys.items()},
+            read=self.reader(
+                _instance_reader(
+                    self._snapshot,
+                    _annotations_text,
+                    extent,
+                    place,
+                    of_results=False,
+                    processes=options.processes,
+                    rows=chosen,
+                )
             ),
-            first.instances,
-        ),
-        lowest_size=options.lowest_side,
-        reuse=True,
-        place=lambda row: place(int(np.arange(len(image))[chosen][row])),
-    )
-    # Warn of what pycocotools evaluates silently, and add LVIS's labels of images.
-    if not options.any_sides:
-        _warn_of_negative_sides(table["sizes"], path)
-    labels = None
-    if federated:
-        read_lists = shortcut(LISTS_OF_IMAGES, "labels_of_records")
-        labels = read_lists(content.images, images, categories, path)
-    return GroundTruth(**table, image_labels=labels, source=str(path))
+            lowest_size=options.lowest_side,
+            reuse=True,
+            place=lambda row: place(int(np.arange(len(image))[chosen][row])),
+        )
+        # Warn of what pycocotools evaluates silently, and add LVIS's labels of images.
+        if not options.any_sides:
+            _warn_of_negative_sides(table["sizes"], path)
+        labels = None
+        if self.is_federated:
+            read_lists = shortcut(LISTS_OF_IMAGES, "labels_of_records")
+            labels = read_lists(self._content.images, images, categories, path)
+        return GroundTruth(**table, image_labels=labels, source=str(path))
 
 
-def begin(path: Path, options: ReadOptions, beside: float, share: ImageShare | None = None) -> ResultsReading:
+def begin(path: Path, options: ReadOptions, beside: float) -> ResultsReading:
     """Begin to read a results file in other processes, and return a context.
 
     ``beside`` is the fraction of the work that this process has until then. Its ``detections`` finishes the
     reading; the processes end with the context.
     """
-    return ResultsReading(
-        path,
-        columns=options.instances,
-        classes=options.classes,
-        processes=options.processes,
-        beside=beside,
-        lowest_side=options.lowest_side,
-        box_format=options.box_format,
-        image_sizes=options.image_sizes,
-        keys=options.keys,
-        share=share,
-    )
-
-
-def detections_of_share(
-    path: Path, options: ReadOptions, ground_truth: GroundTruth, share: ImageShare
-) -> Detections:
-    """Read the results of a share of the images."""
-    with begin(path, options, 0, share) as reading:
-        return reading.detections(ground_truth)
-
-
-class _AnnotationShare:
-    """The annotations of a share of the images, and those of images that are not listed."""
-
-    def __init__(self, share: ImageShare, images: Images, content: _File) -> None:
-        if images.ids.dtype == object or _is_federated(content):
-            raise ReadAtOnceError
-        self._images, self._rows = images, share.choose(images)
-
-    def keeps(self, records: Columns) -> BoolArray:
-        """Whether each record of a slice is kept."""
-        if records["image_id"].dtype == object or records["id"].dtype == object:
-            raise ReadAtOnceError
-        rows = self._images.rows(records["image_id"].astype(np.int64))
-        kept: BoolArray = (rows < 0) | ((rows >= self._rows.start) & (rows < self._rows.stop))
-        return kept
-
-    def finished(self, records: Columns) -> Images:
-        """Return the images of the share.
-
-        An annotation with a repeated id may replace one of another image, so such a file is read whole.
-        """
-        ids = np.sort(records.pop(EVERY_ID))
-        if (ids[1:] == ids[:-1]).any():
-            raise ReadAtOnceError
-        return self._images.take(np.arange(self._rows.start, self._rows.stop))
+    return ResultsReading(path, options, beside)
 
 
 def _annotations_in(folder: Path) -> Path | None:
@@ -348,63 +314,45 @@ class ResultsReading:
     path : Path
         A list of records ``image_id, category_id, bbox, score``, or a COCO object whose annotations have a
         ``score``; without a score where no record has one. An empty list is legal.
-    columns : sequence of str
-        Instance columns to read together with the boxes.
-    classes : sequence of str, optional
-        The names behind class numbers that count from 0.
-    processes : int or "auto"
-        How many processes may read a large list of results.
+    options : ReadOptions
     beside : float
         As for :class:`~boxscore.formats._coco_records.Reading`.
-    lowest_side : float
-        The least side that a box may have.
-    box_format : str, optional
-        The form of the four numbers of a box, if it is not ``xywh`` in pixels.
-    image_sizes : ImageSizes, optional
-        Sizes of images that are not known otherwise, for boxes that are fractions of them.
-    keys : sequence of str
-        Further keys that are read as columns.
-    share : ImageShare, optional
-        The images whose records are kept.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        columns: Sequence[str] = (),
-        classes: Sequence[str] | None = None,
-        processes: Workers = 1,
-        beside: float = 0,
-        lowest_side: float = -ROUNDING,
-        box_format: WrittenFormat | None = None,
-        image_sizes: ImageSizes | None = None,
-        keys: Sequence[str] = (),
-        share: ImageShare | None = None,
-    ) -> None:
-        self._image_sizes, self._processes, self._keys = image_sizes, processes, keys
-        self._path, self._lowest_side, self._box_format = path, lowest_side, box_format
-        self._vocabulary: DeclaredVocabulary | None = None
-        self._classes = classes
+    def __init__(self, path: Path, options: ReadOptions, beside: float) -> None:
+        self.path, self.options, self._beside = path, options, beside
+        self.vocabulary: DeclaredVocabulary | None = None
         self._snapshot = Snapshot(path)
         # Peek at the first record: it decides the columns, so that all are read in one pass.
         text = self._object() if _json.first_byte(path) == b"{" else text_in_file(path)
-        first = first_record(text)
-        self._instances = list(dict.fromkeys([*columns, *([first.fallback] if first.fallback else [])]))
-        self._with_file_name = isinstance(first.file_name, str)
-        self._columns_shown = first.instances
+        self.first = first = first_record(text)
+        self._instances = list(
+            dict.fromkeys([*options.instances, *([first.fallback] if first.fallback else [])])
+        )
         # The fastest kind of record that fits the first one; class numbers get the names of a class list.
-        kind = result_kind(self._instances, first, with_file_name=self._with_file_name)
-        if classes is not None:
-            self._vocabulary = self._named_classes(classes)
-        # A share chooses records by image id; where ids depend on other records, the file is read whole.
-        keeps = None
-        if share is not None:
-            if self._vocabulary is not None or self._with_file_name or not first.scored:
-                raise ReadAtOnceError
-            keeps = functools.partial(_result_is_kept, share)
+        kind = result_kind(self._instances, first, with_file_name=first.names_its_file)
+        if options.classes is not None:
+            self.vocabulary = self._named_classes(options.classes)
         # Other processes start here, while the caller still reads the ground truth.
-        self._reading = Reading(text, path, kind, processes=processes, beside=beside, keeps=keeps)
+        self._reading = self.reading(text, kind)
+
+    def reading(self, text: Text, kind: Kind) -> Reading:
+        """Begin to read the records."""
+        return Reading(text, self.path, kind, processes=self.options.processes, beside=self._beside)
+
+    def keys(self, records: Columns) -> dict[str, NDArray[Any]]:
+        """Read the user's keys in a second pass."""
+        keys = self.options.keys
+        return key_columns(_results_text(self.path), keys, self.path, record="detection") if keys else {}
+
+    def place(self, records: Columns) -> Place:
+        """Return a function that names a detection in messages."""
+        path = self.path
+        return lambda row: f"detection {row} of {path}"
+
+    def reader(self, read: Callable[[str], Mapping[str, Any]]) -> Reader | None:
+        """Return what reads masks and keypoints when they are first needed."""
+        return Reader(read, self.first.instances)
 
     def __enter__(self) -> ResultsReading:
         return self
@@ -413,28 +361,28 @@ class ResultsReading:
         self._reading.close()
 
     def _named_classes(self, classes: Sequence[str]) -> DeclaredVocabulary:
-        if self._vocabulary is not None and len(self._vocabulary.categories):
+        if self.vocabulary is not None and len(self.vocabulary.categories):
             raise InputError(
                 "classes",
                 "be left out where the results name their classes",
                 got=f"a list of {len(classes)} names",
-                place=str(self._path),
+                place=str(self.path),
             )
-        images = Images.build([]) if self._vocabulary is None else self._vocabulary.images
+        images = Images.build([]) if self.vocabulary is None else self.vocabulary.images
         return DeclaredVocabulary(images, Categories.build(range(len(classes)), names=classes))
 
     def _object(self) -> Text:
-        content = _read_object(self._path)
+        content = _read_object(self.path)
         records = content.records()
         if not len(memoryview(records)):
             raise FileFormatError(
                 "detections",
                 "be a list of results",
                 got="an object without annotations",
-                place=str(self._path),
-                cause=ask("file of another kind", self._path),
+                place=str(self.path),
+                cause=ask("file of another kind", self.path),
             )
-        self._vocabulary = DeclaredVocabulary(*_vocabularies(content, self._path))
+        self.vocabulary = DeclaredVocabulary(*_vocabularies(content, self.path))
         return text_in_memory(records)
 
     def detections(self, ground_truth: GroundTruth | None) -> Detections:
@@ -442,18 +390,13 @@ class ResultsReading:
         # Collect the columns from all processes; a file that changed meanwhile is refused.
         records = self._reading.columns()
         self._snapshot.check_reading()
-        path, instances = self._path, self._instances
-        scores = self._scores(records)
-        if self._classes is not None:
+        path, options, instances = self.path, self.options, self._instances
+        place = self.place(records)
+        scores = all_or_none(records.get("score"), place)
+        if options.classes is not None:
             from boxscore.formats.class_lists import check_listed
 
-            check_listed(records["category_id"], self._classes, path)
-
-        # Rows of a share keep their number in the whole file, for messages.
-        numbers = records.get(ROW)
-
-        def place(row: int) -> str:
-            return f"detection {row if numbers is None else numbers[row]} of {path}"
+            check_listed(records["category_id"], options.classes, path)
 
         # Find each record's box, image and class; records of unknown classes leave the table here.
         boxes = records["bbox"]
@@ -469,15 +412,13 @@ class ResultsReading:
             return sizes
 
         parts = instance_columns(records, instances, image_sizes=extent, place=place)
-        keys = key_columns(_results_text(path), self._keys, path, record="detection") if self._keys else {}
-        if numbers is not None:
-            keys = {name: column[numbers] for name, column in keys.items()} | {ROW: numbers}
+        keys = self.keys(records)
         # Convert boxes to pixels in float64 where the user gives their form.
         form, fractions = COCO_FORM, False
-        if self._box_format is not None:
-            _refuse_box_format(self._box_format, given is None or rotated is not None, path)
+        if self.options.box_format is not None:
+            _refuse_box_format(self.options.box_format, given is None or rotated is not None, path)
             form, fractions = self._form(ground_truth)
-            sizes = _with_sizes(images, self._image_sizes).sizes[image]
+            sizes = _with_sizes(images, self.options.image_sizes).sizes[image]
             given = in_pixels(boxes, form, sizes, place=place)
         # Check and build the columns once; what is not needed now is read from the file when it is asked for.
         table = built_columns(
@@ -492,21 +433,18 @@ class ResultsReading:
                 **{name: None if column is None else column[known] for name, column in parts.items()},
             },
             columns={name: column[known] for name, column in keys.items()},
-            read=None
-            if numbers is not None
-            else Reader(
+            read=self.reader(
                 _instance_reader(
                     self._snapshot,
                     _results_text,
                     extent,
                     place,
                     of_results=True,
-                    processes=self._processes,
+                    processes=options.processes,
                     rows=known,
-                ),
-                self._columns_shown,
+                )
             ),
-            lowest_size=self._lowest_side,
+            lowest_size=options.lowest_side,
             reuse=True,
             place=lambda row: place(int(np.arange(len(image))[known][row])),
         )
@@ -517,21 +455,13 @@ class ResultsReading:
             units="fractions" if fractions else "pixels",
             source=str(path),
         )
-        if self._lowest_side == -ROUNDING:
+        if not options.any_sides:
             _warn_of_negative_sides(table["sizes"], path)
         return detections
 
-    def _scores(self, records: Columns) -> FloatArray | None:
-        """Scores of all records, or None where none has one."""
-        numbers = records.get(ROW)
-        return all_or_none(
-            records.get("score"),
-            lambda row: f"detection {row if numbers is None else numbers[row]} of {self._path}",
-        )
-
     def _form(self, ground_truth: GroundTruth | None) -> tuple[WrittenForm, bool]:
         """Return the form of the boxes, and whether they stay fractions, like those of the ground truth."""
-        form = COCO_FORM if self._box_format is None else written_form(self._box_format)
+        form = COCO_FORM if self.options.box_format is None else written_form(self.options.box_format)
         stays = form.fractions and ground_truth is not None and ground_truth.units == "fractions"
         return form._replace(fractions=form.fractions and not stays), stays
 
@@ -540,7 +470,7 @@ class ResultsReading:
     ) -> tuple[dict[str, Any], dict[str, int]]:
         """Vocabularies and every record's row in them; -1 for a class that the ground truth does not have."""
         # Without ground truth, the vocabularies are those of the file, or the ids that occur.
-        image_ids, category_ids, vocabulary = records["image_id"], records["category_id"], self._vocabulary
+        image_ids, category_ids, vocabulary = records["image_id"], records["category_id"], self.vocabulary
         if ground_truth is None:
             images = vocabulary.images if vocabulary is not None and len(vocabulary.images) else None
             categories = (
@@ -558,7 +488,7 @@ class ResultsReading:
         listed = vocabulary.categories if vocabulary is not None and len(vocabulary.categories) else None
         known = rows["categories"] if listed is None else listed
         category_ids, changed = spelled_as(category_ids, known.ids.tolist(), names=known.names.tolist())
-        _warn_of_spelling(changed, "category_id", self._path)
+        _warn_of_spelling(changed, "category_id", self.path)
         rows["category"], left_out = find_categories(category_ids, rows["categories"], declared=listed)
         return rows, left_out
 
@@ -568,15 +498,15 @@ class ResultsReading:
         # Count matches under one reading of the ids: the right one overlaps far more annotations.
         def count_matched(rows: NDArray[np.int32]) -> int:
             form = self._form(ground_truth)[0]
-            sizes = _with_sizes(ground_truth.images, self._image_sizes).sizes[rows]
+            sizes = _with_sizes(ground_truth.images, self.options.image_sizes).sizes[rows]
             corners = box_convert(in_pixels(boxes, form, sizes, place=place), form.form, "xyxy")
             matched: int = ask(
-                "ids that are names", ground_truth, rows, corners, self._scores(records)
+                "ids that are names", ground_truth, rows, corners, all_or_none(records.get("score"), place)
             ).matched
             return matched
 
         # Ask the boxes only where they can answer: four finite numbers each.
-        vocabulary, boxes = self._vocabulary, records["bbox"]
+        vocabulary, boxes = self.vocabulary, records["bbox"]
         return find_images(
             records["image_id"],
             ground_truth.images,
@@ -591,15 +521,8 @@ class ResultsReading:
         if ids.dtype != object:
             return ids
         ids, changed = spelled_as(ids, {each for each in ids.tolist() if isinstance(each, int)})
-        _warn_of_spelling(changed, key, self._path)
+        _warn_of_spelling(changed, key, self.path)
         return ids
-
-
-def _result_is_kept(share: ImageShare, records: Columns) -> BoolArray:
-    """Whether each record of a slice is in the share; an image may have its name in place of an id."""
-    if "bbox" not in records or not np.isfinite(records["bbox"]).all():
-        raise ReadAtOnceError
-    return share.keeps(records["image_id"])
 
 
 def _refuse_box_format(box_format: WrittenFormat | None, is_otherwise: bool, path: Path) -> None:

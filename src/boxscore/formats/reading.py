@@ -37,7 +37,6 @@ from boxscore.data.unlisted import check_how, refuse_other_units, with_unlisted
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.formats._format import Format, ReadOptions, Side
 from boxscore.formats._opened import Opened
-from boxscore.formats._shares import ImageShare, ReadAtOnceError
 from boxscore.formats._sniffer import errors_named
 from boxscore.formats.registry import capability, format_named, format_names, open_at, options_of
 
@@ -200,15 +199,10 @@ def takes_columns(path: Path, side: Side) -> bool:
 def read_ground_truth(path: str | Path | Opened, options: FileOptions = PLAIN) -> GroundTruth:
     """Read ground truth; see :func:`boxscore.load_ground_truth`."""
     opened = _open(_path_of(path, GroundTruth), options, "ground truth")
-    return _read_ground_truth(opened, options, lambda: opened.load_ground_truth(options))
-
-
-def _read_ground_truth(opened: Opened, options: FileOptions, load: Callable[[], GroundTruth]) -> GroundTruth:
-    """Load ground truth, and apply the options that no format sees."""
     file_format = opened.format
     _refuse_useless(options, file_format)
     with errors_named(opened.path, side="gt"):
-        ground_truth = load()
+        ground_truth = opened.load_ground_truth(options)
     names_images = options.image_sizes is not None and options.unlisted_images is None
     if names_images and not file_format.lists_images(ground_truth):
         ground_truth = _with_named_images(ground_truth, options)
@@ -288,25 +282,15 @@ def read_listed(
         cause = "boxscore.load_ground_truth reads it; boxscore.evaluate takes two paths"
         raise InputError("ground_truth", "be a GroundTruth table", got=got, cause=cause)
     opened = _open(path, options, "detections")
-    return _read_listed(opened, ground_truth, options, lambda truth: opened.load_detections(options, truth))
-
-
-def _read_listed(
-    opened: Opened,
-    ground_truth: GroundTruth,
-    options: FileOptions,
-    load: Callable[[GroundTruth], Detections],
-) -> tuple[GroundTruth, Detections]:
-    """Load detections, and apply the options that no format sees."""
     both = with_unlisted(
-        lambda truth: _read_detections(opened, truth, options, load), ground_truth, options.unlisted_images
+        lambda truth: _read_detections(opened, truth, options), ground_truth, options.unlisted_images
     )
     if options.columns is not None:
         options.columns.refuse_absent()
-    return both[0], _with_reader(both[1], opened, options)
+    return both[0], with_reader(both[1], opened, options)
 
 
-def _with_reader(detections: Detections, opened: Opened, options: FileOptions) -> Detections:
+def with_reader(detections: Detections, opened: Opened, options: FileOptions) -> Detections:
     """Ask for a reader of detections that were left out, unless a class map leaves them out."""
     if not detections.left_out or "class_map" in options.further:
         return detections
@@ -314,22 +298,17 @@ def _with_reader(detections: Detections, opened: Opened, options: FileOptions) -
     return table
 
 
-def _read_detections(
-    opened: Opened,
-    ground_truth: GroundTruth,
-    options: FileOptions,
-    load: Callable[[GroundTruth], Detections],
-) -> Detections:
+def _read_detections(opened: Opened, ground_truth: GroundTruth, options: FileOptions) -> Detections:
     # With a class map, or numbers that may count from elsewhere, the classes of the file are read first.
     file_format = opened.format
     _refuse_useless(options, file_format, of_detections=True)
 
     def read(truth: GroundTruth) -> Detections:
         with errors_named(opened.path, side="dt"):
-            return load(truth)
+            return opened.load_detections(options, truth)
 
     detections: Detections
-    if "class_map" in options.further or _may_number_otherwise(ground_truth, file_format, options):
+    if "class_map" in options.further or may_number_otherwise(ground_truth, file_format, options):
         detections = ask("numbers without names", opened, ground_truth, options, read)
     else:
         detections = read(ground_truth)
@@ -337,66 +316,10 @@ def _read_detections(
     return detections
 
 
-def _may_number_otherwise(ground_truth: GroundTruth, file_format: Format, options: FileOptions) -> bool:
+def may_number_otherwise(ground_truth: GroundTruth, file_format: Format, options: FileOptions) -> bool:
     """Whether the ground truth has a list of names, and the detections numbers that may count otherwise."""
     nothing_said = "class_map" not in options.further and options.classes is None
     return nothing_said and file_format.has_class_numbers and ground_truth.categories.are_positions
-
-
-def read_truth_of_share(path: Path, options: FileOptions, share: ImageShare) -> GroundTruth:
-    """Read the ground truth of a share of the images, in any format; ``share`` then knows its images.
-
-    Raises
-    ------
-    ReadAtOnceError
-        When a row can only be read with all others.
-    """
-    opened = open_at(path, options.format, side="ground truth")
-    is_changed = any(FURTHER[name].applied for name in options.further) or options.image_sizes is not None
-    if is_changed or options.unlisted_images not in (None, "error"):
-        raise ReadAtOnceError
-    read = None if opened.files else capability(opened.format, "ground_truth_of_share")
-    if read is not None:
-        return _read_ground_truth(
-            opened, options, lambda: opened.read(lambda data: read(data, options, share))
-        )
-    whole = read_ground_truth(opened, options)
-    rows = share.choose(whole.images)
-    from boxscore.data.alignment import of_images
-
-    return of_images(whole, np.arange(rows.start, rows.stop))
-
-
-def read_detections_of_share(
-    path: Path, ground_truth: GroundTruth, options: FileOptions, share: ImageShare
-) -> Detections:
-    """Read the detections of a share of the images, given its ground truth, if the format can do so.
-
-    Raises
-    ------
-    ReadAtOnceError
-        When a row can only be read with all others.
-    """
-    # Options that need all rows to understand one rule out reading a share.
-    opened = open_at(path, options.format, side="detections")
-    read = None if opened.files else capability(opened.format, "detections_of_share")
-    if (
-        read is None
-        or "class_map" in options.further
-        or options.unlisted_images not in (None, "error")
-        or _may_number_otherwise(ground_truth, opened.format, options)
-    ):
-        raise ReadAtOnceError
-
-    # Scores of one share cannot show whether the other shares have any.
-    def load(truth: GroundTruth) -> Detections:
-        table: Detections = opened.read(lambda data: read(data, options, truth, share))
-        return table
-
-    detections = _read_listed(opened, ground_truth, options, load)[1]
-    if not detections.scored:
-        raise ReadAtOnceError
-    return detections
 
 
 def load_both(
@@ -457,7 +380,7 @@ def load_both(
                 raise
             return read_listed(results, truth, detection_options)
     _warn(table, results.format, detection_options, truth)
-    return truth, _with_reader(table, results, detection_options)
+    return truth, with_reader(table, results, detection_options)
 
 
 _USES = {

@@ -44,8 +44,13 @@ from boxscore.data.vocabulary import Id, as_ids
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import Format, ReadOptions
 from boxscore.formats._image_names import file_stems, refuse_shared_names
-from boxscore.formats._results_by_class import place_of_row, read_results, results_texts, rewrite_results
-from boxscore.formats._shares import ROW, ImageShare
+from boxscore.formats._results_by_class import (
+    ResultLines,
+    place_of_row,
+    read_results,
+    results_texts,
+    rewrite_results,
+)
 from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._survivors import Survivors
 from boxscore.formats.image_sizes import with_known_sizes
@@ -87,13 +92,16 @@ class VocFormat(Format):
 
     def load_ground_truth(self, path: Path, options: ReadOptions) -> GroundTruth:
         """Read a folder of annotations."""
-        return ground_truth_of_share(path, options, None)
+        from boxscore.formats._voc_xml import read_annotations
+
+        folder, names = annotations_of(path, options)
+        return read_annotations(path, folder, names, options.written or CORNERS)
 
     def load_detections(
         self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
     ) -> Detections:
         """Read a folder of the devkit's results files."""
-        return detections_of_share(path, options, ground_truth, None)
+        return ResultsReading(path, options).detections(ground_truth)
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write an XML file per image; or detections as results files, one per class, also without any."""
@@ -157,6 +165,12 @@ def _instead_of_xml(path: Path, annotations: Path) -> str:
 
 
 # ---------------------------------------------------------------- image sets
+
+
+def annotations_of(path: Path, options: ReadOptions) -> tuple[Path, list[str]]:
+    """Return the folder of the annotations, and the images of the set."""
+    folder = path / "Annotations" if (path / "Annotations").is_dir() else path
+    return folder, _image_names(path, folder, options.image_set)
 
 
 def _image_names(path: Path, annotations: Path, image_set: str | Path | None) -> list[str]:
@@ -225,97 +239,97 @@ def _image_names(path: Path, annotations: Path, image_set: str | Path | None) ->
 # ---------------------------------------------------------------- results
 
 
-def ground_truth_of_share(path: Path, options: ReadOptions, share: ImageShare | None) -> GroundTruth:
-    """Read a folder of annotations, those of all images or of a share of them."""
-    from boxscore.formats._voc_xml import read_annotations
+class ResultsReading:
+    """A folder of results files that is read in file order, class by class."""
 
-    folder = path / "Annotations" if (path / "Annotations").is_dir() else path
-    names = _image_names(path, folder, options.image_set)
-    return read_annotations(path, folder, names, options.written or CORNERS, share)
+    def __init__(self, path: Path, options: ReadOptions) -> None:
+        self.path, self.options = path, options
+        self.files: list[Path] = []
+        """Those whose class is known, once they are read."""
 
+    def lines(self, file: Path) -> ResultLines:
+        """Read a file."""
+        return read_results(file, RESULTS_COLUMNS, refusal_of_line)
 
-def detections_of_share(
-    path: Path, options: ReadOptions, ground_truth: GroundTruth | None, share: ImageShare | None
-) -> Detections:
-    """Read a folder of results files, in file order, class by class: all, or those of a share of images."""
-    # The class of a file is in its name.
-    files = _results_files(path)
-    ask("folders in a folder", path, lambda sniffer: _has_results(sniffer.path))
-    if ground_truth is None:
-        labels, known = [_stem_parts(file)[1] for file in files], None
-    else:
-        known = {str(label): row for row, label in enumerate(ground_truth.categories.names.tolist())}
-        labels = _results_classes(files, known)
-    # Read file after file; the lines of unknown classes are only counted.
-    left_out: dict[str, int] = {}
-    read: list[tuple[Path, str, list[str], NDArray[np.float64]]] = []
-    kept: list[NDArray[np.int64]] = []
-    all_lines: list[int] = []
-    keeps = None if share is None else share.keeps
-    for file, label in zip(files, labels, strict=True):
-        lines = read_results(file, RESULTS_COLUMNS, _refusal, keeps)
-        if known is None or label in known:
-            read.append((file, label, lines.images, lines.numbers))
-            kept.append(lines.rows)
-            all_lines.append(lines.all_lines)
-        elif lines.images:
-            left_out[label] = left_out.get(label, 0) + len(lines.images)
-    # Number the lines over all files, so that a row finds its file and line again for messages.
-    counts = [len(names) for _, _, names, _ in read]
-    starts = np.cumsum(all_lines) - all_lines
-    of_line = np.concatenate(
-        [np.empty(0, np.int64), *(rows + first for rows, first in zip(kept, starts, strict=True))]
-    )
+    def number(self, file: int, line: int) -> int:
+        """Return the number, among all lines of one of ``files``, of a line that was read."""
+        return line
 
-    def place(row: int) -> str:
-        return place_of_row([file for file, *_ in read], starts.tolist(), int(of_line[row]))
+    def detections(self, ground_truth: GroundTruth | None) -> Detections:
+        """Return the table."""
+        path = self.path
+        # The class of a file is in its name.
+        files = _results_files(path)
+        ask("folders in a folder", path, lambda sniffer: _has_results(sniffer.path))
+        if ground_truth is None:
+            labels, known = [_stem_parts(file)[1] for file in files], None
+        else:
+            known = {str(label): row for row, label in enumerate(ground_truth.categories.names.tolist())}
+            labels = _results_classes(files, known)
+        # Read file after file; the lines of unknown classes are only counted.
+        left_out: dict[str, int] = {}
+        read: list[tuple[str, ResultLines]] = []
+        for file, label in zip(files, labels, strict=True):
+            lines = self.lines(file)
+            if known is None or label in known:
+                self.files.append(file)
+                read.append((label, lines))
+            elif lines.images:
+                left_out[label] = left_out.get(label, 0) + len(lines.images)
+        # Number the lines over all files, so that a row finds its file and line again for messages.
+        counts = [len(lines.images) for _, lines in read]
+        starts = np.cumsum(counts) - counts
 
-    # Join the files; the class repeats for every line of its file.
-    images = as_ids([name for _, _, names, _ in read for name in names], name="image")
-    numbers = np.concatenate([np.empty((0, 5)), *(values for *_, values in read)])
-    rows: dict[str, Any]
-    if ground_truth is None or known is None:
-        classes = [label for _, label, names, _ in read for _ in names]
-        rows = vocabulary_columns(
-            images, classes, None, list(dict.fromkeys(labels)), count=None, of="detections", place=place
+        def place(row: int) -> str:
+            at = int(np.searchsorted(starts, row, side="right")) - 1
+            return place_of_row([self.files[at]], [0], self.number(at, row - int(starts[at])))
+
+        # Join the files; the class repeats for every line of its file.
+        images = as_ids([name for _, lines in read for name in lines.images], name="image")
+        numbers = np.concatenate([np.empty((0, 5)), *(lines.numbers for _, lines in read)])
+        rows: dict[str, Any]
+        if ground_truth is None or known is None:
+            classes = [label for label, lines in read for _ in lines.images]
+            rows = vocabulary_columns(
+                images, classes, None, list(dict.fromkeys(labels)), count=None, of="detections", place=place
+            )
+        else:
+            rows_of_classes = [known[label] for label, _ in read]
+
+            # Image names may match in two ways; then the boxes decide.
+            def count_matched(image: NDArray[np.int32]) -> int:
+                matched: int = ask(
+                    "ids that are names", ground_truth, image, numbers[:, 1:], numbers[:, 0]
+                ).matched
+                return matched
+
+            rows = {
+                "images": ground_truth.images,
+                "categories": ground_truth.categories,
+                "image": find_images(
+                    images,
+                    ground_truth.images,
+                    count_matched=count_matched if np.isfinite(numbers).all() else None,
+                    place=place,
+                ),
+                "category": np.repeat(np.array(rows_of_classes, dtype=np.int32), counts),
+            }
+        # Boxes of the devkit keep their negative sides, so any size is allowed here.
+        written = self.options.written or CORNERS
+        extent = with_known_sizes(rows["images"], self.options.image_sizes).sizes[rows["image"]]
+        table = built_columns(
+            DETECTIONS,
+            rows,
+            np.ascontiguousarray(in_pixels(numbers[:, 1:], written, extent, place=place)),
+            box_format=written.form,
+            given={"scores": np.ascontiguousarray(numbers[:, 0])},
+            columns={},
+            lowest_size=-np.inf,
+            reuse=True,
+            place=place,
         )
-    else:
-        rows_of_classes = [known[label] for _, label, *_ in read]
-
-        # Image names may match in two ways; then the boxes decide.
-        def count_matched(image: NDArray[np.int32]) -> int:
-            matched: int = ask(
-                "ids that are names", ground_truth, image, numbers[:, 1:], numbers[:, 0]
-            ).matched
-            return matched
-
-        rows = {
-            "images": ground_truth.images,
-            "categories": ground_truth.categories,
-            "image": find_images(
-                images,
-                ground_truth.images,
-                count_matched=count_matched if np.isfinite(numbers).all() else None,
-                place=place,
-            ),
-            "category": np.repeat(np.array(rows_of_classes, dtype=np.int32), counts),
-        }
-    # Boxes of the devkit keep their negative sides, so any size is allowed here.
-    written = options.written or CORNERS
-    extent = with_known_sizes(rows["images"], options.image_sizes).sizes[rows["image"]]
-    table = built_columns(
-        DETECTIONS,
-        rows,
-        np.ascontiguousarray(in_pixels(numbers[:, 1:], written, extent, place=place)),
-        box_format=written.form,
-        given={"scores": np.ascontiguousarray(numbers[:, 0])},
-        columns={} if share is None else {ROW: of_line},
-        lowest_size=-np.inf,
-        reuse=True,
-        place=place,
-    )
-    _warn_of_inverted(table["sizes"], path, place)
-    return Detections(**table, left_out=left_out, source=str(path))
+        _warn_of_inverted(table["sizes"], path, place)
+        return Detections(**table, left_out=left_out, source=str(path))
 
 
 def _warn_of_inverted(sizes: NDArray[np.float64], path: Path, place: Place) -> None:
@@ -379,7 +393,7 @@ def _results_classes(files: Sequence[Path], known: Iterable[str]) -> list[str]:
     return classes
 
 
-def _refusal(fields: list[str], columns: int, place: str) -> FileFormatError:
+def refusal_of_line(fields: list[str], columns: int, place: str) -> FileFormatError:
     """Return the error for a line with other columns."""
     rule = f"have {columns} columns: image score xmin ymin xmax ymax"
     got = f"{len(fields)}, {' '.join(fields)[:60]!r},"

@@ -18,7 +18,6 @@ ultralytics 8.4: ``verify_image_label`` in ``data/utils.py``, ``Results.save_txt
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any, ClassVar, NamedTuple
@@ -35,7 +34,7 @@ from boxscore._utils.user_warnings import warn_user
 from boxscore.data.boxes import box_convert
 from boxscore.data.hints import ask
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
-from boxscore.data.vocabulary import Id, Images, as_ids
+from boxscore.data.vocabulary import Id, Images
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._image_names import file_stems, refuse_shared_names
@@ -44,10 +43,7 @@ from boxscore.formats._rows import (
     Rows,
     collected,
     detections_of,
-    ground_truth_of,
-    images_of_unknown_size,
 )
-from boxscore.formats._shares import ROW, ImageShare, ReadAtOnceError
 from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._text_lines import check_folders, inner_folders
 from boxscore.formats._yolo_folders import (
@@ -61,7 +57,7 @@ from boxscore.formats._yolo_folders import (
     label_folder,
     looks_like_labels,
 )
-from boxscore.formats._yolo_lines import Lines, boxes_alone, lines_of_some, read_lines
+from boxscore.formats._yolo_lines import Lines, read_lines
 from boxscore.formats._yolo_shapes import (
     OUTSIDE,
     Shapes,
@@ -118,7 +114,7 @@ class YoloFormat(RowFormat):
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read labels, or predictions without keypoints."""
-        return self.prediction_rows(path, options, None) if of_results else _label_rows(path, options, None)
+        return self.prediction_rows(path, options, None) if of_results else _label_rows(path, options)
 
     def load_detections(
         self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
@@ -130,30 +126,14 @@ class YoloFormat(RowFormat):
     @paused_collector()
     def prediction_rows(self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None) -> Rows:
         """Read predictions."""
-        names, files, classes = _prediction_files(path, options)
+        names, files, classes = prediction_files(path, options)
         check_folders(label_folder(path), names, ground_truth)
         lines = read_lines(files)
         last = self.confidence_last(lines, options, path)
         kinds = prediction_kinds(lines, lambda: _joints(ground_truth)) if last else second_kinds(lines)
-        return _rows(_Files(str(path), names, classes), lines, shapes_of(lines, kinds, options.written))
-
-    @paused_collector()
-    def detections_of_share(
-        self, path: Path, options: ReadOptions, ground_truth: GroundTruth, share: ImageShare
-    ) -> Detections:
-        """Read the predictions of some images; a few files of all say where the confidence is."""
-        names, files, classes = _prediction_files(path, options)
-        check_folders(label_folder(path), names, ground_truth)
-        last = self.confidence_last(lines_of_some(files, 6), options, path)
-        kept = np.flatnonzero(share.keeps(names))
-        lines = boxes_alone([files[number] for number in kept.tolist()], 6)
-        kinds = prediction_kinds(lines, lambda: None) if last else second_kinds(lines)
-        shapes = shapes_of(lines, kinds, options.written)
-        rows = _rows(_Files(str(path), [names[number] for number in kept.tolist()], classes), lines, shapes)
-        per_file = np.diff(lines.ends, prepend=0)
-        first = np.repeat(lines.ends - per_file, per_file)
-        places = (np.repeat(kept, per_file) << 32) + np.arange(len(first)) - first
-        return detections_of(dataclasses.replace(rows, columns={ROW: places}), options, ground_truth)
+        return rows_of_lines(
+            ImageFiles(str(path), names, classes), lines, shapes_of(lines, kinds, options.written)
+        )
 
     def confidence_last(self, lines: Lines, options: ReadOptions, path: Path) -> bool:
         """Whether the confidence is the last number of a line; else it is the second."""
@@ -221,7 +201,7 @@ FORMAT = YoloFormat()
 # ---------------------------------------------------------------- rows
 
 
-class _Files(NamedTuple):
+class ImageFiles(NamedTuple):
     """The images of one side."""
 
     source: str
@@ -232,25 +212,28 @@ class _Files(NamedTuple):
     sizes: FloatArray | None = None
 
 
-def ground_truth_of_share(path: Path, options: ReadOptions, share: ImageShare) -> GroundTruth:
-    """Read the labels of a share of the images."""
-    return ground_truth_of(_label_rows(path, options, share), options)
-
-
 @paused_collector()
-def _label_rows(path: Path, options: ReadOptions, share: ImageShare | None) -> Rows:
+def _label_rows(path: Path, options: ReadOptions) -> Rows:
     """Read ground truth."""
-    # Find the files of the split; with a share, drop the others before any is read.
     split = data_set(path, options.image_set)
-    if share is not None:
-        split = _share_of(split, share)
-    # Images without a label file have no objects, so they are not opened.
+    lines = read_lines(files_with_labels(split))
+    rows = rows_of_labels(split, lines, path, options)
+    if options.written is None:
+        warn_of_labels(rows, lines)
+    return rows
+
+
+def files_with_labels(split: DataSet) -> list[str]:
+    """List the label files; images without one have no objects."""
+    return [file for file in split.labels if file]
+
+
+def rows_of_labels(split: DataSet, lines: Lines, path: Path, options: ReadOptions) -> Rows:
+    """Convert the lines of label files to rows; ``path`` is that of the data set."""
     of_file = np.array([number for number, file in enumerate(split.labels) if file], dtype=np.int64)
-    given = [file for file in split.labels if file]
-    lines = read_lines(given) if share is None else boxes_alone(given, 5)
     # The count of numbers in a line says what it is; the confidence is absent in labels.
     shapes = shapes_of(lines, label_kinds(lines, split.keypoint_shape), options.written)
-    files = _Files(
+    files = ImageFiles(
         split.source,
         split.images,
         split.classes,
@@ -258,44 +241,7 @@ def _label_rows(path: Path, options: ReadOptions, share: ImageShare | None) -> R
         split.file_names,
         _image_sizes(split, path, options),
     )
-    rows = _rows(files, lines, shapes._replace(scores=None))
-    # Refuse what depends on images of other shares, and name what ultralytics drops.
-    if share is not None:
-        _refuse_unknown_sizes(rows, split, options)
-    if options.written is None:
-        _warn_of_labels(rows, lines)
-    return rows
-
-
-def _share_of(split: DataSet, share: ImageShare) -> DataSet:
-    """Return the files of a share of the images, by their names alone."""
-    if split.classes is None or split.keypoint_shape is not None:
-        raise ReadAtOnceError  # labels say which classes there are
-    lines_of_some([file for file in split.labels if file], 5)
-    ids = as_ids(split.images, name="image ids")
-    order = Images.order(ids)
-    names = split.file_names
-    images = Images.build(ids, file_names=names)
-    rows = sorted(order[share.choose(images)].tolist())
-
-    def taken(values: list[str] | None) -> list[str] | None:
-        return None if values is None else [values[row] for row in rows]
-
-    return dataclasses.replace(
-        split,
-        images=[split.images[row] for row in rows],
-        labels=[split.labels[row] for row in rows],
-        paths=taken(split.paths),
-        file_names=taken(names),
-    )
-
-
-def _refuse_unknown_sizes(rows: Rows, split: DataSet, options: ReadOptions) -> None:
-    """Refuse images of unknown size, where those of other shares may be known: these would be in pixels."""
-    unsized, known = images_of_unknown_size(rows, options)
-    if unsized and (known or split.paths is not None or rows.sizes is not None):
-        rule, got = "have a known size, to be read in shares", repr(min(unsized))
-        raise InputError("an image", rule, got=got, place=rows.source, cause=checks.GIVE_SIZES)
+    return rows_of_lines(files, lines, shapes._replace(scores=None))
 
 
 def _joints(ground_truth: GroundTruth | None) -> int | None:
@@ -304,7 +250,7 @@ def _joints(ground_truth: GroundTruth | None) -> int | None:
     return None if keypoints is None else int(keypoints.shape[1])
 
 
-def _prediction_files(path: Path, options: ReadOptions) -> tuple[list[str], list[str], Sequence[str] | None]:
+def prediction_files(path: Path, options: ReadOptions) -> tuple[list[str], list[str], Sequence[str] | None]:
     """Return the names, files and class list of a folder of predictions."""
     folder = label_folder(path)
     files = label_files(folder)
@@ -341,7 +287,8 @@ def _only_class_list(folder: Path, inner: Sequence[str]) -> Sequence[str] | None
     return next(iter(lists.values()), None)
 
 
-def _rows(files: _Files, lines: Lines, shapes: Shapes) -> Rows:
+def rows_of_lines(files: ImageFiles, lines: Lines, shapes: Shapes) -> Rows:
+    """Convert the lines of files, and the shapes in them, to rows."""
     # Every line repeats the number of its file's image; class numbers are positions in the list of names.
     per_file = np.diff(lines.ends, prepend=0)
     of_file = np.arange(len(per_file)) if files.image_of_file is None else files.image_of_file
@@ -410,7 +357,7 @@ def _sizes_beside(path: Path) -> ImageSizes | None:
     return None
 
 
-def _warn_of_labels(rows: Rows, lines: Lines) -> None:
+def warn_of_labels(rows: Rows, lines: Lines) -> None:
     """Warn of labels that ultralytics reads in another way."""
     # Repeated labels count here, as the protocol's matching has them.
     texts = []

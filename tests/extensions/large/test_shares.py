@@ -11,7 +11,7 @@ import pytest
 import boxscore
 from boxscore.data.vocabulary import Images
 from boxscore.distributed import load_part, merge
-from boxscore.formats._shares import ImageShare
+from boxscore.extensions.large.shares import ImageShare
 from support import limits
 from support.each import each
 from support.running import Run

@@ -18,7 +18,7 @@ from boxscore.data.vocabulary import Images
 from boxscore.distributed import merge
 from boxscore.extensions.formats._record_tables import RecordTable
 from boxscore.extensions.large import command_line as larger
-from boxscore.formats._shares import ImageShare, ReadAtOnceError
+from boxscore.extensions.large.shares import ImageShare, ReadAtOnceError
 from boxscore.formats.registry import format_named
 from support.running import Run
 from support.samples import DT, GT
@@ -128,17 +128,17 @@ def test_shares_are_one_evaluation_and_nothing_is_read_at_once(
 def test_rows_of_other_shares_are_dropped_as_they_are_read(
     name: str, folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from boxscore.formats import _coco_records
+    from boxscore.extensions.large._coco_shares import _KeptReading
 
     held: list[int] = []
-    plain = _coco_records._kept
+    plain = _KeptReading.joined
 
     def noted(*arguments: Any) -> Any:
         columns = plain(*arguments)
         held.append(len(columns["image_id"]))
         return columns
 
-    monkeypatch.setattr(_coco_records, "_kept", noted)
+    monkeypatch.setattr(_KeptReading, "joined", noted)
     run("evaluate", folder / "truth.json", folder / "found.json", "--shard", "2/4", "--no-digest")
     truth, found = held
     assert {"truth.json": truth < 0.4 * 120, "found.json": found < 0.4 * 360}[name]
@@ -168,6 +168,7 @@ def test_lines_of_other_shares_are_dropped_block_by_block(
 def test_label_files_of_other_shares_are_not_opened(
     folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from boxscore.extensions.large import _yolo_shares
     from boxscore.formats import _yolo_lines
 
     opened: set[str] = set()
@@ -178,7 +179,7 @@ def test_label_files_of_other_shares_are_not_opened(
         return plain(file)
 
     monkeypatch.setattr(_yolo_lines, "_read", noted)
-    monkeypatch.setattr(_yolo_lines, "SOME", 2)
+    monkeypatch.setattr(_yolo_shares, "SOME", 2)
     run("evaluate", folder / "yolo/truth", folder / "yolo/found", "--shard", "2/4", "--no-digest")
     for side in ("truth", "found"):
         assert 10 <= sum(f"/yolo/{side}/" in file for file in opened) <= 12  # a quarter of 40, and two
@@ -251,7 +252,7 @@ def test_predictions_of_two_kinds(folder: Path, tmp_path: Path, run: Run, monkey
     """A polygon in one file of many changes what the boxes of all are: its share is refused."""
     import shutil
 
-    from boxscore.formats import _yolo_lines
+    from boxscore.extensions.large import _yolo_shares
 
     shutil.copytree(folder / "yolo", tmp_path / "yolo")
     sides = [str(tmp_path / "yolo" / "truth"), str(tmp_path / "yolo" / "found")]
@@ -259,7 +260,7 @@ def test_predictions_of_two_kinds(folder: Path, tmp_path: Path, run: Run, monkey
     last.write_text(last.read_text() + "0 .1 .1 .5 .1 .5 .5 .9\n")
     expected = run("evaluate", *sides, "--no-digest", "--per-class").out
     assert merged(run, sides, 2, tmp_path) == expected  # seen: all is read at once
-    monkeypatch.setattr(_yolo_lines, "SOME", 2)
+    monkeypatch.setattr(_yolo_shares, "SOME", 2)
     assert "a line must have 6 numbers, as in 2 files spread over all" in run.error(
         "evaluate", *sides, "--shard", "2/2", "--no-digest"
     )

@@ -22,9 +22,9 @@ from boxscore.data.column_names import ColumnParts, column_parts
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id
 from boxscore.extensions.formats._record_tables import RecordTable, read_records
+from boxscore.extensions.large.shares import ROW, ImageShare, ReadAtOnceError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import detections_of
-from boxscore.formats._shares import ROW, ImageShare, ReadAtOnceError
 from boxscore.formats._tables import boxes_of, images_of, rows_of, usual_form
 
 BLOCK = 1 << 15

@@ -33,10 +33,16 @@ from boxscore.extensions.large.parts import check_mergeable, save_parts
 from boxscore.extensions.large.plan import asked_keys
 from boxscore.extensions.large.result import MergedEvaluation, evaluation_of, warn_of_parts
 from boxscore.extensions.large.scanning import Task, streamed, table_tasks
+from boxscore.extensions.large.shares import (
+    ImageShare,
+    ReadAtOnceError,
+    read_detections_of_share,
+    read_truth_of_share,
+    share_of,
+)
 from boxscore.extensions.large.source import NO_ROWS, OF_PARTS
 from boxscore.extensions.large.streaming import StreamTask
-from boxscore.formats._shares import ImageShare, ReadAtOnceError, share_of
-from boxscore.formats.reading import read_detections_of_share, read_options, read_truth_of_share
+from boxscore.formats.reading import read_options
 from boxscore.formats.registry import detect_format, is_parquet
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.registry import needs_of

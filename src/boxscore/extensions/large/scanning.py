@@ -36,10 +36,10 @@ from boxscore.extensions.federated.listing import check_class_labels
 from boxscore.extensions.large.image_ranges import WHOLE, Shard
 from boxscore.extensions.large.parts import Part, check_mergeable, match_part
 from boxscore.extensions.large.result import MergedEvaluation, merge, warn_of_parts
+from boxscore.extensions.large.shares import ROW
 from boxscore.extensions.large.streaming import PARTITION, StreamTask, counted_in_all, stream_tasks
 from boxscore.extensions.scoreless.annotators import warn_of_annotators
 from boxscore.extensions.weights.class_weights import check_class_weights
-from boxscore.formats._shares import ROW
 from boxscore.formats.reading import read_options
 from boxscore.formats.registry import is_parquet
 from boxscore.matching.preparing import prepared

@@ -4,6 +4,8 @@ Conventions
 -----------
 - Shares are runs of images in the order of their ids, equally many in each: they follow from the list of
   images alone.
+- A format that can read a share has a function for it among its capabilities; ground truth of any other is
+  read whole, and the share is taken from it.
 - What cannot be decided image by image (names that are ids of some images and files of others, ids of
   annotations that occur twice) needs all rows: :class:`ReadAtOnceError` says so, and the caller
   reads everything and takes the share from it.
@@ -12,19 +14,33 @@ Conventions
 from __future__ import annotations
 
 import bisect
+import copy
 import functools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import BoolArray, FloatArray, IntArray
+from boxscore.data.alignment import of_images
 from boxscore.data.image_names import without_ending
 from boxscore.data.lookup import rows_of_numbered_files
+from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id, Images, Vocabulary, as_ids, sort_key
+from boxscore.formats._opened import Opened
+from boxscore.formats.reading import (
+    FURTHER,
+    FileOptions,
+    may_number_otherwise,
+    read_detections,
+    read_ground_truth,
+    with_reader,
+)
+from boxscore.formats.registry import capability, open_at
 
 ROW = "__boxscore_row"
 """The column of detections that a share of them has: the place of each row in the whole."""
@@ -134,3 +150,60 @@ def refuse_name_of_another(file_name: str, name: Id, names: AbstractSet[Id]) -> 
 
 def _last(path: str) -> str:
     return path.replace("\\", "/").rpartition("/")[2]
+
+
+def read_truth_of_share(path: Path, options: FileOptions, share: ImageShare) -> GroundTruth:
+    """Read the ground truth of a share of the images, in any format; ``share`` then knows its images.
+
+    Raises
+    ------
+    ReadAtOnceError
+        When a row can only be read with all others.
+    """
+    opened = open_at(path, options.format, side="ground truth")
+    is_changed = any(FURTHER[name].applied for name in options.further) or options.image_sizes is not None
+    if is_changed or options.unlisted_images not in (None, "error"):
+        raise ReadAtOnceError
+    read = None if opened.files else capability(opened.format, "ground_truth_of_share")
+    if read is not None:
+        return read_ground_truth(
+            _reading(opened, "load_ground_truth", functools.partial(read, share=share)), options
+        )
+    whole = read_ground_truth(opened, options)
+    rows = share.choose(whole.images)
+    return of_images(whole, np.arange(rows.start, rows.stop))
+
+
+def read_detections_of_share(
+    path: Path, ground_truth: GroundTruth, options: FileOptions, share: ImageShare
+) -> Detections:
+    """Read the detections of a share of the images, given its ground truth, if the format can do so.
+
+    Raises
+    ------
+    ReadAtOnceError
+        When a row can only be read with all others.
+    """
+    # Whatever needs all rows to understand one rules out reading a share.
+    opened = open_at(path, options.format, side="detections")
+    read = None if opened.files else capability(opened.format, "detections_of_share")
+    if (
+        read is None
+        or "class_map" in options.further
+        or options.unlisted_images not in (None, "error")
+        or may_number_otherwise(ground_truth, opened.format, options)
+    ):
+        raise ReadAtOnceError
+    of_share = _reading(opened, "load_detections", functools.partial(read, share=share))
+    detections = read_detections(of_share, ground_truth, options)
+    # Scores of one share cannot show whether the other shares have any.
+    if not detections.scored:
+        raise ReadAtOnceError
+    return with_reader(detections, opened, options)  # what reads the file again reads all of it
+
+
+def _reading(opened: Opened, method: str, read: Callable[..., Any]) -> Opened:
+    """Return a path with its format, one method of which is replaced."""
+    format_of_share = copy.copy(opened.format)
+    vars(format_of_share)[method] = read
+    return opened._replace(format=format_of_share)
