@@ -7,7 +7,7 @@ import pytest
 
 import boxscore
 from boxscore import Detections, GroundTruth
-from boxscore.data.rounding import rounded
+from support.insides import rounded
 
 
 def table() -> Detections:

@@ -48,7 +48,7 @@ from boxscore.matching.matches import Matches, bit_type
 from boxscore.matching.matches import merge as merge_matches
 from boxscore.matching.pairs import Pairs
 from boxscore.matching.points import POINTS, functions_at
-from boxscore.matching.preparing import prepared
+from boxscore.matching.preparing import prepared, rounded
 from boxscore.protocols import Protocol
 
 __all__ = [
@@ -83,6 +83,7 @@ __all__ = [
     "partition_of",
     "plan_within",
     "prepared",
+    "rounded",
     "score_classes",
     "weight_table",
 ]

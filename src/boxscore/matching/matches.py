@@ -14,15 +14,16 @@ Conventions
   T x A flags, and one operation serves all of them. Matching sets the bits and saved parts store them, but
   only this module interprets them: other code calls its methods.
 - A value carries its vocabularies. Merging matches with different images and classes renumbers them.
-- Columns that only one rule needs are in ``extra`` (:mod:`boxscore.protocols.extra_columns`), and are taken,
-  ordered and merged by their axis.
+- Columns that only one rule needs are in ``extra`` (:mod:`boxscore.protocols.extra_columns`). Functions at
+  the end take, renumber and merge them by the axis that each declares, and never name one. A column of the
+  axis ``class_image`` is three arrays: its values, and the row numbers of its classes and images.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, TypeVar
 
@@ -44,21 +45,16 @@ from boxscore._utils.text import counted
 from boxscore.data.base import neighbours
 from boxscore.data.vocabulary import Categories, Images, rows_where
 from boxscore.errors import InputError
-from boxscore.matching.extra import (
-    Extra,
-    Take,
-    check_declared,
-    merged_extra,
-    of_images,
-    of_rows,
-    renumbered,
-    taken,
-)
+from boxscore.protocols.extra_columns import Axis, ExtraColumn
 from boxscore.protocols.protocol import EXTRA_COLUMNS
 from boxscore.protocols.summary import WITH_OBJECTS
 from boxscore.protocols.tables.ap import TAKES_PART
 from boxscore.protocols.tables.group import ABSORBED_BITS, GROUP_TRUE_POSITIVES, TRUTH_WEIGHT
 from boxscore.protocols.tables.matching import EqualScores
+
+Extra = Mapping[str, NDArray[Any]]
+Take = Callable[[NDArray[Any]], NDArray[Any]]
+"""A function that returns some rows of an array, in any order."""
 
 Column = Callable[[str], NDArray[Any]]
 """Returns a column by its name."""
@@ -265,7 +261,7 @@ class Matches(PicklesFields):
             images=self.images.take(np.flatnonzero(chosen)),
             image=number[left.image],
             truth_image=number[left.truth_image],
-            extra={**left.extra, **of_images(self.extra, chosen, number)},
+            extra={**left.extra, **_extra_of_images(self.extra, chosen, number)},
         )
 
     def take_class(self, row: int) -> Matches:
@@ -285,7 +281,7 @@ class Matches(PicklesFields):
             images=images,
             image=rows[self.image],
             truth_image=rows[self.truth_image],
-            extra=renumbered(self.extra, rows),
+            extra=renumbered_extra(self.extra, rows),
         )
 
     def pooled(self, selection: str = "") -> Matches:
@@ -318,7 +314,7 @@ class Matches(PicklesFields):
             categories=one,
             category=np.zeros(len(selected), dtype=np.int32),
             truth_category=np.zeros(len(selected.truth_image), dtype=np.int32),
-            extra=of_rows(selected.extra),
+            extra=_extra_of_rows(selected.extra),
         )
         # Sort by tie, as the protocol asks, then stably by descending score: that is the order of a stable
         # sort over all classes together.
@@ -375,7 +371,7 @@ class Matches(PicklesFields):
                 **columns,
                 "images": Images.of_ids(np.broadcast_to(np.int64(0), count * images)),
                 "categories": Categories.build(np.arange(count * classes)),
-                "extra": of_rows(columns["extra"]),
+                "extra": _extra_of_rows(columns["extra"]),
             },
         )
 
@@ -409,14 +405,14 @@ class Matches(PicklesFields):
         columns = self._columns(rows)
         columns["pair_detection"] = (np.cumsum(detections) - 1)[columns["pair_detection"]]
         columns["pair_truth"] = (np.cumsum(truths) - 1)[columns["pair_truth"]]
-        return dataclasses.replace(self, **{**columns, "extra": of_rows(columns["extra"])})
+        return dataclasses.replace(self, **{**columns, "extra": _extra_of_rows(columns["extra"])})
 
     def _columns(self, rows: Mapping[str, Take]) -> dict[str, Any]:
         """Take rows of every column on some axes."""
         columns: dict[str, Any] = {
             name: take(getattr(self, name)) for axis, take in rows.items() for name in _COLUMNS[axis]
         }
-        return {**columns, "extra": taken(self.extra, rows)}
+        return {**columns, "extra": taken_extra(self.extra, rows)}
 
     def pair_outcomes(self, area: int, *, max_detections: int | None = None) -> PairOutcomes:
         """Return what became of the detections with a candidate, up to max detections, at every threshold."""
@@ -572,8 +568,9 @@ def merge(parts: Iterable[Matches]) -> Matches:
 
     # Order the joined rows as one matching of all images would: detections by class, descending score and
     # tie, ground truths by row. Both sorts are stable, so parts cannot change a tie.
+    numbers = zip(image_rows, category_rows, strict=True)
     extra = merged_extra(
-        [renumbered(part.extra, *new) for part, *new in zip(parts, image_rows, category_rows, strict=True)]
+        [renumbered_extra(part.extra, *new) for part, new in zip(parts, numbers, strict=True)]
     )
     order = _class_order(joined, extra, len(images), first.equal_scores)
     truth_row = joined("truth_row")
@@ -606,7 +603,7 @@ def merge(parts: Iterable[Matches]) -> Matches:
         threshold_count=first.threshold_count,
         equal_scores=first.equal_scores,
         every_pair=all(part.every_pair for part in parts),
-        extra=taken(extra, taking),
+        extra=taken_extra(extra, taking),
     )
 
 
@@ -669,3 +666,76 @@ def _tie_order(column: Column, extra: Extra, image_count: int, equal_scores: Equ
             order = order[stable_order(~of_groups[order], 2)]
         order = order[stable_order(image_count - 1 - column("image")[order], image_count)]
     return order
+
+
+# ---------------------------------------------------------------- extra columns
+
+
+def check_declared(extra: Extra) -> None:
+    """Refuse names that no rule declares."""
+    known = {name for column in EXTRA_COLUMNS.values() for name in column.names}
+    for name in extra:
+        if name not in known:
+            raise ValueError(f"the unknown column {name}")
+
+
+def declared(extra: Extra, axis: Axis | None = None) -> Iterator[ExtraColumn]:
+    """Yield the declarations of the columns that are there; of one axis if it is given."""
+    columns = (EXTRA_COLUMNS[name] for name in extra if name in EXTRA_COLUMNS)
+    return (column for column in columns if axis in (None, column.axis))
+
+
+def taken_extra(extra: Extra, rows: Mapping[str, Take], *, packed: bool = False) -> dict[str, NDArray[Any]]:
+    """Take rows of the columns on the axes in ``rows``; other columns stay as they are."""
+    columns = dict(extra)
+    for column in declared(extra):
+        axis = "outcome" if packed and column.kind == "bits" else column.axis
+        if axis in rows:
+            columns[column.name] = rows[axis](extra[column.name])
+    return columns
+
+
+def _extra_of_rows(extra: Extra) -> dict[str, NDArray[Any]]:
+    """Leave out the columns of classes and images: they are valid only for all detections."""
+    return {column.name: extra[column.name] for column in declared(extra) if column.axis != "class_image"}
+
+
+def _extra_of_images(
+    extra: Extra, chosen: NDArray[np.bool_], number: NDArray[Any]
+) -> dict[str, NDArray[Any]]:
+    """Take chosen images [I] from the columns of classes and images; ``number`` [I] renumbers them."""
+    columns: dict[str, NDArray[Any]] = {}
+    for column in declared(extra, "class_image"):
+        category, image, values = (extra[name] for name in column.names)
+        rows = np.flatnonzero(chosen[image])
+        some = category[rows], number[image[rows]], values[rows]
+        columns |= dict(zip(column.names, some, strict=True))
+    return columns
+
+
+def renumbered_extra(
+    extra: Extra, images: NDArray[Any] | None, categories: NDArray[Any] | None = None
+) -> dict[str, NDArray[Any]]:
+    """Replace the image and class row numbers by those that they map to; None leaves them unchanged."""
+    columns = dict(extra)
+    for column in declared(extra, "class_image"):
+        for name, new in zip(column.names, (categories, images), strict=False):
+            if new is not None:
+                columns[name] = new[extra[name]]
+    return columns
+
+
+def merged_extra(parts: Sequence[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+    """Concatenate the columns of parts that have the same columns and number classes and images alike.
+
+    A column of classes and images is left out if a part lacks it. The parts are emptied to save memory.
+    """
+    counted = {name for part in parts for column in declared(part, "class_image") for name in column.names}
+    names = {name: None for part in parts for name in part}
+    joined = [name for name in names if name not in counted or all(name in part for part in parts)]
+    columns = {name: np.concatenate([part.pop(name) for part in parts]) for name in joined}
+    for column in declared(columns, "class_image"):
+        category, image = (columns[name] for name in column.names[:2])
+        order = np.lexsort((image, category))
+        columns |= {name: columns[name][order] for name in column.names}
+    return columns

@@ -11,6 +11,9 @@ from __future__ import annotations
 import dataclasses
 from typing import TypeVar
 
+import numpy as np
+
+from boxscore._utils.array_types import FloatArray
 from boxscore.data.scores import COUNTED
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import InputError
@@ -44,8 +47,6 @@ def prepared(
     # Round the detections as a text file would, then lengthen the boxes of both sides.
     rounding = protocol.rounding
     if rounding.scores is not None or rounding.boxes is not None:
-        from boxscore.data.rounding import rounded
-
         detections = rounded(detections, scores=rounding.scores, boxes=rounding.boxes)
     if protocol.boxes.longer_sides:
         longer = protocol.boxes.longer_sides
@@ -62,3 +63,21 @@ def _longer(table: Table, pixels: float) -> Table:
     corners[:, 2:] += pixels
     changes = {"area": sides.prod(axis=1)} if isinstance(table, GroundTruth) else {}
     return dataclasses.replace(table, boxes=corners, sizes=sides, **changes)
+
+
+def rounded(detections: Detections, *, scores: int | None, boxes: int | None) -> Detections:
+    """Round scores and box corners to a number of decimals, half to even; None leaves them as they are."""
+    if scores is not None:
+        detections = detections.replaced(scores=rounded_values(detections.scores, scores))
+    if boxes is not None:
+        corners = rounded_values(detections.boxes, boxes)
+        sizes = corners[:, 2:] - corners[:, :2]
+        detections = dataclasses.replace(detections, boxes=corners, sizes=sizes)
+    return detections
+
+
+def rounded_values(values: FloatArray, decimals: int) -> FloatArray:
+    """Round; what is so large that NumPy's product overflows has no decimals."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        near = np.round(values, decimals)
+    return np.where(np.isfinite(near), near, values)

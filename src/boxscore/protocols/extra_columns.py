@@ -6,7 +6,7 @@ Conventions
   ``protocols.protocol.EXTRA_COLUMNS``.
 - ``Matches.extra`` has a column by its name if the protocol asks for it, and so has the packed form.
 - Code that takes, orders, merges, packs, cuts, saves or checks columns goes over the declarations and knows
-  no names (:mod:`boxscore.matching.extra`). Code that makes or reads one column imports its declaration.
+  no names (:mod:`boxscore.matching.matches`). Code that makes or reads one column imports its declaration.
 """
 
 from __future__ import annotations

@@ -51,8 +51,8 @@ from boxscore._utils.ordering import stable_order
 from boxscore.evaluation.source import Pieces
 from boxscore.extensions.diagnostics._result import mean_over_classes
 from boxscore.extensions.diagnostics._score_bins import CellSums, ScoredRows, cells_of, numbered
+from boxscore.extensions.large.packed import narrowed
 from boxscore.extensions.weights.resampling import Units, unit_count
-from boxscore.matching.extra import narrowed
 from boxscore.scoring.summary import WeightSets
 
 DIGITS = 2

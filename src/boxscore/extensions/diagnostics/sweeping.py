@@ -43,14 +43,13 @@ from boxscore._utils.progress import progress, stage
 from boxscore._utils.text import counted
 from boxscore.data.alignment import align, select
 from boxscore.data.class_names import EVERY_CLASS
-from boxscore.data.rounding import rounded_values
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.extensions.diagnostics._result import DiagnosticResult
 from boxscore.matching.matcher import Matcher
-from boxscore.matching.preparing import prepared
+from boxscore.matching.preparing import prepared, rounded_values
 from boxscore.protocols import load_protocol
 from boxscore.protocols.metric_names import metric_named
 from boxscore.protocols.protocol import Protocol

@@ -32,19 +32,17 @@ from numpy.typing import NDArray
 from boxscore._utils.ordering import stable_order
 from boxscore._utils.records import PicklesFields
 from boxscore.data.vocabulary import Categories, Images
-from boxscore.matching.extra import (
+from boxscore.matching.matches import (
+    Bits,
     Extra,
+    Matches,
     Take,
-    bits_of,
     check_declared,
-    extra_in_parts,
+    declared,
     merged_extra,
-    narrowed,
-    of_classes,
-    renumbered,
-    taken,
+    renumbered_extra,
+    taken_extra,
 )
-from boxscore.matching.matches import Bits, Matches
 from boxscore.protocols.tables.matching import EqualScores
 
 PACKED_COLUMNS: Mapping[str, tuple[str, str]] = {
@@ -137,7 +135,7 @@ class PackedMatches(PicklesFields):
         for name, (axis, _) in PACKED_COLUMNS.items():
             values = getattr(self, name)
             columns[name] = None if values is None else rows[axis](values)
-        return {**columns, "extra": taken(self.extra, rows, packed=True)}
+        return {**columns, "extra": taken_extra(self.extra, rows, packed=True)}
 
 
 class Placed(NamedTuple):
@@ -162,7 +160,8 @@ def packed(matches: Matches, *, with_rows: bool = False) -> PackedMatches:
     by_class = stable_order(matches.truth_category, K)
     place = np.empty(len(by_class), dtype=np.int64)
     place[by_class] = np.arange(len(by_class))
-    extra = taken(extra_in_parts(matches.extra), {"pair": itemgetter(matched), "truth": itemgetter(by_class)})
+    rows_taken = {"pair": itemgetter(matched), "truth": itemgetter(by_class)}
+    extra = taken_extra(extra_in_parts(matches.extra), rows_taken)
     # Number the rows of bits [P, A] by the distinct ones [U, A]. Few distinct outcomes occur, so a pair takes
     # one small number in place of A integers.
     of_pairs, A = bits_of(extra), matches.area_count
@@ -262,7 +261,7 @@ def _piece(part: Placed, low: int, high: int) -> dict[str, Any]:
     # Extra columns follow their axis; bits of pairs follow the number of the outcome.
     outcome = columns.outcome[pairs]
     rows = {"detection": detections, "pair": pairs, "truth": truths, "outcome": outcome}
-    extra = taken(columns.extra, {axis: itemgetter(some) for axis, some in rows.items()}, packed=True)
+    extra = taken_extra(columns.extra, {axis: itemgetter(some) for axis, some in rows.items()}, packed=True)
     # The number of pairs of each detection gives back the detection of each pair; rows are only needed where
     # they order equal scores.
     count = columns.pair_count[detections].astype(np.intp)
@@ -283,7 +282,7 @@ def _piece(part: Placed, low: int, high: int) -> dict[str, Any]:
         "pair_detection": np.repeat(np.arange(len(count)), count),
         "pair_truth": columns.truth[pairs].astype(np.intp) - g,
         "matched_bits": columns.outcomes[outcome],
-        "extra": renumbered(of_classes(extra, low, high), part.image),
+        "extra": renumbered_extra(of_classes(extra, low, high), part.image),
     }
 
 
@@ -309,3 +308,43 @@ def _compact(keys: NDArray[Any]) -> NDArray[np.int64]:
     there[keys] = True
     number: NDArray[np.int64] = np.cumsum(there)[keys] - 1
     return number
+
+
+# ---------------------------------------------------------------- extra columns
+
+
+def of_classes(extra: Extra, low: int, high: int) -> dict[str, NDArray[Any]]:
+    """Cut the columns of classes and images to the classes in [low, high), renumbered from 0."""
+    columns = dict(extra)
+    for column in declared(extra, "class_image"):
+        category, image, values = (extra[name] for name in column.names)
+        of_range = slice(*np.searchsorted(category, [low, high]).tolist())
+        some = category[of_range].astype(np.int64) - low, image[of_range], values[of_range]
+        columns |= dict(zip(column.names, some, strict=True))
+    return columns
+
+
+def image_numbers(extra: Extra) -> list[NDArray[np.integer[Any]]]:
+    """Return the image row numbers of each column of classes and images."""
+    return [extra[column.names[1]] for column in declared(extra, "class_image")]
+
+
+def extra_in_parts(extra: Extra) -> dict[str, NDArray[Any]]:
+    """Keep the columns that scores read; whole numbers get the smallest type that holds them."""
+    columns: dict[str, NDArray[Any]] = {}
+    for column in declared(extra):
+        if column.in_parts:
+            *keys, name = column.names
+            columns |= {key: narrowed(extra[key]) for key in keys}
+            columns[name] = narrowed(extra[name]) if column.kind == "whole" else extra[name]
+    return columns
+
+
+def bits_of(extra: Extra) -> list[str]:
+    """Return the names of the columns of bits."""
+    return [column.name for column in declared(extra) if column.kind == "bits"]
+
+
+def narrowed(values: NDArray[Any]) -> NDArray[np.unsignedinteger[Any]]:
+    """Return whole numbers of at least 0 in the smallest unsigned type that holds them."""
+    return values.astype(np.min_scalar_type(int(values.max(initial=0))), copy=False)

@@ -22,9 +22,15 @@ from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore.data.vocabulary import rows_among_all
-from boxscore.extensions.large.packed import PackedMatches
+from boxscore.extensions.large.packed import (
+    PackedMatches,
+    extra_in_parts,
+    image_numbers,
+    narrowed,
+    of_classes,
+)
 from boxscore.extensions.large.parts import Part
-from boxscore.matching.extra import extra_in_parts, image_numbers, narrowed, of_classes, renumbered
+from boxscore.matching.matches import renumbered_extra
 
 SAMPLED = 256
 """Scores of a class of a part from which ranges are chosen, about."""
@@ -89,7 +95,7 @@ def cut(part: Part, place: int | NDArray[np.int64], piece: Cut) -> Part:
         "image": narrowed(row[columns["image"]]),
         "truth": narrowed(rows.truth_of_pair),
         "truth_image": narrowed(row[columns["truth_image"]]),
-        "extra": extra_in_parts(renumbered(extra, row)),
+        "extra": extra_in_parts(renumbered_extra(extra, row)),
     }
     # Rows are taken by position, so that truths of pieces need not be those of the part.
     matches = dataclasses.replace(

@@ -32,12 +32,12 @@ from boxscore.errors import InputError
 from boxscore.extensions.large.engine import Engine
 from boxscore.extensions.large.headers import PartHeader
 from boxscore.extensions.large.merging import MergedParts
+from boxscore.extensions.large.packed import narrowed
 from boxscore.extensions.large.parts import Part
 from boxscore.extensions.large.pieces import Cut
 from boxscore.extensions.large.plan import ClassPlan, name_of, places_of
 from boxscore.extensions.weights.under_weights import weighted_metrics
 from boxscore.extensions.weights.weighted import ImageWeights
-from boxscore.matching.extra import narrowed
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import SummaryRow
