@@ -76,14 +76,7 @@ def prediction_kinds(lines: Lines, joints: Callable[[], int | None]) -> dict[int
         tracked = bool((last == np.floor(last)).all() and (last >= 1).any())
         # The counts that keypoints of the ground truth's number would have.
         of_keypoints = (
-            {
-                6 + known * side + track: (side, track)
-                for track in (1, 0)
-                for side in (2, 3)
-                if known is not None
-            }
-            if known
-            else {}
+            {6 + known * side + track: (side, track) for track in (1, 0) for side in (2, 3)} if known else {}
         )
         # Six numbers whose last is beyond 1 are tracks without confidence.
         if count == 6 and tracked and (last > 1).any():
