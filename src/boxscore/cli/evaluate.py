@@ -99,10 +99,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.strict:
         refuse_errors(digest)
     verification = verify(evaluation) if arguments.verify else None
+    # The number is printed last, when the report and the part have been written.
     result = _written(evaluation, arguments, messages)
     then(evaluation)
     # Print: the result to stdout, then notes and findings to stderr.
     _show(result, [*notes, *digest.lines])
+    # A difference from pycocotools is a failure of its own, after the numbers.
     if verification is not None:
         if not verification.equal:
             raise VerificationError(str(verification))

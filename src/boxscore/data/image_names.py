@@ -207,6 +207,7 @@ class ImageNames:
                 rows.append(row)
                 roots.append((int("/" in written and written not in self._added), None))
             else:
+                # Of several images that fit equally, none is taken.
                 matched, root = self._match(name)
                 rows.append(matched[0] if len(matched) == 1 else SEVERAL if matched else UNKNOWN)
                 roots.append(root)

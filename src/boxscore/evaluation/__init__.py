@@ -187,6 +187,7 @@ def evaluate(
         if shares > 1 and len(detections) >= SUMMARY_SHARED_FROM and matcher.similarity.forks_for(detections):
             result.summarise_in_processes(shares)
         _warn_of_symptoms(result, shares)
+        # Warn if the tables have more precise shapes than the protocol compares.
         fallbacks = matcher.similarity.fallbacks(ground_truth, detections)
         both_rotated = ground_truth.rotated is not None and detections.rotated is not None
         if fallbacks and not both_rotated:  # a finding, with the number of the protocol that compares them

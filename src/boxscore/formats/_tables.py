@@ -246,6 +246,7 @@ def rows_of(
         empty = np.isnan(boxes).all(axis=1)
     else:
         empty = np.asarray(mask_texts.positions < 0 if mask_texts is not None else [], dtype=bool)
+    # A row with a score is a detection, so a box that it lacks is an error below.
     scores = table.numbers(parts.score) if of_results and parts.score is not None else None
     if scores is not None:
         empty &= np.isnan(scores)

@@ -90,6 +90,7 @@ def prediction_kinds(lines: Lines, joints: Callable[[], int | None]) -> dict[int
         elif count in of_keypoints and len(counts) == 1:
             side, track = of_keypoints[count]
             kinds[count] = Kind("keypoints", scores=1 + track, end=1 + track, side=side)
+        # A polygon has pairs of coordinates, with a confidence and perhaps a track behind them.
         elif count >= 8 and count % 2 == 0:
             kinds[count] = Kind("polygon", scores=1, end=1)
         elif count >= 9 and tracked:

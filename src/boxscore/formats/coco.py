@@ -720,6 +720,7 @@ def _listed_rows(
         ids, changed = spelled_as(records[key], vocabulary.ids.tolist())
         _warn_of_spelling(changed, key, path)
         rows.append(vocabulary.rows(ids))
+        # Few ids are named in the warning, and all of their annotations counted.
         unlisted = Counter(records[key][rows[-1] < 0].tolist())
         if unlisted:
             names = ", ".join(map(repr, list(unlisted)[:5])) + (", ..." if len(unlisted) > 5 else "")

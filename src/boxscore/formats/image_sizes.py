@@ -153,6 +153,7 @@ def _table(source: str | Path | Mapping[Any, Sequence[float]]) -> dict[str, tupl
         if not any(cell.strip() for cell in row):
             continue
         place = f"{path}, line {number}"
+        # The first line with text is the head, or data without one.
         if columns is None:
             columns = _columns(row, place)
             if columns is not None:

@@ -144,6 +144,7 @@ def read_options(
     if box_format is not None:
         checks.one_of(box_format, WRITTEN_FORMATS, name="box_format")
     names, sizes, descriptions = None, None, None
+    # A list of classes may be a file of descriptions, which an extension reads.
     if isinstance(classes, (str, Path)):
         descriptions = FURTHER["descriptions"].checked(Path(classes))
     if classes is not None and descriptions is None:

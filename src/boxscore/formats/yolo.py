@@ -186,6 +186,7 @@ class YoloFormat(RowFormat):
 
             content = {"path": ".", "val": "images", "names": dict(enumerate(labels))}
             files["data.yaml"] = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+            # Sizes that are known go along, since fractions need them to become pixels again.
             known = ~np.isnan(table.images.sizes).any(axis=1)
             if known.any():
                 files[SIZES] = _size_table(names, table.images)
