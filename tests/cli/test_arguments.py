@@ -261,7 +261,7 @@ def test_a_new_parameter_is_one_edit(monkeypatch: pytest.MonkeyPatch, run: Run) 
 
     monkeypatch.setattr(diagnostics, "images", images, raising=False)
     monkeypatch.setitem(DIAGNOSTICS, "images", DIAGNOSTICS["images"]._replace(function="images"))
-    assert "\n  --most MOST           share of images (default: 0.5)\n" in run("images", "--help").out
+    assert "\n  --most MOST               share of images (default: 0.5)\n" in run("images", "--help").out
     run("images", GT, DT, "--most", "0.25")
     assert got == {"most": 0.25}
 

@@ -49,11 +49,21 @@ def test_the_help_of_evaluate_fits_a_screen(monkeypatch: pytest.MonkeyPatch, run
     """What most people need, and where the rest is."""
     monkeypatch.setenv("COLUMNS", "80")
     lines = run("evaluate", "--help").out.splitlines()
-    assert len(lines) <= 60
+    assert len(lines) <= 46
     options = [line for line in lines if line.startswith("  -")]
     assert 15 <= len(options) <= 25
-    assert "--help-all" in lines[-4] + lines[-5]
+    assert "36 more options, in boxscore evaluate --help-all" in lines[-3]  # after which the topics follow
+    assert [line for line in lines if line.startswith(" " * 28)] == []  # each option in one line
     assert "--memory-limit" not in "".join(options)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_short_help_names_every_option_without_a_topic(name: str, run: Run) -> None:
+    """Those that evaluate explains are only named."""
+    text = run(name, "--help").out
+    for option in load_command(name).options:
+        if not option.positional and not option.topic:
+            assert re.search(rf"--{option.name}\b(?!-)", text), option.name
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -43,12 +43,11 @@ HEADINGS = (PART, INPUT, PROTOCOL_GROUP, NOT_IN_FILES, OUTPUT_GROUP)
 """Of the help, in this order, after a command's own options and own headings."""
 
 PATHS = "input, spelled out"
-RULES = "the protocol, in detail"
-TABLES = "columns and box formats of other files"
-SIZES = "sizes of images"
-CHECKS = "the check of the input"
-ODD = "ids and images that do not fit"
-TOPICS = (PATHS, RULES, TABLES, SIZES, ODD, CHECKS)
+RULES = "protocol details"
+TABLES = "formats, columns and boxes"
+IMAGES_TOPIC = "images and sizes"
+CHECKS = "checks of the input"
+TOPICS = (PATHS, RULES, TABLES, IMAGES_TOPIC, CHECKS)
 """Headings of ``--help-all``, in this order, before those of extensions: what most people never need."""
 
 
@@ -314,14 +313,14 @@ FORMAT = Option(
     metavar="FORMAT",
     key="ground_truth.format",
     group=INPUT,
-    brief="format of the ground truth (default: auto)",
+    topic=TABLES,
 )
 DEFAULT_PROTOCOL = "coco"
 PROTOCOL = Option(
     "protocol",
-    f"how to score; boxscore protocols lists them (default: {DEFAULT_PROTOCOL}, or scoreless where no "
-    "detection has a score)",
-    metavar="NAME|FILE.toml",
+    f"how to score: a name, which boxscore protocols lists, or a file in TOML (default: {DEFAULT_PROTOCOL}, "
+    "or scoreless where no detection has a score)",
+    metavar="NAME|FILE",
     key="evaluation.protocol",
     ending=".toml",
     group=PROTOCOL_GROUP,
@@ -342,7 +341,7 @@ IOU_TYPE = Option(
     choices=_iou_types,
     key="evaluation.iou_type",
     group=PROTOCOL_GROUP,
-    brief="what to compare (default: as the protocol says)",
+    brief="what to compare: bbox, segm, boundary, keypoints",
 )
 DETECTION_AREA = Option(
     "detection-area",
@@ -425,7 +424,7 @@ IMAGE_SET = Option(
 )
 CLASSES = Option(
     "classes",
-    "only these classes: names or ids, or a file of them",
+    "only these classes: names, ids, or a file of them",
     many=True,
     metavar="CLASS|FILE",
     key="evaluation.classes",
@@ -439,7 +438,7 @@ IMAGES = Option(
     metavar="ID|FILE",
     key="evaluation.images",
     group=INPUT,
-    topic=ODD,
+    topic=IMAGES_TOPIC,
 )
 WORKERS = Option(
     "workers",
@@ -508,7 +507,7 @@ IMAGE_FOLDER = Option(
     metavar="DIR",
     key="output.image_folder",
     group=NOT_IN_FILES,
-    brief="folder of the images, for reports and missing sizes",
+    brief="folder of the images, for reports and sizes",
 )
 IMAGE_SIZES = Option(
     "image-sizes",
@@ -518,7 +517,7 @@ IMAGE_SIZES = Option(
     metavar="FILE.csv|WxH",
     key="ground_truth.image_sizes",
     group=NOT_IN_FILES,
-    topic=SIZES,
+    topic=IMAGES_TOPIC,
 )
 GROUND_TRUTH_FILES = (
     *further("ground truth"),
@@ -586,7 +585,7 @@ DETECTION_FILES = (
         key="detections.class_map",
         ending=".csv",
         group=NOT_IN_FILES,
-        brief="how to map detection classes: auto, one-based, FILE",
+        brief="how to map detected classes: auto, one-based, FILE",
     ),
     Option(
         "unlisted-images",
@@ -596,7 +595,7 @@ DETECTION_FILES = (
         choices=_unlisted,
         key="detections.unlisted_images",
         group=NOT_IN_FILES,
-        topic=ODD,
+        topic=IMAGES_TOPIC,
     ),
     *further("detections"),
     IMAGE_SIZES,
@@ -652,7 +651,7 @@ SORT = Option(
     metavar="COLUMN",
     default="",
     key="output.sort",
-    brief="order rows by this column, worst first, or COLUMN:asc",
+    brief="order rows by this column, worst first",
 )
 TOP = Option("top", "print only the first N rows", kind=int, metavar="N", key="output.top")
 ROWS = (SORT, TOP)
@@ -663,7 +662,7 @@ WIDE = Option(
     kind=bool,
     default=False,
     group=OUTPUT_GROUP,
-    brief="print every column, however narrow the terminal",
+    brief="print every column, whatever the terminal's width",
 )
 STRICT = Option(
     "strict",
@@ -692,6 +691,7 @@ GROUPS = (
     Option(
         "max-per-group",
         "keep the N highest-scoring detections per image and class",
+        brief="keep the N highest-scoring per image and class",
         kind=int,
         metavar="N",
     ),
@@ -700,6 +700,7 @@ GROUPS = (
     Option(
         "groups",
         "suppress some classes together: a file with one group per line, ids or names with commas between",
+        brief="suppress classes in a line of this file together",
         kind=Path,
         metavar="FILE",
         exclusive="together",

@@ -4,7 +4,8 @@ Conventions
 -----------
 - What a command is for and how it is called comes first, then its own options, then the shared ones by
   heading; each option ends with its default, if it has one.
-- ``--help`` shows what most people need; ``--help-all`` adds the options that have a topic, by topic.
+- ``--help`` shows what most people need, each option in a line if that is possible. What other commands share
+  with ``evaluate`` they only name. ``--help-all`` says everything; options that have a topic come last.
 - Lines fit the terminal. A call in the examples that does not is continued with a backslash.
 """
 
@@ -14,15 +15,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from boxscore._utils.text import wrapped
-from boxscore.cli.arguments import HEADINGS, OUTPUT_GROUP, TOPICS, Option
+from boxscore.cli.arguments import HEADINGS, INPUT, INPUTS, NOT_IN_FILES, OUTPUT_GROUP, TOPICS, Option
 from boxscore.cli.streams import coloured, terminal_width
 
-COLUMN = 24
-"""Where the texts of options begin."""
+COLUMN, SHORT_COLUMN = 24, 28
+"""Where the texts of options begin, in the whole help and in the short one."""
 WIDEST = 100
 """Lines that are longer are hard to read."""
-LONGEST_CHOICES = 40
+LONGEST_CHOICES, SHORT_CHOICES = 40, 20
 """Characters of a list of choices next to the option; a longer one is in the text, or in an error."""
+ALL_OF = "evaluate"
+"""The command that explains the options of the input and the protocol."""
 
 
 def _width() -> int:
@@ -77,23 +80,13 @@ def command_help(
         what = {"GT": "ground truth", "DT": "detections"}
         words = " and ".join(what[side.split(" ")[0]] for side in sides)
         instead = " and ".join(f"--{side.split(' ')[0].lower()}" for side in sides)
-        lines += ["", *_entry(" ".join(sides), f"{words}; the same as {instead}")]
-    # Options by group; those of topics only where all are asked for.
+        column = COLUMN if every else SHORT_COLUMN
+        lines += ["", *_entry(" ".join(sides), f"{words}, or {instead}", column=column)]
+    # Options by group; of those with a topic --help says how many there are.
     asked = dict.fromkeys(option.topic for option in options if option.topic)
     topics = sorted(asked, key=lambda topic: TOPICS.index(topic) if topic in TOPICS else len(TOPICS))
-    headings = dict.fromkeys(option.group for option in options if option.group not in ("", *HEADINGS))
-    for heading in ("", *headings, *HEADINGS):
-        chosen = [option for option in options if option.group == heading and not option.topic]
-        if chosen:
-            lines += ["", coloured(heading or "options", "bold")]
-            for option in chosen:
-                lines += _entry(
-                    _call(option), _meaning(option) if every else option.brief or _meaning(option)
-                )
-            if heading == OUTPUT_GROUP:
-                lines += _entry("-h, --help", "print this text")
-                lines += _entry("--help-all", "print every option, in full") if topics else []
-    # Else say how many more there are, and how to see them.
+    shown = [option for option in options if not option.topic]
+    lines += _whole(shown, topics) if every else _short(name, shown)
     if every:
         for topic in topics:
             lines += ["", coloured(topic, "bold")]
@@ -101,10 +94,51 @@ def command_help(
                 if option.topic == topic:
                     lines += _entry(_call(option), _meaning(option))
     elif topics:
-        count = sum(bool(option.topic) for option in options)
+        count = len(options) - len(shown)
         more = f"{count} more options, in boxscore {name} --help-all: {'; '.join(topics)}."
         lines += ["", wrapped(more, _width())]
     return "\n".join(lines) + "\n"
+
+
+def _whole(options: Sequence[Option], topics: Sequence[str]) -> Iterator[str]:
+    """Explain options, heading by heading."""
+    for heading, chosen in _by_heading(options):
+        yield from ("", coloured(heading, "bold"))
+        for option in chosen:
+            yield from _entry(_call(option), _meaning(option))
+        if heading == OUTPUT_GROUP:
+            yield from _entry("-h, --help", "print this text")
+            yield from _entry("--help-all", "print every option, in full") if topics else ()
+
+
+def _short(name: str, options: Sequence[Option]) -> Iterator[str]:
+    """Say each option in a line if that is possible; name those that ``evaluate`` explains."""
+    shared = [option for option in options if option in INPUTS] if name != ALL_OF else []
+    # What the files do not say is of the input as well: fewer headings are read more easily.
+    listed = [
+        option.but(group=INPUT) if option.group == NOT_IN_FILES else option
+        for option in options
+        if option not in shared
+    ]
+    for heading, chosen in _by_heading(listed):
+        yield from ("", coloured(heading, "bold"))
+        for option in chosen:
+            text = option.brief or _meaning(option, longest=SHORT_CHOICES)
+            yield from _entry(_call(option, longest=SHORT_CHOICES), text, column=SHORT_COLUMN)
+        if heading == OUTPUT_GROUP:
+            yield from _entry("-h, --help", "print this text", column=SHORT_COLUMN)
+            yield from _entry("--help-all", "print every option, in full", column=SHORT_COLUMN)
+    if shared:
+        flags = ", ".join(f"--{option.name}" for option in shared)
+        yield from ("", wrapped(f"As in boxscore {ALL_OF} --help: {flags}.", _width()))
+
+
+def _by_heading(options: Sequence[Option]) -> Iterator[tuple[str, list[Option]]]:
+    """Give the options of each heading: the command's own, those under its own headings, then the shared."""
+    own = dict.fromkeys(option.group for option in options if option.group not in ("", *HEADINGS))
+    for heading in ("", *own, *HEADINGS):
+        if chosen := [option for option in options if option.group == heading]:
+            yield heading or "options", chosen
 
 
 def _parts(description: str) -> tuple[list[str], list[str]]:
@@ -138,26 +172,26 @@ def _entry(head: str, text: str, *, column: int = COLUMN) -> Iterator[str]:
         yield " " * column + line
 
 
-def _call(option: Option) -> str:
+def _call(option: Option, *, longest: int = LONGEST_CHOICES) -> str:
     if option.positional:
         return (option.metavar or option.dest.upper()) + (" ..." if option.many else "")
-    value = _value(option)
-    names = [*([option.short] if option.short else []), f"--{option.name}"]
-    return f"{', '.join(names)} {value}".rstrip()
+    # A second long name is for those who know another program; the short help does without it.
+    known = [option.short] if option.short and (longest == LONGEST_CHOICES or option.short[1] != "-") else []
+    return f"{', '.join([*known, f'--{option.name}'])} {_value(option, longest=longest)}".rstrip()
 
 
-def _value(option: Option) -> str:
+def _value(option: Option, *, longest: int = LONGEST_CHOICES) -> str:
     """Name the value of an option, or list the few that it may have."""
     if option.kind is bool:
         return ""
     listed = "|".join(option.known()) if not option.metavar else ""
-    word = option.metavar or (listed if 0 < len(listed) <= LONGEST_CHOICES else option.dest.upper())
+    word = option.metavar or (listed if 0 < len(listed) <= longest else option.dest.upper())
     return f"{word} ..." if option.many else word
 
 
-def _meaning(option: Option) -> str:
+def _meaning(option: Option, *, longest: int = LONGEST_CHOICES) -> str:
     text = option.help
     known = option.known()
-    if known and not option.metavar and len("|".join(known)) > LONGEST_CHOICES:
+    if known and not option.metavar and len("|".join(known)) > longest:
         text += f": {', '.join(known)}"
     return text + option.default_text

@@ -63,12 +63,14 @@ OPTIONS = (
     Option(
         "iou-threshold",
         "suppress boxes that overlap a higher-scoring one by more than this",
+        brief="suppress boxes that overlap by more than this",
         kind=float,
         metavar="T",
     ),
     Option(
         "overlap",
         "intersection over the union, or over the smaller box",
+        brief="over the union, or the smaller box (default: iou)",
         default="iou",
         metavar="iou|ios",
     ),
@@ -77,10 +79,15 @@ OPTIONS = (
         default="bbox",
         choices=tuple(SIMILARITIES),
         group="",
+        brief=f"what overlaps: {', '.join(SIMILARITIES)}",
     ),
     Option("sigma", "width of the Gaussian methods", kind=float, metavar="S"),
     Option(
-        "score-threshold", "afterwards leave out detections that score below this", kind=float, metavar="S"
+        "score-threshold",
+        "afterwards leave out detections that score below this",
+        brief="afterwards leave out what scores below this",
+        kind=float,
+        metavar="S",
     ),
     *GROUPS,
     RESULTS_BOX_FORMAT,

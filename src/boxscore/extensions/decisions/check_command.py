@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from boxscore.extensions.decisions.compare import DetectorComparison
     from boxscore.extensions.decisions.sequential import DropSoFar
 
+SWAP_TEST = "the test against a baseline's detections"
+
 OPTIONS = (
     *(option.but(required=False) if option in (GROUND_TRUTH, DETECTIONS) else option for option in INPUTS),
     MEMORY_LIMIT,
@@ -81,12 +83,13 @@ OPTIONS = (
         "equal detectors fail at any look of the --history with probability 1 - confidence at most",
         kind=bool,
         default=False,
+        topic=SWAP_TEST,
     ),
-    BATCH,
+    BATCH.but(topic=SWAP_TEST),
     Option("tolerance", "largest drop that passes", kind=float, default=0.0, metavar="X"),
     METRICS.but(help="check only these metrics (default: all)", default=()),
     *(
-        option
+        option.but(topic=SWAP_TEST)
         for option in options_of(bootstrap_intervals)
         if option.name in ("resamples", "confidence", "seed", "group")
     ),

@@ -47,6 +47,11 @@ if TYPE_CHECKING:
 
     from boxscore.extensions.decisions.compare import DetectorComparison, Resampling
 
+INTERVALS = "how intervals are computed"
+BATCHES = "batch by batch"
+PLANNING = "how many images a verdict takes"
+PAPER = "the table for a paper"
+
 PLAN = (
     Option(
         "plan",
@@ -54,43 +59,55 @@ PLAN = (
         "the first metric of the summary, or of --metrics)",
         kind=bool,
         default=False,
-        group="how many images a verdict takes",
+        topic=PLANNING,
     ),
     Option(
         "difference",
         "plan for this difference, such as 0.01 (default: the observed one)",
         kind=float,
         metavar="D",
-        group="how many images a verdict takes",
+        topic=PLANNING,
     ),
     Option(
         "power",
         "plan for this chance to see it (default: 0.8)",
         kind=float,
         metavar="P",
-        group="how many images a verdict takes",
+        topic=PLANNING,
     ),
 )
 
 OPTIONS = (
     *(option.but(many=True) if option is DETECTIONS else option for option in INPUTS),
     Option(
-        "names", "names of the detectors, in order (default: their file names)", many=True, metavar="NAME"
+        "names",
+        "names of the detectors, in order (default: their file names)",
+        brief="names of the detectors (default: their files')",
+        many=True,
+        metavar="NAME",
     ),
-    OUTPUT.but(help="form of the result; latex and markdown: a table for a paper"),
-    *options_of(bootstrap_intervals, (METRICS, PER_CLASS)),
+    OUTPUT.but(
+        help="form of the result; latex and markdown: a table for a paper",
+        brief="text, json, csv; latex, markdown: a table for a paper",
+    ),
+    *(
+        option.but(topic=INTERVALS) if option.name in ("method", "seed", "group") else option
+        for option in options_of(bootstrap_intervals, (METRICS, PER_CLASS))
+    ),
     Option(
         "sequential",
         "compare two detectors batch by batch, and stop as soon as they differ",
         kind=bool,
         default=False,
+        topic=BATCHES,
     ),
-    BATCH,
+    BATCH.but(topic=BATCHES),
     Option(
         "order",
         "with --sequential: the order in which images are read, listed, random, or a file of ids (default: "
         "listed)",
         metavar="listed|random|FILE",
+        topic=BATCHES,
     ),
     *PLAN,
     *ROWS,
@@ -104,14 +121,14 @@ OPTIONS = (
         "numbers from 0 to 1 (default: times 100)",
         kind=bool,
         default=False,
-        group="the table for a paper",
+        topic=PAPER,
     ),
     Option(
         "decimals",
         "decimals of its numbers (default: 1, and 3 of fractions)",
         kind=int,
         metavar="N",
-        group="the table for a paper",
+        topic=PAPER,
     ),
     Option(
         "no-intervals",
@@ -119,14 +136,14 @@ OPTIONS = (
         kind=bool,
         default=True,
         variable="intervals",
-        group="the table for a paper",
+        topic=PAPER,
     ),
     Option(
         "label",
         "LaTeX label of the table",
         default="tab:detectors",
         metavar="NAME",
-        group="the table for a paper",
+        topic=PAPER,
     ),
 )
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from boxscore.cli.arguments import Option
 
-LARGE = "larger than memory: partitions, shards, clusters"
+LARGE = "larger than memory"
 
 MEMORY_LIMIT = Option(
     "memory-limit",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from boxscore.cli.arguments import OUTPUT_GROUP, Option
 
-REPORT_TOPIC = "contents of the report"
+REPORT_TOPIC = "reports"
 PLOT_FORMS = ("png", "svg", "pdf")
 TABLE_FORMS = ("parquet", "json", "csv")
 REPORT = Option(
