@@ -214,18 +214,17 @@ class WeightedCounts(SingleRuns):
         base = _running(np.take(self._weights, prepared.base_image))
         moved = _running(prepared.move_sign * np.take(self._weights, prepared.move_image))
         true, counted = (np.empty((T, *end.shape), dtype=np.int64) for _ in range(2))
-        # Per segment, bisect the positions among its true positives and its moves, and take differences of
-        # the running sums.
-        for t, k in np.ndindex(T, K):
-            segment, some = t * K + k, categories == k
-            ends = end[some]
-            first, last = prepared.starts[segment : segment + 2]
-            nth = first + np.searchsorted(prepared.true_detection[first:last], ends)
+        # Per threshold, bisect the positions among the true positives and the moves of all classes, which
+        # stand in the order of the positions.
+        for t in range(T):
+            segment = t * K + categories
+            first, last = prepared.starts[[t * K, (t + 1) * K]]
+            nth = first + np.searchsorted(prepared.true_detection[first:last], end)
             # Differences of running sums give each count without going through the detections.
-            true[t, some] = self._running_true[nth] - self._running_true[first]
-            move = np.searchsorted(prepared._moves, t * (len(unmatched) + 1) + ends)
-            of_class = base[before[ends]] - base[prepared.base_start[segment]]
-            counted[t, some] = of_class + moved[move] - moved[prepared.move_start[segment]]
+            true[t] = self._running_true[nth] - self._running_true[prepared.starts[segment]]
+            move = np.searchsorted(prepared._moves, t * (len(unmatched) + 1) + end)
+            of_class = base[before[end]] - base[prepared.base_start[segment]]
+            counted[t] = of_class + moved[move] - moved[prepared.move_start[segment]]
         return true, counted
 
     @functools.cached_property
