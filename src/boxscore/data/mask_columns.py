@@ -84,6 +84,31 @@ class MaskColumns(NamedTuple):
         bounds = map(slice, low.tolist(), (low + self.length[rows]).tolist())
         return list(map(text.__getitem__, bounds))
 
+    @staticmethod
+    def joined(parts: Sequence[MaskColumns]) -> MaskColumns:
+        """Put the rows of several one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        # Shift where each row starts by the content of its kind in the parts before: ``before`` has one entry
+        # per kind.
+        starts, before = [], np.zeros(5, dtype=np.int64)
+        for part in parts:
+            starts.append(part.start + before[part.kind])
+            before += [0, len(part.text), len(part.text), len(part.numbers), len(part.part_start)]
+        # Parts of polygons start in the points, which are joined as well.
+        shift = np.cumsum([0, *(len(part.points) for part in parts)])
+        return MaskColumns(
+            np.concatenate([part.kind for part in parts]),
+            np.concatenate([part.size for part in parts]),
+            np.concatenate(starts),
+            np.concatenate([part.length for part in parts]),
+            b"".join([part.text for part in parts]),
+            np.concatenate([part.numbers for part in parts]),
+            np.concatenate([part.part_start + by for part, by in zip(parts, shift, strict=False)]),
+            np.concatenate([part.part_count for part in parts]),
+            np.concatenate([part.points for part in parts]),
+        )
+
     @property
     def weight(self) -> NDArray[np.int64]:
         """Approximately how many numbers a mask has, [N]."""
@@ -99,31 +124,6 @@ class MaskColumns(NamedTuple):
 def _unpickled(*columns: Any) -> MaskColumns:
     made = MaskColumns(*columns)
     return made._replace(text=bytes(made.text))
-
-
-def joined_columns(parts: Sequence[MaskColumns]) -> MaskColumns:
-    """Put the rows of several one after the other."""
-    if len(parts) == 1:
-        return parts[0]
-    # Shift where each row starts by the content of its kind in the parts before: ``before`` has one entry per
-    # kind.
-    starts, before = [], np.zeros(5, dtype=np.int64)
-    for part in parts:
-        starts.append(part.start + before[part.kind])
-        before += [0, len(part.text), len(part.text), len(part.numbers), len(part.part_start)]
-    # Parts of polygons start in the points, which are joined as well.
-    shift = np.cumsum([0, *(len(part.points) for part in parts)])
-    return MaskColumns(
-        np.concatenate([part.kind for part in parts]),
-        np.concatenate([part.size for part in parts]),
-        np.concatenate(starts),
-        np.concatenate([part.length for part in parts]),
-        b"".join([part.text for part in parts]),
-        np.concatenate([part.numbers for part in parts]),
-        np.concatenate([part.part_start + by for part, by in zip(parts, shift, strict=False)]),
-        np.concatenate([part.part_count for part in parts]),
-        np.concatenate([part.points for part in parts]),
-    )
 
 
 def columns_of(masks: Iterable[Any], image_sizes: ArrayLike | None, place: Place) -> MaskColumns:

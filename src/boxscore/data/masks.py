@@ -40,7 +40,6 @@ from boxscore.data.mask_columns import (
     TEXT,
     MaskColumns,
     columns_of,
-    joined_columns,
     whole_sizes,
 )
 from boxscore.data.run_lengths import code_text
@@ -193,11 +192,11 @@ class Masks:
     @classmethod
     def concatenate(cls, parts: Sequence[Masks]) -> Masks:
         """Concatenate columns; what was computed from them is computed again when needed."""
-        return cls.of_columns(joined_columns([part._columns_of_rows() for part in parts]))
+        return cls.of_columns(MaskColumns.joined([part._columns_of_rows() for part in parts]))
 
     def filled(self, other: Masks) -> Masks:
         """Return these masks, with ``other``'s in the rows that have none."""
-        joined = joined_columns([self._columns_of_rows(), other._columns_of_rows()])
+        joined = MaskColumns.joined([self._columns_of_rows(), other._columns_of_rows()])
         rows = np.arange(len(self)) + len(self) * self.missing
         return Masks.of_columns(joined.take(rows), place=self.place)
 

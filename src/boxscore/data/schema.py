@@ -213,6 +213,12 @@ _INSTANCES = (
     ),
 )
 
+SHAPES_OF_RECORDS = {
+    "masks": "boxscore.extensions.masks.coco_masks:MASKS",
+    "keypoints": "boxscore.extensions.keypoints.coco_keypoints:KEYPOINTS",
+}
+"""What reads and writes instance columns in records of COCO, by their names."""
+
 GROUND_TRUTH = Schema(
     name="ground truth",
     noun="ground truth",

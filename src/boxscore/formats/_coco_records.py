@@ -22,33 +22,38 @@ Conventions
 
 from __future__ import annotations
 
+import abc
 import functools
 import itertools
 import operator
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.checks import Place
+from boxscore._utils.lazy import loaded
 from boxscore._utils.memory import paused_collector
 from boxscore._utils.processes import Forked, Workers, worker_count
 from boxscore._utils.records import NamedTuple
+from boxscore.data.schema import SHAPES_OF_RECORDS
 from boxscore.data.vocabulary import as_ids
 from boxscore.errors import FileFormatError
 from boxscore.formats import _json
 from boxscore.formats._packed import numbers_of, packed_columns
 
+if TYPE_CHECKING:
+    from boxscore.data.tables import BoxTable
+
 Box = tuple[float, float, float, float]
 RotatedBox = tuple[float, float, float, float, float]
 Columns = dict[str, Any]
-"""Arrays, and :class:`~boxscore.data.mask_columns.MaskColumns`."""
+"""Arrays, and what shapes are read as."""
 Readers = Mapping[str, Callable[[list[Any], str], Any]]
 """How a list of records becomes each column."""
 DECODING_ERRORS = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
@@ -56,13 +61,10 @@ IDS = ("image_id", "category_id", "id")
 FLAGS = ("iscrowd", "difficult", "ignore")
 COUNTS = ("num_keypoints",)
 LARGEST_FLAG = 255
-LARGEST_COUNT = 2**63 - 1
 EXACT = 2.0**53
 """Whole numbers below it are exact as floats."""
 PEEK_BYTES = 1 << 12
 """Decoded first to read the first record."""
-MOST_KEYPOINT_NUMBERS = 3_000
-"""Of a record whose keypoints are read as a struct of numbers; longer ones are read as lists."""
 
 
 class _Result(msgspec.Struct, gc=False):
@@ -121,18 +123,6 @@ class _NumericInstance(msgspec.Struct, gc=False):
     """The numbers of a record that is read for an instance column alone."""
 
 
-_KEYPOINTS = (("keypoints", list[float] | None, None), ("num_keypoints", int | float | None, None))
-
-
-def _fields_of(instance: str) -> Sequence[tuple[str, Any, Any]]:
-    """Return the fields of a record for an instance column: key, type, default."""
-    if instance == "masks":
-        from boxscore.formats._coco_masks import Segmentation
-
-        return (("segmentation", Segmentation, None),)
-    return _KEYPOINTS if instance == "keypoints" else ()
-
-
 class FirstRecord(msgspec.Struct):
     """What the first record has, which decides for all."""
 
@@ -155,11 +145,6 @@ class FirstRecord(msgspec.Struct):
         return isinstance(self.file_name, str)
 
     @property
-    def keypoint_numbers(self) -> int:
-        """How many numbers its keypoints are; 0 for none."""
-        return len(self.keypoints) if isinstance(self.keypoints, list) else 0
-
-    @property
     def sides(self) -> int:
         """How many numbers a box has: 5 for rotated ones."""
         return 5 if isinstance(self.bbox, list) and len(self.bbox) == 5 else 4
@@ -178,6 +163,46 @@ class FirstRecord(msgspec.Struct):
         if self.segmentation is not None:
             return "masks"
         return "keypoints" if self.keypoints is not None else None
+
+
+Field = tuple[str, Any, Any]
+"""A field of a record: key, type, default."""
+
+
+class RecordShape(abc.ABC):
+    """A shape that records may have beside their boxes: how it is read and written.
+
+    Attributes
+    ----------
+    readers : mapping of str to callable
+        How a list of records becomes the columns of its keys; without one, an array of objects. What is no
+        array has ``take``, and ``joined`` for several.
+    """
+
+    readers: ClassVar[Readers] = {}
+
+    @abc.abstractmethod
+    def fields(self, *, of_results: bool) -> Sequence[Field]:
+        """Return the fields of a record."""
+
+    def numeric_fields(self, first: FirstRecord, *, of_results: bool) -> Sequence[tuple[str, Any]] | None:
+        """Return the fields of a record of numbers alone, key and type; None where it holds more."""
+        return None
+
+    @abc.abstractmethod
+    def columns(
+        self, records: Columns, image_sizes: Callable[[], FloatArray], place: Place
+    ) -> dict[str, Any]:
+        """Return the instance columns of the records by name; None for one that no record has."""
+
+    @abc.abstractmethod
+    def written(self, table: BoxTable) -> dict[str, list[Any]]:
+        """Return the values of the records of a table that has the shape, by key."""
+
+
+def shapes_of(instances: Iterable[str]) -> list[RecordShape]:
+    """Return the shapes of records that are these instance columns."""
+    return [loaded(SHAPES_OF_RECORDS[name]) for name in instances if name in SHAPES_OF_RECORDS]
 
 
 class Kind(NamedTuple):
@@ -395,9 +420,7 @@ def _joined(parts: Sequence[Any]) -> Any:
     if len(parts) == 1:
         return parts[0]
     if not isinstance(parts[0], np.ndarray):
-        from boxscore.data.mask_columns import joined_columns
-
-        return joined_columns(parts)
+        return parts[0].joined(parts)
     if any(part.dtype == object for part in parts):
         parts = [_as_objects(part) for part in parts]
     return np.concatenate(parts)
@@ -532,22 +555,16 @@ def _kind(
         rotated = [("bbox", RotatedBox)]
         base = msgspec.defstruct(base.__name__, rotated, bases=(base,), gc=False)
         numeric = numeric and msgspec.defstruct(numeric.__name__, rotated, bases=(numeric,), gc=False)
-    # Add the fields of instance columns; results state no number of keypoints.
-    fields = [
-        field
-        for name in instances
-        for field in _fields_of(name)
-        if not (of_results and field[0] == "num_keypoints")
-    ]
+    # Add the fields of instance columns.
+    shapes = shapes_of(instances)
+    fields = [field for shape in shapes for field in shape.fields(of_results=of_results)]
     readers = {**readers, **dict.fromkeys((name for name, _, _ in fields), _objects)}
-    # Masks become flat arrays slice by slice, not a Python object each.
-    if "segmentation" in readers:
-        from boxscore.formats._coco_masks import mask_columns
-
-        readers = {**readers, "segmentation": mask_columns}
-    # Keypoints of one fixed length decode as floats too; other instance columns need the general way.
+    for shape in shapes:
+        readers = {**readers, **shape.readers}
+    # A shape of as many numbers in every record decodes as floats too; others need the general way.
     if fields and numeric is not None:
-        numeric = _numeric_with(numeric, instances, first, of_results=of_results)
+        of_numbers = [shape.numeric_fields(first, of_results=of_results) for shape in shapes]
+        numeric = _numeric_with(numeric, of_numbers, first)
     # Results with masks or keypoints may lack boxes.
     if fields and "bbox" in readers and of_results:
         fields.append(("bbox", list[float] | None, None))
@@ -561,22 +578,17 @@ def _kind(
 
 
 def _numeric_with(
-    numeric: type[msgspec.Struct], instances: Sequence[str], first: FirstRecord, *, of_results: bool
+    numeric: type[msgspec.Struct], of_shapes: Sequence[Sequence[tuple[str, Any]] | None], first: FirstRecord
 ) -> type[msgspec.Struct] | None:
-    """Return a kind of numbers alone with the keypoints of the first record; None where it has others."""
-    count = first.keypoint_numbers
-    fits = (
-        0 < count <= MOST_KEYPOINT_NUMBERS
-        and count % 3 == 0
-        and (of_results or first.num_keypoints is not None)
+    """Return a kind of numbers alone with the fields of shapes; None where one holds something else."""
+    fields: list[Any] = (
+        [("bbox", None, None)] if "bbox" in numeric.__struct_fields__ and not first.bbox else []
     )
-    if list(instances) != ["keypoints"] or not fits:
-        return None
-    fields: list[tuple[str, Any]] = [("keypoints", tuple[(float,) * count])]  # type: ignore[misc]
-    if not of_results:
-        fields.append(("num_keypoints", float))
-    missing = [("bbox", None, None)] if "bbox" in numeric.__struct_fields__ and not first.bbox else []
-    return msgspec.defstruct(numeric.__name__, [*missing, *fields], bases=(numeric,), kw_only=True, gc=False)
+    for some in of_shapes:
+        if some is None:
+            return None
+        fields += some
+    return msgspec.defstruct(numeric.__name__, fields, bases=(numeric,), kw_only=True, gc=False)
 
 
 def first_record(text: Text) -> FirstRecord:
@@ -629,57 +641,6 @@ def instance_columns(
 ) -> dict[str, Any]:
     """Return these instance columns of records; None for one that no record has."""
     arrays: dict[str, Any] = {}
-    if "masks" in instances:
-        from boxscore.formats._coco_masks import masks_of
-
-        arrays["masks"] = masks_of(columns["segmentation"], image_sizes, place)
-    if "keypoints" in instances:
-        arrays |= _keypoints(columns, place)
+    for shape in shapes_of(instances):
+        arrays |= shape.columns(columns, image_sizes, place)
     return arrays
-
-
-def _keypoints(columns: Columns, place: Place) -> dict[str, Any]:
-    points = columns["keypoints"]
-    if points.ndim == 1:
-        points = _points_of_lists(points.tolist(), place)
-    length = points.shape[1]
-    with np.errstate(over="ignore"):  # the sum of the largest floats
-        finite = np.isfinite(points.sum())
-    if not finite:
-        checks.finite(points, name="keypoints", place=place)
-    points = points.reshape(len(points), length // 3, 3)
-    instances: dict[str, Any] = {"keypoints": points if length else None}
-    if "num_keypoints" in columns:
-        instances["keypoint_count"] = _counts(columns["num_keypoints"], points, place)
-    return instances
-
-
-def _points_of_lists(given: list[list[float] | None], place: Place) -> FloatArray:
-    """Return the numbers of lists, all as long as the longest or missing, as rows."""
-    length = max((len(values) for values in given if values), default=0)
-    for row, values in enumerate(given):
-        if values and (len(values) != length or length % 3):
-            rule = "be three numbers per keypoint, and as many in every record"
-            raise FileFormatError("keypoints", rule, got=f"{len(values)} numbers", place=place(row))
-    unlabelled = [0.0] * length
-    return np.array([values or unlabelled for values in given], dtype=np.float64).reshape(len(given), length)
-
-
-def _counts(given: NDArray[Any], points: FloatArray, place: Place) -> NDArray[np.int64] | None:
-    """Return how many keypoints are labelled: as stated, or counted; None where nothing is known."""
-    if given.dtype != object:
-        return given.astype(np.int64)
-    stated = [_count(count, place, row) for row, count in enumerate(given.tolist())]
-    labelled = (points[:, :, 2] > 0).sum(axis=1).tolist()
-    counts = [seen if count is None else count for count, seen in zip(stated, labelled, strict=True)]
-    known = points.size > 0 or any(count is not None for count in stated)
-    return np.array(counts, dtype=np.int64) if known else None
-
-
-def _count(count: float | None, place: Place, row: int) -> int | None:
-    """Return a stated count; one too large for int64 becomes the largest: only whether it is 0 matters."""
-    if count is None:
-        return None
-    if isinstance(count, float) and not count.is_integer():
-        raise FileFormatError("num_keypoints", "be a whole number or null", got=repr(count), place=place(row))
-    return max(-LARGEST_COUNT, min(int(count), LARGEST_COUNT))

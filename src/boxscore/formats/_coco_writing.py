@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -14,12 +13,12 @@ from numpy.typing import NDArray
 
 from boxscore._utils.files import write_atomically
 from boxscore._utils.lazy import shortcut
-from boxscore.data.schema import LISTS_OF_IMAGES
+from boxscore.data.schema import LISTS_OF_IMAGES, SHAPES_OF_RECORDS
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import SKELETON, SUPERCATEGORY, Categories, limbs_of_text
 from boxscore.errors import InputError
 from boxscore.formats import _json
-from boxscore.formats._coco_records import DECODING_ERRORS, NumericResult, rotated_records
+from boxscore.formats._coco_records import DECODING_ERRORS, NumericResult, rotated_records, shapes_of
 from boxscore.formats._packed import packed_columns
 from boxscore.formats._snapshots import changed_while_read
 from boxscore.formats._survivors import Survivors
@@ -267,25 +266,9 @@ def _common(table: BoxTable) -> dict[str, list[Any]]:
         "category_id": table.categories.ids[table.category].tolist(),
         "bbox": boxes.tolist(),
     }
-    if table.masks is not None:
-        columns["segmentation"] = list(map(_segmentation, table.masks.given))
-    if table.keypoints is not None:
-        columns["keypoints"] = table.keypoints.reshape(
-            len(table), math.prod(table.keypoints.shape[1:])
-        ).tolist()
+    for shape in shapes_of(name for name in SHAPES_OF_RECORDS if table.instances[name] is not None):
+        columns |= shape.written(table)
     return columns
-
-
-def _segmentation(mask: Any) -> Any:
-    """Return polygons or an RLE as records have them; None for a row without a mask."""
-    if not isinstance(mask, dict):
-        return None if mask is None else [np.asarray(part, dtype=np.float64).tolist() for part in mask]
-    counts = mask["counts"]
-    if isinstance(counts, bytes):
-        counts = counts.decode("ascii")
-    elif not isinstance(counts, str):
-        counts = np.asarray(counts).tolist()
-    return {"size": np.asarray(mask["size"]).tolist(), "counts": counts}
 
 
 def _records(columns: dict[str, list[Any]]) -> Iterator[Record]:

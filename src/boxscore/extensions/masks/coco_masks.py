@@ -11,16 +11,19 @@ from __future__ import annotations
 import itertools
 import operator
 import struct
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.array_types import FloatArray
 from boxscore._utils.checks import Place
 from boxscore.data.mask_columns import LIST, MISSING, POLYGONS, TEXT, MaskColumns
 from boxscore.data.masks import Masks
+from boxscore.data.tables import BoxTable
+from boxscore.formats._coco_records import Columns, Field, Readers, RecordShape
 from boxscore.formats._packed import numbers_of
 
 
@@ -35,15 +38,6 @@ _KINDS = {_Code: TEXT, list: POLYGONS, type(None): MISSING}
 
 LARGEST = 1 << 40
 """Numbers beyond it are refused as this one is; it fits an int64."""
-
-
-def masks_of(
-    columns: MaskColumns, image_sizes: Callable[[], NDArray[np.float64]], place: Place
-) -> Masks | None:
-    """Return the masks of all records; None where no record has one."""
-    if (columns.kind == MISSING).all():
-        return None
-    return Masks.of_columns(columns, image_sizes=image_sizes(), place=place)
 
 
 def mask_columns(records: list[Any], name: str) -> MaskColumns:
@@ -135,3 +129,37 @@ def _whole_numbers(values: list[int]) -> NDArray[np.int64]:
         return numbers_of(values, "q")
     except struct.error:
         return np.array([max(-1, min(value, LARGEST)) for value in values], dtype=np.int64)
+
+
+def _segmentation(mask: Any) -> Any:
+    """Return polygons or an RLE as records have them; None for a row without a mask."""
+    if not isinstance(mask, dict):
+        return None if mask is None else [np.asarray(part, dtype=np.float64).tolist() for part in mask]
+    counts = mask["counts"]
+    if isinstance(counts, bytes):
+        counts = counts.decode("ascii")
+    elif not isinstance(counts, str):
+        counts = np.asarray(counts).tolist()
+    return {"size": np.asarray(mask["size"]).tolist(), "counts": counts}
+
+
+class _Masks(RecordShape):
+    readers: ClassVar[Readers] = {"segmentation": mask_columns}
+
+    def fields(self, *, of_results: bool) -> Sequence[Field]:
+        return [("segmentation", Segmentation, None)]
+
+    def columns(
+        self, records: Columns, image_sizes: Callable[[], FloatArray], place: Place
+    ) -> dict[str, Any]:
+        columns: MaskColumns = records["segmentation"]
+        if (columns.kind == MISSING).all():
+            return {"masks": None}
+        return {"masks": Masks.of_columns(columns, image_sizes=image_sizes(), place=place)}
+
+    def written(self, table: BoxTable) -> dict[str, list[Any]]:
+        assert table.masks is not None
+        return {"segmentation": list(map(_segmentation, table.masks.given))}
+
+
+MASKS = _Masks()
