@@ -31,6 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "data_tools": {"diagnostics", "federated", "hints", "large", "training", "validation"},
     "decisions": {"diagnostics", "large", "pages", "shell", "validation", "weights"},
     "diagnostics": {"federated", "large", "pages", "scoreless", "shell", "validation", "weights"},
+    "federated": {"masks"},
     "formats": {"data_tools", "federated", "scoreless"},
     "fusion": {"large"},
     "keypoints": {"diagnostics"},

@@ -18,10 +18,11 @@ import re
 from collections.abc import Mapping, Sequence
 
 from boxscore._utils import checks
+from boxscore._utils.lazy import loaded
 from boxscore._utils.records import NamedTuple
 from boxscore._utils.text import short_list
 from boxscore.data.boxes import BoxFormat
-from boxscore.data.shape_columns import shape_names
+from boxscore.data.schema import SHAPES_OF_TABLES
 from boxscore.errors import FileFormatError, InputError
 
 _IDS = ("imageid", "imgid")
@@ -66,6 +67,9 @@ _BOXES: tuple[tuple[tuple[str, ...], BoxFormat | None], ...] = (
     (("cxcywh",), "cxcywh"),
     *(((name,), None) for name in ("bbox", "box", "bboxes", "boxes", "boundingbox", "boundingboxes")),
 )
+
+_SHAPE = re.compile("(keypoint|rotated|corner)_")
+"""How names of columns begin that hold a number of a shape."""
 
 _NEEDED = {
     "image": "a column of the image (image_id, image, filename)",
@@ -239,8 +243,11 @@ def column_parts(names: Sequence[str], *, place: str, column_map: ColumnMap | No
             used |= set(image_size)
             break
     # Shapes of several columns are looked for among those that are left.
-    shapes = shape_names([name for name in names if name not in used], place=place)
-    used |= {name for columns in shapes.values() for name in columns}
+    shapes: dict[str, tuple[str, ...]] = {}
+    others = [name for name in names if name not in used]
+    if any(map(_SHAPE.match, others)):
+        shapes = loaded(SHAPES_OF_TABLES["names"])(others, place=place)
+        used |= {name for columns in shapes.values() for name in columns}
     if column_map is not None:
         column_map.record_table(names, place)
     # Open Images has its own order of columns, which tells that coordinates are fractions.

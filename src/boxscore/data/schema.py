@@ -219,6 +219,16 @@ SHAPES_OF_RECORDS = {
 }
 """What reads and writes instance columns in records of COCO, by their names."""
 
+SHAPES_OF_TABLES = {
+    "names": "boxscore.extensions.masks.shape_columns:shape_names",
+    "read": "boxscore.extensions.masks.shape_columns:read_shapes",
+    "written": "boxscore.extensions.masks.shape_columns:with_shapes",
+    "masks": "boxscore.extensions.masks.open_images_masks:decoded_masks",
+    "boxes": "boxscore.extensions.masks.open_images_masks:boxes_of_masks",
+    "segments": "boxscore.extensions.masks.open_images_masks:with_segments",
+}
+"""What finds, reads and writes shapes in tables of files."""
+
 GROUND_TRUTH = Schema(
     name="ground truth",
     noun="ground truth",

@@ -28,19 +28,18 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray, IntArray
+from boxscore._utils.lazy import loaded
 from boxscore._utils.text import short_list
 from boxscore.data.box_reading import are_fractions, reading_of
 from boxscore.data.boxes import BoxFormat, check_sizes_fit
 from boxscore.data.column_names import ColumnParts, absent_of, absent_score, column_parts, say_columns
 from boxscore.data.lookup import image_rows_by_name
-from boxscore.data.schema import GROUND_TRUTH
+from boxscore.data.schema import GROUND_TRUTH, SHAPES_OF_TABLES
 from boxscore.data.scores import all_or_none
-from boxscore.data.shape_columns import read_shapes
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id, as_ids
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._open_images_masks import boxes_of_masks, decoded_masks, joined_with_segments
 from boxscore.formats._rows import RowFormat, Rows, detections_of
 from boxscore.formats.image_sizes import known_sizes
 
@@ -165,9 +164,8 @@ class TableFormat(RowFormat):
         segments = options.further.get("segments")
         if segments is None or of_results:
             return rows
-        table = self.table(segments, options)
-        _refuse_no_segments(table)
-        return joined_with_segments(rows, rows_of(table, options, None, of_results=False))
+        joined: Rows = loaded(SHAPES_OF_TABLES["segments"])(rows, self.table(segments, options), options)
+        return joined
 
     def lists_images(self, ground_truth: GroundTruth) -> bool:
         """Images without a row are not listed."""
@@ -200,19 +198,6 @@ class TableFormat(RowFormat):
         """Read detections; the image sizes of the ground truth help to infer the form of boxes."""
         rows = rows_of(self.table(path, options), options, ground_truth, of_results=True)
         return detections_of(rows, options, ground_truth)
-
-
-def _refuse_no_segments(table: Table) -> None:
-    """Refuse a file of segments without masks or boxes, which could not be joined."""
-    parts = column_parts(table.names, place=table.source)
-    if parts.mask is None or not parts.box:
-        raise FileFormatError(
-            "segments",
-            "have the columns XMin, XMax, YMin, YMax, IsGroupOf, Mask, ImageWidth and ImageHeight",
-            got=f"only {short_list(table.names)}",
-            place=table.source,
-            cause="is this the file of boxes?" if parts.box else "are these predictions?",
-        )
 
 
 def refuse_without_scores(absent: Mapping[str, str], parts: ColumnParts, source: str) -> None:
@@ -270,11 +255,11 @@ def rows_of(
     if mask_texts is not None:
         texts = [str(text) for text in mask_texts.values]
         known = np.full((len(images), 2), np.nan) if sizes is None else sizes
-        masks = decoded_masks(
+        masks = loaded(SHAPES_OF_TABLES["masks"])(
             texts, mask_texts.positions[with_box], known[image_of_box], name=str(parts.mask), place=place
         )
         if boxes is None and ground_truth is not None and ground_truth.units == "fractions":
-            boxes = boxes_of_masks(masks, place=place)
+            boxes = loaded(SHAPES_OF_TABLES["boxes"])(masks, place=place)
     # All rows have a score or none.
     if scores is not None:
         scores = all_or_none(scores if all_rows else scores[with_box], place)
@@ -307,11 +292,11 @@ def rows_of(
     if masks is not None:
         given["masks"] = masks
     # Shapes of several columns each, such as keypoints; boxes around them are made again from them.
-    shapes = {
-        shape: read_shapes(np.column_stack([table.numbers(name)[with_box] for name in names]), shape)
-        for shape, names in parts.shapes.items()
-        if not (of_results and shape == "keypoint_count")
-    }
+    shapes: dict[str, Any] = {}
+    if parts.shapes:
+        shapes = loaded(SHAPES_OF_TABLES["read"])(
+            parts.shapes, lambda name: table.numbers(name)[with_box], of_results=of_results
+        )
     if table.boxes_around and shapes:
         boxes = None
         given.pop("sizes", None)

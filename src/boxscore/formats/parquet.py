@@ -30,15 +30,14 @@ from numpy.typing import NDArray
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.files import write_atomically, write_folder
 from boxscore._utils.given_paths import Several, is_far, without_secrets
+from boxscore._utils.lazy import loaded
 from boxscore.data.alignment import of_images
 from boxscore.data.column_names import ColumnMap, column_parts, has_part, is_box
-from boxscore.data.masks import Masks
-from boxscore.data.shape_columns import written_shapes
-from boxscore.data.tables import BoxTable, Detections
+from boxscore.data.schema import SHAPES_OF_TABLES
+from boxscore.data.tables import BoxTable
 from boxscore.data.vocabulary import Id
 from boxscore.errors import FileFormatError, InputError, MissingDependencyError
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._open_images_masks import encoded_masks
 from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._tables import (
     HELD_BY_TABLES,
@@ -128,20 +127,16 @@ class ParquetFormat(TableFormat):
 
     def _encoded(self, table: BoxTable, whole: BoxTable) -> bytes:
         """Encode a table, a part of the whole one, with the columns of the whole."""
-        # Masks are written where any object of the whole has one; boxes around them are made again when read.
         self.check_written(table)
         pa, pq = arrow()
         ids, names = table.categories.ids.tolist(), table.categories.names.tolist()
         saved = saved_columns(table)
-        if table.masks is not None and whole.masks is not None and not whole.masks.missing.all():
-            saved |= _mask_columns(table.masks, saved)
-            around_masks = isinstance(whole, Detections) and not whole.boxes_given
-            if around_masks and not whole.masks.missing.any():
-                saved = {name: values for name, values in saved.items() if not is_box(name)}
-        # Other shapes, and whether the boxes are only those around them.
-        shapes = written_shapes(table, len(saved["image_id"]))
-        around = bool(shapes) and isinstance(whole, Detections) and not whole.boxes_given
-        columns = {name: _arrow_column(values) for name, values in (saved | shapes).items()}
+        # Add the shapes, if there are some; boxes that are only those around them are made again when read.
+        around = False
+        shapes = [column.name for column in whole.schema.instances if not column.plain]
+        if any(table.instances[name] is not None for name in shapes):
+            saved, around = loaded(SHAPES_OF_TABLES["written"])(saved, table, whole)
+        columns = {name: _arrow_column(values) for name, values in saved.items()}
         # Names that only repeat the ids are no second column.
         if ids == names or list(map(str, ids)) == names:
             columns.pop("category_id" if isinstance(ids[0] if ids else "", str) else "class", None)
@@ -171,36 +166,6 @@ def write_joined(files: Sequence[Path], output: Path, scratch: Path) -> None:
             writer.write_table(table.select(schema.names).cast(schema))
     with whole.open("rb") as opened:
         write_atomically(output, iter(lambda: opened.read(COPIED), b""))
-
-
-def _mask_columns(masks: Masks, saved: dict[str, Any]) -> dict[str, Any]:
-    """Return masks as Open Images packs them, whose sizes are the sizes of the images."""
-    widths, heights, texts = encoded_masks(masks)
-    columns: dict[str, Any] = {}
-    _, image = np.unique(saved["image_id"], return_inverse=True)
-    for name, values in (("image_width", widths), ("image_height", heights)):
-        # Each row has its image's size, or else its mask's.
-        of_masks = _first_rows(values, saved).astype(np.float64)
-        known = saved[name].astype(np.float64) if name in saved else np.full(len(image), np.nan)
-        column = np.where(np.isnan(known), of_masks, known)
-        sized = np.flatnonzero(~np.isnan(column))
-        # All masks of an image must have the size of the image.
-        of_image = np.full(len(image), np.nan)
-        of_image[image[sized[::-1]]] = column[sized[::-1]]  # backwards: the first row with a size counts
-        other = np.flatnonzero(~np.isnan(of_masks) & (of_masks != of_image[image]))
-        if len(other):
-            row = int(other[0])
-            got = f"{of_masks[row]:g}, where the image's is {of_image[image[row]]:g}"
-            raise InputError(f"the {name[6:]} of a mask", "be its image's", got=got, place=f"row {row}")
-        columns[name] = column
-    return columns | {"mask": _first_rows(texts, saved)}
-
-
-def _first_rows(values: Sequence[Any] | NDArray[Any], saved: dict[str, Any]) -> NDArray[np.object_]:
-    """Return a column of all rows: the values, and nothing for images without objects."""
-    column = np.full(len(saved["image_id"]), None, dtype=object)
-    column[: len(values)] = values
-    return column
 
 
 def arrow() -> tuple[Any, Any]:

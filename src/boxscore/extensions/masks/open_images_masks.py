@@ -25,11 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.checks import Place
-from boxscore._utils.text import counted_of, verb
+from boxscore._utils.text import counted_of, short_list, verb
 from boxscore._utils.user_warnings import warn_user
+from boxscore.data.column_names import column_parts
 from boxscore.data.masks import Masks
 from boxscore.errors import FileFormatError
+from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import Rows
+from boxscore.formats._tables import Table, rows_of
 
 LONGEST = 1 << 24
 """Characters of one mask."""
@@ -108,7 +111,21 @@ def boxes_of_masks(masks: Sequence[Any], *, place: Place) -> NDArray[np.float64]
     return boxes
 
 
-def joined_with_segments(boxes: Rows, segments: Rows) -> Rows:
+def with_segments(boxes: Rows, table: Table, options: ReadOptions) -> Rows:
+    """Return the rows of boxes with the masks of the table of a second file."""
+    parts = column_parts(table.names, place=table.source)
+    if parts.mask is None or not parts.box:
+        raise FileFormatError(
+            "segments",
+            "have the columns XMin, XMax, YMin, YMax, IsGroupOf, Mask, ImageWidth and ImageHeight",
+            got=f"only {short_list(table.names)}",
+            place=table.source,
+            cause="is this the file of boxes?" if parts.box else "are these predictions?",
+        )
+    return _joined_with_segments(boxes, rows_of(table, options, None, of_results=False))
+
+
+def _joined_with_segments(boxes: Rows, segments: Rows) -> Rows:
     """Return the rows of boxes with the masks that another file has for them."""
     import pandas as pd
 
