@@ -26,10 +26,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import boxscore
-from boxscore.data.masks import Masks
-from boxscore.data.run_lengths import MOST_PIXELS, read_runs
 from boxscore.extensions.masks.boundary import boundary_iou, mask_boundary
+from boxscore.extensions.masks.column import Masks
 from boxscore.extensions.masks.mask import mask_iof, mask_iou
+from boxscore.extensions.masks.run_lengths import MOST_PIXELS, read_runs
 from oracles.run_lengths import slow_total
 from support.instances import assert_same_bits, evaluate, mask_case, run_pycocotools
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pycocotools import mask as coco_mask
 
-from boxscore.data.masks import Masks
+from boxscore.extensions.masks.column import Masks
 from fuzz import masks as generated
 
 

@@ -22,7 +22,6 @@ with lazy_imports(__name__):
     from boxscore.compat import init_as_lvis as init_as_lvis
     from boxscore.compat import init_as_pycocotools as init_as_pycocotools
     from boxscore.data.boxes import box_convert as box_convert
-    from boxscore.data.masks import Masks as Masks
     from boxscore.data.tables import Detections as Detections
     from boxscore.data.tables import GroundTruth as GroundTruth
     from boxscore.errors import BoxscoreError as BoxscoreError
@@ -61,6 +60,7 @@ with lazy_imports(__name__):
     from boxscore.extensions.large.scanning import scan as scan
     from boxscore.extensions.masks.boundary import boundary_iou as boundary_iou
     from boxscore.extensions.masks.boundary import mask_boundary as mask_boundary
+    from boxscore.extensions.masks.column import Masks as Masks
     from boxscore.extensions.masks.mask import mask_area as mask_area
     from boxscore.extensions.masks.mask import mask_iof as mask_iof
     from boxscore.extensions.masks.mask import mask_iou as mask_iou

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as drawn
 
-from boxscore.data.masks import Masks
+from boxscore.extensions.masks.column import Masks
 from boxscore.extensions.masks.contours import MOST_CORNERS, MOST_RINGS, Rings, outlines, rings_of, simplified
 from support.real_data import real
 

@@ -12,10 +12,10 @@ from pycocotools import mask as coco_mask
 
 import boxscore
 from boxscore.data import base
-from boxscore.data.masks import Masks
-from boxscore.data.outlines import LONGEST_OUTLINE
-from boxscore.data.run_lengths import MOST_PIXELS
+from boxscore.extensions.masks.column import Masks
 from boxscore.extensions.masks.mask import mask_iou
+from boxscore.extensions.masks.outlines import LONGEST_OUTLINE
+from boxscore.extensions.masks.run_lengths import MOST_PIXELS
 
 
 def test_runs_of_length_0_stop_the_count_as_in_pycocotools() -> None:

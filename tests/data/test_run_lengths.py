@@ -11,8 +11,8 @@ import pytest
 from pycocotools import mask as coco_mask
 
 import boxscore
-from boxscore.data.masks import Masks
-from boxscore.data.run_lengths import DAMAGED, read_runs
+from boxscore.extensions.masks.column import Masks
+from boxscore.extensions.masks.run_lengths import DAMAGED, read_runs
 from oracles.run_lengths import slow_total
 from support.program import run_boxscore
 

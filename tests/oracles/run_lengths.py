@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from boxscore.data.run_lengths import DAMAGED, MOST_CHARACTERS, MOST_PIXELS
+from boxscore.extensions.masks.run_lengths import DAMAGED, MOST_CHARACTERS, MOST_PIXELS
 
 
 def slow_total(text: bytes) -> int:

@@ -11,8 +11,8 @@ import pytest
 from pycocotools import mask as coco_mask
 
 import boxscore
-from boxscore.data.masks import Masks
 from boxscore.extensions.masks.boundary import boundary_iou, mask_boundary
+from boxscore.extensions.masks.column import Masks
 from boxscore.extensions.masks.mask import mask_area, mask_iof, mask_iou, mask_to_box
 
 

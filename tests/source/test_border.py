@@ -28,11 +28,11 @@ SOCKETS = {
 
 MAY_IMPORT: dict[str, set[str]] = {
     "crowds": {"diagnostics", "formats", "masks"},
-    "data_tools": {"diagnostics", "federated", "hints", "large", "training", "validation"},
+    "data_tools": {"diagnostics", "federated", "hints", "large", "masks", "training", "validation"},
     "decisions": {"diagnostics", "large", "pages", "shell", "validation", "weights"},
     "diagnostics": {"federated", "large", "pages", "scoreless", "shell", "validation", "weights"},
     "federated": {"masks"},
-    "formats": {"data_tools", "federated", "scoreless"},
+    "formats": {"data_tools", "federated", "masks", "scoreless"},
     "fusion": {"large"},
     "keypoints": {"diagnostics"},
     "label_maps": {"masks", "pages", "shell", "training", "weights"},
@@ -44,6 +44,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "formats",
         "fusion",
         "hints",
+        "masks",
         "scoreless",
         "stores",
         "weights",
@@ -61,7 +62,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "scoreless": {"federated", "formats"},
     "suite": {"decisions", "diagnostics", "hints", "pages", "shell", "weights"},
-    "training": {"data_tools", "federated", "hints", "large", "scoreless", "weights"},
+    "training": {"data_tools", "federated", "hints", "large", "masks", "scoreless", "weights"},
     "validation": {"diagnostics", "federated", "hints", "large", "stores"},
 }
 """Extensions that build on others."""

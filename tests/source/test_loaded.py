@@ -16,7 +16,7 @@ EXTENSIONS_NEEDED = {"validation"}
 """Which look at the files after the numbers."""
 
 OURS_NOT_NEEDED = (
-    *("data.column_names", "data.rasterising", "data.spans", "diagnostics", "distributed"),
+    *("data.column_names", "diagnostics", "distributed"),
     *(
         "formats._several",
         "label_maps",

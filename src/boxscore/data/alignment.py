@@ -224,9 +224,8 @@ def _stacked(tables: Sequence[Table], known: Mapping[str, Any], *, into_views: b
             )
         if not any(absent):
             if column.form == "masks":
-                from boxscore.data.masks import Masks
-
-                columns[column.name] = Masks.concatenate([table.instances[column.name] for table in filled])
+                parts = [table.instances[column.name] for table in filled]
+                columns[column.name] = type(parts[0]).concatenate(parts)
             else:
                 columns[column.name] = _joined(filled, column.name, into_views=into_views)
     # Columns of users stay only if every table has them.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,9 +19,41 @@ from boxscore.data.vocabulary import Categories, Images, positions, read_only
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from boxscore.data.masks import Masks
-
 RowArray = NDArray[np.int32]
+
+
+class MaskColumn(Protocol):
+    """What a table knows of its instance masks, ``boxscore.Masks``: rows that are rasterised when needed."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, rows: NDArray[Any] | slice) -> Self: ...
+
+    @property
+    def given(self) -> list[Any]:
+        """The masks in the forms in which they were given, [N]; arrays as RLEs."""
+
+    @property
+    def missing(self) -> NDArray[np.bool_]:
+        """Flags of the rows without a mask, [N]."""
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Height and width of each mask in pixels, [N, 2]; -1 where not known."""
+
+    @property
+    def area(self) -> FloatArray:
+        """Pixels of each mask, [N] float64."""
+
+    @property
+    def boxes(self) -> FloatArray:
+        """Box ``x1, y1, x2, y2`` around each mask, [N, 4] float64; all 0 for an empty mask."""
+
+    def codes(self) -> list[dict[str, Any]]:
+        """Return each mask as a compressed RLE."""
+
+    def arrays(self) -> list[NDArray[np.bool_]]:
+        """Decode each mask, [H, W] bool."""
 
 
 @record(frozen=True, eq=False, kw_only=True, init=False, repr=False)
@@ -50,7 +82,7 @@ class BaseTable:
     quadrilaterals : ndarray of float64, [N, 8], or None
         Four corners ``x1, y1, ..., x4, y4`` in pixels, in order, as the file gave them. ``boxes`` are then
         the upright boxes around them.
-    masks : Masks, [N], or None
+    masks : boxscore.Masks, [N], or None
         Instance masks, rasterised when first needed. Those of a file are read then too.
     keypoints : ndarray of float64, [N, J, 3], or None
         x, y in pixels, and visibility. Read when first needed, as masks are.
@@ -75,7 +107,7 @@ class BaseTable:
     if TYPE_CHECKING:  # no fields at run time: dataclasses.replace would read them from the file
         rotated: FloatArray | None = None
         quadrilaterals: FloatArray | None = None
-        masks: Masks | None = None
+        masks: MaskColumn | None = None
         keypoints: FloatArray | None = None
 
     def __init__(self, **given: Any) -> None:

@@ -168,12 +168,9 @@ def _instances(
         if values is None:
             continue
         # Masks check themselves, against the sizes of their images [N, 2].
-        if column.form == "masks":
-            from boxscore.data.masks import Masks
-
+        if column.made is not None:
             sizes = rows["images"].sizes[rows["image"]]
-            masks = values if isinstance(values, Masks) else Masks(values, image_sizes=sizes, place=place)
-            instances[column.name] = masks
+            instances[column.name] = column.made(values, sizes, place)
             continue
         # Other columns are converted, then checked for length and for values.
         array = column.made_of(values)

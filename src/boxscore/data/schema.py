@@ -47,7 +47,7 @@ class Column:
         The attribute of the table.
     form : {"rows", "numbers", "flags", "counts", "ids", "masks"}
         Row numbers into a vocabulary, float64, bool, int64, ids (int64, or object where any is a string), or
-        :class:`~boxscore.data.masks.Masks`.
+        :class:`~boxscore.Masks`.
     shape : tuple of int or None
         The axes after that of the rows; None for any length.
     label : str
@@ -64,8 +64,12 @@ class Column:
         The column's names in a DataFrame; several for a column of several numbers.
     array : callable, optional
         Makes an array of what is given, where rows may be written in several ways.
+    made : callable, optional
+        Makes a column that is no array of what is given and the sizes of its images [N, 2], and checks it.
     around, area : callable, optional
         Compute boxes [N, 4] around the values, and areas [N] of ground truth, where none are given.
+    completed : callable, optional
+        Returns detections with the column where they lack it, made of their boxes.
     warning : callable, optional
         Warns of odd values that are allowed; empty for nothing.
     plain : bool
@@ -83,8 +87,10 @@ class Column:
     default: object = None
     frame: tuple[str, ...] = ()
     array: Callable[[Any], NDArray[Any]] | None = None
+    made: Callable[[Any, NDArray[np.float64], Place], Any] | None = None
     around: Callable[[Any], NDArray[np.float64]] | None = None
     area: Callable[[Any], NDArray[np.float64]] | None = None
+    completed: Callable[[Any], Any] | None = None
     warning: Callable[[Any], str] | None = None
     plain: bool = False
 
@@ -171,9 +177,17 @@ class Schema:
         return ("image_id", "category_id", "class", *(name for column in columns for name in column.frame))
 
 
-def _later(function: str) -> Callable[[Any], Any]:
+def _later(function: str) -> Callable[..., Any]:
     """Return a function, ``module:function``: the module is imported when a table has such a column."""
-    return lambda values: loaded(function)(values)
+    return lambda *given: loaded(function)(*given)
+
+
+def rotated_of_corners(corners: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return rotated boxes of rectangles that a file gives by their corners, [N, 4, 2]."""
+    rotated: NDArray[np.float64] = loaded("boxscore.extensions.oriented.rotated_boxes:rotated_of_corners")(
+        corners
+    )
+    return rotated
 
 
 _BOXES = (
@@ -198,11 +212,18 @@ _INSTANCES = (
         (5,),
         not_negative=(2, 4),
         frame=("rotated",),
-        around=_later("boxscore.data.rotated:box_of_rotated"),
-        area=_later("boxscore.data.rotated:area_of_rotated"),
-        warning=_later("boxscore.data.rotated:seems_degrees"),
+        around=_later("boxscore.extensions.oriented.rotated_boxes:box_of_rotated"),
+        area=_later("boxscore.extensions.oriented.rotated_boxes:area_of_rotated"),
+        warning=_later("boxscore.extensions.oriented.rotated_boxes:seems_degrees"),
     ),
-    Column("masks", "masks", frame=("segmentation",), around=lambda masks: masks.boxes),
+    Column(
+        "masks",
+        "masks",
+        frame=("segmentation",),
+        made=_later("boxscore.extensions.masks.column:mask_column"),
+        around=lambda masks: masks.boxes,
+        completed=_later("boxscore.extensions.masks.column:with_masks"),
+    ),
     Column(
         "keypoints",
         "numbers",

@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from boxscore.data.column_names import ColumnMap
-    from boxscore.data.masks import MaskLike
 
 
 OBJECTS = "boxscore.extensions.data_tools.samples"
@@ -208,7 +207,7 @@ class GroundTruth(BoxTable):
         group: ArrayLike | None = None,
         rotated: ArrayLike | None = None,
         quadrilaterals: ArrayLike | None = None,
-        masks: Iterable[MaskLike] | None = None,
+        masks: Iterable[Any] | None = None,
         keypoints: ArrayLike | None = None,
         keypoint_count: ArrayLike | None = None,
         ids: Sequence[Id] | NDArray[Any] | None = None,
@@ -239,7 +238,7 @@ class GroundTruth(BoxTable):
         quadrilaterals : array_like, [G, 8], optional
             Four corners in order, ``x1, y1, ..., x4, y4``.
         masks : sequence, [G], optional
-            Polygons, RLEs or binary arrays: see :class:`~boxscore.data.masks.Masks`.
+            Polygons, RLEs or binary arrays: see :class:`~boxscore.Masks`.
         keypoints : array_like, [G, J, 3], optional
             x, y and visibility; labelled where that is above 0.
         keypoint_count : array_like of int, [G], optional
@@ -430,7 +429,7 @@ class Detections(BoxTable):
         box_format: BoxFormat = "xyxy",
         rotated: ArrayLike | None = None,
         quadrilaterals: ArrayLike | None = None,
-        masks: Iterable[MaskLike] | None = None,
+        masks: Iterable[Any] | None = None,
         keypoints: ArrayLike | None = None,
         images: ImagesLike | None = None,
         categories: CategoriesLike | None = None,
@@ -454,7 +453,7 @@ class Detections(BoxTable):
         quadrilaterals : array_like, [D, 8], optional
             As in :meth:`GroundTruth.from_arrays`.
         masks : sequence, [D], optional
-            Polygons, RLEs or binary arrays: see :class:`~boxscore.data.masks.Masks`.
+            Polygons, RLEs or binary arrays: see :class:`~boxscore.Masks`.
         keypoints : array_like, [D, J, 3], optional
             x and y in pixels; the third number is not read.
         images, categories : optional

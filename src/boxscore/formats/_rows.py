@@ -39,7 +39,7 @@ from boxscore.data.building import built_columns
 from boxscore.data.class_names import ambiguous
 from boxscore.data.hints import ask
 from boxscore.data.lookup import find_images, rows_of_ids
-from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, Schema
+from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, Schema, rotated_of_corners
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
 from boxscore.errors import FileFormatError, InputError
@@ -344,8 +344,6 @@ def _scaled(rows: Rows, extent: FloatArray | None) -> dict[str, Any]:
         ]
     # Rotated boxes come from scaled corners, because scaling with unequal factors changes their angles.
     if rows.corners is not None:
-        from boxscore.data.rotated import rotated_of_corners
-
         shapes["rotated"] = rotated_of_corners(
             rows.corners if extent is None else rows.corners * extent[:, None]
         )

@@ -18,7 +18,7 @@ from mmengine.evaluator import BaseMetric
 from mmengine.registry import METRICS
 
 from boxscore import Evaluation, InputError, load_ground_truth
-from boxscore.data.masks import Masks
+from boxscore.extensions.masks.column import Masks
 from boxscore.extensions.training.tensors import as_array
 from boxscore.integrations.detr import CocoEvaluator
 

@@ -23,7 +23,7 @@ from ultralytics.models.yolo.segment import SegmentationValidator
 from ultralytics.utils import LOGGER, ops
 
 from boxscore import Evaluation, Evaluator, load_ground_truth
-from boxscore.data.masks import Masks
+from boxscore.extensions.masks.column import Masks
 
 AREA_OF_PERSON = 0.53
 """Share of a box that ultralytics takes for the area of a person, which its labels do not have."""

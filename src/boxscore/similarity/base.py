@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import abc
-import dataclasses
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore.data.schema import DETECTIONS
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.similarity.pairs import Comparison, PairValues
@@ -64,7 +64,8 @@ class Similarity(abc.ABC):
     def with_needed_columns(self, ground_truth: GroundTruth, detections: Detections) -> Detections:
         """Return the detections with every column that is compared or measured."""
         detections = self.complete(ground_truth, detections)
-        return with_masks(detections) if self.area_rule == "mask" else detections
+        completed = DETECTIONS.column("masks").completed if self.area_rule == "mask" else None
+        return detections if completed is None else completed(detections)
 
     @property
     def needed_columns(self) -> list[str]:
@@ -118,29 +119,3 @@ class Similarity(abc.ABC):
         sizes = detections.sizes + self.pixel_offset
         area: NDArray[np.float64] = sizes[:, 0] * sizes[:, 1]
         return area
-
-
-def box_only(ground_truth: GroundTruth) -> NDArray[np.bool_]:
-    """Find the ground truths without a pixel of a mask, [G]."""
-    masks = ground_truth.masks
-    if masks is None:
-        return np.ones(len(ground_truth), dtype=bool)
-    lacking = masks.missing
-    some = np.flatnonzero(~lacking)
-    lacking[some] = masks[some].area == 0
-    return lacking
-
-
-def with_masks(detections: Detections) -> Detections:
-    """Return the detections with their boxes as masks where they have none, as pycocotools does."""
-    masks = detections.masks
-    if masks is not None and not masks.missing.any():
-        return detections
-    from boxscore.data.masks import Masks
-
-    rectangles = Masks.from_boxes(
-        detections.boxes,
-        detections.images.sizes[detections.image],
-        place=lambda row: f"row {row} of {detections.source}",
-    )
-    return dataclasses.replace(detections, masks=rectangles if masks is None else masks.filled(rectangles))

@@ -14,9 +14,9 @@ import pytest
 import boxscore
 from boxscore import FileFormatError, InputError, load_detections, load_ground_truth
 from boxscore.cli import main
-from boxscore.data.masks import Masks
 from boxscore.diagnostics import expansions, slice_scores, sweep
 from boxscore.extensions.federated.hierarchy import Hierarchy
+from boxscore.extensions.masks.column import Masks
 from boxscore.formats.reading import read_detections, read_options
 from boxscore.formats.registry import detect_format
 from boxscore.validation import validate

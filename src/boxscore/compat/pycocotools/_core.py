@@ -27,13 +27,13 @@ from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.ordering import stable_order
-from boxscore.data.masks import Masks
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Images
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.extensions.federated.image_labels import IMAGE_LABEL_KINDS, ImageLabels
 from boxscore.extensions.keypoints.columns import keypoint_array
+from boxscore.extensions.masks.column import Masks
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol, SimilarityName

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from boxscore.compat.pycocotools.coco import COCO
-from boxscore.data.masks import Masks
 from boxscore.errors import InputError
+from boxscore.extensions.masks.column import Masks
 
 Record = dict[str, Any]
 

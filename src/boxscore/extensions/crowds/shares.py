@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from boxscore._utils.array_types import BoolArray, FloatArray, IntArray
 from boxscore._utils.ordering import ragged_ranges, run_starts, stable_order
 from boxscore._utils.records import record
-from boxscore.data.masks import Masks
 from boxscore.data.tables import Detections, GroundTruth
+from boxscore.extensions.masks.column import masks_of
 from boxscore.extensions.masks.mask_pairs import MaskBlock, overlaps_of_pairs
 from boxscore.matching.ignoring import Ignoring, Ranges
 from boxscore.matching.matches import bit_type
@@ -137,8 +137,8 @@ def shares_on(ground_truth: GroundTruth, detections: Detections, ranking: Rankin
     detection = ranking.grouped[ragged_ranges(low, high - low)]
     truth = np.repeat(truths, high - low)
     # Count shared pixels pair by pair: whole numbers, so sums and products are exact.
-    masks = detections.masks or Masks([])
-    first, second = masks[ranking.rows[detection]], (ground_truth.masks or Masks([]))[truth]
+    masks = masks_of(detections)
+    first, second = masks[ranking.rows[detection]], masks_of(ground_truth)[truth]
     if not len(detection):
         return Pairs(detection, truth, np.empty(0))
     each = np.arange(len(detection))

@@ -35,7 +35,6 @@ from boxscore.data.building import (
     categories_of,
     vocabulary_columns,
 )
-from boxscore.data.masks import Masks
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, Schema
 from boxscore.data.scores import COUNTED
 from boxscore.data.tables import ClassNames
@@ -49,6 +48,7 @@ from boxscore.extensions.data_tools.naming import (
     names_by_number,
 )
 from boxscore.extensions.federated.image_labels import ImageLabelKind, ImageLabels
+from boxscore.extensions.masks.column import Masks
 from boxscore.extensions.training.model_objects import Sample, one_per_image, sample_of
 from boxscore.extensions.training.tensors import as_array
 

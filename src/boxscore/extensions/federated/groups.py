@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.ordering import run_starts, stable_order
 from boxscore.data.tables import GroundTruth
+from boxscore.extensions.masks.column import box_only
 from boxscore.matching.greedy import best_of_each
 from boxscore.matching.ignoring import Ignoring
 from boxscore.matching.matches import Bits, Matches
@@ -36,7 +37,6 @@ from boxscore.matching.sources import Asked, Match, PairSource
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.tables.group import ABSORBED_BITS, GROUP_TRUE_POSITIVES, TRUTH_WEIGHT
 from boxscore.protocols.tables.matching import MatchingRules
-from boxscore.similarity.base import box_only
 
 LATER_PASSES = 3
 """Passes after the first; see :func:`_matching_passes`."""

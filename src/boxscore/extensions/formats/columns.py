@@ -38,13 +38,13 @@ from boxscore.data.alignment import align
 from boxscore.data.box_reading import in_pixels
 from boxscore.data.boxes import check_sizes_fit, corners_and_sizes
 from boxscore.data.lazy import LazyColumns, Reader
-from boxscore.data.masks import Masks
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, Column, Schema
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Images, as_ids
 from boxscore.errors import FileFormatError, InputError
 from boxscore.extensions.federated.image_labels import IMAGE_LABEL_KINDS, ImageLabels
 from boxscore.extensions.formats._archive import Archive, Member, open_archive
+from boxscore.extensions.masks.column import Masks
 from boxscore.extensions.scoreless.answer_counts import is_answers
 from boxscore.formats._format import CONTENT, Format, ReadOptions
 from boxscore.formats._snapshots import Snapshot

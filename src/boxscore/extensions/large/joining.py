@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from boxscore.data.alignment import concatenate
-from boxscore.data.masks import Masks
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Images
 from boxscore.errors import InputError
+from boxscore.extensions.masks.column import Masks
 
 Table = TypeVar("Table", bound=BoxTable)
 

@@ -29,8 +29,8 @@ from numpy.typing import ArrayLike, NDArray
 from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray, Positions
 from boxscore._utils.ordering import distinct_rows
-from boxscore.data.masks import Masks
 from boxscore.errors import InputError
+from boxscore.extensions.masks.column import Masks
 from boxscore.extensions.masks.column_runs import ColumnRuns, column_runs, shared_pixels
 from boxscore.extensions.masks.inner_runs import inner_runs
 from boxscore.extensions.masks.mask import MaskSimilarity, MasksLike, all_pairs, as_masks

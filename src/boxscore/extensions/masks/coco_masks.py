@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.checks import Place
-from boxscore.data.mask_columns import LIST, MISSING, POLYGONS, TEXT, MaskColumns
-from boxscore.data.masks import Masks
 from boxscore.data.tables import BoxTable
+from boxscore.extensions.masks.column import Masks
+from boxscore.extensions.masks.mask_columns import LIST, MISSING, POLYGONS, TEXT, MaskColumns
 from boxscore.formats._coco_records import Columns, Field, Readers, RecordShape
 from boxscore.formats._packed import numbers_of
 

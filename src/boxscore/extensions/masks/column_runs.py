@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.array_types import Positions
 from boxscore._utils.ordering import ragged_ranges, run_starts
-from boxscore.data.spans import Spans, equal_sizes
+from boxscore.extensions.masks.spans import Spans, equal_sizes
 
 
 def one_integer(lanes: NDArray[Any]) -> NDArray[Any]:

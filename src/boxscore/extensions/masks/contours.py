@@ -32,9 +32,9 @@ from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray, Positions
 from boxscore._utils.ordering import ragged_ranges, rank_in_runs
-from boxscore.data.masks import Masks
-from boxscore.data.rasterising import batches
-from boxscore.data.spans import Spans
+from boxscore.extensions.masks.column import Masks
+from boxscore.extensions.masks.rasterising import batches
+from boxscore.extensions.masks.spans import Spans
 
 MOST_CORNERS = 40
 """Corners of one mask, all rings together."""

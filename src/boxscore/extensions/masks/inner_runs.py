@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from boxscore._utils.array_types import Positions
 from boxscore._utils.ordering import ragged_ranges, run_starts
-from boxscore.data.spans import Spans, equal_sizes
 from boxscore.extensions.masks.column_runs import NONE, SHORT, ColumnRuns, one_integer, run_lengths
+from boxscore.extensions.masks.spans import Spans, equal_sizes
 
 DENSE = 1 << 20
 """Columns of bands eroded together."""

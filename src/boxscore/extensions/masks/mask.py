@@ -7,7 +7,7 @@ The values that pycocotools computes from masks, bit for bit, in NumPy: see
 
 Conventions
 -----------
-- A mask may be polygons, an RLE or a binary array: see :mod:`boxscore.data.masks`.
+- A mask may be polygons, an RLE or a binary array: see :mod:`boxscore.extensions.masks.column`.
 - Overlaps are as for boxes: IoU, and intersection over the first mask's area where the second is a crowd.
   Empty masks overlap nothing: 0, never NaN.
 - Masks are compared only with masks of the same size. pycocotools returns -1 there and counts a
@@ -30,9 +30,9 @@ from boxscore._utils.array_types import FloatArray, Positions
 from boxscore._utils.checks import Place
 from boxscore._utils.ordering import ragged_ranges, run_starts
 from boxscore._utils.text import counted
-from boxscore.data.masks import MaskLike, Masks
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
+from boxscore.extensions.masks.column import MaskLike, Masks, box_only, masks_of, with_masks
 from boxscore.extensions.masks.mask_pairs import (
     MaskBlock,
     blocks,
@@ -40,7 +40,7 @@ from boxscore.extensions.masks.mask_pairs import (
     pairs_of_runs,
     shared_out,
 )
-from boxscore.similarity.base import Similarity, box_only, with_masks
+from boxscore.similarity.base import Similarity
 from boxscore.similarity.box import BoxSimilarity
 from boxscore.similarity.measures import MeasureOf, shared_between
 from boxscore.similarity.pairs import Comparison, Overlap, PairValues, over
@@ -198,7 +198,7 @@ class MaskSimilarity(Similarity):
         """Check that every ground truth has a mask; fill in boxes where detections have none."""
         # Where objects may lack masks, their boxes are compared; fractions of unknown sizes cannot become
         # masks.
-        masks = ground_truth.masks
+        masks = masks_of(ground_truth)
         if self._by_box is not None:
             lacking = detections.masks is None or bool(detections.masks.missing.any())
             if ground_truth.units == "fractions" and lacking and len(detections):
@@ -210,13 +210,13 @@ class MaskSimilarity(Similarity):
                     cause="are these boxes? take a protocol that compares boxes",
                 )
         # Everywhere else, every ground truth needs a mask.
-        elif len(ground_truth) and (masks is None or masks.missing.any()):
-            row = 0 if masks is None else int(np.argmax(masks.missing))
+        elif len(masks) < len(ground_truth) or masks.missing.any():
+            row = int(np.argmax(masks.missing)) if len(masks) else 0
             raise InputError(
                 "ground truth",
                 "have a mask in every row",
                 got="none",
-                place=f"row {row} of {ground_truth.source}" if masks is None else masks.place(row),
+                place=f"row {row} of {ground_truth.source}" if not len(masks) else masks.place(row),
                 cause="is it annotated with masks?",
             )
         # A detection without a mask gets its box as one, as in pycocotools.
@@ -277,8 +277,8 @@ class MaskSimilarity(Similarity):
             by_foreground=by_foreground,
         )
         # Select the masks [g] and [d] without copying their content.
-        truths = (ground_truth.masks or Masks([]))[some.truth_rows]
-        masks = (detections.masks or Masks([]))[some.rows]
+        truths = masks_of(ground_truth)[some.truth_rows]
+        masks = masks_of(detections)[some.rows]
         # Ground truths with the same detections are a group, one image and class. Compare each size with that
         # of the first of its group: no check runs over pairs.
         group = np.cumsum(np.diff(some.starts, prepend=-1) != 0) - 1  # [g], truths with the same detections
@@ -291,7 +291,7 @@ class MaskSimilarity(Similarity):
         if some.workers > 1 and self.measures_masks(detections) and detections.masks is not None:
             apart = np.ones(len(detections), dtype=bool)
             apart[some.rows] = False
-            rest = detections.masks[np.flatnonzero(apart)]
+            rest = masks_of(detections)[np.flatnonzero(apart)]
         pairs = shared_out(masks, truths, some, rest, self.measured)
         return pairs._replace(truth=near[pairs.truth])
 

@@ -30,9 +30,9 @@ from numpy.typing import NDArray
 from boxscore._utils.array_types import FloatArray, Positions
 from boxscore._utils.ordering import ragged_ranges, run_starts
 from boxscore._utils.processes import Forked
-from boxscore.data.masks import Masks
-from boxscore.data.rasterising import batches
+from boxscore.extensions.masks.column import Masks
 from boxscore.extensions.masks.column_runs import column_runs, shared_pixels
+from boxscore.extensions.masks.rasterising import batches
 from boxscore.similarity.pairs import (
     CollectedPairs,
     Comparison,

@@ -27,9 +27,10 @@ from numpy.typing import NDArray
 from boxscore._utils.checks import Place
 from boxscore._utils.text import counted_of, short_list, verb
 from boxscore._utils.user_warnings import warn_user
+from boxscore.data.base import MaskColumn
 from boxscore.data.column_names import column_parts
-from boxscore.data.masks import Masks
 from boxscore.errors import FileFormatError
+from boxscore.extensions.masks.column import Masks
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import Rows
 from boxscore.formats._tables import Table, rows_of
@@ -88,7 +89,7 @@ def decoded_masks(
     ]
 
 
-def encoded_masks(masks: Masks) -> tuple[list[int | None], list[int | None], list[str | None]]:
+def encoded_masks(masks: MaskColumn) -> tuple[list[int | None], list[int | None], list[str | None]]:
     """Return the widths, the heights and the texts of masks, [N] each; None without a mask."""
     widths: list[int | None] = [None] * len(masks)
     heights, texts = list(widths), list[str | None]([None] * len(masks))

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
+from boxscore.data.base import MaskColumn
 from boxscore.data.column_names import is_box
-from boxscore.data.masks import Masks
 from boxscore.data.tables import BoxTable, Detections
 from boxscore.errors import FileFormatError, InputError
 from boxscore.extensions.masks.open_images_masks import encoded_masks
@@ -70,7 +70,7 @@ def _numbers_of_shapes(table: Any, rows: int) -> dict[str, FloatArray]:
     return columns
 
 
-def _mask_columns(masks: Masks, saved: dict[str, Any]) -> dict[str, Any]:
+def _mask_columns(masks: MaskColumn, saved: dict[str, Any]) -> dict[str, Any]:
     """Return masks as Open Images packs them, whose sizes are the sizes of the images."""
     widths, heights, texts = encoded_masks(masks)
     columns: dict[str, Any] = {}

@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-- Masks are what :class:`~boxscore.data.masks.Masks` takes; those of one group have one size, their image's.
+- Masks are what :class:`~boxscore.Masks` takes; those of one group have one size, their image's.
 - Overlaps are pycocotools', bit for bit; no mask is decoded to pixels.
 - An empty mask is inert.
 """
@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 
 from boxscore._utils import checks
 from boxscore._utils.array_types import IntArray
-from boxscore.data.masks import Masks
 from boxscore.errors import InputError
+from boxscore.extensions.masks.column import masks_of
 from boxscore.extensions.masks.mask import MasksLike, as_masks, mask_measure
 from boxscore.similarity.measures import MeasureOf
 from boxscore.similarity.pairs import Overlap
@@ -90,13 +90,13 @@ def table_measure(
     detections: Detections, group: IntArray, similarity: str, *, overlap: Overlap, lowest: float
 ) -> MeasureOf:
     """Measure the masks of a table; overlaps of no more than ``lowest`` may read 0."""
-    masks = detections.masks
-    if len(detections) and (masks is None or masks.missing.any()):
-        row = 0 if masks is None else int(np.argmax(masks.missing))
+    masks = masks_of(detections)
+    if len(masks) < len(detections) or masks.missing.any():
+        row = int(np.argmax(masks.missing)) if len(masks) else 0
         raise InputError(
             "a detection",
             "have a mask where masks are compared",
             got="none",
-            place=f"row {row} of {detections.source}" if masks is None else masks.place(row),
+            place=f"row {row} of {detections.source}" if not len(masks) else masks.place(row),
         )
-    return mask_measure(masks or Masks([]), group, overlap=overlap, lowest=lowest)
+    return mask_measure(masks, group, overlap=overlap, lowest=lowest)

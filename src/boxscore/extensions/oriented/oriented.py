@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from boxscore._utils.array_types import FloatArray
-from boxscore.data.rotated import rotated_of_boxes
 from boxscore.data.tables import BoxTable
 from boxscore.extensions.oriented.quadrilaterals import (
     corners_of_boxes,
     corners_of_rotated,
     minimum_rectangles,
 )
+from boxscore.extensions.oriented.rotated_boxes import rotated_of_boxes
 
 
 def corners_of(table: BoxTable) -> FloatArray:

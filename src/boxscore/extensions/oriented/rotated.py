@@ -30,10 +30,10 @@ from numpy.typing import ArrayLike, NDArray
 from boxscore._utils import checks
 from boxscore._utils.array_types import BoolArray, FloatArray, IntArray
 from boxscore._utils.user_warnings import warn_user
-from boxscore.data.rotated import area_of_rotated, extents_of_rotated, seems_degrees
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.extensions.oriented.oriented import rotated_of
+from boxscore.extensions.oriented.rotated_boxes import area_of_rotated, extents_of_rotated, seems_degrees
 from boxscore.similarity.base import Similarity
 from boxscore.similarity.measures import Measure
 from boxscore.similarity.pairs import CHUNK_PAIRS, Comparison, PairValues, in_chunks, over, rows_of_pairs

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from boxscore._utils.array_types import FloatArray
 from boxscore.data.tables import BoxTable, GroundTruth
 from boxscore.data.vocabulary import SKELETON, Categories, limbs_of_text
+from boxscore.extensions.masks.column import masks_of
 from boxscore.extensions.masks.contours import outlines
 from boxscore.extensions.oriented.quadrilaterals import corners_of_rotated
 from boxscore.protocols.loading import load_protocol
@@ -39,11 +40,9 @@ def rings_of(
     if table.rotated is not None:
         return [[corners.reshape(4, 2)] for corners in corners_of_rotated(table.rotated[rows])]
     rings: list[list[Ring]] = [[] for _ in range(len(rows))]
-    if (
-        protocol.similarity not in ("mask", "boundary") or table.masks is None
-    ):  # not read from the file in vain
+    if protocol.similarity not in ("mask", "boundary") or table.masks is None:  # not read in vain
         return rings
-    masks = table.masks[rows]
+    masks = masks_of(table)[rows]
     some = np.flatnonzero(~masks.missing)
     for at, outline in zip(some.tolist(), outlines(masks[some], tolerance=tolerance), strict=True):
         rings[at] = list(outline)

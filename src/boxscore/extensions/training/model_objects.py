@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat
-from boxscore.data.masks import Masks
-from boxscore.data.rotated import rotated_of_corners
+from boxscore.data.schema import rotated_of_corners
 from boxscore.errors import InputError
+from boxscore.extensions.masks.column import Masks
 from boxscore.extensions.training.tensors import as_array, as_whole_numbers
 
 KEYED = "a mapping by image? pass its values, and image_ids= its keys"

@@ -25,8 +25,8 @@ from numpy.typing import ArrayLike, NDArray
 from boxscore._utils import checks
 from boxscore._utils.checks import Place
 from boxscore._utils.records import NamedTuple
-from boxscore.data.run_lengths import code_text
 from boxscore.errors import InputError
+from boxscore.extensions.masks.run_lengths import code_text
 
 MISSING, TEXT, BYTES, LIST, POLYGONS = range(5)
 """No mask, a compressed RLE given as ``str`` or as ``bytes``, an uncompressed one, polygons."""

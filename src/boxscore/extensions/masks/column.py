@@ -12,7 +12,8 @@ Conventions
   a binary array [H, W], or None: the row has no mask.
 - Areas are pixel counts. Boxes are ``x1, y1, x2, y2`` around the pixels; sizes are height and width.
 - Nothing here calls compiled code but NumPy's: hostile masks cost time and memory in proportion to their
-  text, their outlines and their images' sides, within the limits of :mod:`~boxscore.data.rasterising`.
+  text, their outlines and their images' sides, within the limits of
+  :mod:`~boxscore.extensions.masks.rasterising`.
 
 References
 ----------
@@ -21,6 +22,7 @@ pycocotools 2.0.11, ``coco.py`` (``annToRLE``) and ``maskApi.c`` (``rleFrPoly``,
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -32,7 +34,8 @@ from boxscore._utils.array_types import FloatArray
 from boxscore._utils.checks import Place
 from boxscore._utils.ordering import ragged_ranges
 from boxscore._utils.text import html_lines
-from boxscore.data.mask_columns import (
+from boxscore.data.tables import BoxTable, Detections, GroundTruth
+from boxscore.extensions.masks.mask_columns import (
     BYTES,
     LIST,
     MISSING,
@@ -42,10 +45,10 @@ from boxscore.data.mask_columns import (
     columns_of,
     whole_sizes,
 )
-from boxscore.data.run_lengths import code_text
+from boxscore.extensions.masks.run_lengths import code_text
 
 if TYPE_CHECKING:
-    from boxscore.data.spans import Spans
+    from boxscore.extensions.masks.spans import Spans
 
 Code = dict[str, Any]
 """A compressed RLE as pycocotools takes it."""
@@ -218,8 +221,8 @@ class Masks:
 
     @property
     def weights(self) -> FloatArray:
-        """Part of a batch that each mask takes, [N]; see :func:`boxscore.data.rasterising.batches`."""
-        from boxscore.data.rasterising import weights
+        """Part of a batch that each mask takes, [N]; see ``batches`` of ``rasterising``."""
+        from boxscore.extensions.masks.rasterising import weights
 
         return weights(self._columns_of_rows())
 
@@ -229,7 +232,7 @@ class Masks:
 
     def spans(self) -> tuple[Spans, NDArray[np.intp]]:
         """Return the spans of these masks, one batch at most, in any order, and each row's position there."""
-        from boxscore.data.rasterising import spans_of
+        from boxscore.extensions.masks.rasterising import spans_of
 
         store = self._store
         spans, position = spans_of(store.columns, self._rows, store.place)
@@ -323,7 +326,7 @@ class Masks:
     def _batches(self) -> Iterator[Masks]:
         """Cut these rows into batches."""
         if len(self):
-            from boxscore.data.rasterising import batches
+            from boxscore.extensions.masks.rasterising import batches
 
             for low, high in batches(self.weights):
                 yield self._at(self._rows[low:high])
@@ -348,3 +351,37 @@ class Masks:
         chosen = object.__new__(Masks)
         chosen._store, chosen._rows = self._store, rows
         return chosen
+
+
+def mask_column(masks: Iterable[MaskLike], image_sizes: FloatArray, place: Place) -> Masks:
+    """Return masks as a column; one that is a column already stays as it is."""
+    return masks if isinstance(masks, Masks) else Masks(masks, image_sizes=image_sizes, place=place)
+
+
+def masks_of(table: BoxTable) -> Masks:
+    """Return the masks of a table; a column without rows where it has none."""
+    return table.instances["masks"] or Masks([])
+
+
+def with_masks(detections: Detections) -> Detections:
+    """Return the detections with their boxes as masks where they have none, as pycocotools does."""
+    masks: Masks | None = detections.instances["masks"]
+    if masks is not None and not masks.missing.any():
+        return detections
+    rectangles = Masks.from_boxes(
+        detections.boxes,
+        detections.images.sizes[detections.image],
+        place=lambda row: f"row {row} of {detections.source}",
+    )
+    return dataclasses.replace(detections, masks=rectangles if masks is None else masks.filled(rectangles))
+
+
+def box_only(ground_truth: GroundTruth) -> NDArray[np.bool_]:
+    """Find the ground truths without a pixel of a mask, [G]."""
+    masks = ground_truth.masks
+    if masks is None:
+        return np.ones(len(ground_truth), dtype=bool)
+    lacking = masks.missing
+    some = np.flatnonzero(~lacking)
+    lacking[some] = masks[some].area == 0
+    return lacking

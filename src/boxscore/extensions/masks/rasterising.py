@@ -19,11 +19,11 @@ from boxscore._utils import checks
 from boxscore._utils.array_types import Positions
 from boxscore._utils.checks import Place
 from boxscore._utils.ordering import inverse_order, ragged_ranges
-from boxscore.data.mask_columns import BYTES, LIST, MISSING, POLYGONS, TEXT, MaskColumns
-from boxscore.data.outlines import FINENESS, LARGEST_VERTEX, LONGEST_OUTLINE, edges_of, toggles
-from boxscore.data.run_lengths import DAMAGED, MOST_PIXELS, Runs, read_runs, split_runs
-from boxscore.data.spans import Spans, joined_spans, spans_of_runs, union_of_parts
 from boxscore.errors import InputError
+from boxscore.extensions.masks.mask_columns import BYTES, LIST, MISSING, POLYGONS, TEXT, MaskColumns
+from boxscore.extensions.masks.outlines import FINENESS, LARGEST_VERTEX, LONGEST_OUTLINE, edges_of, toggles
+from boxscore.extensions.masks.run_lengths import DAMAGED, MOST_PIXELS, Runs, read_runs, split_runs
+from boxscore.extensions.masks.spans import Spans, joined_spans, spans_of_runs, union_of_parts
 
 LARGEST_SIDE = 1_000_000
 BATCH = 1 << 20

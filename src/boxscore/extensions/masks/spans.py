@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.array_types import Positions
 from boxscore._utils.ordering import run_starts, sort_runs
-from boxscore.data.run_lengths import Runs
+from boxscore.extensions.masks.run_lengths import Runs
 
 
 def equal_sizes(sizes: NDArray[np.int64]) -> list[tuple[int, int]]:
