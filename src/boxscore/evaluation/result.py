@@ -41,7 +41,7 @@ from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import SummaryRow
 from boxscore.protocols.tables.ap import ApRules
-from boxscore.protocols.tables.group import TRUTH_WEIGHT
+from boxscore.protocols.tables.labels import TRUTH_WEIGHT
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.summary import CurvesOf, summary_total, summary_values
 

@@ -49,7 +49,7 @@ from boxscore.protocols.extra_columns import Axis, ExtraColumn
 from boxscore.protocols.protocol import EXTRA_COLUMNS
 from boxscore.protocols.summary import WITH_OBJECTS
 from boxscore.protocols.tables.ap import TAKES_PART
-from boxscore.protocols.tables.group import ABSORBED_BITS, GROUP_TRUE_POSITIVES, TRUTH_WEIGHT
+from boxscore.protocols.tables.labels import ABSORBED_BITS, GROUP_TRUE_POSITIVES, TRUTH_WEIGHT
 from boxscore.protocols.tables.matching import EqualScores
 
 Extra = Mapping[str, NDArray[Any]]

@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-- A table of a protocol is a class under :class:`Rules`, one file in ``tables``; its fields are made by
+- A table of a protocol is a class under :class:`Rules`, in a file of ``tables``; its fields are made by
   :func:`rule`. The signature, the waterfall of :func:`boxscore.diagnostics.explain`, the reference page, the
   reading of TOML and the protocol's scope all go through the fields.
 - A comment in a table names the rule that the fields below it make together. A rule may come back further

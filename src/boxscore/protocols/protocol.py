@@ -49,16 +49,12 @@ from boxscore.protocols.scope import ProtocolScope, describing_fields
 from boxscore.protocols.signature import signature_of
 from boxscore.protocols.summary import SUMMARY_REFUSED, SummaryRow, first_metric, named_kind
 from boxscore.protocols.tables.ap import ApRules
-from boxscore.protocols.tables.boxes import BoxRules
+from boxscore.protocols.tables.boxes import BoxRules, RoundingRules
 from boxscore.protocols.tables.crowds import FrocRules, JaccardRules, MissRateRules, ScoreLevelRules
-from boxscore.protocols.tables.distance import DistanceRules
-from boxscore.protocols.tables.group import GroupRules
 from boxscore.protocols.tables.ignore import IgnoreRules
-from boxscore.protocols.tables.keypoints import KeypointRules
-from boxscore.protocols.tables.labels import LabelRules
-from boxscore.protocols.tables.masks import MaskRules
+from boxscore.protocols.tables.labels import GroupRules, LabelRules
 from boxscore.protocols.tables.matching import MatchingRules
-from boxscore.protocols.tables.rounding import RoundingRules
+from boxscore.protocols.tables.shapes import DistanceRules, KeypointRules, MaskRules
 
 SimilarityName = Literal[
     "box",

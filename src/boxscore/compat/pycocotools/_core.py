@@ -39,9 +39,9 @@ from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol, SimilarityName
 from boxscore.protocols.tables.ap import ApRules
 from boxscore.protocols.tables.ignore import IgnoreRules
-from boxscore.protocols.tables.keypoints import KeypointRules
 from boxscore.protocols.tables.labels import LabelRules
 from boxscore.protocols.tables.matching import MatchingRules
+from boxscore.protocols.tables.shapes import KeypointRules
 
 Record = dict[str, Any]
 Pair = tuple[Any, Any]

@@ -54,7 +54,7 @@ from boxscore.evaluation import Evaluation
 from boxscore.extensions.diagnostics._reading import area_index, threshold_index
 from boxscore.extensions.diagnostics._result import ClassResult, Counts, Floats, once_per_evaluation
 from boxscore.matching.matches import Matches
-from boxscore.protocols.tables.group import TRUTH_WEIGHT
+from boxscore.protocols.tables.labels import TRUTH_WEIGHT
 
 if TYPE_CHECKING:
     import pandas as pd

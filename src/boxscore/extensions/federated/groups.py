@@ -35,7 +35,7 @@ from boxscore.matching.matches import Bits, Matches
 from boxscore.matching.pairs import Outcome, Pairs
 from boxscore.matching.sources import Asked, Match, PairSource
 from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.tables.group import ABSORBED_BITS, GROUP_TRUE_POSITIVES, TRUTH_WEIGHT
+from boxscore.protocols.tables.labels import ABSORBED_BITS, GROUP_TRUE_POSITIVES, TRUTH_WEIGHT
 from boxscore.protocols.tables.matching import MatchingRules
 
 LATER_PASSES = 3

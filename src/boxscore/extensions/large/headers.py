@@ -14,7 +14,7 @@ from boxscore.extensions.large.engine import Engine
 from boxscore.extensions.large.merging import check_headers
 from boxscore.extensions.large.parts import COUNTED, Part, TruthIdentity
 from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.tables.group import TRUTH_WEIGHT
+from boxscore.protocols.tables.labels import TRUTH_WEIGHT
 
 
 class PartHeader(NamedTuple):

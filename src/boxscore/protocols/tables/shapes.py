@@ -1,4 +1,4 @@
-"""Define ``[keypoints]``: how keypoints are measured, and which they are."""
+"""Define ``[masks]``, ``[keypoints]`` and ``[distance]``: how shapes other than boxes are measured."""
 
 from __future__ import annotations
 
@@ -9,9 +9,65 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore.errors import ProtocolError
-from boxscore.protocols.acting import DESCRIBES, Does, Refusal, Scope, measures, prepares
+from boxscore.protocols.acting import DESCRIBES, Does, Refusal, Scope, measures, one_measure, prepares
 from boxscore.protocols.fields import Check, Reads, Rules, Step, Word, choice, list_of, number, rule, text
 from boxscore.protocols.grids import number_text
+
+# ---------------------------------------------------------------- masks
+
+BoxOnlyTruth = Literal["refuse", "absorb"]
+MaskPrecision = Literal["double", "single"]
+
+
+class MaskRules(Rules):
+    """How masks are measured."""
+
+    PREFIX = "masks."
+
+    boundary_dilation: float = rule(
+        0.02,
+        check=number(0, 1, open_low=True),
+        doc="A boundary's width over the image's diagonal.",
+        scope=measures(Scope.ROW),
+    )
+    box_only_truth: BoxOnlyTruth = rule(
+        "refuse",
+        check=choice(BoxOnlyTruth),
+        doc="Ground truths without a mask: refused; or, matched last and by their boxes, ignored, an object "
+        "by one detection and a group by any number (Open Images). An empty mask is none.",
+        word=Word("boxonly", silent="refuse"),
+        step=Step("objects without masks", "matching", {"refuse": "refused", "absorb": "absorb"}),
+        scope=measures(Scope.ROW),
+        refuses=(
+            *one_measure(lambda protocol: protocol.masks_may_lack, "ground truths may lack their masks"),
+            Refusal(
+                "together",
+                lambda protocol: protocol.masks_may_lack and protocol.matching.class_thresholds,
+                "be left out where ground truths may lack their masks",
+                field="matching.class_thresholds",
+                got="some",
+            ),
+        ),
+        does=(
+            Does(
+                "ignore",
+                "boxscore.extensions.federated.groups:ignoring_box_only",
+                lambda protocol: protocol.masks_may_lack,
+            ),
+        ),
+    )
+    precision: MaskPrecision = rule(
+        "double",
+        check=choice(MaskPrecision),
+        doc="What overlaps of masks are divided in: float64; or float32, with at least 1e-7 below the line "
+        "(Open Images). It decides which of nearly equal overlaps is the larger.",
+        word=Word("precision", silent="double"),
+        step=Step("precision of mask overlaps", "overlaps"),
+        scope=measures(Scope.ROW),
+    )
+
+
+# ---------------------------------------------------------------- keypoints
 
 KeypointScale = Literal["area", "box"]
 UnlabelledSimilarity = Literal["box", "zero"]
@@ -144,3 +200,45 @@ class KeypointRules(Rules):
     def spread(self) -> NDArray[np.float64]:
         """The sigmas as they are computed with, [J]."""
         return np.array(self.sigmas, dtype=np.float64)
+
+
+# ---------------------------------------------------------------- distances
+
+DistanceAnchor = Literal["centre", "point"]
+
+
+def _largest(protocol: Any) -> str:
+    """Write the scale."""
+    return f"similarity 0 at {number_text(protocol.distance.largest)} pixels"
+
+
+def _points(protocol: Any) -> tuple[str, ...]:
+    """Name the column of points, where they are compared."""
+    compared = protocol.similarity in ("distance", "point_in_box", "point_in_mask")
+    uses_points = compared and protocol.distance.anchor == "point"
+    return ("point",) if uses_points else ()
+
+
+class DistanceRules(Rules):
+    """How far apart two objects may be, where distances decide."""
+
+    PREFIX = "distance."
+
+    largest: float = rule(
+        100.0,
+        check=number(0, 1e9, open_low=True),
+        doc="The distance, in the unit of the coordinates, at which the similarity is 0: it is "
+        "1 - d / largest, so a threshold of 0.75 is a quarter of this. The distance itself decides "
+        "whether it is reached.",
+        step=Step("scale of distances", "overlaps", _largest),
+        scope=measures(Scope.ROW),
+    )
+    anchor: DistanceAnchor = rule(
+        "centre",
+        check=choice(DistanceAnchor),
+        doc="What distances are between, and which point of a detection lies in a box or mask: the centre of "
+        "its box, or the key or column `point`, x and y.",
+        step="distance.largest",
+        scope=measures(Scope.ROW),
+        reads=Reads("rows", _points),
+    )
