@@ -34,7 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "federated": {"masks"},
     "formats": {"data_tools", "federated", "masks", "scoreless"},
     "fusion": {"large"},
-    "keypoints": {"diagnostics"},
+    "keypoints": {"diagnostics", "large"},
     "label_maps": {"masks", "pages", "shell", "training", "weights"},
     "labels": {"diagnostics", "federated", "formats", "scoreless", "shell", "validation", "weights"},
     "large": {

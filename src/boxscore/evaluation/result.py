@@ -4,8 +4,8 @@ Conventions
 -----------
 - An :class:`Evaluation` holds the two tables as evaluated, the protocol, and the matches. Every number is a
   function of the matches; :meth:`Evaluation.once` caches it.
-- ``source`` says where the rows are (:mod:`boxscore.evaluation.source`). Results in partitions are a subclass
-  in an extension, which overrides the properties that need rows here.
+- Results whose rows are not in this process are a subclass in an extension, which overrides the properties
+  that need them.
 - Methods that forward to extensions or reports are thin: :data:`EXTENSIONS` names the function of each.
 - What is returned is read-only.
 """
@@ -48,7 +48,6 @@ from boxscore.scoring.summary import CurvesOf, summary_total, summary_values
 if TYPE_CHECKING:
     import pandas as pd
 
-    from boxscore.evaluation.source import Source
     from boxscore.matching.outcomes import Outcomes
     from boxscore.scoring.score_counts import ScoreCounts
     from boxscore.scoring.summary import WeightedMetrics, WeightSets
@@ -712,8 +711,7 @@ class Evaluation(PicklesFields):
         -------
         Curves
         """
-        curves: Curves = self.source.under(ap, [(0, len(self.protocol.caps) - 1)]).curves_of()
-        return curves
+        return dataclasses.replace(self, protocol=self.protocol.replaced(ap=ap)).curves_of()
 
     def weighted_metrics(
         self,
@@ -797,13 +795,6 @@ class Evaluation(PicklesFields):
         return self.images.fingerprint()
 
     @property
-    def source(self) -> Source:
-        """Where the rows are, and how questions reach them."""
-        from boxscore.evaluation.source import InMemory
-
-        return InMemory(self)
-
-    @property
     def has_scores(self) -> bool:
         """Whether the detections are ranked by scores."""
         return self.protocol.matching.scores == "given"
@@ -848,8 +839,8 @@ class Evaluation(PicklesFields):
         -------
         bool
         """
-        if not other.source.is_here:
-            return other.has_same_truth(self)
+        if type(other) is not type(self):
+            return other.has_same_truth(self)  # it has no tables here, and knows another way
         mine, yours = self.ground_truth, other.ground_truth
         return (
             mine.images.same_as(yours.images)

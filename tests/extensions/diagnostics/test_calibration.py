@@ -12,9 +12,9 @@ import pytest
 
 import boxscore
 from boxscore.diagnostics import calibration_error, reliability
-from boxscore.evaluation.source import OnePiece
 from boxscore.extensions.diagnostics._residuals import BinnedResiduals, half_sampled
 from boxscore.extensions.diagnostics._score_bins import ScoredRows, sums_of_cells
+from boxscore.extensions.large.questions import OnePiece
 from boxscore.extensions.weights.resampling import Draws, interval
 from support.each import each
 from support.examples import first_of

@@ -13,6 +13,7 @@ import pytest
 
 import boxscore
 from boxscore.errors import InputError
+from boxscore.extensions.large.questions import source_of
 from boxscore.extensions.pages.choices import Choices
 from boxscore.extensions.pages.conclusions import conclusions
 from boxscore.extensions.pages.html import embedded_json
@@ -176,7 +177,7 @@ def test_the_images_that_are_shown_are_read_alone(tmp_path: Path) -> None:
     truth = whole.ground_truth
     with asked_again(truth, tmp_path / "found.parquet", load_protocol("coco"), partition=40) as result:
         rows = np.array([0, 3, 17, 39])
-        alone, _ = result.source.tables_of(rows)
+        alone, _ = source_of(result).tables_of(rows)
         assert alone.ground_truth.images.ids.tolist() == truth.images.ids[rows].tolist()
         for name in ("ground_truth", "detections"):
             table, every = getattr(alone, name), getattr(whole, name)

@@ -31,6 +31,7 @@ from boxscore._utils.text import printable
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.extensions.diagnostics.confidence import operating_points
+from boxscore.extensions.large.questions import source_of
 from boxscore.extensions.weights.resampling import Units, unit_count
 from boxscore.matching.matcher import Matcher
 from boxscore.protocols import without_scores
@@ -96,7 +97,7 @@ def _cross_fitted(
 
 def _check(name: str, evaluation: Evaluation, protocol: Protocol) -> None:
     """Refuse what cannot be counted again without its files."""
-    if not evaluation.source.is_here:
+    if not source_of(evaluation).is_here:
         rule = "be evaluated at once where others have no scores"
         cause = "its boxes are counted again from its best F1, and parts do not hold them"
         raise InputError("a result with scores", rule, got=f"parts of {name!r}", cause=cause)

@@ -48,10 +48,10 @@ import numpy as np
 from boxscore._utils.array_types import FloatArray, IntArray, Positions
 from boxscore._utils.exact_sums import added, digits_of, rounded
 from boxscore._utils.ordering import stable_order
-from boxscore.evaluation.source import Pieces
 from boxscore.extensions.diagnostics._result import mean_over_classes
 from boxscore.extensions.diagnostics._score_bins import CellSums, ScoredRows, cells_of, numbered
 from boxscore.extensions.large.packed import narrowed
+from boxscore.extensions.large.questions import Pieces
 from boxscore.extensions.weights.resampling import Units, unit_count
 from boxscore.scoring.summary import WeightSets
 

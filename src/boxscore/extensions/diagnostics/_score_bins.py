@@ -21,7 +21,7 @@ from boxscore._utils.exact_sums import added
 from boxscore.data.vocabulary import rows_among_all
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
-from boxscore.evaluation.source import Pieces, Place
+from boxscore.extensions.large.questions import Pieces, Place
 from boxscore.extensions.large.ranks import lower_in, quantiles, sorted_keys
 from boxscore.scoring.score_counts import counted_detections
 

@@ -16,7 +16,7 @@ from boxscore._utils.user_warnings import warn_user
 from boxscore.data.vocabulary import rows_among_all
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
-from boxscore.evaluation.source import Place
+from boxscore.extensions.large.questions import Place, source_of
 from boxscore.extensions.weights.resampling import (
     LEAST_GROUPS,
     LEAST_UNITS,
@@ -124,7 +124,7 @@ def units_of_values(
     areas = [evaluation.protocol.position_of(row)[0] for row in rows]
     distinct = sorted(set(areas))
     options: dict[str, Any] = {"areas": distinct, "units": units}
-    answers = evaluation.source.over_images(_with_objects, options)
+    answers = source_of(evaluation).over_images(_with_objects, options)
     known = {
         area: _joined([one[number] for one in answers], disjoint=units is None)
         for number, area in enumerate(distinct)

@@ -41,6 +41,7 @@ from boxscore.evaluation import Evaluation
 from boxscore.extensions.diagnostics._reading import warn_of_subsets
 from boxscore.extensions.diagnostics._result import ClassResult, DiagnosticResult, Floats, once_per_evaluation
 from boxscore.extensions.diagnostics.tide import Absent
+from boxscore.extensions.large.questions import source_of
 from boxscore.matching.ignoring import EVERY_AREA
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches
@@ -215,7 +216,7 @@ def error_curves(
     evaluation.require_scores()
     warn_of_subsets(evaluation, "curves of errors are")
     protocol = _protocol_of_steps(evaluation.protocol, max_detections)
-    curves = evaluation.source.matched_anew("curves of errors", _matches_of_steps, protocol)
+    curves = source_of(evaluation).matched_anew("curves of errors", _matches_of_steps, protocol)
     precision = np.stack(_steps(curves), axis=1)  # [K,7,R]
     counted, weights = _in_means(precision, absent_classes, evaluation.class_weights)
     mean = np.full(precision.shape[1:], np.nan)

@@ -40,7 +40,6 @@ from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore._utils.exact_sums import rounded
 from boxscore._utils.progress import stage
 from boxscore.evaluation import Evaluation
-from boxscore.evaluation.source import Pieces
 from boxscore.extensions.diagnostics._reading import area_index, threshold_index
 from boxscore.extensions.diagnostics._residuals import BinnedResiduals, Errors
 from boxscore.extensions.diagnostics._result import (
@@ -60,6 +59,7 @@ from boxscore.extensions.diagnostics._score_bins import (
     sums_of_cells,
 )
 from boxscore.extensions.diagnostics._units import Group, enough_units, units_of_images, warn_of_frames
+from boxscore.extensions.large.questions import Pieces, source_of
 from boxscore.extensions.weights.resampling import (
     MOST_RESAMPLES,
     Draws,
@@ -205,7 +205,7 @@ def _binned(
         "area": area_index(evaluation, area),
         "score_threshold": score_threshold,
     }
-    with evaluation.source.pieces("calibration", scored_rows, options) as rows:
+    with source_of(evaluation).pieces("calibration", scored_rows, options) as rows:
         check_probabilities(rows)
         ends = ends_of_bins(rows, bins, binning)
         yield rows, ends, sums_of_cells(rows, ends)

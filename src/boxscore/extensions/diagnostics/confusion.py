@@ -33,9 +33,9 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import rows_among_all
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
-from boxscore.evaluation.source import Place
 from boxscore.extensions.diagnostics._reading import greedy_one_to_one, least_score, warn_of_subsets
 from boxscore.extensions.diagnostics._result import SHOWN_ROWS, DiagnosticResult, once_per_evaluation
+from boxscore.extensions.large.questions import Place, source_of
 from boxscore.matching.matcher import CrossPairs
 
 if TYPE_CHECKING:
@@ -293,7 +293,7 @@ def confusion_matrix(
     """
     checks.one_of(normalise, get_args(Normalise), name="normalise")
     options = {"iou_threshold": iou_threshold, "score_threshold": score_threshold, "assign": assign}
-    cell, count = _added(evaluation.source.answers("confusions", _counted_cells, options))
+    cell, count = _added(source_of(evaluation).answers("confusions", _counted_cells, options))
     labels = _labels(evaluation)
     return ConfusionMatrix(labels, *np.divmod(cell, len(labels)), count, normalise)
 
@@ -342,9 +342,9 @@ def top_confusions(
     asked = {**options, "truth": truth, "predicted": predicted}
     listed = int(matrix.count[chosen].sum())
     what = f"the images of {counted(listed, 'confusion')}"
-    evaluation.source.check_room(PER_LISTED * listed, what, "fewer cells (--top), or a larger limit")
+    source_of(evaluation).check_room(PER_LISTED * listed, what, "fewer cells (--top), or a larger limit")
     # Each partition names the images of each cell; the lists are joined and sorted.
-    every = evaluation.source.answers("confusions", _images_among_all, asked)
+    every = source_of(evaluation).answers("confusions", _images_among_all, asked)
     images = [np.sort(np.concatenate(same)) for same in zip(*every, strict=True)]
     return TopConfusions(
         matrix.labels,

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from boxscore._utils.array_types import BoolArray, FloatArray, IntArray
 from boxscore._utils.ordering import group_order, stable_order
 from boxscore.evaluation import Evaluation
-from boxscore.evaluation.source import Classes, ClassRows, Place
+from boxscore.extensions.large.questions import Classes, ClassRows, Place, source_of
 from boxscore.matching.ranking import ranked_by
 from boxscore.protocols.tables.ap import ApRules
 from boxscore.scoring.counts import Outcomes, TruePositiveCounts
@@ -83,7 +83,7 @@ def curves_of_fixes(
     """Return the curves of each fix, by its name, and the counts of all errors."""
     # Each place lays out its own rows; only sums per class come back. Then the rows of each class come
     # together where they are and are scored under every fix.
-    with evaluation.source.pieces("error types", _rows, {"fixed": fixed, "options": options}) as pieces:
+    with source_of(evaluation).pieces("error types", _rows, {"fixed": fixed, "options": options}) as pieces:
         names, errors_last, *columns = zip(*pieces.results(_known), strict=True)
         rows, positive, counts = (np.sum(column, axis=0) for column in columns)
         count = functools.partial(_counted, fixes=len(positive))

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
 from boxscore.evaluation import Evaluation
-from boxscore.evaluation.source import Place
 from boxscore.extensions.diagnostics._reading import area_index, least_score, threshold_index
 from boxscore.extensions.diagnostics._result import DiagnosticResult, once_per_evaluation
+from boxscore.extensions.large.questions import Place, source_of
 from boxscore.matching.outcomes import FALSE_POSITIVE, MISSED, TRUE_POSITIVE, outcomes_by_row
 from boxscore.matching.ranking import ranked_by
 from boxscore.scoring.counts import Outcomes, TruePositiveCounts
@@ -136,7 +136,9 @@ def image_scores(
     [0.5, 1.0]
     """
     options = {"iou_threshold": iou_threshold, "area": area, "score_threshold": score_threshold}
-    return _joined(evaluation.source.answers("scores of images", _scores_of, options, rows_of_images=True))
+    return _joined(
+        source_of(evaluation).answers("scores of images", _scores_of, options, rows_of_images=True)
+    )
 
 
 def _scores_of(

@@ -37,6 +37,7 @@ from boxscore.extensions.diagnostics._result import (
     mean_over_classes,
     once_per_evaluation,
 )
+from boxscore.extensions.large.questions import source_of
 from boxscore.scoring.score_counts import ScoreCounts
 
 MEANS = ("lrp", "localisation", "false_positive", "false_negative")
@@ -112,7 +113,7 @@ def localisation_recall_precision(
     >>> round(float(result.total.lrp), 6)  # (.2 / .5 + 0 + 1) / 2
     0.7
     """
-    evaluation.source.require("LRP")
+    source_of(evaluation).require("LRP")
     # Check the options; LRP divides by 1 - threshold.
     t = threshold_index(evaluation, iou_threshold)
     threshold = evaluation.protocol.matching.iou_thresholds[t]

@@ -26,6 +26,7 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.extensions.diagnostics._result import DiagnosticResult, once_per_evaluation
+from boxscore.extensions.large.questions import source_of
 from boxscore.extensions.weights.resampling import Groups
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
@@ -147,7 +148,7 @@ CROWDEDNESS = "crowdedness"
 def slice_names(evaluation: Evaluation) -> list[str]:
     """Names that :func:`slice_scores` takes for ``by`` on this data; of merged parts, columns of images."""
     whose = _named(evaluation)
-    if not evaluation.source.is_here:
+    if not source_of(evaluation).is_here:
         whose = {name: ["images"] for name in evaluation.images.columns}
     return [name if len(named) == 1 else f"{each}.{name}" for name, named in whose.items() for each in named]
 
@@ -155,7 +156,7 @@ def slice_names(evaluation: Evaluation) -> list[str]:
 def _named(evaluation: Evaluation) -> dict[str, list[str]]:
     """Return whose each name can be: a measure of boxes, a column of images, of annotations."""
     whose: dict[str, list[str]] = {name: ["boxes"] for name in (*QUANTITIES, CROWDEDNESS)}
-    truth = evaluation.ground_truth.columns if evaluation.source.is_here else ()
+    truth = evaluation.ground_truth.columns if source_of(evaluation).is_here else ()
     for each, names in (("images", evaluation.images.columns), ("annotations", truth)):
         for name in names:
             whose.setdefault(name, []).append(each)

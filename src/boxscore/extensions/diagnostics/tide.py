@@ -68,6 +68,7 @@ from boxscore.extensions.diagnostics.naming_errors import (
     errors_of,
     named_errors,
 )
+from boxscore.extensions.large.questions import source_of
 from boxscore.matching.ranking import listed_scores, ranked_by
 from boxscore.protocols.tables.ap import ApRules
 from boxscore.scoring.blocks import mean_of_defined, weighted_mean
@@ -217,9 +218,9 @@ def error_types(
     # Refuse what cannot be computed: without scores, or in partitions.
     checks.one_of(absent_classes, get_args(Absent), name="absent_classes")
     names = (*ERROR_TYPES, *SPECIAL_ERRORS)
-    evaluation.source.require("error types")
+    source_of(evaluation).require("error types")
     ranked = evaluation.has_scores
-    if not ranked and not evaluation.source.is_here:
+    if not ranked and not source_of(evaluation).is_here:
         rule, cause = "have scores with --memory-limit", "leave the limit out"
         raise InputError("detections", rule, got="none", cause=cause)
     if absent_classes == "zero" and not ranked:

@@ -34,9 +34,9 @@ from boxscore._utils.array_types import FloatArray
 from boxscore._utils.text import counted
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
-from boxscore.evaluation.source import Place
 from boxscore.extensions.diagnostics._result import ClassResult, Counts, Floats, once_per_evaluation
 from boxscore.extensions.diagnostics.bootstrap import chosen_rows
+from boxscore.extensions.large.questions import Place, source_of
 from boxscore.extensions.scoreless.orderless import standard_error_of_mean
 from boxscore.extensions.scoreless.tied import NoExpectationError, expected_over_ties
 from boxscore.matching.greedy import MOST_HELD
@@ -108,7 +108,7 @@ def tie_bounds(evaluation: Evaluation, *, metrics: Sequence[str] | None = None) 
     InputError
         When a metric is unknown.
     """
-    evaluation.source.require("bounds over ties")
+    source_of(evaluation).require("bounds over ties")
     # Value, lowest and highest come from curves under other orders of ties: nothing is matched again.
     ends = ends_of_ties(evaluation, metrics)
     rows, K, M = ends.rows, len(evaluation.labels), len(ends.rows)
@@ -153,7 +153,7 @@ def _ordered(evaluation: Evaluation) -> bool:
 def ends_of_ties(evaluation: Evaluation, metrics: Sequence[str] | None = None) -> Ends:
     """Compute what :func:`tie_bounds` has, but the expectation, which takes longer; once."""
     if not knows_ties(evaluation):
-        evaluation.source.require("bounds over ties")
+        source_of(evaluation).require("bounds over ties")
     key = ("ends of ties", None if metrics is None else tuple(metrics))
     return evaluation.once(key, lambda: _ends(evaluation, metrics))
 
@@ -213,7 +213,7 @@ class _Expectation(NamedTuple):
 
 
 def _expectation(evaluation: Evaluation, area: int, cap: int, pooled: str | None) -> _Expectation:
-    found = evaluation.source.over_curves("ties", _expected_of, area, cap, pooled)
+    found = source_of(evaluation).over_curves("ties", _expected_of, area, cap, pooled)
     thresholds = len(evaluation.protocol.matching.iou_thresholds)
     shape = next((values.shape[:-1] for values, _ in filter(None, found)), (thresholds,))
     unknown = np.full((*shape, 1), np.nan), np.zeros((thresholds, 1))
@@ -241,7 +241,7 @@ def _note(error: float, too_large: int) -> str:
 
 def knows_ties(evaluation: Evaluation) -> bool:
     """Whether bounds over ties can be computed: from matches, which can be asked class by class."""
-    return evaluation.source.keeps_matches
+    return source_of(evaluation).keeps_matches
 
 
 def decided_by_ties(first: Evaluation, other: Evaluation, metric: str) -> bool:
@@ -252,14 +252,14 @@ def decided_by_ties(first: Evaluation, other: Evaluation, metric: str) -> bool:
 
 
 def _reordered(evaluation: Evaluation, order: TieOrder) -> Evaluation:
-    reordered: Evaluation = evaluation.source.under(evaluation.protocol.ap.replaced(tie_order=order))
+    reordered: Evaluation = source_of(evaluation).under(evaluation.protocol.ap.replaced(tie_order=order))
     return reordered
 
 
 def _counts_of_tied(evaluation: Evaluation) -> NDArray[np.int64]:
     """Count the detections of each class that share their score with another, [K]."""
     counts = np.zeros(len(evaluation.labels), dtype=np.int64)
-    for (low, high), some in evaluation.source.over_classes("ties", _tied):
+    for (low, high), some in source_of(evaluation).over_classes("ties", _tied):
         counts[low:high] += some
     return counts
 
@@ -275,7 +275,7 @@ def _tied(matched: Matches) -> NDArray[np.int64]:
 def counts_of_contested(evaluation: Evaluation) -> NDArray[np.int64]:
     """Count the contested detections of each class, [K]: each is of one image."""
     counts: NDArray[np.int64] = np.sum(
-        evaluation.source.answers("contested detections", _contested, {}), axis=0, dtype=np.int64
+        source_of(evaluation).answers("contested detections", _contested, {}), axis=0, dtype=np.int64
     )
     return counts
 

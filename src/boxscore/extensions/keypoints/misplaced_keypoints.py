@@ -32,8 +32,8 @@ from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore._utils.exact_sums import DIGITS, added, rounded
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
-from boxscore.evaluation.source import Place
 from boxscore.extensions.diagnostics._result import DiagnosticResult, once_per_evaluation
+from boxscore.extensions.large.questions import Place, source_of
 from boxscore.matching.matcher import Matcher
 from boxscore.protocols.protocol import Protocol
 
@@ -110,7 +110,7 @@ def keypoint_errors(evaluation: Evaluation) -> KeypointErrors:
             cause="take --protocol coco-keypoints or --iou-type keypoints",
         )
     names = protocol.keypoints.names or tuple(str(n + 1) for n in range(len(protocol.keypoints.sigmas)))
-    found = _added(evaluation.source.answers("keypoint errors", _compared, {}))
+    found = _added(source_of(evaluation).answers("keypoint errors", _compared, {}))
     total = found.counts.sum(axis=1)
     mean = np.divide(rounded(found.digits), total, out=np.full(len(names), np.nan), where=total > 0)
     return KeypointErrors(np.array(names, dtype=object), found.counts, mean, found.matched, found.analysed)

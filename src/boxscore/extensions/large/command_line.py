@@ -31,6 +31,7 @@ from boxscore.extensions.large.local import Load, LocalEngine, Plan, bytes_of_te
 from boxscore.extensions.large.parquet_groups import ParquetGroups
 from boxscore.extensions.large.parts import check_mergeable, save_parts
 from boxscore.extensions.large.plan import asked_keys
+from boxscore.extensions.large.questions import source_of
 from boxscore.extensions.large.result import MergedEvaluation, evaluation_of, warn_of_parts
 from boxscore.extensions.large.scanning import Task, streamed, table_tasks
 from boxscore.extensions.large.shares import (
@@ -171,7 +172,7 @@ def save_part_here(
     evaluation: Evaluation, arguments: argparse.Namespace, messages: Sequence[str]
 ) -> list[str]:
     """Save what was evaluated in this process as a part; partitions save theirs themselves."""
-    if evaluation.source.is_here:
+    if source_of(evaluation).is_here:
         evaluation.save_part(arguments.save_part)
     return []
 

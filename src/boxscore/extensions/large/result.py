@@ -43,6 +43,7 @@ from boxscore.extensions.weights.class_weights import differing_weights
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import SummaryRow
+from boxscore.protocols.tables.ap import ApRules
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.score_counts import ScoreCounts
 from boxscore.scoring.summary import Key, WeightedMetrics, WeightSets
@@ -277,6 +278,20 @@ class MergedEvaluation(Evaluation):
         for place, some in zip(held.places(), held.engine.results(tasks, shown="names"), strict=True):
             names[rows_among_all(np.arange(len(some)), place)] = some
         return names.tolist()
+
+    def curves_under(self, ap: ApRules) -> Curves:
+        """Return the curves of the first area range and the largest max detections by other rules of AP.
+
+        Parameters
+        ----------
+        ap : ApRules
+
+        Returns
+        -------
+        Curves
+        """
+        curves: Curves = self.source.under(ap, [(0, len(self.protocol.caps) - 1)]).curves_of()
+        return curves
 
     def has_same_truth(self, other: Evaluation) -> bool:
         """Whether another result is of the same images, classes and objects, by a digest of the objects.

@@ -23,11 +23,11 @@ from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore._utils.exact_sums import added
 from boxscore._utils.ordering import descending_order
 from boxscore.evaluation import Evaluation
-from boxscore.evaluation.source import ClassRows
 from boxscore.extensions.large.merging import MergedParts
 from boxscore.extensions.large.parts import Part
 from boxscore.extensions.large.pieces import Cut, edges_between, sample_of
 from boxscore.extensions.large.plan import MOST, ClassPlan, name_of
+from boxscore.extensions.large.questions import ClassRows
 from boxscore.extensions.large.source import cut_rows, joined_rows
 from boxscore.extensions.large.weighing import HeldParts
 from boxscore.matching.matches import Matches

@@ -26,7 +26,6 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import rows_among_all
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
-from boxscore.evaluation.source import Answer, Classes, ClassRows, Map, Options, Pieces, Place
 from boxscore.extensions.large.engine import Engine
 from boxscore.extensions.large.headers import headers_of
 from boxscore.extensions.large.joining import of_one_data_set
@@ -34,6 +33,7 @@ from boxscore.extensions.large.merging import MergedParts
 from boxscore.extensions.large.parts import Part
 from boxscore.extensions.large.pieces import Cut, edges_between, range_bounds, sample_of_scores
 from boxscore.extensions.large.plan import ClassPlan, asked_keys, most_within, name_of, runs_of_classes
+from boxscore.extensions.large.questions import Answer, Classes, ClassRows, Map, Options, Pieces, Place
 from boxscore.extensions.large.reduction import curves_of_block, reduced
 from boxscore.extensions.large.weighing import HeldParts
 from boxscore.matching.matches import Matches

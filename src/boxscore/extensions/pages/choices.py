@@ -29,9 +29,9 @@ from boxscore._utils.ordering import descending_order
 from boxscore.data.vocabulary import rows_among_all
 from boxscore.diagnostics import confusion_matrix
 from boxscore.evaluation import Evaluation
-from boxscore.evaluation.source import Place
 from boxscore.extensions.diagnostics.confusion import EVERY_SCORE, ConfusionMatrix, images_of_cells
 from boxscore.extensions.diagnostics.tide import missed_objects
+from boxscore.extensions.large.questions import Place, source_of
 from boxscore.extensions.pages.worst import MOST_SUREST, ClassMistakes, lowest_classes
 from boxscore.matching.outcomes import FALSE_POSITIVE, MISSED, TRUE_POSITIVE
 from boxscore.matching.ranking import ranked_by
@@ -206,7 +206,7 @@ class Choices(NamedTuple):
             "predicted": matrix.predicted[cells],
         }
         # Ask in memory or partition by partition, and join the answers.
-        answer = Answer.joined(evaluation.source.answers("a report", _answer_of, options), most)
+        answer = Answer.joined(source_of(evaluation).answers("a report", _answer_of, options), most)
         return cls(
             score,
             matrix,
@@ -334,7 +334,7 @@ def _at_score(evaluation: Evaluation, score_threshold: float) -> tuple[BoolArray
 def worst_images(evaluation: Evaluation, *, score_threshold: float = -np.inf, most: int = 48) -> list[int]:
     """Row numbers of the images with most mistakes, worst first."""
     options = {"score": score_threshold, "most": most}
-    counts = np.concatenate(evaluation.source.answers("the worst images", _worst_of, options))
+    counts = np.concatenate(source_of(evaluation).answers("the worst images", _worst_of, options))
     worst: list[int] = _with_most(counts, slice(1, 3), most)[:, 0].tolist()
     return worst
 

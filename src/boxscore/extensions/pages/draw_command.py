@@ -31,6 +31,7 @@ from boxscore.cli.streams import say, show
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.extensions.large.options import MEMORY_LIMIT
+from boxscore.extensions.large.questions import source_of
 from boxscore.extensions.pages.options import PLOT_FORMS
 from boxscore.extensions.pages.report_output import picture
 
@@ -78,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
             say("no image has a mistake to draw")
             return 0
         # Only the chosen images are needed as tables, also from partitions.
-        evaluation, among = evaluation.source.tables_of(np.array(chosen))
+        evaluation, among = source_of(evaluation).tables_of(np.array(chosen))
         rows = chosen if among is None else np.searchsorted(among, chosen).tolist()
         images = evaluation.ground_truth.images
         # Files are numbered in the order of the list.

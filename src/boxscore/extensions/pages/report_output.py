@@ -13,6 +13,7 @@ from boxscore.cli.choices import existing_folder, readers
 from boxscore.cli.streams import say
 from boxscore.evaluation import Evaluation
 from boxscore.extensions.decisions.compare import DetectorComparison
+from boxscore.extensions.large.questions import source_of
 from boxscore.extensions.pages.folder import write_comparison, write_report
 from boxscore.extensions.pages.plots._style import pyplot
 from boxscore.extensions.pages.view import ReportOptions
@@ -27,7 +28,7 @@ WHOLE_TABLES, WHOLE_PLOTS = ("matches", "confidence_curve"), ("f1_curve",)
 def save_report(evaluation: Evaluation, arguments: argparse.Namespace, messages: Sequence[str]) -> None:
     """Write the report folder that ``--report`` names."""
     paths = write_report(evaluation, arguments.report, **_content(arguments, messages))
-    if not evaluation.source.is_here:
+    if not source_of(evaluation).is_here:
         _say_left_out(arguments, {(path.parent.name, path.stem) for path in paths})
 
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from boxscore._utils.text import counted, fixed, verb
 from boxscore.extensions.decisions.compare import TOO_FEW, DetectorComparison
 from boxscore.extensions.diagnostics.ties import decided_by_ties
+from boxscore.extensions.large.questions import source_of
 from boxscore.extensions.pages.gallery import Gallery
 from boxscore.matching.outcomes import FALSE_POSITIVE, MISSED, TRUE_POSITIVE
 
@@ -101,7 +102,7 @@ def _of_ties(comparison: DetectorComparison, best: int, second: int) -> str:
     """Say that an order of equal scores decides, if it does."""
     results = list(comparison.evaluations.values())
     row = next(row for row in results[0].protocol.rows if row.key == comparison.metrics[0])
-    known = row.metric == "AP" and all(results[i].source.is_here for i in (best, second))
+    known = row.metric == "AP" and all(source_of(results[i]).is_here for i in (best, second))
     if known and decided_by_ties(results[best], results[second], row.key):
         return " Another order of equally scored detections could reverse this."
     return ""

@@ -28,6 +28,7 @@ from boxscore._utils.processes import Workers, worker_count
 from boxscore._utils.progress import stage
 from boxscore._version import __version__
 from boxscore.evaluation import Evaluation
+from boxscore.extensions.large.questions import source_of
 from boxscore.extensions.pages import diagnosis
 from boxscore.extensions.pages.choices import Choices
 from boxscore.extensions.pages.conclusions import conclusions, threshold_advice
@@ -181,7 +182,7 @@ def _sentence(text: str) -> str:
 def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None) -> dict[str, Any]:
     """Collect everything the page of one evaluation shows, as JSON values and notes."""
     options = options or ReportOptions()
-    evaluation.source.require("a report")
+    source_of(evaluation).require("a report")
     # Error types need the lowest overlaps across classes: computed first, they serve the others.
     stage("error types")
     error_costs = diagnosis.errors_view(evaluation)
@@ -189,7 +190,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
     # Choose images from all data; only the chosen ones are read as tables, also from partitions.
     choices = Choices.of(evaluation, most=options.gallery)
     score = choices.score_threshold
-    alone, among = evaluation.source.tables_of(choices.images)
+    alone, among = source_of(evaluation).tables_of(choices.images)
     gallery = Gallery(alone, score_threshold=score, among=among)
     pointed = worst_classes(evaluation, choices.mistakes, score_threshold=score)
     shown: dict[str, Any] = {

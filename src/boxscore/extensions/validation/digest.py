@@ -90,7 +90,9 @@ def findings_of(evaluation: Evaluation, *, effects: bool = True) -> list[Finding
 
 def page_findings(evaluation: Evaluation) -> tuple[list[Finding], str]:
     """Return the findings of a page, and what partitions do not say; empty in one process."""
-    if evaluation.source.is_here:
+    from boxscore.extensions.large.questions import source_of  # which a plain evaluation does not load
+
+    if source_of(evaluation).is_here:
         return findings_of(evaluation), ""
     from boxscore.extensions.validation.in_parts import findings_of_partitions, note_of_shares
 

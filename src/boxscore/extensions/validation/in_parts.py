@@ -25,6 +25,7 @@ from boxscore.data.alignment import of_images
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.evaluation import Evaluation
 from boxscore.extensions.large.joining import of_one_data_set
+from boxscore.extensions.large.questions import source_of
 from boxscore.extensions.validation import geometric, semantic, structural, unread
 from boxscore.extensions.validation._findings import (
     MOST_EXAMPLES,
@@ -249,7 +250,7 @@ def findings_of_shares(shares: Iterable[Share], protocol: Protocol) -> tuple[lis
 
 def findings_of_partitions(evaluation: Evaluation) -> tuple[list[Finding], int]:
     """Return the findings of an evaluation in partitions, which are read again, and the sample's images."""
-    source: Any = evaluation.source
+    source: Any = source_of(evaluation)
     source.require("findings about the input")
     held = source.there
     options = {"protocol": evaluation.protocol, "partitions": len(held.tasks)}

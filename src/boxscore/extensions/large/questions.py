@@ -3,7 +3,8 @@
 Conventions
 -----------
 - A *question* is a metric or diagnostic. It is written once, against :class:`Source`, and works wherever the
-  rows are: in memory (:class:`InMemory`, below) or in partitions on disk or on a cluster (an extension).
+  rows are: in memory (:class:`InMemory`, below) or in partitions on disk or on a cluster
+  (:mod:`boxscore.extensions.large.source`). :func:`source_of` gives the source of a result.
 - *Map*: call a function with the evaluation of some images. In memory it is called once, with the whole
   evaluation; in partitions it is called once for each partition, which is read again. The return values stay
   where they were made (:class:`Pieces`) or are collected in this process (:meth:`Source.answers`).
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
     from boxscore.scoring.summary import Key
 
 Evaluation = Any
-"""A :class:`boxscore.Evaluation`: it has a source, so its module is not imported here."""
+"""A :class:`boxscore.Evaluation`; its module is not imported here, since results of partitions import this
+one."""
 
 Answer = TypeVar("Answer")
 Place = int | NDArray[np.int64]
@@ -283,3 +285,9 @@ class InMemory:
 
     def check_room(self, needed: int, what: str, cause: str) -> None:
         """Refuse nothing."""
+
+
+def source_of(evaluation: Evaluation) -> Source:
+    """Return where the rows of a result are, and how questions reach them."""
+    own: Source | None = getattr(evaluation, "source", None)
+    return InMemory(evaluation) if own is None else own
