@@ -37,14 +37,14 @@ def add_options(parser: ArgumentParser, options: Iterable[Option]) -> None:
 
 
 def _add(parser: Any, option: Option) -> None:
-    how: dict[str, Any] = {"help": option.help + option.default_text}
+    how: dict[str, Any]
     if option.kind is bool:
-        how |= {"action": "store_false" if option.default else "store_true"}
+        how = {"action": "store_false" if option.default else "store_true"}
     else:
-        how |= {"type": _items(option.kind) if option.commas else _read(option.kind)}
+        how = {"type": _items(option.kind) if option.commas else _read(option.kind)}
         how |= {"default": option.default, "metavar": option.metavar or None}
         if not option.commas:
-            how["choices"] = _Known(option) if callable(option.choices) else option.known() or None
+            how["choices"] = _Known(option) if callable(option.choices) else tuple(option.choices) or None
         if option.many:
             how |= {"nargs": "+", "action": _Extend}
         elif option.kind is path_of:

@@ -58,7 +58,7 @@ class Sniffer:
         """The first line of a file that is not blank, stripped."""
         return next((line.strip() for line in self.text.splitlines() if line.strip()), "")
 
-    @property
+    @functools.cached_property
     def is_json(self) -> bool:
         """Whether a file begins as a JSON object or list."""
         return self.text.lstrip()[:1] in ("{", "[")
@@ -67,7 +67,7 @@ class Sniffer:
         """Whether JSON has all of these keys near its beginning, at any depth."""
         return self.is_json and all(re.search(rf'"{name}"\s*:', self.text) for name in names)
 
-    @property
+    @functools.cached_property
     def is_xml(self) -> bool:
         """Whether a file begins as XML."""
         return self.text.lstrip().startswith("<")

@@ -251,7 +251,7 @@ class Rules:
         try:
             for name in names:
                 check: Check = self.__dataclass_fields__[name].metadata["rule"].check
-                own[name] = check(own[name], self._label(name))
+                own[name] = check.apply(own[name], self._label(name))
             self._check_together()
         except ProtocolError:
             raise

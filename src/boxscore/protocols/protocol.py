@@ -191,7 +191,7 @@ class Protocol(Rules):
         """Keys of the summary metrics that fall when a detector gets better: miss rates, false positives."""
         return tuple(row.key for row in self.rows if named_kind(row.metric).lower_is_better)
 
-    @property
+    @functools.cached_property
     def caps(self) -> tuple[int | None, ...]:
         """Max detections, ascending; ``(None,)`` where all count. The axis M."""
         return self.matching.max_detections or (None,)

@@ -300,13 +300,15 @@ class Curves:
 
         They are in-class, and include the ranges of higher scores. ``tie_order`` replaces that of the rules.
         """
-        if self._before is None:
-            yield from self.counts.lines(tie_order)
-            return
-        true_before, counted_before = self._before
-        for t, (true, counted) in enumerate(self.counts.lines(tie_order)):
-            runs = self.counts.runs[t]
-            yield true + np.repeat(true_before[t], runs), counted + np.repeat(counted_before[t], runs)
+        lines = self.counts.lines(tie_order)
+        return lines if self._before is None else self._after_higher(lines, *self._before)
+
+    def _after_higher(self, lines: Iterator[Line], true_before: Any, counted_before: Any) -> Iterator[Line]:
+        """Add what ranges of higher scores have counted, [T, K]."""
+        for runs, true_first, counted_first, (true, counted) in zip(
+            self.counts.runs, true_before, counted_before, lines, strict=True
+        ):
+            yield true + np.repeat(true_first, runs), counted + np.repeat(counted_first, runs)
 
     def joined_lines(self, tie_order: TieOrder | None = None) -> Line:
         """Return :meth:`lines` of all thresholds in one, [N]."""
