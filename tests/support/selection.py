@@ -26,15 +26,6 @@ class Extension(NamedTuple):
 
 
 EXTENSIONS = {
-    "masks": Extension(
-        "data/test_{odd_masks,contours,run_lengths} similarity/test_mask_* suppression/test_mask_nms parity/test_mask_parity"
-    ),
-    "keypoints": Extension(
-        "similarity/test_keypoints formats/test_keypoint_records evaluation/test_keypoint_*"
-    ),
-    "oriented": Extension(
-        "similarity/test_{probiou,quadrilateral,rotated} formats/test_{dota,rotated_boxes} suppression/test_oriented"
-    ),
     "formats": Extension("data/test_image_names"),
     "large": Extension(
         "formats/test_{parquet_dictionaries,json_pieces} data/test_statistics_in_parts"

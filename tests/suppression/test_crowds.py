@@ -4,12 +4,12 @@ import time
 
 import numpy as np
 import pytest
-from nms_oracles import chained, fast, overlaps, random_case
 
 from boxscore.extensions.fusion import fusion
 from boxscore.suppression import _grid as grid_module
 from boxscore.suppression import _plans as plans
 from boxscore.suppression import fast_nms, nmm, nmw, weighted_boxes_fusion
+from oracles.suppression import chained, fast, overlaps, random_case
 from support.examples import first_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:boxes are given as:boxscore.errors.BoxscoreWarning")

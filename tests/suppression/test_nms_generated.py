@@ -2,17 +2,6 @@
 
 import numpy as np
 import pytest
-from nms_oracles import (
-    average_into_survivors,
-    chained,
-    fast,
-    fuse,
-    hard,
-    matrix_decay,
-    overlaps,
-    random_case,
-    soft,
-)
 
 from boxscore._utils import ordering as order_module
 from boxscore.data.boxes import box_convert
@@ -35,6 +24,17 @@ from boxscore.suppression._pairs import share_pairs
 from boxscore.suppression._ranked import BoxOptions, prepare
 from boxscore.suppression.hard import select
 from boxscore.suppression.soft import soften
+from oracles.suppression import (
+    average_into_survivors,
+    chained,
+    fast,
+    fuse,
+    hard,
+    matrix_decay,
+    overlaps,
+    random_case,
+    soft,
+)
 from support import limits
 from support.examples import examples
 

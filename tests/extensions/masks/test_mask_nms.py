@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from nms_oracles import fast, hard, matrix_decay, soft
 from pycocotools import mask as coco_mask
 
 import boxscore
@@ -17,6 +16,7 @@ from boxscore.extensions.masks.mask import as_masks
 from boxscore.suppression import mask_nms, suppress
 from boxscore.suppression._ranked import check_scores, rank
 from boxscore.suppression.hard import select
+from oracles.suppression import fast, hard, matrix_decay, soft
 from support.real_data import real
 from support.running import Run
 
