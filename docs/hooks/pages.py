@@ -386,7 +386,7 @@ def _fields(kind: type, values: list[Any], *, leave_out: Iterable[str] = ()) -> 
 def signature_reference() -> str:
     """Write every part of a signature, in the order of the line."""
     fields = importlib.import_module("boxscore.protocols.fields")
-    first = importlib.import_module("boxscore.protocols.signature").FIRST
+    first = importlib.import_module("boxscore.protocols.protocol").FIRST_WORDS
     coco = importlib.import_module("boxscore.protocols").load_protocol("coco")
     rows = {
         word.key: f"| `{word.key}` | `{field.path}` | {_word(word, fields.ALWAYS)} |"

@@ -18,8 +18,7 @@ from boxscore.protocols import IOU_TYPES, protocol_names, protocol_of_type, prot
 from boxscore.protocols.fields import ALWAYS, all_fields
 from boxscore.protocols.grids import colon, grid
 from boxscore.protocols.other_names import OTHER_PROTOCOLS, meant_protocols
-from boxscore.protocols.protocol import SimilarityName
-from boxscore.protocols.signature import FIRST
+from boxscore.protocols.protocol import FIRST_WORDS, SimilarityName
 from boxscore.protocols.summary import summary_title
 from boxscore.protocols.tables.matching import MatchingRules
 from support.each import each
@@ -604,7 +603,7 @@ def test_every_field_says_what_it_is() -> None:
 def test_words_of_the_signature_are_each_there_once() -> None:
     keys = [field.rule.word.key for field in all_fields(load_protocol("coco")) if field.rule.word]
     assert len(set(keys)) == len(keys)
-    assert set(FIRST) <= set(keys)
+    assert set(FIRST_WORDS) <= set(keys)
 
 
 def test_what_the_signature_leaves_out_is_cocos() -> None:

@@ -29,9 +29,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from boxscore._version import __version__
 from boxscore.errors import ProtocolError
 from boxscore.protocols.acting import DESCRIBES, Does, Point, Scope, measures, scores
 from boxscore.protocols.fields import (
+    ALWAYS,
     Check,
     Rules,
     Step,
@@ -46,7 +48,6 @@ from boxscore.protocols.fields import (
 )
 from boxscore.protocols.grids import grid_text, number_text
 from boxscore.protocols.scope import ProtocolScope, describing_fields
-from boxscore.protocols.signature import signature_of
 from boxscore.protocols.summary import SUMMARY_REFUSED, SummaryRow, first_metric, named_kind
 from boxscore.protocols.tables.ap import ApRules
 from boxscore.protocols.tables.boxes import BoxRules, RoundingRules
@@ -68,6 +69,10 @@ SimilarityName = Literal[
     "point_in_box",
     "point_in_mask",
 ]
+
+
+FIRST_WORDS = ("sim", "iou", "ap", "maxdet", "area", "crowd", "offset")
+"""How a signature begins; the other words follow in the order of the fields."""
 
 
 def _strings(value: Any, name: str) -> dict[str, str]:
@@ -262,7 +267,14 @@ class Protocol(Rules):
         >>> load_protocol("coco").signature()
         'boxscore|coco|iou:0.50:0.95/10|ap:101|maxdet:1,10,100|area:coco|crowd:iof|offset:0|v:0.2.0'
         """
-        return signature_of(self)
+        parts = dict.fromkeys(FIRST_WORDS, "")
+        for field in all_fields(self):
+            word = field.rule.word
+            if word is not None and (word.silent is ALWAYS or field.of(self) != word.silent):
+                parts[word.key] = field.written(self, word.text)
+        parts["v"] = __version__
+        words = [f"{key}:{text}" for key, text in parts.items() if text]
+        return "|".join(["boxscore", self.name, *words])
 
     @functools.cached_property
     def digest(self) -> str:
