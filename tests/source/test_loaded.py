@@ -18,7 +18,6 @@ EXTENSIONS_NEEDED = {"validation"}
 OURS_NOT_NEEDED = (
     *("data.column_names", "diagnostics", "distributed"),
     *(
-        "formats._several",
         "label_maps",
         "reports",
     ),

@@ -5,19 +5,26 @@ Conventions
 - A path is detected once. :func:`boxscore.formats.registry.open_at` makes an :class:`Opened`.
 - ``data`` may be elsewhere than ``path``: the content of an unpacked archive, or data in a folder below.
   Messages and tables name the archive, never the temporary folder.
+- Several files of one format are one data set. Each image of the ground truth is in one file; detections of
+  an image may be in several, and equal scores then go in the order of the files. Classes are joined by id.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
+
 from boxscore._utils.records import NamedTuple
 from boxscore._utils.user_warnings import warn_user
+from boxscore.data.alignment import concatenate
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
+from boxscore.data.vocabulary import Id
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 from boxscore.formats._format import Format, ReadOptions
 
@@ -50,18 +57,14 @@ class Opened(NamedTuple):
     def load_ground_truth(self, options: ReadOptions) -> GroundTruth:
         """Read ground truth."""
         if self.files:
-            from boxscore.formats._several import joined_ground_truth
-
-            return joined_ground_truth([file.load_ground_truth(options) for file in self.files], self.path)
+            return _joined_ground_truth([file.load_ground_truth(options) for file in self.files], self.path)
         return self.read(lambda data: self.format.load_ground_truth(data, options))
 
     def load_detections(self, options: ReadOptions, ground_truth: GroundTruth | None) -> Detections:
         """Read detections, aligned to a ground truth or, with None, in their own vocabularies."""
         if self.files:
-            from boxscore.formats._several import joined_detections
-
             tables = [file.load_detections(options, ground_truth) for file in self.files]
-            return joined_detections(tables, self.path)
+            return _joined_detections(tables, self.path)
         return self.read(lambda data: self.format.load_detections(data, options, ground_truth))
 
     def read(self, load: Callable[[Path], _Table]) -> _Table:
@@ -92,3 +95,32 @@ class Opened(NamedTuple):
                 raise
             text = str(error).replace(str(self.unpacked), str(self.path))
             raise type(error)(text) from None
+
+
+def _joined_ground_truth(tables: Sequence[GroundTruth], path: Path) -> GroundTruth:
+    """Return the images of all files as one table, which is named after the path."""
+    known: dict[Id, str] = {}
+    for table in tables:
+        for image in table.images.ids.tolist():
+            if image in known:
+                rule, got = "be in one file of the ground truth", f"{image!r} in {known[image]}"
+                cause = (
+                    "its objects would count twice. Of several annotators: boxscore agreement compares "
+                    "them, and a folder of SA-Co's files is read as theirs"
+                )
+                raise InputError("an image", rule, got=got, place=table.source, cause=cause)
+            known[image] = table.source
+    whole = concatenate(tables)[0].replaced(source=str(path))
+    if len(np.unique(whole.ids)) < len(whole):  # each file counts its annotations from 1
+        whole = whole.replaced(ids=np.arange(1, len(whole) + 1))
+    return whole
+
+
+def _joined_detections(tables: Sequence[Detections], path: Path) -> Detections:
+    """Return the detections of all files as one table, which is named after the path."""
+    left_out = sum((Counter(table.left_out) for table in tables), Counter[str]())
+    if len({table.scored for table in tables}) > 1:
+        without = next(table.source for table in tables if not table.scored)
+        rule = "have scores in every file, or in none"
+        raise FileFormatError("detections", rule, got="none", place=without)
+    return concatenate(tables)[0].replaced(source=str(path), left_out=dict(left_out))

@@ -42,7 +42,7 @@ from boxscore.data.boxes import CORNERS, WrittenForm
 from boxscore.data.tables import GroundTruth
 from boxscore.data.vocabulary import Images
 from boxscore.errors import FileFormatError, InputError
-from boxscore.formats._image_names import file_stems
+from boxscore.formats._label_files import file_stems
 
 SIDES = ("xmin", "ymin", "xmax", "ymax")
 FLAGS = ("difficult", "truncated", "occluded")

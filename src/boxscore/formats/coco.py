@@ -48,9 +48,8 @@ from boxscore.data.box_reading import in_pixels
 from boxscore.data.boxes import BoxFormat, WrittenForm, WrittenFormat, box_convert, written_form
 from boxscore.data.building import built_columns, vocabulary_columns
 from boxscore.data.hints import ask
-from boxscore.data.id_spellings import as_numbers, spelled_as
 from boxscore.data.lazy import Reader
-from boxscore.data.lookup import DeclaredVocabulary, find_categories, find_images
+from boxscore.data.lookup import DeclaredVocabulary, as_numbers, find_categories, find_images, spelled_as
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, LISTS_OF_IMAGES
 from boxscore.data.scores import all_or_none
 from boxscore.data.tables import BoxTable, Detections, GroundTruth

@@ -43,7 +43,7 @@ from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id, as_ids
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import Format, ReadOptions
-from boxscore.formats._image_names import file_stems, refuse_shared_names
+from boxscore.formats._label_files import file_stems, refuse_shared_names
 from boxscore.formats._results_by_class import (
     ResultLines,
     place_of_row,

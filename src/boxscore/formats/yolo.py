@@ -37,7 +37,7 @@ from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id, Images
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._image_names import file_stems, refuse_shared_names
+from boxscore.formats._label_files import check_folders, file_stems, inner_folders, refuse_shared_names
 from boxscore.formats._rows import (
     RowFormat,
     Rows,
@@ -45,7 +45,6 @@ from boxscore.formats._rows import (
     detections_of,
 )
 from boxscore.formats._sniffer import Sniffer
-from boxscore.formats._text_lines import check_folders, inner_folders
 from boxscore.formats._yolo_folders import (
     DataSet,
     classes_in,

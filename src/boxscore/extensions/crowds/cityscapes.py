@@ -30,9 +30,9 @@ from boxscore._utils.text import short_list
 from boxscore.errors import FileFormatError
 from boxscore.extensions.masks._png import inside, read_labels, require_pillow
 from boxscore.formats._format import ReadOptions
+from boxscore.formats._label_files import TextLines, numbers_of
 from boxscore.formats._rows import RowFormat, Rows
 from boxscore.formats._sniffer import Sniffer, listed
-from boxscore.formats._text_lines import TextLines, numbers_of
 
 CLASSES = {
     24: "person",

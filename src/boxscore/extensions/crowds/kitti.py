@@ -26,9 +26,9 @@ from boxscore._utils.memory import paused_collector
 from boxscore.data.scores import all_or_none
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
+from boxscore.formats._label_files import TextLines, numbers_of, text_files
 from boxscore.formats._rows import RowFormat, Rows, collected
 from boxscore.formats._sniffer import Sniffer
-from boxscore.formats._text_lines import TextLines, numbers_of, text_files
 
 TYPES = ("Car", "Van", "Truck", "Pedestrian", "Person_sitting", "Cyclist", "Tram", "Misc")
 REGION = "DontCare"

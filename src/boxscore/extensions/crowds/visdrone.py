@@ -21,9 +21,9 @@ import numpy as np
 from boxscore._utils.memory import paused_collector
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
+from boxscore.formats._label_files import TextLines, numbers_of, text_files
 from boxscore.formats._rows import RowFormat, Rows
 from boxscore.formats._sniffer import Sniffer
-from boxscore.formats._text_lines import TextLines, numbers_of, text_files
 
 CLASSES = (
     "ignored regions",

@@ -30,9 +30,9 @@ from boxscore.data.vocabulary import Id
 from boxscore.errors import FileFormatError
 from boxscore.extensions.formats._mat import read_mat
 from boxscore.formats._format import ReadOptions
+from boxscore.formats._label_files import TextLines, numbers_of
 from boxscore.formats._rows import RowFormat, Rows, check_sides
 from boxscore.formats._sniffer import Sniffer, is_text_file, listed
-from boxscore.formats._text_lines import TextLines, numbers_of
 
 ALL_FACES = "wider_face_val.mat"
 SETTINGS = ("easy", "medium", "hard")

@@ -15,7 +15,7 @@ from typing import Any
 
 from boxscore._utils.text import counted_of, verb
 from boxscore._utils.user_warnings import warn_user
-from boxscore.data.id_spellings import spelled_as
+from boxscore.data.lookup import spelled_as
 from boxscore.data.tables import GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
 from boxscore.extensions.federated.image_labels import ImageLabelKind, ImageLabels

@@ -26,7 +26,7 @@ from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.extensions.federated.image_labels import IMAGE_LABEL_KINDS
 from boxscore.extensions.masks.open_images_masks import encoded_masks
-from boxscore.formats._image_names import refuse_shared_names
+from boxscore.formats._label_files import refuse_shared_names
 from boxscore.formats._sniffer import Sniffer
 from boxscore.formats.csv_tables import CsvFormat, form_of, write_csv
 

@@ -32,9 +32,9 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id, as_ids
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import ReadOptions
+from boxscore.formats._label_files import TextLines, check_folders, inner_folders, numbers_of
 from boxscore.formats._rows import RowFormat, Rows, collected, detections_of
 from boxscore.formats._sniffer import Sniffer, is_text_file, listed
-from boxscore.formats._text_lines import TextLines, check_folders, inner_folders, numbers_of
 from boxscore.formats._yolo_folders import TEXT, files_below
 from boxscore.formats._yolo_lines import is_number
 from boxscore.formats.image_sizes import known_sizes

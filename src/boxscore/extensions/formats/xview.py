@@ -25,9 +25,9 @@ from boxscore._utils.memory import paused_collector
 from boxscore.errors import FileFormatError
 from boxscore.extensions.formats._gathered import decoded
 from boxscore.formats._format import ReadOptions
+from boxscore.formats._label_files import TextLines, numbers_of, text_files
 from boxscore.formats._rows import RowFormat, Rows, check_sides, collected
 from boxscore.formats._sniffer import Sniffer
-from boxscore.formats._text_lines import TextLines, numbers_of, text_files
 
 ENDING = ".tif.txt"
 

@@ -22,8 +22,8 @@ from boxscore.data.vocabulary import Images, as_ids
 from boxscore.errors import FileFormatError, InputError
 from boxscore.extensions.large.shares import ROW, ImageShare, ReadAtOnceError
 from boxscore.formats._format import ReadOptions
+from boxscore.formats._label_files import check_folders
 from boxscore.formats._rows import Rows, detections_of, ground_truth_of, images_of_unknown_size
-from boxscore.formats._text_lines import check_folders
 from boxscore.formats._yolo_folders import DataSet, data_set, label_folder
 from boxscore.formats._yolo_lines import Lines, read_lines
 from boxscore.formats._yolo_shapes import prediction_kinds, second_kinds, shapes_of

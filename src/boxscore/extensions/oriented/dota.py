@@ -36,12 +36,11 @@ from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 from boxscore.extensions.oriented.oriented import corners_of
 from boxscore.extensions.oriented.quadrilaterals import crossing
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._image_names import file_stems, refuse_shared_names
+from boxscore.formats._label_files import TextLines, file_stems, refuse_shared_names
 from boxscore.formats._results_by_class import place_of_row, read_results, results_texts, rewrite_results
 from boxscore.formats._rows import RowFormat, Rows, collected, detections_of
 from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._survivors import Survivors
-from boxscore.formats._text_lines import TextLines
 from boxscore.formats._yolo_lines import is_number
 
 RESULTS = re.compile(r"(Task[12])_(.+)\.txt")

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Literal
 import msgspec
 import numpy as np
 
-from boxscore.data.id_spellings import as_numbers
+from boxscore.data.lookup import as_numbers
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import as_ids
 from boxscore.errors import FileFormatError

@@ -38,9 +38,9 @@ from boxscore.extensions.scoreless._answer_tags import NOTATIONS
 from boxscore.extensions.scoreless._answer_text import KEYS_OF_BOXES, LONGEST, read_answer
 from boxscore.extensions.scoreless._phrases import PHRASE
 from boxscore.formats._format import ReadOptions
+from boxscore.formats._label_files import text_files
 from boxscore.formats._rows import RowFormat, Rows, collected, detections_of
 from boxscore.formats._sniffer import Sniffer
-from boxscore.formats._text_lines import text_files
 from boxscore.formats.image_sizes import known_sizes
 
 MANY_TURNED, FEW_TURNED = 0.1, 5

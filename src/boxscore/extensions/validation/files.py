@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from boxscore._utils.memory import paused_collector
 from boxscore._utils.text import counted
 from boxscore.data.boxes import ROUNDING
-from boxscore.data.id_spellings import other_spellings
+from boxscore.data.lookup import other_spellings
 from boxscore.data.tables import GroundTruth
 from boxscore.extensions.validation._findings import MOST_EXAMPLES, Finding, Severity
 
