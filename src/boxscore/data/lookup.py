@@ -28,9 +28,9 @@ from boxscore._utils.checks import Place
 from boxscore._utils.records import NamedTuple
 from boxscore._utils.text import counted
 from boxscore._utils.user_warnings import warn_user
+from boxscore.data.hints import ask
 from boxscore.data.image_names import (
     ENDINGS,
-    FEW_SHOWN,
     SEVERAL,
     UNKNOWN,
     ImageNames,
@@ -44,9 +44,6 @@ from boxscore.errors import BoxscoreWarning, InputError
 
 CountMatched = Callable[[NDArray[np.int32]], int]
 """Counts the best detections that lie on an annotation if these are their images, [D]."""
-
-FEW_UNKNOWN = 0.1
-"""Images that the ground truth does not have, as a share of those it has, that are not another split's."""
 
 MOST_DIGITS = 19
 """Digits from which a file's name is no number: fewer fit an int64."""
@@ -416,9 +413,8 @@ def chosen_images(names: Sequence[Id], images: Images) -> NDArray[np.int32]:
     several = np.flatnonzero(matches.rows == SEVERAL)
     if len(several):
         value = names[int(several[0])]
-        raise InputError(
-            "a chosen image", "be one image", got=repr(value), cause=_candidates_text(value, matches, images)
-        )
+        cause = ask("one of several images", value, matches, images)
+        raise InputError("a chosen image", "be one image", got=repr(value), cause=cause)
     return matches.rows
 
 
@@ -475,65 +471,7 @@ def _refuse_unknown(lookup: _Lookup, images: Images, place: Place) -> None:
     rows = lookup.rows
     if not len(rows) or rows.min() >= 0:
         return
-    # A value that fits several images is refused first, with the candidates.
-    several = np.flatnonzero(rows == SEVERAL)
-    if len(several):
-        value = lookup.values_at(several[:1])[0]
-        raise InputError(
-            "image_id",
-            "stand for one image of the ground truth",
-            got=repr(value),
-            place=place(int(several[0])),
-            cause=_candidates_text(value, lookup.names, images),
-        )
-    # Else report the first unknown value, and how many distinct ones there are.
-    row = int(np.argmin(rows))
-    values = lookup.values_at(np.flatnonzero(rows < 0))
-    value, unknown = values[0], dict.fromkeys(values)
-    near = names_of(images).nearest(value) if isinstance(value, str) else ""
-    listed = len(np.unique(rows[rows >= 0]))
-    raise unlisted_error(value, place(row), list(unknown), listed, near=near)
-
-
-def unlisted_error(
-    value: Id, place: str, names: Sequence[Id], listed: int, *, near: str = ""
-) -> UnlistedImagesError:
-    """Return the error for the first of some unlisted images, with the number of those that are listed."""
-    few = len(names) <= listed * FEW_UNKNOWN
-    them, their = ("them", "their") if len(names) > 1 else ("it", "its")
-    why = f", perhaps {'without objects' if few else 'of another split'}"
-    remedy = (
-        f"--unlisted-images background (in Python unlisted_images=) adds {them} without objects, drop leaves "
-        f"{their} detections out"
-    )
-    error = UnlistedImagesError(
-        "image_id",
-        "be in the ground truth",
-        got=f"{value!r}",
-        place=place,
-        cause=f"{counted(len(names), 'such image')} in all"
-        f"{f' (the nearest name is {near!r})' if near else why}; {remedy}",
-    )
-    error.names, error.remedy = list(names), remedy
-    return error
-
-
-def _candidates_text(value: Id, matches: NameMatches, images: Images) -> str:
-    """Say which images a value can refer to, or which other name refers to its image."""
-    if value in matches.clashes:
-        return (
-            f"by its name it is the image that {matches.clashes[value]!r} is; they differ in folder or ending"
-        )
-    rows = names_of(images).candidates(value) if isinstance(value, str) else []
-    number = value_of(value)
-    rows = rows or [row for row, other in enumerate(images.ids.tolist()) if value_of(other) == number]
-    if len(rows) < 2:
-        files = enumerate(images.file_names.tolist())
-        rows = [row for row, name in files if name is not None and value_of(stem_of(name)) == number]
-    pairs = zip(images.file_names[rows].tolist(), images.ids[rows].tolist(), strict=True)
-    texts = [repr(identifier if name is None else name) for name, identifier in pairs]
-    more = f", ... ({len(texts):,} in all)" if len(texts) > FEW_SHOWN else ""
-    return f"it can be {' or '.join(texts[:FEW_SHOWN])}{more}: give more of the path, or the image's id"
+    raise ask("no image, or several", rows, lookup.values_at, lookup.names, images, place)
 
 
 # ---------------------------------------------------------------- other spellings of ids

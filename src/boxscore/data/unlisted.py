@@ -9,7 +9,6 @@ Conventions
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, get_args
 
@@ -18,12 +17,13 @@ import numpy as np
 from boxscore._utils import checks
 from boxscore._utils.text import counted
 from boxscore._utils.user_warnings import warn_user
-from boxscore.data.alignment import check_units, with_labels
+from boxscore.data.alignment import with_labels
+from boxscore.data.hints import ask
 from boxscore.data.image_names import add_names
 from boxscore.data.lookup import UnlistedImagesError
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id, Images
-from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.errors import InputError
 
 Unlisted = Literal["error", "background", "drop"]
 """What becomes of detections in images that the ground truth does not list."""
@@ -47,11 +47,11 @@ def with_unlisted(
         return ground_truth, read(ground_truth)
     except UnlistedImagesError as error:
         if how in (None, "error"):
-            refuse_other_units(read, ground_truth, error.names)
+            ask("images not listed", read, ground_truth, error.names)
             raise
         names = error.names
     # Read again with the unlisted images added, without sizes.
-    images = _images_called(names, ground_truth.images, np.nan)
+    images = images_called(names, ground_truth.images, np.nan)
     wider = with_images(ground_truth, images, as_written=True)
     try:
         detections = read(wider)
@@ -60,7 +60,7 @@ def with_unlisted(
         if how == "background":
             raise
         # fractions of images of unknown size, which are left out: any size will do
-        images = _images_called(names, ground_truth.images, ANY_SIZE)
+        images = images_called(names, ground_truth.images, ANY_SIZE)
         wider = with_images(ground_truth, images, as_written=True)
         detections = read(wider)
     if how == "background":
@@ -78,23 +78,7 @@ def with_unlisted(
     return ground_truth, detections.take(listed).replaced(images=ground_truth.images, image=image[listed])
 
 
-def refuse_other_units(
-    read: Callable[[GroundTruth], Detections], ground_truth: GroundTruth, names: Sequence[Id]
-) -> None:
-    """Refuse mixed pixels and fractions before unlisted images: a table of sizes may list these as well."""
-    if ground_truth.units == "pixels" and not np.isnan(ground_truth.images.sizes).any():
-        return
-    wider = with_images(ground_truth, _images_called(names, ground_truth.images, np.nan), as_written=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BoxscoreWarning)
-        try:
-            detections = read(wider)
-        except InputError:
-            return
-    check_units(detections, ground_truth)
-
-
-def _images_called(names: Sequence[Id], images: Images, side: float) -> Images:
+def images_called(names: Sequence[Id], images: Images, side: float) -> Images:
     """Return images that are called so, whose ids are free."""
     taken = images.rows(list(names)) >= 0
     ids = [str(name) if is_taken else name for name, is_taken in zip(names, taken.tolist(), strict=True)]

@@ -33,7 +33,7 @@ from boxscore.data.boxes import WRITTEN_FORMATS, WrittenFormat
 from boxscore.data.hints import ask
 from boxscore.data.lookup import UnlistedImagesError
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
-from boxscore.data.unlisted import check_how, refuse_other_units, with_unlisted
+from boxscore.data.unlisted import check_how, with_unlisted
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.formats._format import Format, ReadOptions, Side
 from boxscore.formats._opened import Opened
@@ -375,8 +375,11 @@ def load_both(
             table = results.loaded(lambda: begun.detections(truth))
         except UnlistedImagesError as error:
             if detection_options.unlisted_images in (None, "error"):
-                refuse_other_units(
-                    lambda wider: read_detections(results, wider, detection_options), truth, error.names
+                ask(
+                    "images not listed",
+                    lambda wider: read_detections(results, wider, detection_options),
+                    truth,
+                    error.names,
                 )
                 raise
             return read_listed(results, truth, detection_options)

@@ -33,12 +33,13 @@ from boxscore._utils.progress import progress
 from boxscore._utils.records import PicklesFields
 from boxscore.data.alignment import of_images, select
 from boxscore.data.column_names import ColumnParts
-from boxscore.data.lookup import UnlistedImagesError, find_images, unlisted_error
+from boxscore.data.lookup import UnlistedImagesError, find_images
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, Vocabulary, as_ids, sort_key
 from boxscore.errors import BoxscoreWarning, FileFormatError
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.extensions.federated.listing import check_class_labels
+from boxscore.extensions.hints.unknown_images import unlisted_error
 from boxscore.extensions.large.image_ranges import WHOLE, Cutter, IdRange, Ranges, Shard
 from boxscore.extensions.large.joining import no_detections, under_classes
 from boxscore.extensions.large.parquet_groups import KEY, BoxesTable, ParquetGroups

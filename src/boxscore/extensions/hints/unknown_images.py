@@ -1,0 +1,112 @@
+"""Say why an image of the detections is not, or not only, one of the ground truth, and what to give.
+
+Conventions
+-----------
+Functions return the error; the core raises it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.checks import Place
+from boxscore._utils.text import counted
+from boxscore.data.alignment import check_units
+from boxscore.data.image_names import FEW_SHOWN, SEVERAL, NameMatches, names_of, stem_of
+from boxscore.data.lookup import UnlistedImagesError, value_of
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.unlisted import images_called, with_images
+from boxscore.data.vocabulary import Id, Images
+from boxscore.errors import BoxscoreWarning, InputError
+
+FEW_UNKNOWN = 0.1
+"""Images that the ground truth does not have, as a share of those it has, that are not another split's."""
+
+
+def image_error(
+    rows: NDArray[np.int32],
+    values_at: Callable[[NDArray[np.intp]], list[Id]],
+    names: NameMatches,
+    images: Images,
+    place: Place,
+) -> InputError:
+    """Return the error for values of which some fit several images, or none."""
+    # A value that fits several images is refused first, with the candidates.
+    several = np.flatnonzero(rows == SEVERAL)
+    if len(several):
+        value = values_at(several[:1])[0]
+        return InputError(
+            "image_id",
+            "stand for one image of the ground truth",
+            got=repr(value),
+            place=place(int(several[0])),
+            cause=candidates_text(value, names, images),
+        )
+    # Else report the first unknown value, and how many distinct ones there are.
+    row = int(np.argmin(rows))
+    values = values_at(np.flatnonzero(rows < 0))
+    value, unknown = values[0], dict.fromkeys(values)
+    near = names_of(images).nearest(value) if isinstance(value, str) else ""
+    listed = len(np.unique(rows[rows >= 0]))
+    return unlisted_error(value, place(row), list(unknown), listed, near=near)
+
+
+def unlisted_error(
+    value: Id, place: str, names: Sequence[Id], listed: int, *, near: str = ""
+) -> UnlistedImagesError:
+    """Return the error for the first of some unlisted images, with the number of those that are listed."""
+    few = len(names) <= listed * FEW_UNKNOWN
+    them, their = ("them", "their") if len(names) > 1 else ("it", "its")
+    why = f", perhaps {'without objects' if few else 'of another split'}"
+    remedy = (
+        f"--unlisted-images background (in Python unlisted_images=) adds {them} without objects, drop leaves "
+        f"{their} detections out"
+    )
+    error = UnlistedImagesError(
+        "image_id",
+        "be in the ground truth",
+        got=f"{value!r}",
+        place=place,
+        cause=f"{counted(len(names), 'such image')} in all"
+        f"{f' (the nearest name is {near!r})' if near else why}; {remedy}",
+    )
+    error.names, error.remedy = list(names), remedy
+    return error
+
+
+def candidates_text(value: Id, matches: NameMatches, images: Images) -> str:
+    """Say which images a value can refer to, or which other name refers to its image."""
+    if value in matches.clashes:
+        return (
+            f"by its name it is the image that {matches.clashes[value]!r} is; they differ in folder or ending"
+        )
+    rows = names_of(images).candidates(value) if isinstance(value, str) else []
+    number = value_of(value)
+    rows = rows or [row for row, other in enumerate(images.ids.tolist()) if value_of(other) == number]
+    if len(rows) < 2:
+        files = enumerate(images.file_names.tolist())
+        rows = [row for row, name in files if name is not None and value_of(stem_of(name)) == number]
+    pairs = zip(images.file_names[rows].tolist(), images.ids[rows].tolist(), strict=True)
+    texts = [repr(identifier if name is None else name) for name, identifier in pairs]
+    more = f", ... ({len(texts):,} in all)" if len(texts) > FEW_SHOWN else ""
+    return f"it can be {' or '.join(texts[:FEW_SHOWN])}{more}: give more of the path, or the image's id"
+
+
+def refuse_other_units(
+    read: Callable[[GroundTruth], Detections], ground_truth: GroundTruth, names: Sequence[Id]
+) -> None:
+    """Refuse mixed pixels and fractions before unlisted images: a table of sizes may list these as well."""
+    if ground_truth.units == "pixels" and not np.isnan(ground_truth.images.sizes).any():
+        return
+    wider = with_images(ground_truth, images_called(names, ground_truth.images, np.nan), as_written=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BoxscoreWarning)
+        try:
+            detections = read(wider)
+        except InputError:
+            return
+    check_units(detections, ground_truth)
