@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import inspect
-import json
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,102 +12,18 @@ from typing import Any, Literal, get_args
 import pytest
 
 from boxscore import diagnostics
-from boxscore.cli import COMMANDS, command_parser, load_command, main
-from boxscore.cli.arguments import EVERYWHERE, OUTPUT_FORMS, Option, errors_as_typed
+from boxscore.cli import COMMANDS, load_command, main
+from boxscore.cli.arguments import OUTPUT_FORMS, Option, errors_as_typed
 from boxscore.cli.commands import ENTRIES, Entry
-from boxscore.errors import FileFormatError, InputError, ProtocolError
+from boxscore.errors import FileFormatError, InputError
 from boxscore.extensions.diagnostics._result import DiagnosticResult
 from boxscore.extensions.diagnostics.commands import DIAGNOSTICS, Diagnostic
 from boxscore.extensions.pages.folder import PlotFormat, TableFormat
 from boxscore.extensions.pages.options import PLOT_FORMS, TABLE_FORMS
 from boxscore.extensions.shell.parameters import options_of
-from boxscore.extensions.shell.run_command import known_keys, read_config
 from support.each import each
 from support.running import Run
 from support.samples import DT, GT
-
-PATHS = f"[ground_truth]\npath = {GT!r}\n[detections]\npath = {DT!r}\n"
-
-
-def write(folder: Path, text: str) -> Path:
-    path = folder / "run.toml"
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-# ---------------------------------------------------------------- run configurations
-
-
-def test_a_file_of_paths_alone_is_the_command_without_options(tmp_path: Path) -> None:
-    parser = command_parser("evaluate", load_command("evaluate"))
-    parsed = vars(parser.parse_args(["--gt", GT, "--dt", DT]))
-    for option in EVERYWHERE:
-        del parsed[option.dest]
-    assert vars(read_config(write(tmp_path, PATHS))) == parsed
-
-
-def test_every_option_of_evaluate_is_a_key() -> None:
-    assert [option.name for option in load_command("evaluate").options if not option.key] == []
-    tables = known_keys()
-    assert list(tables) == ["ground_truth", "detections", "evaluation", "output"]
-
-
-def keyed() -> list[Option]:
-    return [option for options in known_keys().values() for option in options.values()]
-
-
-@pytest.mark.parametrize("option", [option for option in keyed() if option.known()], ids=lambda o: o.key)
-def test_choices_are_the_same_in_both(option: Option, tmp_path: Path) -> None:
-    parser = command_parser("evaluate", load_command("evaluate"))
-    table, key = option.key.split(".")
-    for choice in option.known():
-        parsed = parser.parse_args(["--gt", GT, "--dt", DT, f"--{option.name}", choice])
-        text = f"[{table}]\n{key} = {choice!r}\n"
-        merged = PATHS.replace(f"[{table}]\n", text) if f"[{table}]" in PATHS else PATHS + text
-        config = read_config(write(tmp_path, merged))
-        assert getattr(config, option.dest) == getattr(parsed, option.dest) == choice
-
-
-def test_columns_in_a_run_configuration(tmp_path: Path, run: Run) -> None:
-    """``format = "columns"`` was refused, because its choices stood in a second place."""
-    columns = tmp_path / "gt.npz"
-    run("convert", "--gt", GT, "--output", columns)
-    config = write(
-        tmp_path,
-        f'[ground_truth]\npath = "gt.npz"\nformat = "columns"\n[detections]\npath = {DT!r}\n[output]\nform = "json"\n',
-    )
-    assert json.loads(run("run", config).out)["counts"]["images"] == 24
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("[output]\ngallery = 1.5\n", "output.gallery must be a whole number. Got 1.5."),
-        ("[output]\ngallery = true\n", "output.gallery must be a whole number. Got True."),
-        ("[output]\nverify = 1\n", "output.verify must be true or false. Got 1."),
-        ("[output]\nplots = 'gif'\n", "output.plots must be one of 'png', 'svg', 'pdf'. Got 'gif'"),
-        ("[output]\nreport = 3\n", "output.report must be a string. Got 3."),
-        ("[evaluation]\nimages = 3\n", "evaluation.images must be a list. Got 3."),
-        ("[evaluation]\niou_type = 'box'\n", "did you mean 'bbox'?"),
-    ],
-)
-def test_values_of_the_wrong_kind(text: str, message: str, tmp_path: Path) -> None:
-    with pytest.raises(ProtocolError) as caught:
-        read_config(write(tmp_path, PATHS + text))
-    assert message in str(caught.value)
-    assert str(caught.value).startswith(f"{tmp_path / 'run.toml'}: ")
-
-
-def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
-    text = PATHS.replace("[detections]", "image_set = 'sets/a.txt'\n[detections]")
-    text += "[evaluation]\nprotocol = '../mine.toml'\n[output]\nreport = 'out'\nimage_folder = ''\n"
-    config = read_config(write(tmp_path, text))
-    assert config.report == tmp_path / "out"
-    assert config.image_set == str(tmp_path / "sets" / "a.txt")
-    assert config.protocol == str(tmp_path.parent / "mine.toml")
-    assert config.image_folder is None
-    named = read_config(write(tmp_path, PATHS.replace("[detections]", "image_set = 'test'\n[detections]")))
-    assert named.image_set == "test"
 
 
 def test_the_forms_of_a_report_are_those_it_writes() -> None:
@@ -396,14 +311,6 @@ def test_messages_name_the_option_that_was_typed(
 ) -> None:
     output = ["-o", str(tmp_path / "out.json")] if command[0] in ("nms", "fuse") else []
     assert run.error(*command, *output).splitlines()[-1] == f"boxscore: error: {message}"
-
-
-def test_messages_name_the_key_of_a_run_configuration(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["run", str(write(tmp_path, PATHS + "[evaluation]\nmax_detections = [-1]\n"))]) == 2
-    message = "evaluation.max_detections must be a whole number >= 1. Got -1."
-    assert capsys.readouterr().err == f"boxscore: error: {message}\n"
 
 
 def test_errors_about_values_that_were_not_given_stay_as_they_are() -> None:

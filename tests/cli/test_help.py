@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import shutil
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from boxscore.cli import COMMANDS, GROUPS, command_parser, load_command, main
-from boxscore.cli.arguments import EVERYWHERE
+from boxscore.cli import COMMANDS, GROUPS, command_parser, load_command
 from boxscore.cli.parser import documentation
 from support.each import each
 from support.running import Run
@@ -181,52 +178,3 @@ def test_a_format_that_is_none(run: Run) -> None:
     wrong, known = run.error("evaluate", *INPUT, "--format", "coc").splitlines()
     assert wrong == "boxscore: error: --format must be a known one. Got 'coc'; did you mean 'coco'?"
     assert known.startswith("Known are: auto, coco, csv, ")
-
-
-# ---------------------------------------------------------------- completion
-
-
-def completed(script: Path, *words: str) -> set[str]:
-    """What bash offers for the last word."""
-    line = f'. {script}; COMP_WORDS=({" ".join(map(shlex.quote, words))}); COMP_CWORD={len(words) - 1}; _boxscore; printf "%s\\n" "${{COMPREPLY[@]}}"'
-    done = subprocess.run(
-        ["bash", "-c", line], capture_output=True, text=True, check=True, timeout=60, cwd=script.parent
-    )
-    assert done.stderr == ""
-    return set(done.stdout.split())
-
-
-@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-def test_completion(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--print-completion", "bash"]) == 0
-    script = tmp_path / "boxscore.bash"
-    script.write_text(capsys.readouterr().out)
-    assert completed(script, "boxscore", "") == {*COMMANDS, "--help", "--version", "--print-completion"}
-    assert completed(script, "boxscore", "conf") == {"confusion"}
-    options = {f"--{option.name}" for option in (*load_command("nms").options, *EVERYWHERE)}
-    assert completed(script, "boxscore", "nms", "--") == {
-        *options,
-        "--help",
-        "--help-all",
-        "--gt",
-        "--dt",
-    } & {
-        *options,
-        "--help",
-        "--help-all",
-        "--dt",
-    }
-    assert completed(script, "boxscore", "evaluate", "--output", "") == {
-        "boxscore.bash",
-        "text",
-        "json",
-        "csv",
-        "markdown",
-        "latex",
-    }
-    assert completed(script, "boxscore", "evaluate", "--format", "co") == {"coco", "columns"}
-    assert completed(script, "boxscore", "evaluate", "box") == {"boxscore.bash"}
-    assert main(["--print-completion", "zsh"]) == 0
-    assert "bashcompinit" in capsys.readouterr().out
-    assert main(["--print-completion", "fish"]) == 2
-    assert "bash or zsh" in capsys.readouterr().err
