@@ -568,16 +568,7 @@ DETECTION_FILES = (
         key="detections.columns",
         topic=TABLES,
     ),
-    Option(
-        "class-map",
-        "which class of the ground truth each class of the detections is: auto (by the boxes), zero-based, "
-        "one-based, plus-one, minus-one, coco80to91, coco91to80, or a file of lines from,to",
-        metavar="NAME|FILE",
-        key="detections.class_map",
-        ending=".csv",
-        group=NOT_IN_FILES,
-        brief="how to map detected classes: auto, one-based, FILE",
-    ),
+    *further("detections"),
     Option(
         "unlisted-images",
         "what to do with detections in images that the ground truth does not list: stop (error), take those "
@@ -588,7 +579,6 @@ DETECTION_FILES = (
         group=NOT_IN_FILES,
         topic=IMAGES_TOPIC,
     ),
-    *further("detections"),
     IMAGE_SIZES,
     IMAGE_FOLDER,
 )

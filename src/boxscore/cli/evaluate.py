@@ -28,7 +28,7 @@ from boxscore.cli.arguments import (
     given,
 )
 from boxscore.cli.inputs import chosen_protocol, evaluate_inputs, read_inputs
-from boxscore.cli.output import Digest, evaluation_as, refuse_errors, remembered_warnings, rows_of
+from boxscore.cli.output import evaluation_as, remembered_warnings, rows_of
 from boxscore.cli.sockets import extension, names_at
 from boxscore.cli.streams import say, show
 from boxscore.errors import VerificationError
@@ -92,18 +92,18 @@ def run(arguments: argparse.Namespace) -> int:
                 return 0
         if arguments.verify:
             check_protocol(chosen_protocol(arguments))
-        evaluation, digest = evaluate_inputs(read_inputs(arguments)), Digest([], {})
+        evaluation, digest = evaluate_inputs(read_inputs(arguments)), None
         # Do everything that can fail before the first number is printed.
         if arguments.digest:
             digest = extension("digest_of")(evaluation, allowed=arguments.allow, warned=messages)
-    if arguments.strict:
-        refuse_errors(digest)
+    if digest is not None and arguments.strict:
+        digest.refuse_errors()
     verification = verify(evaluation) if arguments.verify else None
     # The number is printed last, when the report and the part have been written.
     result = _written(evaluation, arguments, messages)
     then(evaluation)
     # Print: the result to stdout, then notes and findings to stderr.
-    _show(result, [*notes, *digest.lines])
+    _show(result, [*notes, *(() if digest is None else digest.lines)])
     # A difference from pycocotools is a failure of its own, after the numbers.
     if verification is not None:
         if not verification.equal:

@@ -115,7 +115,6 @@ def detection_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
         **_sizes_for(arguments, of_detections=True),
         "box_format": arguments.dt_box_format,
         "columns": _columns(arguments, of_detections=True),
-        "class_map": arguments.class_map,
         "unlisted_images": arguments.unlisted_images,
         **{name: getattr(arguments, name) for name in names_at("detections")},
     }

@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import re
 import sys
-import textwrap
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,22 +20,17 @@ from boxscore._utils.text import (
     latex_comment,
     latex_table,
     markdown_table,
-    printable,
     text_table,
     wrapped,
 )
-from boxscore.cli.streams import as_typed, settings, signature_lines, table_width, width
-from boxscore.errors import BoxscoreWarning, FindingWarning
+from boxscore.cli.streams import settings, signature_lines, table_width, width
+from boxscore.errors import BoxscoreWarning
 from boxscore.evaluation import Evaluation
 from boxscore.reports import text
 from boxscore.reports.rows import ALL_ROWS, Rows
 
 if TYPE_CHECKING:
     pass
-
-
-LINE = 80
-"""Characters of a line on stderr."""
 
 
 class Section(NamedTuple):
@@ -136,32 +130,6 @@ def evaluation_text(evaluation: Evaluation, *, per_class: bool = False, rows: Ro
     """Write an evaluation for the terminal that shows it."""
     lines = text.as_text(evaluation, per_class=per_class, rows=rows, width=width(), table_width=table_width())
     return lines.removesuffix(evaluation.signature) + signature_lines(evaluation.signature)
-
-
-class Digest(NamedTuple):
-    """What the quick checks find: lines to say, and the errors among it that are not allowed, in words.
-
-    ``texts`` are the findings without the name of the result that they are of.
-    """
-
-    lines: list[str]
-    errors: dict[str, str]
-    texts: Sequence[str] = ()
-
-
-def finding_lines(text: str) -> list[str]:
-    """Fold a finding for stderr."""
-    return _folded(printable(as_typed(f"boxscore: {text}")))
-
-
-def refuse_errors(digest: Digest) -> None:
-    """Raise the first error in the input, as ``--strict`` does."""
-    for code, words in digest.errors.items():
-        raise FindingWarning(f"{words} Accept it with --allow {code}.", code=code, severity="error")
-
-
-def _folded(text: str) -> list[str]:
-    return textwrap.wrap(text, LINE, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def _as_markdown(section: Section, _: int) -> str:

@@ -36,7 +36,7 @@ from boxscore._version import __version__
 from boxscore.cli.arguments import ALLOW, DETECTIONS, GROUND_TRUTH, INPUTS, OUTPUT, Option
 from boxscore.cli.choices import readers
 from boxscore.cli.inputs import Inputs, evaluate_inputs, read_inputs
-from boxscore.cli.output import Digest, Section, refuse_errors, remembered_warnings, written
+from boxscore.cli.output import Section, remembered_warnings, written
 from boxscore.cli.streams import coloured, say, show, signature_lines, table_width
 from boxscore.data.unlisted import listing
 from boxscore.diagnostics import bootstrap_intervals
@@ -48,7 +48,7 @@ from boxscore.extensions.decisions.options import BATCH
 from boxscore.extensions.large.options import MEMORY_LIMIT
 from boxscore.extensions.shell.detectors import read_others, with_detections
 from boxscore.extensions.shell.parameters import METRICS, options_of
-from boxscore.extensions.validation.digest_command import digest_of
+from boxscore.extensions.validation.digest_command import NOTHING, Digest, digest_of
 
 if TYPE_CHECKING:
     from boxscore.extensions.decisions.compare import DetectorComparison
@@ -134,11 +134,11 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
     _check_sequential(arguments)
     with remembered_warnings(hold_box_forms=not arguments.strict) as messages:
         checked = _checked(arguments, stack)
-        result, digest = checked.result, Digest([], {})
+        result, digest = checked.result, NOTHING
         if checked.evaluation is not None and checked.inputs is not None:
             digest = digest_of(checked.evaluation, allowed=arguments.allow, warned=messages)
     if arguments.strict:
-        refuse_errors(digest)
+        digest.refuse_errors()
     # Bounds, and a result kept as a baseline: both need only numbers.
     done = gate.check_bounds(
         result,
@@ -152,7 +152,7 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
             result, baseline, tolerance=tolerance, only=arguments.metrics, place=place
         )
     # Against a baseline's detections: over all images, or by looks at every commit.
-    of_baseline, drop, comparison = Digest([], {}), None, None
+    of_baseline, drop, comparison = NOTHING, None, None
     if arguments.baseline_detections:
         baseline_evaluation, evaluation, of_baseline = _with_baseline(checked, arguments, stack)
         if arguments.sequential:
@@ -166,7 +166,7 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
                 lower_is_better=frozenset(evaluation.protocol.lower_is_better),
             )
         if arguments.strict:
-            refuse_errors(of_baseline)
+            of_baseline.refuse_errors()
     # A history alone may be wanted; else there must be something to check.
     if not done and arguments.history is None:
         raise InputError(
@@ -341,7 +341,7 @@ def _with_baseline(
         from boxscore.extensions.large.command_line import evaluation_in_parts
 
         call = with_detections(arguments.baseline_detections, arguments)
-        return stack.enter_context(evaluation_in_parts(call)), evaluation, Digest([], {})
+        return stack.enter_context(evaluation_in_parts(call)), evaluation, NOTHING
     with remembered_warnings(hold_box_forms=not arguments.strict) as messages:
         table = read_others(arguments.baseline_detections, inputs, arguments)
         truth = listing(inputs.ground_truth, [table])

@@ -26,7 +26,7 @@ from boxscore._utils.progress import stage
 from boxscore._utils.text import counted, printable
 from boxscore.cli.arguments import DETECTIONS, INPUTS, OUTPUT, PER_CLASS, ROWS, Option
 from boxscore.cli.choices import chosen, readers
-from boxscore.cli.output import Remembered, Section, refuse_errors, remembered_warnings, rows_of, written
+from boxscore.cli.output import Remembered, Section, remembered_warnings, rows_of, written
 from boxscore.cli.streams import as_typed, coloured, say, show
 from boxscore.data.class_names import EVERY_CLASS
 from boxscore.diagnostics import bootstrap_intervals
@@ -173,7 +173,7 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
             digest_of(result, name=name, warned=messages) for name, result in named.items() if with_findings
         ]
     for digest in digests if arguments.strict else ():
-        refuse_errors(digest)
+        digest.refuse_errors()
     # One of three: a plan, batch by batch, or all images.
     if arguments.plan:
         _show_plan(named, arguments, rows)

@@ -114,9 +114,9 @@ class Diagnostic(NamedTuple):
     def run(self, arguments: argparse.Namespace) -> int:
         """Read, evaluate, print; return the exit status."""
         from boxscore.cli.inputs import evaluate_inputs, read_inputs
-        from boxscore.cli.output import Digest, refuse_errors, remembered_warnings, rows_of
+        from boxscore.cli.output import remembered_warnings, rows_of
         from boxscore.cli.streams import say
-        from boxscore.extensions.validation.digest_command import digest_of
+        from boxscore.extensions.validation.digest_command import NOTHING, digest_of
         from boxscore.reports.rows import ALL_ROWS
 
         # Refuse options without effect before a file is read.
@@ -132,10 +132,10 @@ class Diagnostic(NamedTuple):
                 else:
                     from boxscore.extensions.large.command_line import evaluation_in_parts
 
-                    evaluation, digest = stack.enter_context(evaluation_in_parts(arguments)), Digest([], {})
+                    evaluation, digest = stack.enter_context(evaluation_in_parts(arguments)), NOTHING
             # Errors stop here; findings are printed below the table.
             if arguments.strict:
-                refuse_errors(digest)
+                digest.refuse_errors()
             if self.sort_without_scores and not evaluation.has_scores:
                 rows = rows_of(arguments, sort=self.sort_without_scores)
             self._print(evaluation, arguments, rows)

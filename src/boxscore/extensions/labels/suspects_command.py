@@ -22,7 +22,7 @@ from boxscore._utils.progress import stage
 from boxscore._utils.text import counted, decimals_of
 from boxscore.cli.arguments import OUTPUT, Option, inputs_beside
 from boxscore.cli.choices import readers
-from boxscore.cli.output import Digest, refuse_errors, remembered_warnings
+from boxscore.cli.output import remembered_warnings
 from boxscore.cli.streams import say
 from boxscore.diagnostics import label_suspects, vetted_suspects
 from boxscore.errors import InputError
@@ -34,7 +34,7 @@ from boxscore.extensions.labels.vetting import VettedSuspects
 from boxscore.extensions.shell.detectors import evaluate_each
 from boxscore.extensions.shell.frames import print_frame
 from boxscore.extensions.shell.parameters import options_of
-from boxscore.extensions.validation.digest_command import digest_of
+from boxscore.extensions.validation.digest_command import Digest, digest_of
 from boxscore.formats.reading import read_ground_truth, read_options
 
 _OPTIONS = options_of(
@@ -88,7 +88,7 @@ def listed(arguments: argparse.Namespace) -> tuple[Evaluation, LabelSuspects, Di
         evaluation, *others = evaluate_each(paths, arguments)
         digest = digest_of(evaluation, warned=messages)
     if arguments.strict:
-        refuse_errors(digest)
+        digest.refuse_errors()
     stage("computing: what labels cost")
     options = {option.dest: getattr(arguments, option.dest) for option in _OPTIONS}
     options["against"] = others[0] if others else None

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from boxscore.cli.arguments import INPUTS, OUTPUT
 from boxscore.cli.inputs import evaluate_inputs, read_inputs
-from boxscore.cli.output import evaluation_as, refuse_errors, remembered_warnings
+from boxscore.cli.output import evaluation_as, remembered_warnings
 from boxscore.cli.streams import say, show
 from boxscore.extensions.large.options import MEMORY_LIMIT
 from boxscore.extensions.pages.options import REPORT, REPORT_CONTENT
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
         evaluation = evaluate_inputs(read_inputs(arguments))
         digest = digest_of(evaluation, warned=messages)
     if arguments.strict:
-        refuse_errors(digest)
+        digest.refuse_errors()
     save_report(evaluation, arguments, messages)
     show(evaluation_as(arguments.output, evaluation, messages=messages))
     report_written(arguments.report)

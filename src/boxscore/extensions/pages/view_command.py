@@ -19,7 +19,7 @@ from pathlib import Path
 from boxscore._utils.progress import stage
 from boxscore.cli.arguments import DETECTIONS, INPUTS, Option
 from boxscore.cli.choices import readers
-from boxscore.cli.output import refuse_errors, remembered_warnings
+from boxscore.cli.output import remembered_warnings
 from boxscore.cli.streams import say, show
 from boxscore.extensions.shell.detectors import detector_names, evaluate_each
 from boxscore.extensions.validation.digest_command import digest_of, finding_lines_of
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
         results = dict(zip(names, evaluate_each(paths, arguments), strict=True))
         digests = [digest_of(result, name=name, warned=messages) for name, result in results.items()]
     for digest in digests if arguments.strict else ():
-        refuse_errors(digest)
+        digest.refuse_errors()
     # The gallery is empty, since the browser asks for images.
     options = ReportOptions(
         title=arguments.title,

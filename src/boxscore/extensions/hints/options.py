@@ -1,0 +1,18 @@
+"""Options of class maps."""
+
+from __future__ import annotations
+
+from boxscore.cli.arguments import NOT_IN_FILES, Option
+
+OPTIONS = (
+    Option(
+        "class-map",
+        "which class of the ground truth each class of the detections is: auto (by the boxes), zero-based, "
+        "one-based, plus-one, minus-one, coco80to91, coco91to80, or a file of lines from,to",
+        metavar="NAME|FILE",
+        key="detections.class_map",
+        ending=".csv",
+        group=NOT_IN_FILES,
+        brief="how to map detected classes: auto, one-based, FILE",
+    ),
+)
