@@ -90,21 +90,6 @@ def test_under_every_protocol(protocol: str, tmp_path: Path) -> None:
             equal(whole, result, max_detections=2, absent_classes="zero")
 
 
-@pytest.mark.parametrize("protocol", ["coco", "voc2012", "openimages-v2"])
-@pytest.mark.parametrize("most", [1 << 22, 90, 25])
-def test_classes_that_are_cut_by_scores(
-    protocol: str, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Equal scores go by image, by the rows of a file whose images are mixed, or the last image first."""
-    few_detections_asked_again(monkeypatch, most)
-    truth, found = scene(most)
-    with both(with_groups(truth), found, protocol, tmp_path, partition=200) as (whole, result):
-        equal(whole, result)
-        equal(whole, result, max_detections=3)
-        steps = error_areas(whole).total
-        assert steps.Loc < steps.Sim < steps.Oth  # each forgives something
-
-
 @pytest.mark.long
 @given(
     seed=st.integers(0, 10_000),

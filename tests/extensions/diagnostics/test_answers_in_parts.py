@@ -1,10 +1,9 @@
-"""Operating points, FROC, LRP and ties over partitions have the bits of one process, however equal scores fall."""
+"""What answers over partitions need beside rows: room, images behind cells, units, rules that are refused."""
 
 from __future__ import annotations
 
 import dataclasses
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,7 @@ from hypothesis import strategies as st
 import boxscore
 from boxscore.diagnostics import (
     bootstrap_intervals,
-    froc_scores,
     localisation_recall_precision,
-    operating_points,
     tie_bounds,
     top_confusions,
 )
@@ -35,24 +32,6 @@ pytest.importorskip("pyarrow", reason="needs boxscore[tables]")
 
 from boxscore.formats.parquet import FORMAT
 from boxscore.protocols import load_protocol
-
-QUESTIONS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
-    (operating_points, {}),
-    (operating_points, {"at_score": 0.5, "iou_threshold": 0.75}),
-    (operating_points, {"at_score": 2.0}),
-    (operating_points, {"at_precision": 0.3, "beta": 2.0}),
-    (operating_points, {"at_precision": 1.0}),
-    (operating_points, {"at_recall": 0.5, "area": "small"}),
-    (operating_points, {"at_recall": 1.0}),
-    (froc_scores, {}),
-    (froc_scores, {"fppi": [0.01, 0.4, 3, 1000]}),
-    (localisation_recall_precision, {}),
-    (localisation_recall_precision, {"at_score": 0.5, "iou_threshold": 0.75, "area": "small"}),
-    (localisation_recall_precision, {"at_score": 2.0}),
-    (localisation_recall_precision, {"iou_threshold": 0.7}),
-    (tie_bounds, {}),
-    (tie_bounds, {"metrics": ["AP50", "APs"]}),
-]
 
 
 def equal(one: Any, other: Any) -> None:
@@ -99,35 +78,6 @@ def test_intervals_count_the_units_with_objects(
             for name, values in getattr(one, side)._asdict().items():
                 np.testing.assert_array_equal(values, getattr(getattr(other, side), name), name)
         assert len(np.unique(one.total.images)) > 1
-
-
-@pytest.mark.parametrize("protocol", ["coco", "voc2012"])
-@pytest.mark.parametrize("most", [1 << 22, 90, 25])
-def test_bits_of_one_process(
-    protocol: str, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whole classes, and ranges of scores of classes that are cut where scores differ."""
-    limits.few_scores_together(monkeypatch, most)
-    truth, found = scene(most)
-    FORMAT.save(found, tmp_path / "found.parquet")
-    whole = boxscore.evaluate(
-        truth, boxscore.load_detections(tmp_path / "found.parquet", truth), protocol=protocol
-    )
-    known = {row.key for row in whole.protocol.rows}
-    with asked_again(truth, tmp_path / "found.parquet", load_protocol(protocol), partition=200) as result:
-        asked = 0
-        for function, options in QUESTIONS:
-            areas, thresholds = whole.protocol.ignore.area_ranges, whole.protocol.matching.iou_thresholds
-            if options.get("area", "all") not in {"all", *areas}:
-                continue
-            if options.get("iou_threshold", thresholds[0]) not in thresholds:
-                continue
-            if not {*options.get("metrics", known)} <= known:
-                continue
-            equal(function(whole, **options), function(result, **options))
-            asked += 1
-        assert asked >= 6
-        assert result.operating_score == whole.operating_score
 
 
 @pytest.mark.long

@@ -1,20 +1,17 @@
-"""Costs of errors over partitions have the bits of one process, however equal scores fall."""
+"""Costs of errors over partitions: what is refused, the command, and numbers that come later."""
 
 from __future__ import annotations
 
 import pickle
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-import boxscore
 from boxscore.diagnostics import error_list, error_types
 from boxscore.errors import InputError
 from extensions.diagnostics.test_tide import crowded_scene as scene
 from support.insides import asked_again
-from support.limits import few_detections_asked_again
 from support.running import Run
 
 pytest.importorskip("pyarrow", reason="needs boxscore[tables]")
@@ -22,47 +19,11 @@ pytest.importorskip("pyarrow", reason="needs boxscore[tables]")
 from boxscore.formats.parquet import FORMAT
 from boxscore.protocols import load_protocol
 
-OPTIONS: list[dict[str, Any]] = [
-    {},
-    {"absent_classes": "zero"},
-    {"iou_threshold": 0.75, "background_iou": 0.3},
-    {"max_detections": 4},
-]
 
-
-@pytest.mark.parametrize(
-    ("seed", "most", "partition"),
-    [
-        (0, 1 << 22, 250),
-        pytest.param(1, 30, 200, marks=pytest.mark.long),
-        pytest.param(2, 90, 300, marks=pytest.mark.long),
-    ],
-)
-def test_bits_of_one_process(
-    seed: int, most: int, partition: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whole classes, and ranges of scores of classes that are cut where scores differ."""
-    few_detections_asked_again(monkeypatch, most)
-    truth, found = scene(seed)
+def test_what_is_refused(tmp_path: Path) -> None:
+    truth, found = scene(0)
     FORMAT.save(found, tmp_path / "found.parquet")
-    whole = boxscore.evaluate(truth, boxscore.load_detections(tmp_path / "found.parquet", truth))
-    protocol = load_protocol("coco")
-    with asked_again(truth, tmp_path / "found.parquet", protocol, partition=partition) as result:
-        for options in OPTIONS:
-            one, other = error_types(whole, **options), error_types(result, **options)
-            assert (one.classes, one.errors, one.metric, one.note) == (
-                other.classes,
-                other.errors,
-                other.metric,
-                other.note,
-            )
-            for side in ("per_class", "total"):
-                for name in one.total._fields:
-                    np.testing.assert_array_equal(
-                        getattr(getattr(one, side), name),
-                        getattr(getattr(other, side), name),
-                        f"{side} {name}",
-                    )
+    with asked_again(truth, tmp_path / "found.parquet", load_protocol("coco"), partition=250) as result:
         with pytest.raises(InputError, match="background_iou must be <= iou_threshold"):
             error_types(result, background_iou=0.9)
         with pytest.raises(InputError, match="a list of errors"):
