@@ -48,7 +48,7 @@ def facts_of_columns(footer: bytes, place: str) -> list[list[ColumnFacts]]:
     Returns
     -------
     list of list of ColumnFacts
-        [row groups][columns].
+        One list for each row group, of its columns.
 
     Raises
     ------
