@@ -142,7 +142,7 @@ def test_the_wheel_installs_into_a_new_environment(wheel: Path, tmp_path: Path) 
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True, env=environment)
     programs = tmp_path / "venv" / ("Scripts" if os.name == "nt" else "bin")
     installation = subprocess.run(
-        [str(programs / "python"), "-m", "pip", "install", "--quiet", str(wheel)],
+        [str(programs / "python"), "-m", "pip", "install", "--quiet", "--no-compile", str(wheel)],
         env=environment,
         capture_output=True,
         text=True,
