@@ -151,6 +151,15 @@ class Option(NamedTuple):
             changes.setdefault("brief", "")
         return self._replace(**changes)
 
+    @property
+    def default_text(self) -> str:
+        """What follows the help: the default, unless the help states it or there is none."""
+        value = self.default
+        if self.required or self.kind is bool or value in (None, "", ()) or "default" in self.help:
+            return ""
+        shown = " ".join(map(str, value)) if isinstance(value, (tuple, list)) else value
+        return f" (default: {f'{shown:g}' if isinstance(shown, float) else shown})"
+
     def known(self) -> tuple[str, ...]:
         """Return the allowed values; none when any is."""
         return tuple(self.choices() if callable(self.choices) else self.choices)

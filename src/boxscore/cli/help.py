@@ -194,13 +194,4 @@ def _meaning(option: Option, *, longest: int = LONGEST_CHOICES) -> str:
     known = option.known()
     if known and not option.metavar and len("|".join(known)) > longest:
         text += f": {', '.join(known)}"
-    return text + _default_text(option)
-
-
-def _default_text(option: Option) -> str:
-    """Return what follows the help of an option: the default, unless the help states it or there is none."""
-    value = option.default
-    if option.required or option.kind is bool or value in (None, "", ()) or "default" in option.help:
-        return ""
-    shown = " ".join(map(str, value)) if isinstance(value, (tuple, list)) else value
-    return f" (default: {f'{shown:g}' if isinstance(shown, float) else shown})"
+    return text + option.default_text

@@ -37,11 +37,12 @@ def add_options(parser: ArgumentParser, options: Iterable[Option]) -> None:
 
 
 def _add(parser: Any, option: Option) -> None:
-    how: dict[str, Any]
+    is_told = option.default is not None and option.kind is not bool
+    how: dict[str, Any] = {"help": option.help + option.default_text if is_told else option.help}
     if option.kind is bool:
-        how = {"action": "store_false" if option.default else "store_true"}
+        how |= {"action": "store_false" if option.default else "store_true"}
     else:
-        how = {"type": _items(option.kind) if option.commas else _read(option.kind)}
+        how |= {"type": _items(option.kind) if option.commas else _read(option.kind)}
         how |= {"default": option.default, "metavar": option.metavar or None}
         if not option.commas:
             how["choices"] = _Known(option) if callable(option.choices) else tuple(option.choices) or None
