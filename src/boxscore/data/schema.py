@@ -250,6 +250,12 @@ SHAPES_OF_TABLES = {
 }
 """What finds, reads and writes shapes in tables of files."""
 
+SHAPES_OF_LINES = {
+    "labels": "boxscore.extensions.masks.yolo_shapes:shapes_of_labels",
+    "predictions": "boxscore.extensions.masks.yolo_shapes:shapes_of_predictions",
+}
+"""What reads shapes other than boxes in lines of YOLO."""
+
 GROUND_TRUTH = Schema(
     name="ground truth",
     noun="ground truth",

@@ -57,16 +57,14 @@ from boxscore.formats._yolo_folders import (
     looks_like_labels,
 )
 from boxscore.formats._yolo_lines import Lines, read_lines
-from boxscore.formats._yolo_shapes import (
+from boxscore.formats._yolo_numbers import (
     OUTSIDE,
     Shapes,
     by_count,
     check_fractions,
     is_last,
-    label_kinds,
-    prediction_kinds,
-    second_kinds,
-    shapes_of,
+    shapes_of_labels,
+    shapes_of_predictions,
 )
 from boxscore.formats.image_sizes import LARGEST, ImageSizes, header_size, image_sizes_of, known_sizes
 
@@ -129,10 +127,8 @@ class YoloFormat(RowFormat):
         check_folders(label_folder(path), names, ground_truth)
         lines = read_lines(files)
         last = self.confidence_last(lines, options, path)
-        kinds = prediction_kinds(lines, lambda: _joints(ground_truth)) if last else second_kinds(lines)
-        return rows_of_lines(
-            ImageFiles(str(path), names, classes), lines, shapes_of(lines, kinds, options.written)
-        )
+        shapes = shapes_of_predictions(lines, lambda: _joints(ground_truth), options.written, last=last)
+        return rows_of_lines(ImageFiles(str(path), names, classes), lines, shapes)
 
     def confidence_last(self, lines: Lines, options: ReadOptions, path: Path) -> bool:
         """Whether the confidence is the last number of a line; else it is the second."""
@@ -232,7 +228,7 @@ def rows_of_labels(split: DataSet, lines: Lines, path: Path, options: ReadOption
     """Convert the lines of label files to rows; ``path`` is that of the data set."""
     of_file = np.array([number for number, file in enumerate(split.labels) if file], dtype=np.int64)
     # The count of numbers in a line says what it is; the confidence is absent in labels.
-    shapes = shapes_of(lines, label_kinds(lines, split.keypoint_shape), options.written)
+    shapes = shapes_of_labels(lines, split.keypoint_shape, options.written)
     files = ImageFiles(
         split.source,
         split.images,

@@ -26,7 +26,7 @@ from boxscore.formats._label_files import check_folders
 from boxscore.formats._rows import Rows, detections_of, ground_truth_of, images_of_unknown_size
 from boxscore.formats._yolo_folders import DataSet, data_set, label_folder
 from boxscore.formats._yolo_lines import Lines, read_lines
-from boxscore.formats._yolo_shapes import prediction_kinds, second_kinds, shapes_of
+from boxscore.formats._yolo_numbers import shapes_of_predictions
 from boxscore.formats.registry import format_named
 from boxscore.formats.yolo import (
     ImageFiles,
@@ -111,9 +111,9 @@ def _detections(
     last = form.confidence_last(_lines_of_some(files, 6), options, path)
     kept = np.flatnonzero(share.keeps(names))
     lines = _boxes_alone([files[number] for number in kept.tolist()], 6)
-    kinds = prediction_kinds(lines, lambda: None) if last else second_kinds(lines)
+    shapes = shapes_of_predictions(lines, lambda: None, options.written, last=last)
     images = ImageFiles(str(path), [names[number] for number in kept.tolist()], classes)
-    rows = rows_of_lines(images, lines, shapes_of(lines, kinds, options.written))
+    rows = rows_of_lines(images, lines, shapes)
     per_file = np.diff(lines.ends, prepend=0)
     first = np.repeat(lines.ends - per_file, per_file)
     places = (np.repeat(kept, per_file) << 32) + np.arange(len(first)) - first

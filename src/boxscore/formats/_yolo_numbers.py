@@ -1,0 +1,207 @@
+"""Infer what the numbers of YOLO's lines are: boxes, and where the confidence is.
+
+Conventions
+-----------
+Lines of boxes have 5 numbers, 6 with a confidence, or 7 with a track behind it. Others are polygons or
+keypoints, which an extension reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils import checks
+from boxscore._utils.array_types import FloatArray, IntArray
+from boxscore._utils.lazy import loaded
+from boxscore._utils.text import counted
+from boxscore.data.boxes import BoxFormat, WrittenForm, box_convert
+from boxscore.data.schema import SHAPES_OF_LINES
+from boxscore.errors import FileFormatError, InputError
+from boxscore.formats._yolo_lines import Lines
+
+CLEARLY = 10
+"""How many more boxes than twice as many must lie inside their image, where not all do."""
+
+OUTSIDE = 0.01
+"""How far a label may reach beyond its image; ultralytics skips images with labels that reach further."""
+
+
+def is_last(
+    columns: FloatArray, path: Path, written: WrittenForm | None = None, *, noted: bool | None = None
+) -> bool:
+    """Whether the confidence of lines of 6 numbers [N, 6] is the last of them, not the second.
+
+    A confidence lies in 0..1, and most boxes of predictions lie inside their image: read at the wrong
+    position, most do not. A note in the folder (``noted``) is followed if every number fits it.
+    """
+    # A note decides, if no number contradicts it.
+    if noted is not None and not _is_no_confidence(
+        _centred(columns[:, 1:5] if noted else columns[:, 2:], written), columns[:, 5 if noted else 1]
+    ):
+        return noted
+    # Then the numbers: if only one reading has confidences in 0..1 and no negative side, it is right.
+    read_last, read_second = _centred(columns[:, 1:5], written), _centred(columns[:, 2:], written)
+    last = not _is_no_confidence(read_last, columns[:, 5])
+    second = not _is_no_confidence(read_second, columns[:, 1])
+    if last != second:
+        return last
+    # Then the boxes: if only one reading has all of them inside their image, it is right.
+    count = len(columns)
+    inside_last, inside_second = (int(_is_inside(boxes).sum()) for boxes in (read_last, read_second))
+    if (inside_last == count) != (inside_second == count):
+        return inside_last == count
+    # Else one must have clearly more inside, and at least half; a close case is an error, not a guess.
+    fewer, more = sorted((inside_last, inside_second))
+    if 2 * more >= count and more >= 2 * fewer + CLEARLY:
+        return inside_last > inside_second
+    raise InputError(
+        "the confidence of predictions",
+        "be declared as last or second",
+        got=f"{inside_last:,} of {count:,} boxes inside their image read as class cx cy w h confidence, and "
+        f"{inside_second:,} as class confidence cx cy w h",
+        place=str(path),
+        cause="say --dt-format yolo (last, as ultralytics writes it) or --dt-format darknet (second) "
+        "(in Python format=)",
+    )
+
+
+def _centred(boxes: FloatArray, written: WrittenForm | None) -> FloatArray:
+    return boxes if written is None else box_convert(written.x_first(boxes), written.form, "cxcywh")
+
+
+def _is_no_confidence(boxes: FloatArray, scores: FloatArray) -> bool:
+    """Whether any number [N] is no confidence, or any size of a box [N, 4] is negative."""
+    return bool(((scores < 0) | (scores > 1)).any() or (boxes[:, 2:] < 0).any())
+
+
+def _is_inside(boxes: FloatArray) -> NDArray[np.bool_]:
+    """Whether each box [N, 4] lies inside its image, [N]."""
+    reach = np.abs(boxes[:, :2] - 0.5) + boxes[:, 2:] / 2
+    inside: NDArray[np.bool_] = reach.max(axis=1) <= 0.5 + OUTSIDE
+    return inside
+
+
+# ---------------------------------------------------------------- the numbers
+
+
+class Shapes(NamedTuple):
+    """The numbers of lines without the class."""
+
+    boxes: FloatArray
+    box_format: BoxFormat
+    scores: FloatArray | None
+    outlines: list[list[FloatArray] | None] | None = None
+    corners: FloatArray | None = None
+    keypoints: FloatArray | None = None
+    area: FloatArray | None = None
+
+
+def shapes_of_labels(
+    lines: Lines, keypoint_shape: tuple[int, int] | None, written: WrittenForm | None
+) -> Shapes:
+    """Return the boxes of labels, or their other shapes; not checked where the user gives their form."""
+    if keypoint_shape is None and (lines.counts == 5).all():
+        return _boxes(lines, written)
+    shapes: Shapes = loaded(SHAPES_OF_LINES["labels"])(lines, keypoint_shape, written)
+    return shapes
+
+
+def shapes_of_predictions(
+    lines: Lines, joints: Callable[[], int | None], written: WrittenForm | None, *, last: bool
+) -> Shapes:
+    """Return the boxes of predictions, or their other shapes, and the confidence, last or second."""
+    # The confidence second: boxes alone.
+    if not last:
+        wrong = lines.counts[lines.counts != 6]
+        if len(wrong):
+            refuse_count(
+                lines, int(wrong.min()), "a line of predictions", "be class confidence cx cy w h", ""
+            )
+        return _boxes(lines, written, first=2, score=1)
+    # Boxes in every line: without a confidence, with one, or with one and a track.
+    if (lines.counts == 5).all():
+        return _boxes(lines, written)
+    for count in (6, 7):
+        if (lines.counts == count).all() and _ends_in_tracks(lines) == (count == 7):
+            return _boxes(lines, written, score=5)
+    shapes: Shapes = loaded(SHAPES_OF_LINES["predictions"])(lines, joints, written)
+    return shapes
+
+
+def _ends_in_tracks(lines: Lines) -> bool:
+    """Whether the last numbers of lines, all of which have equally many, are those of tracks."""
+    tracks = lines.columns(np.arange(len(lines.counts)))[:, -1]
+    return bool((tracks == np.floor(tracks)).all() and (tracks >= 1).any())
+
+
+def _boxes(lines: Lines, written: WrittenForm | None, *, first: int = 1, score: int | None = None) -> Shapes:
+    """Return lines of boxes, which have equally many numbers: four from ``first`` on, and a confidence."""
+    rows = np.arange(len(lines.counts))
+    if not len(rows):
+        return Shapes(np.empty((0, 4)), "cxcywh", np.empty(0))
+    columns = lines.columns(rows)
+    boxes = columns[:, first : first + 4].copy()
+    if written is None:
+        check_fractions(boxes, rows, lines)
+        check_sides(boxes[:, 2:], rows, lines)
+    if score is None:
+        return Shapes(boxes, "cxcywh", None)
+    scores = columns[:, score].copy()
+    check_scores(scores, lines)
+    return Shapes(boxes, "cxcywh", scores)
+
+
+def refuse_count(lines: Lines, count: int, name: str, rule: str, cause: str) -> NoReturn:
+    """Refuse the first line with a count of numbers."""
+    row = int(np.argmax(lines.counts == count))
+    number = count - (lines.words is not None)
+    got = f"{lines.text(row)!r}, {counted(number, 'number')},"
+    raise FileFormatError(name, rule, got=got, place=lines.place(row), cause=cause)
+
+
+def by_count(counts: IntArray) -> list[IntArray]:
+    """Return the rows of lines with equally many numbers."""
+    if not len(counts) or (counts == counts[0]).all():
+        return [np.arange(len(counts))] if len(counts) else []
+    order = np.argsort(counts, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(counts[order])) + 1)
+
+
+def check_fractions(numbers: FloatArray, rows: IntArray, lines: Lines) -> None:
+    """Refuse coordinates [n, C] that cannot be fractions; NaN and infinity are among them."""
+    if not numbers.size or -1 <= numbers.min() <= numbers.max() <= 2:
+        return
+    at = int(np.argmax(~((numbers >= -1) & (numbers <= 2)).all(axis=1)))
+    bad = numbers[at][~((numbers[at] >= -1) & (numbers[at] <= 2))][0]
+    raise FileFormatError(
+        "coordinates",
+        "be fractions of the image's size",
+        got=f"{bad:g}",
+        place=lines.place(int(rows[at])),
+        cause="are these pixels? then say so: --dt-box-format cxcywh (of ground truth --gt-box-format) "
+        "(in Python box_format=)",
+    )
+
+
+def check_sides(sizes: FloatArray, rows: IntArray, lines: Lines) -> None:
+    """Refuse widths and heights [n, 2] below 0."""
+    checks.sizes_not_negative(sizes, place=lambda at: lines.place(int(rows[at])), cause="")
+
+
+def check_scores(scores: FloatArray, lines: Lines) -> None:
+    """Refuse confidences [N] that are none."""
+    wrong = ~((scores >= 0) & (scores <= 1))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise FileFormatError(
+            "a confidence",
+            "be a number from 0 to 1",
+            got=f"{scores[row]:g}",
+            place=lines.place(row),
+            cause="is the confidence at the other place (--dt-format yolo: last, darknet: second)?",
+        )
