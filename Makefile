@@ -106,7 +106,7 @@ dist: $(BIN)/python
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/python -m twine check --strict dist/*
 
-# Every row of the table of docs/benchmarks.md on two processors, a quarter of an hour; with WRITE="name of the machine" it is written there.
+# Every row of the table of docs/contributing/benchmarks.md on two processors, a quarter of an hour; with WRITE="name of the machine" it is written there.
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/table.py --threads 2 $(BENCH)
 	test -z "$(WRITE)" || $(BIN)/python benchmarks/figures.py --results benchmarks/results/threads_2 \

@@ -1,4 +1,4 @@
-"""The table of docs/benchmarks.md, and the figures that pages quote, from ``benchmarks/figures.toml``.
+"""The table of docs/contributing/benchmarks.md, and the figures that pages quote, from ``benchmarks/figures.toml``.
 
 Goal
 ----
@@ -38,7 +38,7 @@ import measured
 
 PROJECT = Path(__file__).parents[1]
 TABLE = PROJECT / "benchmarks" / "figures.toml"
-PAGE = PROJECT / "docs" / "benchmarks.md"
+PAGE = PROJECT / "docs" / "contributing" / "benchmarks.md"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 FIGURE = re.compile(r"<!--=(?P<name>[\w.-]+)(?::(?P<form>[^-]*))?-->.*?<!--=-->", re.DOTALL)
 

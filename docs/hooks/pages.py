@@ -2,7 +2,7 @@
 
 - The navigation lists the pages named in ``ORDER`` first, then every other page of the same folder by name.
   A new page appears by being there.
-- ``reference/python/`` gets one page per public module, and an index of what ``boxscore`` itself exports.
+- ``reference/python/`` gets one page per task with the public names that it needs, and an index of all names.
 - In ``reference/cli.md`` the line ``<!-- commands -->`` becomes every option of every subcommand, and in
   ``how-to/run-configurations.md`` the line ``<!-- keys -->`` every key of a run configuration.
 - In ``reference/refused-input.md`` the line ``<!-- cases -->`` becomes every case of ``tests/bad_input``.
@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import ast
 import dataclasses
+import functools
 import importlib
 import inspect
 import json
@@ -102,7 +103,6 @@ ORDER: dict[str, list[str] | dict[str, list[str]]] = {
         "checks",
         "refused-input",
         "limits",
-        "tools",
         "nms-libraries",
         "python/index",
     ],
@@ -112,14 +112,19 @@ ORDER: dict[str, list[str] | dict[str, list[str]]] = {
         "protocols-compared",
         "why-tools-differ",
         "exactness",
+        "other-evaluators",
+        "glossary",
+    ],
+    "Contributing": [
+        "architecture",
         "testing",
+        "tools",
+        "benchmarks",
         "speed",
         "beyond-one-machine",
-        "architecture",
         "decisions",
         "decisions-nms",
         "decisions-reports",
-        "glossary",
     ],
 }
 """Sections of the navigation, one of them in groups. A page is in the section's folder, the section's name in
@@ -252,63 +257,149 @@ def _cell_output(output: Mapping[str, Any]) -> str:
 # ---------------------------------------------------------------- Python
 
 
-def public_modules() -> list[str]:
-    """Name every module without a leading underscore, those of the command line left out."""
-    names = []
-    for path in sorted((SOURCE / "boxscore").rglob("*.py")):
-        parts = list(path.relative_to(SOURCE).with_suffix("").parts)
-        if parts[-1] == "__init__":
-            parts.pop()
-        of_commands = (
-            "cli" in parts or parts[-1].endswith("_command") or parts[-1] in ("commands", "command_line")
-        )
-        if len(parts) > 1 and not of_commands and not any(part.startswith("_") for part in parts):
-            names.append(".".join(parts))
-    return names
+TASKS: dict[str, tuple[str, dict[str, str]]] = {
+    "evaluate": (
+        "Evaluate",
+        {
+            "boxscore": "evaluate Evaluation Evaluator scan",
+            "boxscore.protocols": "*",
+            "boxscore.evaluator": "*",
+        },
+    ),
+    "tables": (
+        "Read, convert and change data",
+        {
+            "boxscore": "GroundTruth Detections Masks ImageLabels Answer parse_answer box_convert "
+            "rotated_convert filter_objects merge_tables remap_classes sample_images split_images "
+            "expand_classes Hierarchy table_anchors Anchors table_statistics TableStatistics",
+            "boxscore.formats": "*",
+        },
+    ),
+    "nms": ("NMS and fusion", {"boxscore": "merge_patches", "boxscore.suppression": "*"}),
+    "overlap": (
+        "IoU and other overlaps",
+        {
+            "boxscore": "box_area box_iou box_iof generalized_box_iou distance_box_iou complete_box_iou "
+            "rotated_box_iou quadrilateral_iou probiou mask_area mask_iou mask_iof mask_to_box mask_boundary "
+            "boundary_iou object_keypoint_similarity",
+        },
+    ),
+    "diagnostics": ("Analyze and compare detectors", {"boxscore.diagnostics": "*"}),
+    "reports": ("Reports and plots", {"boxscore.reports": "*", "boxscore.reports.plots": "*"}),
+    "validation": ("Validate data", {"boxscore.validation": "*"}),
+    "suites": ("Many data sets", {"boxscore.suite": "*"}),
+    "large-data": ("Larger than memory", {"boxscore.distributed": "*"}),
+    "label-maps": ("Panoptic and semantic label maps", {"boxscore.label_maps": "*"}),
+    "drop-ins": ("Replace pycocotools and others", {"boxscore.compat": "*"}),
+    "errors": (
+        "Errors and warnings",
+        {
+            "boxscore": "BoxscoreError BoxscoreWarning FileFormatError FindingWarning InputError "
+            "MissingDependencyError ProtocolError VerificationError"
+        },
+    ),
+}
+"""Pages of the Python reference: the title, and the names by face; ``*`` means all names of a face."""
+
+FRAMEWORKS = "boxscore.integrations"
+"""The package with one module per framework; each module is public as a whole."""
+
+
+def names_of(face: str) -> dict[str, str]:
+    """Return the public names of a face, each with where it is defined."""
+    module = importlib.import_module(face)
+    names = getattr(module, "__all__", None) or sorted(_imported(face))
+    objects = [name for name in names if not name.startswith("__")]
+    return {name: _defined(face, name) for name in objects if not inspect.ismodule(getattr(module, name))}
+
+
+@functools.cache
+def _imported(module: str) -> dict[str, tuple[str, str]]:
+    """Return what a module imports by name: the module and the name there."""
+    path = Path(str(importlib.import_module(module).__file__))
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
+    return {
+        alias.asname or alias.name: (str(node.module), alias.name) for node in imports for alias in node.names
+    }
+
+
+def _defined(module: str, name: str) -> str:
+    """Follow a name through faces to the module that defines it."""
+    while name in _imported(module):
+        module, name = _imported(module)[name]
+    return f"{module}.{name}"
 
 
 def python_pages() -> dict[str, str]:
-    """Make the text of every page under ``reference/python``, by page name."""
-    pages = {
-        module.removeprefix("boxscore."): f"{_LAST_IN_SEARCH}# {module}\n\n::: {module}\n"
-        for module in public_modules()
-    }
-    return {**pages, "index": _index()}
+    """Make the text of every page under ``reference/python``, by page name: public names only, by task."""
+    placed: set[str] = set()
+    pages, rows = {}, []
+    for page, (title, faces) in TASKS.items():
+        parts = [f"{_LAST_IN_SEARCH}# {title}\n"]
+        for face, chosen in faces.items():
+            known = names_of(face)
+            for name in known if chosen == "*" else chosen.split():
+                where = known[name]
+                if where not in placed:
+                    placed.add(where)
+                    shown = (
+                        f"boxscore.{name}" if names_of("boxscore").get(name) == where else f"{face}.{name}"
+                    )
+                    parts.append(
+                        f"## {shown} {{ #{where} }}\n\n::: {where}\n    options:\n      heading_level: 3\n"
+                    )
+                    rows.append((shown, page, where))
+        pages[page] = "\n".join(parts)
+    package = importlib.import_module(FRAMEWORKS)
+    modules = sorted(path.stem for path in Path(str(package.__file__)).parent.glob("[a-z]*.py"))
+    pages["frameworks"] = "\n".join(
+        [f"{_LAST_IN_SEARCH}# Inside training frameworks\n"]
+        + [
+            f"## {FRAMEWORKS}.{name}\n\n::: {FRAMEWORKS}.{name}\n    options:\n      heading_level: 3\n"
+            for name in modules
+        ]
+    )
+    missing = sorted(set(names_of("boxscore").values()) - placed)
+    assert not missing, f"docs/hooks/pages.py, TASKS: no page has {missing}"
+    return {**pages, "index": _index(rows)}
 
 
 _LAST_IN_SEARCH = "---\nsearch:\n  boost: 0.3\n---\n\n"
-"""A how-to that has the word comes before the module that has it."""
+"""A how-to that has the word comes before the reference that has it."""
 
 
-def _index() -> str:
-    package = importlib.import_module("boxscore")
-    tree = ast.parse(Path(package.__file__).read_text(encoding="utf-8"))
-    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    origin = {alias.name: node.module for node in imports for alias in node.names}
+def _index(rows: Iterable[tuple[str, str, str]]) -> str:
+    """List every public name under the title of its page."""
     lines = [
         "# Python interface",
         "",
-        "What `import boxscore` gives. Data are positional arguments, options are keywords.",
-        "The pages after this one have every public module, its conventions and its helpers.",
-        "",
-        "| name | what it is |",
-        "|---|---|",
+        "Every public name, by task. Data are positional arguments, options are keywords. Names right after",
+        "`boxscore.` come with `import boxscore`.",
     ]
-    for name in sorted(package.__all__, key=lambda name: (name.startswith("_"), name.lower())):
-        value = getattr(package, name)
-        if name == "__version__":
-            label, text = f"`{name}`", "The version, a string."
-        else:
-            page = value.__name__.removeprefix("boxscore.") if inspect.ismodule(value) else ""
-            where = f"({page}.md)" if page else f"[{origin[name]}.{name}]"
-            label, text = f"[`{name}`]{where}", _first_line(value)
-        lines.append(f"| {label} | {text.replace('|', chr(92) + '|')} |")
+    by_page: dict[str, list[tuple[str, str]]] = {}
+    for shown, page, where in rows:
+        by_page.setdefault(page, []).append((shown, where))
+    for page, names in by_page.items():
+        lines += ["", f"## {TASKS[page][0]}", "", "| name | what it does |", "|---|---|"]
+        for shown, where in names:
+            text = _first_line(where).replace("|", chr(92) + "|")
+            lines.append(f"| [`{shown}`]({page}.md#{where}) | {text} |")
+    lines += ["", "Adapters for frameworks have [a page of their own](frameworks.md)."]
     return "\n".join([*lines, ""])
 
 
-def _first_line(value: Any) -> str:
-    text = (inspect.getdoc(value) or "").split("\n", 1)[0]
-    return re.sub(r":\w+:`~?([^`]+)`", r"`\1`", text)
+def _first_line(where: str) -> str:
+    """Return the first line of a docstring; that of a constant is the text below it."""
+    module, name = where.rsplit(".", 1)
+    value = getattr(importlib.import_module(module), name)
+    text = inspect.getdoc(value) or ""
+    if not callable(value):
+        body = ast.parse(inspect.getsource(importlib.import_module(module))).body
+        # The statement after the assignment is its docstring.
+        at = next(at for at, each in enumerate(body) if name in ast.unparse(each).split("=")[0].split(":")[0])
+        text = ast.literal_eval(body[at + 1].value) if isinstance(body[at + 1], ast.Expr) else ""
+    return re.sub(r":\w+:`~?([^`]+)`", r"`\1`", text.split("\n", 1)[0])
 
 
 # ---------------------------------------------------------------- protocols

@@ -2,7 +2,7 @@
 
     python qa/tools/run.py
     python qa/tools/run.py --tools globox tide --python /path/to/python
-    python qa/tools/run.py --page docs/reference/tools.md
+    python qa/tools/run.py --page docs/contributing/tools.md
 
 Tools are fetched into a folder that is removed afterwards (``--folder`` keeps it): packages by pip, single files from
 a clone of their repository (``--sources`` names a folder with ``OWNER/NAME`` clones). Each runs in a child process with

@@ -20,6 +20,7 @@ from support.running import Run
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+SOURCE = ROOT / "src" / "boxscore"
 
 
 @pytest.fixture(scope="module")
@@ -71,11 +72,18 @@ def test_a_notebook_becomes_a_page(pages: ModuleType) -> None:
     assert not re.search(r"<div>[^\n]*\n\n[^\n]*</div>", page)
 
 
-def test_the_reference_has_every_public_name(pages: ModuleType) -> None:
-    index = pages.python_pages()["index"]
-    assert [name for name in boxscore.__all__ if f"`{name}`" not in index] == []
-    linked = re.findall(r"\[`\w+`\](?:\[boxscore\.[\w.]+\]|\([\w.]+\.md\))", index)
-    assert len(linked) == len(boxscore.__all__) - 1, "all but __version__ have a page"
+def test_the_reference_has_every_public_name_once_and_no_other(pages: ModuleType) -> None:
+    reference = pages.python_pages()
+    index = reference.pop("index")
+    shown = re.findall(r"^## (boxscore\.[\w.]+) \{", "\n".join(reference.values()), re.MULTILINE)
+    assert len(set(shown)) == len(shown)
+    faces = [face for _, faces in pages.TASKS.values() for face in faces]
+    public = {where for face in faces for where in pages.names_of(face).values()}
+    assert set(re.findall(r"^::: ([\w.]+)$", "\n".join(reference.values()), re.MULTILINE)) - public == {
+        f"boxscore.integrations.{path.stem}" for path in (SOURCE / "integrations").glob("[a-z]*.py")
+    }
+    assert [name for name in shown if f"| [`{name}`](" not in index] == []
+    assert [line for line in index.splitlines() if line.endswith("|  |")] == []
 
 
 @pytest.mark.parametrize("kind", ["semantic", "panoptic"])
@@ -158,7 +166,7 @@ def test_the_navigation_orders_known_pages_and_takes_new_ones(pages: ModuleType)
 
 def test_the_page_on_testing_shows_how_the_tests_end() -> None:
     """The line is copied from a run in which everything passed; until there is one, ``...`` stands there."""
-    text = (DOCS / "explanation" / "testing.md").read_text(encoding="utf-8")
+    text = (DOCS / "contributing" / "testing.md").read_text(encoding="utf-8")
     block = text[text.index("$ make test\n") :].split("```")[0]
     last = block.rstrip().splitlines()[-1]
     form = r"=* ?\d+ passed(, \d+ (skipped|deselected))* in [\d.]+s( \([\d:]+\))? ?=*"
@@ -176,11 +184,16 @@ def test_links_between_files_of_the_readme_hold() -> None:
                 assert (path.parent / target).exists(), f"{page}: {target}"
 
 
-@pytest.mark.parametrize(("page", "prefix"), [("README.md", "docs/"), ("docs/index.md", "")])
-def test_the_readme_and_the_index_link_every_tutorial_and_how_to(page: str, prefix: str) -> None:
-    text = (ROOT / page).read_text(encoding="utf-8")
+def test_the_index_links_every_tutorial_and_how_to() -> None:
+    text = (DOCS / "index.md").read_text(encoding="utf-8")
     pages = [f"{kind}/{path.name}" for kind in ("tutorial", "how-to") for path in (DOCS / kind).glob("*.md")]
-    assert sorted(name for name in ["install.md", *pages] if f"({prefix}{name})" not in text) == []
+    assert sorted(name for name in ["install.md", *pages] if f"({name})" not in text) == []
+
+
+def test_the_readme_has_ten_links_and_the_two_commands_of_a_clone() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(re.findall(r"(?<!!)\[[^]]*\]\([^)]+\)", text)) <= 10
+    assert all(f"`make {target}`" in text for target in ("demo", "test"))
 
 
 def test_every_page_has_its_place_in_the_navigation(pages: ModuleType) -> None:
@@ -193,12 +206,12 @@ def test_every_page_has_its_place_in_the_navigation(pages: ModuleType) -> None:
     }
     written = {str(path.relative_to(DOCS)) for path in DOCS.glob("*/*.md")}
     assert sorted(written - placed) == []
-    nav = pages.navigation(["benchmarks.md", "install.md", "index.md", "how-to/dota-and-obb.md"])
+    nav = pages.navigation(["contributing/benchmarks.md", "install.md", "index.md", "how-to/dota-and-obb.md"])
     assert nav == [
         "index.md",
         "install.md",
         {"How-to": [{"Your data": ["how-to/dota-and-obb.md"]}]},
-        "benchmarks.md",
+        {"Contributing": ["contributing/benchmarks.md"]},
     ]
 
 

@@ -61,7 +61,7 @@ def test_no_paragraph_stands_in_two_pages() -> None:
 
 
 def test_the_readme_is_read_in_one_go() -> None:
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 100
 
 
 @each(PAGES)

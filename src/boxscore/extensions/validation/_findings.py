@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 Severity = Literal["error", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
+"""How bad a finding is, worst first."""
 Kind = Literal["structural", "geometric", "semantic"]
 Tables = tuple[GroundTruth, Detections, Protocol]
 Repair = Callable[["Context", Detections], Tables]
