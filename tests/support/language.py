@@ -66,9 +66,13 @@ def texts_of_source(path: Path) -> Iterator[Text]:
                     yield Text(f"{name}:{value.lineno}", "docstring", value.value)
     for node in ast.walk(tree):
         # A message has a space between words; keys, formats and names have none.
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in docstrings:
-            if re.search(r"[a-z]{2,} [a-z]", node.value):
-                yield Text(f"{name}:{node.lineno}", "message", node.value)
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and node not in docstrings
+            and re.search(r"[a-z]{2,} [a-z]", node.value)
+        ):
+            yield Text(f"{name}:{node.lineno}", "message", node.value)
     for token in tokenize.generate_tokens(io.StringIO(code).readline):
         if token.type == tokenize.COMMENT and not re.match(r"#!|# ?(?:type:|noqa|ruff)", token.string):
             yield Text(f"{name}:{token.start[0]}", "comment", token.string.lstrip("# "))
