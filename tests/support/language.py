@@ -28,8 +28,8 @@ class Text(NamedTuple):
 RULES = {
     "negate the verb, not the noun": r"\b(?:is|are|was|were|be|has|have|had) no(?:ne)?\b(?! more | longer )"
     r"|\bno (?:bit|object|number) (?:changes|moves)\b",
-    "'what is' as a noun": r"(?<![?`])\b[Ww]hat (?:is|are|was|were|it|they|that|a|an|the|this|each|its|of|has|have|"
-    r"no|one|comes|follows|remains|\w+s)\b(?![^.!?]*\?)",
+    "'what ...' as a noun": r"(?:^|[.!:;] )What (?![^?]*\?)|\b(?:of|from|for|with|to|beyond|beside|as|than|in|on|by|all|"
+    r"and|or|only|but|into|like) what\b",
     "'beside' for 'next to' or 'with'": r"\b[Bb]eside\b",
     "'stand' for 'be'": r"(?<!under)\b(?:[Ss]tands?|[Ss]tood)\b(?! out| for| alone| in for|-alone)|\bstanding\b",
     "'lie' for 'be'": r"\blies?\b(?! about)|\blying\b",
