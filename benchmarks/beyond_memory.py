@@ -1,7 +1,7 @@
 """Parquet larger than memory: time, peak memory of every process, and growth, on made-up detections.
 
     python benchmarks/beyond_memory.py 1000000 10000000 100000000 --results beyond.jsonl
-    python benchmarks/beyond_memory.py --results beyond.jsonl --docs docs/explanation
+    python benchmarks/beyond_memory.py --results beyond.jsonl --docs docs/contributing
 
 Ten detections and four objects an image, 80 classes, one with 60 % of all. The data set is written to a
 folder in part files of 2.5 million rows, image by image, float32. Then ``boxscore evaluate`` runs in each of

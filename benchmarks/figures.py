@@ -1,4 +1,4 @@
-"""The table of docs/contributing/benchmarks.md, and the figures that pages quote, from ``benchmarks/figures.toml``.
+"""The table of the page of benchmarks, and the figures that pages quote, from ``benchmarks/figures.toml``.
 
 Goal
 ----

@@ -199,7 +199,7 @@ def main() -> None:
     two.add_argument("folder", type=Path)
     two.add_argument("--tool", choices=list(TOOLS), nargs="+", default=["boxscore"])
     two.add_argument("--rounds", type=int, default=1)
-    two.add_argument("--store", type=Path, metavar="FILE", help="keep the row of docs/contributing/benchmarks.md")
+    two.add_argument("--store", type=Path, metavar="FILE", help="keep the row of the page of benchmarks")
     two.add_argument("--python", default=sys.executable)
     two.add_argument("--lvis-api", default="")
     options = parser.parse_args()

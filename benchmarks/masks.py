@@ -46,7 +46,7 @@ KEYS = {
     ("segm", "boxscore workers"): "masks-two-processes",
     ("boundary", "boxscore workers"): "boundary",
 }
-"""What are rows of docs/contributing/benchmarks.md."""
+"""What are rows of the page of benchmarks."""
 CONTENDERS = ("pycocotools", "vernier", "hotcoco", "ultrafast_pycocotools", "faster_coco_eval", *OURS)
 OF_KIND = {
     "segm": CONTENDERS,
@@ -317,7 +317,7 @@ def main() -> None:
     )
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--contenders", metavar="A,B", help=f"some of {', '.join(CONTENDERS)}")
-    parser.add_argument("--store", type=Path, metavar="FILE", help="keep the rows of docs/contributing/benchmarks.md")
+    parser.add_argument("--store", type=Path, metavar="FILE", help="keep the rows of the page of benchmarks")
     parser.add_argument("--only", choices=CONTENDERS, help="run this one here and print its times")
     arguments = parser.parse_args()
     if arguments.only:

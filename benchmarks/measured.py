@@ -1,4 +1,4 @@
-"""Rows of the table of docs/contributing/benchmarks.md from what the scripts of this folder stored.
+"""Rows of the table of the page of benchmarks from what the scripts of this folder stored.
 
 Conventions
 -----------

@@ -33,7 +33,7 @@ KEYS = {
     "one class, sparse, 100000": "nms-sparse",
     "fusion of 3 models, 100 images x 100": "fusion",
 }
-"""Cases that are rows of docs/contributing/benchmarks.md."""
+"""Cases that are rows of the page of benchmarks."""
 Contenders = dict[str, Callable[[], Any]]
 
 
@@ -241,7 +241,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a tenth of the data")
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--seconds", type=float, default=5.0, help="time to spend on a case (default 5)")
-    parser.add_argument("--store", type=Path, metavar="FILE", help="keep the rows of docs/contributing/benchmarks.md")
+    parser.add_argument("--store", type=Path, metavar="FILE", help="keep the rows of the page of benchmarks")
     options = parser.parse_args()
     rows = []
     print("| case | contender | best ms | middle ms | kept |\n|---|---|---:|---:|---:|")

@@ -5,7 +5,7 @@ Goal
 Runs the other scripts of this folder with the cases that goals are set for: boxes and keypoints
 (``compare.py``), masks and boundaries (``masks.py``), questions behind the score and training loops
 (``diagnostics.py``), LVIS (``lvis.py``), a VOC folder (``voc.py``) and suppression (``nms.py``). At the end
-the rows of docs/contributing/benchmarks.md, which ``figures.py --results`` writes there.
+the rows of the page of benchmarks, which ``figures.py --results`` writes there.
 Boxes, keypoints and small files: arrays are compared before any time is taken; memory beside the times.
 Masks: the largest difference of the summary is printed. VOC and NMS: mAP and the number of kept boxes.
 
@@ -120,13 +120,14 @@ def main() -> int:
             print(f"{group}: {time.perf_counter() - start:.0f} s", file=sys.stderr)
     for threads in arguments.threads:
         print(
-            f"\n## rows of docs/contributing/benchmarks.md, processors: {threads}\n\n{rows(results, threads)}", flush=True
+            f"\n## rows of the page of benchmarks, processors: {threads}\n\n{rows(results, threads)}",
+            flush=True,
         )
     return 1 if failed else 0
 
 
 def rows(results: Path, threads: int) -> str:
-    """Return the rows of the table of docs/contributing/benchmarks.md that were measured."""
+    """Return the rows of the table of the page of benchmarks that were measured."""
     lines = ["| row | boxscore, s | fastest peer, s | ratio |", "|---|---:|---:|---:|"]
     for row in measured.rows_of(results / f"threads_{threads}"):
         peer = f"{row['theirs']:.3g} ({row['peer']})" if "peer" in row else ""

@@ -131,7 +131,7 @@ def main() -> int:
     parser.add_argument("--rivals", metavar="PYTHON", help="interpreter with the rivals")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--images", type=int, default=200, help="for mean_average_precision")
-    parser.add_argument("--store", type=Path, metavar="FILE", help="keep the row of docs/contributing/benchmarks.md")
+    parser.add_argument("--store", type=Path, metavar="FILE", help="keep the row of the page of benchmarks")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--arrays", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
