@@ -15,7 +15,7 @@ from boxscore.protocols import protocol_names
 from tools import benchmarks, made_up, run
 from tools.data_sets import DATA_SETS
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "tools.md"
+PAGE = Path(__file__).parents[2] / "docs" / "contributing" / "tools.md"
 NO_TOOLS = (
     *("coco", "voc2007", "voc2007-numpy", "voc2012"),
     *("lvis", "lvis-fixed", "lvis-pooled", "openimages-challenge", "openimages-v2"),
