@@ -18,7 +18,10 @@ The command line prints them without a traceback and exits with status 2.
 
 from __future__ import annotations
 
+from typing import Literal
+
 __all__ = [
+    "SEVERITIES",
     "BoxscoreError",
     "BoxscoreWarning",
     "FileFormatError",
@@ -26,8 +29,11 @@ __all__ = [
     "InputError",
     "MissingDependencyError",
     "ProtocolError",
+    "Severity",
     "VerificationError",
+    "is_refused",
     "shortened",
+    "with_severity",
 ]
 
 LONGEST_MESSAGE, LONGEST_PART = 900, 480
@@ -111,6 +117,21 @@ class MissingDependencyError(BoxscoreError, ImportError):
     """An optional package is needed and not installed."""
 
 
+Severity = Literal["error", "warning", "note"]
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
+"""How bad something in the input is, worst first: an error makes the score wrong, a warning probably does."""
+
+
+def is_refused(severity: Severity) -> bool:
+    """Whether ``--strict`` fails on something of this severity."""
+    return severity != "note"
+
+
+def with_severity(severity: Severity, text: str) -> str:
+    """Start a message about the input with its severity."""
+    return f"{'error in the input' if severity == 'error' else severity}: {text}"
+
+
 class BoxscoreWarning(UserWarning):
     """The input is legal, and probably not what was meant.
 
@@ -118,12 +139,11 @@ class BoxscoreWarning(UserWarning):
     ----------
     code : str
         The name of the check of :func:`boxscore.validate` that says the same; empty where there is none.
-    severity : {"error", "warning", "info"}
-        That of the check: an error makes the score wrong. What is "info" is a note on the command line, which
-        ``--strict`` does not refuse.
+    severity : {"error", "warning", "note"}
+        See :data:`SEVERITIES`.
     """
 
-    def __init__(self, text: str = "", *, code: str = "", severity: str = "warning") -> None:
+    def __init__(self, text: str = "", *, code: str = "", severity: Severity = "warning") -> None:
         self.code, self.severity = code, severity
         super().__init__(shortened(text))
 

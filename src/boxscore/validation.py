@@ -8,7 +8,7 @@ computed with and without it.
 
 Conventions
 -----------
-- Three severities: an ``error`` makes the score wrong, a ``warning`` probably does, an ``info`` is worth
+- Three severities: an ``error`` makes the score wrong, a ``warning`` probably does, a ``note`` is worth
   knowing.
 - The data are not changed.
 """
@@ -16,7 +16,7 @@ Conventions
 from boxscore._utils.lazy import lazy_imports
 
 with lazy_imports(__name__):
-    from boxscore.extensions.validation._findings import SEVERITIES as SEVERITIES
+    from boxscore.errors import SEVERITIES as SEVERITIES
     from boxscore.extensions.validation._findings import Finding as Finding
     from boxscore.extensions.validation.checking import CHECKS as CHECKS
     from boxscore.extensions.validation.numbering import find_class_map as find_class_map

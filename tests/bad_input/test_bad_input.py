@@ -107,7 +107,10 @@ def test_case(
         assert errors == f"boxscore: error: {message_of(case)}\n"
         assert output == ""
     else:
-        said = "".join(f"boxscore: warning: {line}\n" for line in case["warnings"])
+        said = "".join(
+            f"boxscore: {'' if line.startswith('error in the input: ') else 'warning: '}{line}\n"
+            for line in case["warnings"]
+        )
         said += "".join(f"boxscore: note: {line}\n" for line in case.get("notes", ()))
         assert errors.startswith(said)
         digest = errors.removeprefix(said)

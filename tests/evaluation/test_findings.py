@@ -45,7 +45,7 @@ def test_scores_in_per_cent() -> None:
     (warning,) = found(*tables(100 * SCORES, NOISE))
     assert (warning.code, warning.severity) == ("score-outside-0-1", "warning")
     assert str(warning) == (
-        "note about the input: 39 scores outside 0..1 (0.1 to 99); AP sees only their order. Are they percentages?"
+        "39 scores outside 0..1 (0.1 to 99); AP sees only their order. Are they percentages?"
     )
 
 
@@ -53,7 +53,7 @@ def test_a_score_floor() -> None:
     truth, detections = tables(SCORES, NOISE)
     warning = found(truth, detections.take(np.flatnonzero(detections.scores > 0.3)))[-1]
     assert str(warning).startswith(
-        "note about the input: scores look cut at 0.3053: export with conf=0.001. The curves end at recall 0."
+        "scores look cut at 0.3053: export with conf=0.001. The curves end at recall 0."
     )
     assert "at most" not in str(warning)
 
@@ -64,9 +64,7 @@ def test_boxes_of_another_size_and_form() -> None:
     resized = Detections.from_arrays(IMAGE, NAMES, BOXES / 4, SCORES)
     (warning,) = found(truth, resized)
     assert warning.code == "detections-off-annotations"
-    assert str(warning).startswith(
-        "note about the input: of the 40 best detections only 0 overlap any annotation"
-    )
+    assert str(warning).startswith("of the 40 best detections only 0 overlap any annotation")
 
 
 def test_errors_come_first() -> None:
@@ -104,7 +102,7 @@ def test_the_command_says_the_same(tmp_path: Path, run: Run) -> None:
     for table, path in zip((truth, detections), paths, strict=True):
         boxscore.save_columns(table, path)
     said = " ".join(run("evaluate", *paths).err.split())
-    assert said == " ".join(f"boxscore: {each}" for each in found(truth, detections))
+    assert said == " ".join(f"boxscore: warning: {each}" for each in found(truth, detections))
 
 
 def test_a_remedy_that_cannot_be_evaluated_stops_nothing() -> None:

@@ -88,7 +88,7 @@ class BrokenPipe:
     [
         (EVALUATE, 0),
         (["validate", *INPUT], 0),
-        (["validate", *INPUT, "--strict"], 1),
+        (["validate", *INPUT, "--strict"], 2),
         (FAILS, 1),
         (["errors", *INPUT], 0),
         (["explain", "--from", "voc2007", *INPUT], 0),

@@ -57,7 +57,7 @@ def place_of(error: BaseException) -> str:
     return f"{Path(frame.filename).name}:{frame.name}"
 
 
-_BESIDE = ("boxscore: warning: ", "boxscore: note: ")
+_BESIDE = ("boxscore: error in the input: ", "boxscore: warning: ", "boxscore: note: ")
 
 
 def _write(folder: Path, mutant: Mutant) -> None:
@@ -170,7 +170,7 @@ def judge(
     except Exception as error:
         judged = Judged("unknown", f"the oracle: {type(error).__name__} {place_of(error)}")
     sign = re.sub(r"-?\d+(\.\d+)?(e[+-]?\d+)?", "N", judged.detail)[:90]
-    warned = " (warned)" if "boxscore: warning" in errors else ""
+    warned = " (warned)" if re.search("boxscore: (warning|error in the input): ", errors) else ""
     return Verdict(judged.kind, sign + warned * (judged.kind in ("differs", "laxer")), judged.detail + warned)
 
 

@@ -29,7 +29,14 @@ from boxscore.cli.overwriting import inputs_protected
 from boxscore.cli.parser import ArgumentParser, add_options, documentation
 from boxscore.cli.sockets import extension
 from boxscore.cli.streams import Settings, say, show, using
-from boxscore.errors import BoxscoreError, BoxscoreWarning, VerificationError, shortened
+from boxscore.errors import (
+    BoxscoreError,
+    BoxscoreWarning,
+    VerificationError,
+    is_refused,
+    shortened,
+    with_severity,
+)
 
 __all__ = ["COMMANDS", "GROUPS", "Command", "command_parser", "load_command", "main"]
 
@@ -196,7 +203,7 @@ def _out_of_memory(reason: str) -> int:
 def _say(text: str) -> None:
     """Print a message to stderr, without control characters, which names in files may contain."""
     first = text.partition(":")[0]
-    colour = {"error": "red", "warning": "yellow"}.get(first, "")
+    colour = "red" if first.startswith("error") else "yellow" if first == "warning" else ""
     say(text, name="boxscore", colour=colour, quiet=first in ("warning", "note"))
 
 
@@ -207,7 +214,7 @@ def _shower(arguments: argparse.Namespace) -> Callable[..., None]:
 
     def raise_or_show(warning: Warning | str, category: type[Warning], *rest: Any) -> None:
         if isinstance(warning, BoxscoreWarning) and arguments.strict and warning.code not in allowed:
-            _raise_unless_note(warning)
+            _raise_if_refused(warning)
         if str(warning) not in shown:
             shown.add(str(warning))
             _show_warning(warning, category, *rest)
@@ -215,17 +222,16 @@ def _shower(arguments: argparse.Namespace) -> Callable[..., None]:
     return raise_or_show
 
 
-def _raise_unless_note(warning: BoxscoreWarning) -> None:
-    if warning.severity != "info":
+def _raise_if_refused(warning: BoxscoreWarning) -> None:
+    if is_refused(warning.severity):
         raise warning
 
 
 def _show_warning(
     warning: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object
 ) -> None:
-    if issubclass(category, BoxscoreWarning):
-        is_note = isinstance(warning, BoxscoreWarning) and warning.severity == "info"
-        _say(f"{'note' if is_note else 'warning'}: {warning}")
+    if isinstance(warning, BoxscoreWarning):
+        _say(with_severity(warning.severity, str(warning)))
     else:
         for line in warnings.formatwarning(warning, category, filename, lineno).splitlines():
             say(line, quiet=False)

@@ -626,7 +626,7 @@ OUTPUT = Option(
 )
 ALLOW = Option(
     "allow",
-    "errors in the input to accept, by the names that boxscore validate prints",
+    "errors and warnings to accept, by the names that boxscore validate prints",
     many=True,
     default=(),
     metavar="NAME",
@@ -656,15 +656,15 @@ WIDE = Option(
 )
 STRICT = Option(
     "strict",
-    "exit with status 2 on any warning or error in the input; notes about the input do not count",
+    "exit with status 2 on any error in the input or warning; notes do not count",
     kind=bool,
     default=False,
     group=OUTPUT_GROUP,
-    brief="exit with status 2 on a warning about the input",
+    brief="exit with status 2 on a warning",
 )
 QUIET = Option(
     "quiet",
-    "print only the result and errors: no warnings, notes or progress",
+    "print only the result, errors, and errors in the input: no warnings, notes or progress",
     short="-q",
     kind=bool,
     default=False,

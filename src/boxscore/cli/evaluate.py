@@ -97,13 +97,15 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.digest:
             digest = extension("digest_of")(evaluation, allowed=arguments.allow, warned=messages)
     if digest is not None and arguments.strict:
-        digest.refuse_errors()
+        digest.refuse()
     verification = verify(evaluation) if arguments.verify else None
     # The number is printed last, when the report and the part have been written.
     result = _written(evaluation, arguments, messages)
     then(evaluation)
     # Print: the result to stdout, then notes and findings to stderr.
-    _show(result, [*notes, *(() if digest is None else digest.lines)])
+    _show(result, notes)
+    if digest is not None:
+        digest.say()
     # A difference from pycocotools is a failure of its own, after the numbers.
     if verification is not None:
         if not verification.equal:

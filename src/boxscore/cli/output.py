@@ -150,6 +150,11 @@ class Remembered(list[str]):
         self.warnings: list[BoxscoreWarning] = []
         self.held: list[tuple[Any, ...]] = []
 
+    @property
+    def each(self) -> tuple[BoxscoreWarning, ...]:
+        """The warnings, one for each text."""
+        return tuple({str(warning): warning for warning in self.warnings}.values())
+
     def forget_held(self, codes: Collection[str], evaluation: Evaluation) -> None:
         """Leave out warnings that findings with these codes repeat."""
         sources = tuple(f"{table.source}: " for table in (evaluation.ground_truth, evaluation.detections))

@@ -75,7 +75,7 @@ class Opened(NamedTuple):
     def tell(self) -> None:
         """Tell the user where the data are, if that is elsewhere."""
         if self.note:
-            warn_user(BoxscoreWarning(self.note, severity="info"))
+            warn_user(BoxscoreWarning(self.note, severity="note"))
 
     def loaded(self, load: Callable[[], _Table]) -> _Table:
         """Return what ``load`` reads; the table and errors name an archive, not its temporary folder."""

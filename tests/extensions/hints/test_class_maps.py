@@ -625,7 +625,8 @@ def test_numbers_that_others_made_of_a_list_are_counted_as_the_boxes_show(
     assert round(json.loads(printed.out)["metrics"]["AP"], 9) == 1
     assert printed.err.count("class map one-based applied") == 1
     assert f"boxscore: note: {path}: class map one-based applied, because " in printed.err
-    assert main([*command, "--strict", "--allow", "scores-all-equal"]) == 0  # a note is no finding
+    # The class map is a note, on which --strict does not fail.
+    assert main([*command, "--strict", "--allow", "scores-all-equal", "detections-cut-per-image"]) == 0
     capsys.readouterr()
     assert "classes seem to be numbered differently" not in printed.err
     assert main([*command, "--class-map", "zero-based"]) == 0  # what the user says stands

@@ -75,5 +75,5 @@ def test_which_of_two_folders_of_labels_is_read_is_said(tmp_path: Path) -> None:
         assert len(load_ground_truth(tmp_path)) == 1
     (warning,) = caught
     text = f"{tmp_path}: labelTxt is read, not labelTxt-v1.5; give the folder itself to choose."
-    assert (str(warning.message), warning.message.severity) == (text, "info")  # type: ignore[union-attr]
+    assert (str(warning.message), warning.message.severity) == (text, "note")  # type: ignore[union-attr]
     assert len(load_ground_truth(tmp_path / "labelTxt-v1.5")) == 2

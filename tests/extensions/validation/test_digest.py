@@ -79,7 +79,7 @@ def test_it_is_a_part_of_validate(spoil: Spoil, tmp_path: Path) -> None:
         (found.code, found.severity, found.count, found.message)
         for found in validate(*tables)
         if found.code in wanted
-        and found.severity != "info"
+        and found.severity != "note"
         and (found.code, found.severity) != ("class-without-detections", "warning")
     }
     if evaluation.metrics["AP"] < HIGH:
@@ -127,18 +127,16 @@ def finding(code: str, severity: str, **fields: Any) -> Finding:
 def test_the_text() -> None:
     """Each once and in words; a bound is no effect, and another protocol's number no difference."""
     warning, error = finding("score-floor", "warning"), finding("images-off-by-one", "error")
-    assert digest([warning]) == ["note about the input: as it is."]
+    assert digest([warning]) == ["warning: as it is."]
     measured = {"repair": "without them", "metric": "AP", "value": 0.25, "repaired": 0.5}
     assert digest([finding("score-floor", "warning", **measured), warning]) == [
-        "note about the input: as it is. AP 0.2500; without them: 0.5000 (+0.2500).",
-        "note about the input: as it is.",
+        "warning: as it is. AP 0.2500; without them: 0.5000 (+0.2500).",
+        "warning: as it is.",
     ]
-    assert digest([finding("score-floor", "warning", **measured, bound=True)]) == [
-        "note about the input: as it is."
-    ]
+    assert digest([finding("score-floor", "warning", **measured, bound=True)]) == ["warning: as it is."]
     other = {**measured, "repair": "with --protocol dota", "repaired_metric": "mAP"}
     assert digest([finding("oriented-boxes-without-effect", "warning", **other)]) == [
-        "note about the input: as it is. AP 0.2500; with --protocol dota: mAP 0.5000."
+        "warning: as it is. AP 0.2500; with --protocol dota: mAP 0.5000."
     ]
     assert digest([error] * 6) == [
         *["error in the input: as it is."] * 4,
@@ -159,17 +157,32 @@ def test_gravest_first() -> None:
 def test_the_command_says_it_below_the_result(tmp_path: Path) -> None:
     load(tmp_path, next(spoil for spoil in SPOILS if spoil.__name__ == "percent"))
     arguments = ["evaluate", "--gt", "gt.json", "--dt", "dt.json", "--output", "csv"]
-    for more in ([], ["--strict"]):
+    for more in ([], ["--strict", "--allow", "score-outside-0-1"]):
         status, output, errors = run_boxscore([*arguments, *more], folder=tmp_path)
         assert status == 0
         assert output.startswith("metric,value,")
         assert re.fullmatch(
-            r"boxscore: note about the input: \d+ scores outside 0\.\.1 \([^)]*\); AP sees only their order\. Are they "
+            r"boxscore: warning: \d+ scores outside 0\.\.1 \([^)]*\); AP sees only their order\. Are they "
             r"percentages\?\n",
             " ".join(errors.split()) + "\n",
         ), errors
         assert max(map(len, errors.splitlines())) <= 80
     assert run_boxscore([*arguments, "--no-digest"], folder=tmp_path) == (0, output, "")
+    assert run_boxscore([*arguments, "--quiet"], folder=tmp_path) == (0, output, "")
+    status, output, errors = run_boxscore([*arguments, "--strict", "--quiet"], folder=tmp_path)
+    assert (status, output) == (2, "")
+    assert errors.endswith("Accept it with --allow score-outside-0-1.\n")
+
+
+def test_quiet_shows_errors_in_the_input(tmp_path: Path) -> None:
+    for name, said in (("swapped_axes", 1), ("equal_scores", 1), ("percent", 0)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            load(tmp_path, next(spoil for spoil in SPOILS if spoil.__name__ == name))
+        arguments = ["evaluate", "--gt", "gt.json", "--dt", "dt.json", "--quiet"]
+        _, _, errors = run_boxscore(arguments, folder=tmp_path)
+        assert errors.count("boxscore: error in the input: ") == said, name
+        assert "warning: " not in errors
 
 
 def test_a_small_input_is_evaluated_again(tmp_path: Path) -> None:
@@ -347,7 +360,7 @@ def test_boxes_in_another_form_are_said_without_the_finding(tmp_path: Path, run:
         (["--classes", "7"], 2, {"classes": [7]}),
     ):
         assert run("evaluate", *paths, *options, status=status).err.startswith(
-            f"boxscore: warning: {paths[1]}: read as x,y,width,height, "
+            f"boxscore: error in the input: {paths[1]}: read as x,y,width,height, "
         )
         with (
             pytest.warns(boxscore.BoxscoreWarning, match="reach outside") as caught,
@@ -401,8 +414,7 @@ def test_three_faces_of_a_real_file(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert (floor.bound, floor.effect_text) == (True, "")
     words = " ".join(capsys.readouterr().err.split())
     assert words == (
-        f"boxscore: note about the input: {floor.message}. boxscore: note about the input: "
-        f"{called.message} {called.effect_text}."
+        f"boxscore: warning: {floor.message}. boxscore: warning: {called.message} {called.effect_text}."
     )
     page = render_page(report_view(result, options=ReportOptions(resamples=0)))
     text = html.unescape(re.sub("<[^>]*>", "", page))

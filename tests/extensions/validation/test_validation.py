@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import boxscore
-from boxscore.extensions.validation.digest import ERRORS
+from boxscore.extensions.validation.digest import ACCEPTED, ERRORS
 from boxscore.validation import Finding, findings_table, validate, validate_files
 from support.instances import mask_case
 from support.running import Run
@@ -289,13 +289,13 @@ CASES: list[tuple[Spoil, str, str, str, int]] = [
     (below_zero, "detection-inside-out", "warning", r"they overlap nothing", 1),
     (negative, "annotation-negative-size", "error", r"with a negative width or height", 1),
     (negative_detection, "detection-negative-size", "error", r"with a negative width or height", 1),
-    (no_area, "annotation-without-area", "info", r"without an area", 1),
+    (no_area, "annotation-without-area", "note", r"without an area", 1),
     (ignored, "ignore-key-without-effect", "warning", r"iscrowd overwrites ignore", 1),
     (difficult, "difficult-flag-without-effect", "warning", r"protocol coco does not read", 1),
-    (id_zero, "annotation-id-zero", "info", r"pycocotools treats a match with it as no match", 1),
+    (id_zero, "annotation-id-zero", "note", r"pycocotools treats a match with it as no match", 1),
     (one_name, "classes-of-one-name", "warning", r"2 classes share a name", 2),
-    (empty_image, "image-without-annotations", "info", r"1 image of 13 has no annotation", 1),
-    (empty_class, "class-without-annotations", "info", r"1 class of 5 has no annotation", 1),
+    (empty_image, "image-without-annotations", "note", r"1 image of 13 has no annotation", 1),
+    (empty_class, "class-without-annotations", "note", r"1 class of 5 has no annotation", 1),
     (unknown_class, "unknown-class", "warning", r"1 detection \(\d%\) of 1 class", 1),
     (unknown_image, "detection-of-unknown-image", "error", r"Results of another split\?", 1),
     (half_a_run, "image-without-detections", "error", r"\(67%\) have no detection\. Are these", 8),
@@ -313,7 +313,7 @@ CASES: list[tuple[Spoil, str, str, str, int]] = [
     (flat, "annotation-degenerate", "warning", r"nothing can match them", 1),
     (flat_detection, "detection-degenerate", "warning", r"they can match nothing", 1),
     (outside, "annotation-outside-image", "warning", r"more than 1 pixel", 1),
-    (outside_detection, "detection-outside-image", "info", r"up to 30\.0", 1),
+    (outside_detection, "detection-outside-image", "note", r"up to 30\.0", 1),
     (whole, "integer-coordinates", "warning", r"100% of the detections .* and only 0%", 0),
     (twice, "near-duplicate-annotation", "warning", r"1 annotation overlaps an earlier one", 1),
     (large_area, "area-exceeds-box", "warning", r"area larger than the box", 1),
@@ -323,8 +323,8 @@ CASES: list[tuple[Spoil, str, str, str, int]] = [
     (equal_scores, "scores-all-equal", "error", r"all scores are 1", 0),
     (rounded_scores, "tied-scores", "warning", r"share their score .* rounded\?", 0),
     (floor, "score-floor", "warning", r"scores look cut at 0\.511: export with conf=0\.001", 0),
-    (low_floor, "score-floor", "info", r"curves end at recall 0\.9\d on average \(IoU 0\.50:0\.95\)", 0),
-    (many, "beyond-max-detections", "info", r"not evaluated: max detections is 100 per image and class", 0),
+    (low_floor, "score-floor", "note", r"curves end at recall 0\.9\d on average \(IoU 0\.50:0\.95\)", 0),
+    (many, "beyond-max-detections", "note", r"not evaluated: max detections is 100 per image and class", 0),
     (cut, "detections-cut-per-image", "warning", r"12 images have exactly 20 detections", 12),
     (swapped_classes, "classes-numbered-differently", "error", r"two classes are swapped", 2),
     (off_by_one, "classes-numbered-differently", "error", r"1 too low\. Off by one\?", 3),
@@ -490,8 +490,8 @@ def test_exit_status(tmp_path: Path, run: Run) -> None:
     twice(truth, results)
     check(tmp_path, truth, results)
     arguments = ["validate", "--gt", str(tmp_path / "gt.json"), "--dt", str(tmp_path / "dt.json")]
-    assert "0 errors, 1 warning, 0 info" in run(*arguments).out
-    run(*arguments, "--strict", status=1)
+    assert "0 errors, 1 warning, 0 notes" in run(*arguments).out
+    run(*arguments, "--strict", status=2)
     assert "No such file" in run.error("validate", "--gt", tmp_path / "nowhere.json")
 
 
@@ -568,6 +568,14 @@ def test_which_findings_may_be_errors() -> None:
         *("annotation-negative-size", "detection-negative-size"),
     }
     assert named - in_files_alone == set(ERRORS)
+
+
+def test_what_allow_takes() -> None:
+    """``--allow`` takes what ``--strict`` fails on: errors, and findings of ``evaluate`` that are warnings."""
+    page = (DATASETS.parent / "docs" / "reference" / "checks.md").read_text(encoding="utf-8")
+    said = page.partition("## What `evaluate` checks by itself")[2].partition("The loaders themselves")[0]
+    flags = {f"{name}-flag-without-effect" for name in ("crowd", "difficult", "ignore")}
+    assert set(ACCEPTED) == {*re.findall(r"`([a-z0-9-]+-[a-z0-9-]+)`", said), *flags, *ERRORS}
 
 
 FORMS: dict[str, Callable[..., list[float]]] = {

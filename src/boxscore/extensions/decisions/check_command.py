@@ -138,7 +138,7 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
         if checked.evaluation is not None and checked.inputs is not None:
             digest = digest_of(checked.evaluation, allowed=arguments.allow, warned=messages)
     if arguments.strict:
-        digest.refuse_errors()
+        digest.refuse()
     # Bounds, and a result kept as a baseline: both need only numbers.
     done = gate.check_bounds(
         result,
@@ -166,7 +166,7 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
                 lower_is_better=frozenset(evaluation.protocol.lower_is_better),
             )
         if arguments.strict:
-            of_baseline.refuse_errors()
+            of_baseline.refuse()
     # A history alone may be wanted; else there must be something to check.
     if not done and arguments.history is None:
         raise InputError(
@@ -202,8 +202,8 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
         history.append_record(arguments.history, record)
     # The exit status is what a pipeline reads.
     show(text)
-    for line in [*digest.lines, *of_baseline.lines]:
-        say(line)
+    digest.say()
+    of_baseline.say()
     if os.environ.get("GITHUB_ACTIONS") == "true":
         _annotate(done)
     return 0 if record["passed"] else 1

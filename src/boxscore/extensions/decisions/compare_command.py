@@ -39,7 +39,7 @@ from boxscore.extensions.pages.report_output import report_written, save_compari
 from boxscore.extensions.shell.detectors import detector_names, evaluate_each, with_detections
 from boxscore.extensions.shell.frames import chosen_rows, print_frame, table_columns, table_rows
 from boxscore.extensions.shell.parameters import METRICS, options_of
-from boxscore.extensions.validation.digest_command import digest_of, finding_lines_of
+from boxscore.extensions.validation.digest_command import digest_of, say_findings
 from boxscore.reports.rows import ALL_ROWS, Rows
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
             digest_of(result, name=name, warned=messages) for name, result in named.items() if with_findings
         ]
     for digest in digests if arguments.strict else ():
-        digest.refuse_errors()
+        digest.refuse()
     # One of three: a plan, batch by batch, or all images.
     if arguments.plan:
         _show_plan(named, arguments, rows)
@@ -181,8 +181,7 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
         _show_sequential(named, arguments)
     else:
         _show_comparison(named, arguments, rows, messages)
-    for line in finding_lines_of(list(named), digests):
-        say(line)
+    say_findings(digests)
     return 0
 
 

@@ -115,7 +115,6 @@ class Diagnostic(NamedTuple):
         """Read, evaluate, print; return the exit status."""
         from boxscore.cli.inputs import evaluate_inputs, read_inputs
         from boxscore.cli.output import remembered_warnings, rows_of
-        from boxscore.cli.streams import say
         from boxscore.extensions.validation.digest_command import NOTHING, digest_of
         from boxscore.reports.rows import ALL_ROWS
 
@@ -135,12 +134,11 @@ class Diagnostic(NamedTuple):
                     evaluation, digest = stack.enter_context(evaluation_in_parts(arguments)), NOTHING
             # Errors stop here; findings are printed below the table.
             if arguments.strict:
-                digest.refuse_errors()
+                digest.refuse()
             if self.sort_without_scores and not evaluation.has_scores:
                 rows = rows_of(arguments, sort=self.sort_without_scores)
             self._print(evaluation, arguments, rows)
-        for line in digest.lines:
-            say(line)
+        digest.say()
         return 0
 
     def _refuse_unread(self, arguments: argparse.Namespace) -> None:

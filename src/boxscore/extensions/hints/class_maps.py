@@ -305,7 +305,7 @@ def renumbered_by_boxes(ground_truth: GroundTruth, detections: Detections) -> De
                 f"{source}: class map {inferred.name} applied, because {ground_truth.source} "
                 f"has class names without ids: {inferred}. --class-map (in Python class_map=) chooses "
                 "another.",
-                severity="info",
+                severity="note",
             )
         )
         rows = mapped_rows(inferred.pairs, classes, ground_truth.categories)
@@ -333,7 +333,7 @@ def _automatic(
     text = "no class map is needed" if inferred.name == AS_THEY_ARE else f"class map {inferred.name}"
     if inferred.name == BY_EVIDENCE:
         text += _changes(detections.categories, ground_truth.categories, rows)
-    warn_user(BoxscoreWarning(f"{detections.source}: {text}: {inferred}.", severity="info"))
+    warn_user(BoxscoreWarning(f"{detections.source}: {text}: {inferred}.", severity="note"))
     return with_classes(detections, ground_truth.categories, rows)
 
 

@@ -88,7 +88,7 @@ def listed(arguments: argparse.Namespace) -> tuple[Evaluation, LabelSuspects, Di
         evaluation, *others = evaluate_each(paths, arguments)
         digest = digest_of(evaluation, warned=messages)
     if arguments.strict:
-        digest.refuse_errors()
+        digest.refuse()
     stage("computing: what labels cost")
     options = {option.dest: getattr(arguments, option.dest) for option in _OPTIONS}
     options["against"] = others[0] if others else None
@@ -124,8 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
         first_out=[("x1", "y1", "x2", "y2"), "annotation_id", "image_id", "suspicion"],
         note=note,
     )
-    for line in digest.lines:
-        say(line)
+    digest.say()
     return 0
 
 

@@ -186,7 +186,7 @@ def _labels(path: Path, image_set: str | Path | None) -> Rows:
             text = (
                 f"{path}: {inner[0]} is read, not {' or '.join(inner[1:])}; give the folder itself to choose."
             )
-            warn_user(BoxscoreWarning(text, severity="info"))
+            warn_user(BoxscoreWarning(text, severity="note"))
     # Lines of a header (source, resolution) are no objects.
     files = _label_paths(folder, image_set)
     classes: list[Id] = []

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.text import counted
 from boxscore._version import __version__
-from boxscore.errors import InputError
+from boxscore.errors import SEVERITIES, InputError
 from boxscore.evaluation import Evaluation
 from boxscore.extensions.decisions.compare import DetectorComparison
 from boxscore.extensions.pages import diagnosis
@@ -38,7 +38,14 @@ from boxscore.extensions.pages.verdicts import (
     turned_classes,
     verdict_sentence,
 )
-from boxscore.extensions.pages.view import Note, ReportOptions, file_names, notes, number_or_none
+from boxscore.extensions.pages.view import (
+    Note,
+    ReportOptions,
+    file_names,
+    notes,
+    notes_of_warnings,
+    number_or_none,
+)
 from boxscore.extensions.validation.digest import findings_of
 
 COUNTED = {"images": "image", "ground_truths": "ground truth", "classes": "class"}
@@ -326,8 +333,8 @@ def _notes(evaluations: Mapping[str, Evaluation], options: ReportOptions) -> lis
         for name, each in both
         for note in each
     ]
-    every = dict.fromkeys([*(Note("warning", text) for text in options.warnings), *named])
-    return sorted(every, key=lambda note: note.level == "note")
+    every = dict.fromkeys([*notes_of_warnings(options.warnings), *named])
+    return sorted(every, key=lambda note: SEVERITIES.index(note.level))
 
 
 def _mistakes_of(galleries: list[Gallery]) -> NDArray[np.int64]:

@@ -136,7 +136,7 @@ def _nothing(evaluation: Evaluation, objects: int, detections: int) -> Conclusio
 def _fault(finding: Finding, is_listed: bool) -> Conclusion | None:
     """Word an error of the data, or a warning whose cost is known."""
     cost = finding.effect if finding.effect > NEGLIGIBLE else 0.0
-    if finding.severity == "info" or (finding.severity == "warning" and not cost):
+    if finding.severity == "note" or (finding.severity == "warning" and not cost):
         return None
     head, rest = finding.head, finding.message.removeprefix(finding.head)
     if finding.code == ALWAYS_CALLED_ANOTHER and finding.count > 1:  # the worst classes say the others

@@ -83,7 +83,7 @@ def write_report(
         for tile in view["summary"]
         if tile["low"] is not None
     }
-    result = {**text.as_dict(evaluation, warnings=options.warnings), "intervals": intervals}
+    result = {**text.as_dict(evaluation, warnings=list(map(str, options.warnings))), "intervals": intervals}
     stage("writing the page")
     # The page, and the same numbers for programs and papers.
     files: dict[str, str | bytes] = {

@@ -15,7 +15,7 @@ from pathlib import Path
 from boxscore.cli.arguments import INPUTS, OUTPUT
 from boxscore.cli.inputs import evaluate_inputs, read_inputs
 from boxscore.cli.output import evaluation_as, remembered_warnings
-from boxscore.cli.streams import say, show
+from boxscore.cli.streams import show
 from boxscore.extensions.large.options import MEMORY_LIMIT
 from boxscore.extensions.pages.options import REPORT, REPORT_CONTENT
 from boxscore.extensions.pages.report_output import report_written, save_report
@@ -38,12 +38,11 @@ def run(arguments: argparse.Namespace) -> int:
         evaluation = evaluate_inputs(read_inputs(arguments))
         digest = digest_of(evaluation, warned=messages)
     if arguments.strict:
-        digest.refuse_errors()
+        digest.refuse()
     save_report(evaluation, arguments, messages)
     show(evaluation_as(arguments.output, evaluation, messages=messages))
     report_written(arguments.report)
-    for line in digest.lines:
-        say(line)
+    digest.say()
     return 0
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import io
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from boxscore.cli.choices import existing_folder, readers
+from boxscore.cli.output import Remembered
 from boxscore.cli.streams import say
 from boxscore.evaluation import Evaluation
 from boxscore.extensions.decisions.compare import DetectorComparison
@@ -25,7 +26,7 @@ WHOLE_TABLES, WHOLE_PLOTS = ("matches", "confidence_curve"), ("f1_curve",)
 """Tables and plots that need all matches, or all scores, in one place."""
 
 
-def save_report(evaluation: Evaluation, arguments: argparse.Namespace, messages: Sequence[str]) -> None:
+def save_report(evaluation: Evaluation, arguments: argparse.Namespace, messages: Remembered) -> None:
     """Write the report folder that ``--report`` names."""
     paths = write_report(evaluation, arguments.report, **_content(arguments, messages))
     if not source_of(evaluation).is_here:
@@ -45,7 +46,7 @@ def _say_left_out(arguments: argparse.Namespace, written: Collection[tuple[str, 
         say(f"note: left out with --memory-limit: {', '.join(left_out)}", name="boxscore")
 
 
-def reported(evaluation: Evaluation, arguments: argparse.Namespace, messages: Sequence[str]) -> list[str]:
+def reported(evaluation: Evaluation, arguments: argparse.Namespace, messages: Remembered) -> list[str]:
     """Write the report, and return what is said of it below the result."""
     save_report(evaluation, arguments, messages)
     return [written_line(arguments.report)]
@@ -62,16 +63,16 @@ def written_line(folder: Path) -> str:
 
 
 def save_comparison(
-    comparison: DetectorComparison, arguments: argparse.Namespace, messages: Sequence[str]
+    comparison: DetectorComparison, arguments: argparse.Namespace, messages: Remembered
 ) -> None:
     """Write the comparison's report folder."""
     write_comparison(comparison, arguments.report, **_content(arguments, messages))
 
 
-def _content(arguments: argparse.Namespace, messages: Sequence[str]) -> dict[str, Any]:
+def _content(arguments: argparse.Namespace, messages: Remembered) -> dict[str, Any]:
     options = ReportOptions(
         title=arguments.title,
-        warnings=tuple(messages),
+        warnings=messages.each,
         image_folder=existing_folder(arguments.image_folder, name="--image-folder"),
         gallery=arguments.gallery,
         resamples=arguments.resamples,

@@ -27,6 +27,7 @@ from boxscore._utils import checks
 from boxscore._utils.processes import Workers, worker_count
 from boxscore._utils.progress import stage
 from boxscore._version import __version__
+from boxscore.errors import SEVERITIES, BoxscoreWarning, Severity
 from boxscore.evaluation import Evaluation
 from boxscore.extensions.large.questions import source_of
 from boxscore.extensions.pages import diagnosis
@@ -59,7 +60,7 @@ class ReportOptions:
     ----------
     title : str
         Title of the page; the detections' file name when empty.
-    warnings : sequence of str
+    warnings : sequence of str or BoxscoreWarning
         Warnings from reading and evaluating, to be shown.
     image_folder : str, Path or None
         Folder of the images; without it boxes are drawn over blank frames.
@@ -79,7 +80,7 @@ class ReportOptions:
     """
 
     title: str = ""
-    warnings: Sequence[str] = ()
+    warnings: Sequence[str | BoxscoreWarning] = ()
     image_folder: str | Path | None = None
     gallery: int = 48
     resamples: int | None = None
@@ -126,7 +127,7 @@ def _seconds_of_a_draw(evaluation: Evaluation) -> float:
 class Note(NamedTuple):
     """A sentence about the data, and its level: ``error``, ``warning`` or ``note``."""
 
-    level: str
+    level: Severity
     text: str
     code: str = ""
     effect: str = ""
@@ -143,13 +144,21 @@ class Note(NamedTuple):
         return self._replace(text=short(self.text), examples=tuple(map(short, self.examples)))
 
 
-def notes(findings: Sequence[Finding], *, warnings: Sequence[str] = ()) -> list[Note]:
+def notes_of_warnings(warnings: Sequence[str | BoxscoreWarning]) -> list[Note]:
+    """Word warnings for a page: those of boxscore have a severity."""
+    return [
+        Note(each.severity if isinstance(each, BoxscoreWarning) else "warning", str(each))
+        for each in warnings
+    ]
+
+
+def notes(findings: Sequence[Finding], *, warnings: Sequence[str | BoxscoreWarning] = ()) -> list[Note]:
     """Word findings about the data for a page, without what ``warnings`` already say."""
     # Warnings were printed already, so findings of the same kind are left out.
     covered = WARNED_OF if warnings else ()
     of_findings = [
         Note(
-            "note" if finding.severity == "info" else finding.severity,
+            finding.severity,
             _sentence(finding.message),
             finding.code,
             finding.effect_text,
@@ -158,11 +167,9 @@ def notes(findings: Sequence[Finding], *, warnings: Sequence[str] = ()) -> list[
         for finding in findings
         if finding.code not in covered
     ]
-    of_warnings = [Note("warning", text) for text in warnings]
+    of_warnings = notes_of_warnings(warnings)
     # The most severe come first; sorting is stable, so warnings stay before findings.
-    return sorted(
-        [*of_warnings, *of_findings], key=lambda note: ("error", "warning", "note").index(note.level)
-    )
+    return sorted([*of_warnings, *of_findings], key=lambda note: SEVERITIES.index(note.level))
 
 
 def file_names(*sources: str) -> list[str]:

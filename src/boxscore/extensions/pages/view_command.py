@@ -22,7 +22,7 @@ from boxscore.cli.choices import readers
 from boxscore.cli.output import remembered_warnings
 from boxscore.cli.streams import say, show
 from boxscore.extensions.shell.detectors import detector_names, evaluate_each
-from boxscore.extensions.validation.digest_command import digest_of, finding_lines_of
+from boxscore.extensions.validation.digest_command import digest_of, say_findings
 
 OPTIONS = (
     *(option.but(many=True) if option is DETECTIONS else option for option in INPUTS),
@@ -53,13 +53,16 @@ def run(arguments: argparse.Namespace) -> int:
     names = detector_names(paths, arguments.names)
     with remembered_warnings(hold_box_forms=not arguments.strict) as messages:
         results = dict(zip(names, evaluate_each(paths, arguments), strict=True))
-        digests = [digest_of(result, name=name, warned=messages) for name, result in results.items()]
+        digests = [
+            digest_of(result, name=name if len(names) > 1 else "", warned=messages)
+            for name, result in results.items()
+        ]
     for digest in digests if arguments.strict else ():
-        digest.refuse_errors()
+        digest.refuse()
     # The gallery is empty, since the browser asks for images.
     options = ReportOptions(
         title=arguments.title,
-        warnings=messages if len(paths) == 1 else (),
+        warnings=messages.each if len(paths) == 1 else (),
         image_folder=arguments.image_folder,
         gallery=0,
         resamples=arguments.resamples,
@@ -74,9 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         stage("")
         # The address is the output; everything else goes to stderr.
         show(server.url)
-        lines = digests[0].lines if len(names) == 1 else finding_lines_of(names, digests)
-        for line in lines:
-            say(line)
+        say_findings(digests)
         say("this machine alone can open it; Ctrl-C ends it")
         if arguments.open:
             _open(server.url)

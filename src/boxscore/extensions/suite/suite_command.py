@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     suite = Suite.read(arguments.suite)
     options = {option.dest: getattr(arguments, option.dest) for option in _OPTIONS}
     result = run_suite(suite, **options, progress=True, workers=readers(arguments))
-    _say_failed(result, strict=arguments.strict)
+    _say_failed(result)
     sections = _sections(result)
     value = result.as_dict()
     show(
@@ -85,13 +85,13 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _say_failed(result: SuiteResult, *, strict: bool) -> None:
+def _say_failed(result: SuiteResult) -> None:
     """Warn of cells without a result, and of what was said of the others."""
     failed = [f"{row.set}/{row.model} ({row.state})" for row in result.failed_frame().itertuples()]
     if failed:
         cells = f"{counted(len(failed), 'cell')} without a result: {short_list(failed)}"
         text = f"{cells}. Each counts {result.worst:.4g}."
-        warn_user(FindingWarning(text, code="suite-cells", severity="error") if strict else text)
+        warn_user(FindingWarning(text, code="suite-cells"))
     of: dict[str, list[str]] = {}
     for where, text in result.warnings:
         of.setdefault(text, []).append(where)

@@ -25,7 +25,7 @@ from boxscore._utils.records import NamedTuple, record
 from boxscore._utils.text import fixed
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Images
-from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.errors import SEVERITIES, BoxscoreWarning, InputError, Severity
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.extensions.validation.completion import reaches
 from boxscore.protocols.protocol import Protocol
@@ -35,9 +35,6 @@ from boxscore.scoring.summary import summary_total
 if TYPE_CHECKING:
     from boxscore.extensions.hints.numbering import InferredClassMap
 
-Severity = Literal["error", "warning", "info"]
-SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
-"""How bad a finding is, worst first."""
 Kind = Literal["structural", "geometric", "semantic"]
 Tables = tuple[GroundTruth, Detections, Protocol]
 Repair = Callable[["Context", Detections], Tables]
@@ -67,8 +64,8 @@ class Finding:
     code : str
         The check's name, such as ``box-order``; the same in every release.
     kind : {"structural", "geometric", "semantic"}
-    severity : {"error", "warning", "info"}
-        An error makes the score wrong, a warning probably does, an info is worth knowing.
+    severity : {"error", "warning", "note"}
+        An error makes the score wrong, a warning probably does, a note is worth knowing.
     count : int
         How many annotations, detections, images or classes are affected.
     message : str

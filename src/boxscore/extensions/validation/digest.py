@@ -21,7 +21,7 @@ from collections.abc import Sequence
 
 from boxscore._utils.text import counted
 from boxscore._utils.user_warnings import warn_user
-from boxscore.errors import FindingWarning
+from boxscore.errors import FindingWarning, is_refused, with_severity
 from boxscore.evaluation import Evaluation
 from boxscore.extensions.validation._findings import (
     IN_PASSING,
@@ -58,6 +58,17 @@ ERRORS = (
 )
 """Codes of findings that may be errors in files that can be read."""
 
+ACCEPTED = (
+    *ERRORS,
+    *("classes-of-one-name", "class-without-results-file", "class-always-called-another"),
+    *("oriented-boxes-without-effect", "keypoints-without-effect", "masks-without-effect"),
+    *("annotation-degenerate", "detection-degenerate", "annotation-outside-image", "integer-coordinates"),
+    *("crowd-flag-without-effect", "difficult-flag-without-effect", "ignore-flag-without-effect"),
+    *("area-exceeds-box", "area-not-positive", "area-disagrees-with-mask", "score-outside-0-1"),
+    *("score-floor", "detections-cut-per-image", "detections-off-annotations"),
+)
+"""Codes that ``--allow`` takes: findings of the quick checks that ``--strict`` fails on."""
+
 
 def quick_findings(evaluation: Evaluation) -> list[Finding]:
     """Run the checks that cost almost nothing: errors, then warnings, without examples."""
@@ -65,7 +76,7 @@ def quick_findings(evaluation: Evaluation) -> list[Finding]:
     findings = [
         finding
         for finding in check(context)
-        if finding.severity != "info"
+        if is_refused(finding.severity)
         and (finding.code, finding.severity) != ("class-without-detections", "warning")
         and (finding.code != "class-without-detections" or len(evaluation.detections))
     ]
@@ -120,9 +131,8 @@ def digest(findings: Sequence[Finding]) -> list[str]:
 
 def _sentence(finding: Finding) -> str:
     stop = "" if finding.message.endswith((".", "?")) else "."
-    lead = "error in the input" if finding.severity == "error" else "note about the input"
     effect = f" {finding.effect_text}." if finding.effect_text else ""
-    return f"{lead}: {finding.message}{stop}{effect}"
+    return with_severity(finding.severity, f"{finding.message}{stop}{effect}")
 
 
 def warn_of_findings(evaluation: Evaluation) -> set[str]:
@@ -135,7 +145,8 @@ def warn_of_findings(evaluation: Evaluation) -> set[str]:
 
 
 def _for_python(text: str) -> str:
-    """Name Python's arguments beside the first option that is called otherwise there."""
+    """Name the Python argument next to the first option of another name; a warning needs no lead."""
+    text = text.removeprefix("warning: ")
     for option, argument in IN_PYTHON:
         text = re.sub(option, rf"\g<0>, or {argument}", text, count=1)
     return text

@@ -3,39 +3,53 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from boxscore._utils import checks
 from boxscore._utils.progress import stage
 from boxscore._utils.records import NamedTuple
 from boxscore._utils.text import printable, short_list
 from boxscore.cli.output import Remembered
-from boxscore.cli.streams import as_typed
-from boxscore.errors import FindingWarning
+from boxscore.cli.streams import as_typed, say
+from boxscore.errors import FindingWarning, Severity, is_refused
 from boxscore.evaluation import Evaluation
-from boxscore.extensions.validation.digest import ERRORS, MOST_SAID, digest, quick_findings
+from boxscore.extensions.validation.digest import ACCEPTED, MOST_SAID, digest, quick_findings
 
 LINE = 80
 """Characters of a line on stderr."""
 
 
 class Digest(NamedTuple):
-    """What the quick checks find: lines to say, and the errors among it that are not allowed, in words.
+    """What the quick checks find: sentences with their severity, and what ``--strict`` fails on.
 
-    ``texts`` are the findings without the name of the result that they are of.
+    ``refused`` has the errors and warnings that ``--allow`` does not name, by code; ``accept`` says how to
+    accept one, where the command has the option.
     """
 
-    lines: list[str]
-    errors: dict[str, str]
-    texts: Sequence[str] = ()
+    sentences: Sequence[tuple[Severity, str]] = ()
+    name: str = ""
+    refused: Mapping[str, tuple[Severity, str]] = MappingProxyType({})
+    can_accept: bool = False
 
-    def refuse_errors(self) -> None:
-        """Raise the first error in the input, as ``--strict`` does."""
-        for code, words in self.errors.items():
-            raise FindingWarning(f"{words} Accept it with --allow {code}.", code=code, severity="error")
+    @property
+    def errors(self) -> list[str]:
+        """Codes of the errors that are not allowed."""
+        return [code for code, (severity, _) in self.refused.items() if severity == "error"]
+
+    def refuse(self) -> None:
+        """Raise the first error or warning in the input, as ``--strict`` does."""
+        for code, (severity, words) in self.refused.items():
+            more = f" Accept it with --allow {code}." if self.can_accept else ""
+            raise FindingWarning(f"{words}{more}", code=code, severity=severity)
+
+    def say(self) -> None:
+        """Print the findings on stderr; ``--quiet`` hides all but errors."""
+        for severity, text in self.sentences:
+            _say(severity, _after(self.name, text))
 
 
-NOTHING = Digest([], {})
+NOTHING = Digest()
 """What is found where nothing is checked."""
 
 
@@ -43,41 +57,54 @@ def digest_of(
     evaluation: Evaluation,
     *,
     name: str = "",
-    allowed: Sequence[str] = (),
+    allowed: Sequence[str] | None = None,
     warned: Remembered | None = None,
 ) -> Digest:
-    """Run the quick checks of the input; ``warned`` are warnings from before, some of which are errors."""
+    """Run the quick checks of the input.
+
+    ``allowed`` are codes that ``--strict`` accepts, None where the command has no such option; ``warned`` are
+    warnings from before, some of which are errors.
+    """
     # Unknown names of findings are refused first, so that a typing error accepts nothing.
-    for code in allowed:
-        checks.one_of(code, ERRORS, name="--allow")
+    for code in allowed or ():
+        checks.one_of(code, ACCEPTED, name="--allow")
     stage("checking the input")
-    # Word the findings, with the detector's name if there are several.
     findings = quick_findings(evaluation)
-    sentences = digest(findings)
-    texts = [f"{name and f'{name}: '}{text}" for text in sentences]
-    errors = {
-        finding.code: text
-        for finding, text in zip(findings, texts, strict=False)
-        if finding.severity == "error"
+    severities: list[Severity] = [*(finding.severity for finding in findings[:MOST_SAID]), "note"]
+    sentences = list(zip(severities, digest(findings), strict=False))  # the last says how many more there are
+    refused = {
+        finding.code: (severity, _after(name, text.removeprefix("warning: ")))
+        for finding, (severity, text) in zip(findings, sentences, strict=False)
+        if is_refused(severity)
     }
     # Warnings that a finding says better are forgotten; the severe ones left count as errors.
     if warned is not None:
         warned.forget_held({finding.code for finding in findings[:MOST_SAID]}, evaluation)
         for warning in warned.warnings:
             if warning.severity == "error":
-                errors.setdefault(warning.code, str(warning))
-    lines = [line for text in texts for line in _folded(text)]
-    return Digest(lines, {code: text for code, text in errors.items() if code not in allowed}, sentences)
+                refused.setdefault(warning.code, (warning.severity, str(warning)))
+    refused = {code: said for code, said in refused.items() if code not in (allowed or ())}
+    return Digest(sentences, name, refused, allowed is not None)
 
 
-def finding_lines_of(names: list[str], digests: list[Digest]) -> list[str]:
-    """Say each finding once, after the names of the detectors whose finding it is."""
-    whose: dict[str, list[str]] = {}
-    for name, each in zip(names, digests, strict=False):
-        for finding in each.texts:
-            whose.setdefault(finding, []).append(name)
-    lines = (_folded(f"{short_list(owners)}: {finding}") for finding, owners in whose.items())
-    return [line for each in lines for line in each]
+def say_findings(digests: Sequence[Digest]) -> None:
+    """Print each finding once, after the names of the detectors whose finding it is."""
+    whose: dict[tuple[Severity, str], list[str]] = {}
+    for each in digests:
+        for finding in each.sentences:
+            whose.setdefault(finding, []).append(each.name)
+    for (severity, text), owners in whose.items():
+        _say(severity, _after(short_list([name for name in owners if name]), text))
+
+
+def _after(name: str, text: str) -> str:
+    """Put the name of a detector, if there is one, before a text."""
+    return f"{name}: {text}" if name else text
+
+
+def _say(severity: Severity, text: str) -> None:
+    for line in _folded(text):
+        say(line, quiet=severity != "error")
 
 
 def _folded(text: str) -> list[str]:

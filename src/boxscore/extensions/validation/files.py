@@ -23,7 +23,8 @@ from boxscore._utils.text import counted
 from boxscore.data.boxes import ROUNDING
 from boxscore.data.lookup import other_spellings
 from boxscore.data.tables import GroundTruth
-from boxscore.extensions.validation._findings import MOST_EXAMPLES, Finding, Severity
+from boxscore.errors import Severity
+from boxscore.extensions.validation._findings import MOST_EXAMPLES, Finding
 
 
 class _Record(msgspec.Struct, gc=False):
@@ -108,7 +109,7 @@ def ground_truth_file_findings(path: Path) -> Iterator[Finding]:
         ),
         _Check(
             "annotation-without-area",
-            "info",
+            "note",
             [row for row, record in rows if record.area is None],
             "without an area: the area of the box is used, and decides small, medium and large",
         ),

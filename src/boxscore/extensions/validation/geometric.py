@@ -211,7 +211,7 @@ def _row_checks(noun: str, kind: type[BoxTable]) -> tuple[RowCheck, RowCheck, Ro
             f"{noun}-degenerate",
             "geometric",
             _flat,
-            lambda context: "info" if _are_dropped(context, kind) else "warning",
+            lambda context: "note" if _are_dropped(context, kind) else "warning",
             lambda context, count, _: (
                 f"{counted(count, noun)} with a box of width or height 0: "
                 f"{'the protocol leaves them out' if _are_dropped(context, kind) else match}"
@@ -223,7 +223,7 @@ def _row_checks(noun: str, kind: type[BoxTable]) -> tuple[RowCheck, RowCheck, Ro
             f"{noun}-inside-out",
             "geometric",
             _inverted,
-            lambda context: "warning" if context.protocol.boxes.degenerate == "count" else "info",
+            lambda context: "warning" if context.protocol.boxes.degenerate == "count" else "note",
             lambda context, count, most: (
                 f"{counted(count, noun)} with a box whose width or height is below 0 (down to {-most:g}): "
                 f"{'the protocol leaves them out' if _are_dropped(context, kind) else 'they overlap nothing'}"
@@ -235,7 +235,7 @@ def _row_checks(noun: str, kind: type[BoxTable]) -> tuple[RowCheck, RowCheck, Ro
             f"{noun}-outside-image",
             "geometric",
             _beyond,
-            lambda _: "warning" if is_truth else "info",
+            lambda _: "warning" if is_truth else "note",
             lambda _, count, most: (
                 f"{counted(count, noun)} {verb(count, 'reach')} more than {SLACK:g} pixel outside "
                 f"{'its' if count == 1 else 'their'} image (up to {most:.1f})"

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from boxscore._utils.ordering import distinct_rows
 from boxscore._utils.text import counted, verb
 from boxscore.data.tables import BoxTable, Detections
+from boxscore.errors import Severity
 from boxscore.extensions.federated.image_labels import ImageLabelKind, ImageLabels
 from boxscore.extensions.validation._findings import (
     IN_PASSING,
@@ -25,7 +26,6 @@ from boxscore.extensions.validation._findings import (
     WHEN_ASKED,
     Context,
     Finding,
-    Severity,
     Tables,
 )
 from boxscore.matching.ignoring import eligible, ignoring
@@ -174,7 +174,7 @@ def _unlisted(context: Context) -> Iterator[Finding]:
     # If most detections are dropped, the labels probably belong to other images or classes.
     rows = np.flatnonzero(~evaluated)
     share = len(rows) / len(detections)
-    severity: Severity = "error" if share == 1 else "warning" if share >= MOSTLY else "info"
+    severity: Severity = "error" if share == 1 else "warning" if share >= MOSTLY else "note"
     advice = ". Are the labels of the same images and classes, and expanded as the boxes are?"
     yield context.finding(
         "detections-unlisted",

@@ -243,7 +243,7 @@ def _again(rows: NDArray[np.float64]) -> NDArray[np.intp]:
 
 def no_scores(context: Context, count: int) -> Finding:
     """Report that no detection has a score."""
-    return context.finding(NO_SCORES, "semantic", "info", count, SCORELESS.removesuffix("."))
+    return context.finding(NO_SCORES, "semantic", "note", count, SCORELESS.removesuffix("."))
 
 
 def _scores(context: Context, detections: Detections) -> Iterator[Finding]:
@@ -314,7 +314,7 @@ def _score_floor(context: Context, floor: float, count: int) -> Iterator[Finding
     yield context.finding(
         "score-floor",
         "semantic",
-        "warning" if floor >= 0.2 else "info",
+        "warning" if floor >= 0.2 else "note",
         count,
         cut,
         repair="with all detections",
@@ -337,7 +337,7 @@ def _tied_scores(context: Context, detections: Detections) -> Iterator[Finding]:
     yield context.finding(
         "tied-scores",
         "semantic",
-        "warning" if share > 0.5 else "info",
+        "warning" if share > 0.5 else "note",
         int(tied.sum()),
         f"{counted(int(tied.sum()), 'detection')} ({share:.0%}) share their score with another of their "
         f"class: AP depends on the order in which equal scores are taken{_bounds(context)}. Were the scores "
@@ -436,7 +436,7 @@ def beyond_max_detections(
     yield context.finding(
         "beyond-max-detections",
         "semantic",
-        "info",
+        "note",
         capped.beyond,
         f"{counted(capped.beyond, 'detection')} {verb(capped.beyond, 'are')} not evaluated: max detections "
         f"is {limit} {scope_text} (exceeded in {counted(capped.groups, noun)})",

@@ -89,7 +89,7 @@ ID_ZERO = RowCheck(
     "annotation-id-zero",
     "structural",
     _zero,
-    lambda _: "info",
+    lambda _: "note",
     lambda _, __, ___: (
         "an annotation has id 0: pycocotools treats a match with it as no match; boxscore counts it "
         '(matching.annotation_id_zero = "counted")'
@@ -122,7 +122,7 @@ def of_classes(context: Context) -> Iterator[Finding]:
         yield context.finding(
             "class-without-annotations",
             "structural",
-            "info",
+            "note",
             len(empty),
             f"{counted(len(empty), 'class')} of {len(names):,} {verb(len(empty), 'have')} no annotation: "
             + (
@@ -163,7 +163,7 @@ def empty_images(
         yield context.finding(
             "image-without-annotations",
             "structural",
-            "info",
+            "note",
             count,
             f"{counted(count, 'image')} of {images:,} {verb(count, 'have')} no "
             "annotation: every detection there "
@@ -282,7 +282,7 @@ def silent_images(
     yield context.finding(
         "image-without-detections",
         "structural",
-        "error" if is_most else "warning" if share > SILENT else "info",
+        "error" if is_most else "warning" if share > SILENT else "note",
         count,
         text,
         examples=examples,

@@ -3,7 +3,8 @@
 Detections in Parquet larger than memory: --memory-limit counts partition by partition, and judges what needs
 other evaluations by a sample of images.
 
-Exit status: 0 without errors, 1 with errors (with --strict: or warnings), 2 when a file is missing.
+Exit status: 0 without errors, 1 with errors, 2 when a file is missing; with --strict, 2 with errors or
+warnings.
 
 Examples
 --------
@@ -36,7 +37,7 @@ from boxscore.cli.arguments import (
 from boxscore.cli.inputs import detection_arguments, ground_truth_arguments
 from boxscore.cli.output import Section, written
 from boxscore.cli.streams import as_typed, coloured, say, show, signature_lines, width
-from boxscore.errors import InputError
+from boxscore.errors import InputError, is_refused
 from boxscore.extensions.large.options import MEMORY_LIMIT
 from boxscore.extensions.validation._findings import refused
 from boxscore.extensions.validation.checking import judging_protocol
@@ -79,8 +80,9 @@ def run(arguments: argparse.Namespace) -> int:
                 footer=protocol.signature(),
             )
         )
-    failing = {"error", "warning"} if arguments.strict else {"error"}
-    return int(any(finding.severity in failing for finding in findings))
+    if arguments.strict and any(is_refused(finding.severity) for finding in findings):
+        return 2
+    return int(any(finding.severity == "error" for finding in findings))
 
 
 def _findings(arguments: argparse.Namespace) -> list[Finding]:
@@ -122,8 +124,7 @@ def _totals(findings: Sequence[Finding]) -> dict[str, int]:
 
 def _digest(findings: Sequence[Finding]) -> str:
     counts = _totals(findings)
-    parts = [counted(counts[name], name) for name in ("error", "warning")]
-    return f"{', '.join(parts)}, {counts['info']} info"
+    return ", ".join(counted(counts[name], name) for name in SEVERITIES)
 
 
 def _text(findings: Sequence[Finding], protocol: Protocol) -> str:
