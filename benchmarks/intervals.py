@@ -1,7 +1,7 @@
 """How often intervals hold the truth and verdicts err, on made-up data whose truth is known.
 
     python benchmarks/intervals.py --images 20 --repetitions 1000     one row of the tables in
-                                                                     docs/how-to/confidence-intervals.md
+                                                                     docs/contributing/interval-coverage.md
 
 The world has eight classes (35 % to 2 % of the objects), about four objects in an image, and images that are
 hard or easy for both detectors. Its true scores are those of very many images. Each repetition draws a fresh

@@ -1,7 +1,7 @@
 """How often verdicts err that are asked for after every batch, and how soon they come, on made-up data.
 
     python benchmarks/sequential.py stop --skill 0 --images 1000      figures of
-    python benchmarks/sequential.py gate --images 300                docs/how-to/confidence-intervals.md
+    python benchmarks/sequential.py gate --images 300                docs/contributing/interval-coverage.md
                                                                      and docs/how-to/continuous-integration.md
 
 The world is that of intervals.py. ``stop`` compares two detectors batch by batch, and by the swap test on all

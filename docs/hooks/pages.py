@@ -120,6 +120,8 @@ ORDER: dict[str, list[str] | dict[str, list[str]]] = {
         "testing",
         "tools",
         "benchmarks",
+        "benchmark-comparisons",
+        "interval-coverage",
         "speed",
         "beyond-one-machine",
         "decisions",
