@@ -1,6 +1,6 @@
 """Calibration errors of detectors whose true error is known: their bias, and how often intervals hold.
 
-python benchmarks/calibration.py                     # the tables of docs/how-to/calibration.md
+python benchmarks/calibration.py                     # the tables of docs/contributing/interval-coverage.md
 python benchmarks/calibration.py --images 20 --repetitions 100
 
 A score is drawn from a mixture of two beta distributions, and a detection is true with the probability that
