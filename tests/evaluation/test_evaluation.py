@@ -206,9 +206,10 @@ def test_counts_and_signature() -> None:
     evaluation = boxscore.evaluate(*small())
     assert evaluation.counts == {
         "images": 3,
-        "ground_truths": 4,
+        "ground_truths": 3,
         "crowds": 1,
         "difficult": 0,
+        "ignored": 0,
         "detections": 6,
         "left_out": 0,
         "classes": 4,

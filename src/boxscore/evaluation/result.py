@@ -29,7 +29,7 @@ from boxscore._utils.lazy import shortcut
 from boxscore._utils.processes import Forked, Workers
 from boxscore._utils.progress import stage
 from boxscore._utils.records import PicklesFields, record
-from boxscore._utils.text import counted, html_folded, html_summary, html_table
+from boxscore._utils.text import counted, enumerated, html_folded, html_summary, html_table
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.scores import ALL_EQUAL, SCORELESS, no_scores
 from boxscore.data.tables import Detections, GroundTruth
@@ -82,6 +82,8 @@ MOST_BYTES = 4 << 30
 
 PER_LINE = 4
 """Summary metrics per line of a ``repr``."""
+NOT_COUNTED = {"crowds": "crowd region", "difficult": "difficult object", "ignored": "ignored object"}
+"""Keys of ``Evaluation.counts`` for objects that do not count, and their nouns."""
 SHOWN_CLASSES = 20
 """Most classes that a notebook shows."""
 
@@ -305,19 +307,20 @@ class Evaluation(PicklesFields):
 
     @functools.cached_property
     def counts(self) -> dict[str, int]:
-        """Numbers of images, ground truths, crowds, difficult, detections, classes and left out."""
-        return read_only(counts_of_tables(self.ground_truth, self.detections))
+        """Numbers of images, objects, detections and classes.
+
+        ``ground_truths`` count, in the first area range: the sum of that column in the per-class table. What
+        does not count is in ``crowds``, ``difficult`` or ``ignored``. Detections of unknown classes are
+        ``left_out``.
+        """
+        return read_only(counts_of_tables(self.ground_truth, self.detections, self.matched))
 
     @property
     def counts_text(self) -> str:
         """``counts`` in words, in one line."""
         counts = self.counts
-        kinds = [
-            f"{counts[kind]:,} {kind.removesuffix('s')}" for kind in ("crowds", "difficult") if counts[kind]
-        ]
-        truths = counted(counts["ground_truths"], "ground truth") + (
-            f" ({', '.join(kinds)})" if kinds else ""
-        )
+        kinds = [counted(counts[kind], noun) for kind, noun in NOT_COUNTED.items() if counts[kind]]
+        truths = enumerated([counted(counts["ground_truths"], "ground truth"), *kinds])
         parts = [counted(counts["images"], "image"), truths, counted(counts["detections"], "detection")]
         if counts["left_out"]:
             parts.append(f"{counts['left_out']:,} left out")
@@ -967,13 +970,18 @@ def without_matches_of_id_zero(result: Evaluation) -> Evaluation:
     )
 
 
-def counts_of_tables(truth: GroundTruth, detections: Detections) -> dict[str, int]:
-    """Count images, ground truths, crowds, difficult, detections, classes and left out."""
+def counts_of_tables(truth: GroundTruth, detections: Detections, matched: Matches) -> dict[str, int]:
+    """Count images, ground truths, what does not count, detections, classes and left out."""
+    counts = matched.counted(0)
+    rest = matched.truth_row[~counts]
+    crowd = truth.crowd[rest]
+    difficult = truth.difficult[rest] & ~crowd
     return {
         "images": len(truth.images),
-        "ground_truths": len(truth),
-        "crowds": int(truth.crowd.sum()),
-        "difficult": int(truth.difficult.sum()),
+        "ground_truths": int(counts.sum()),
+        "crowds": int(crowd.sum()),
+        "difficult": int(difficult.sum()),
+        "ignored": int((~crowd & ~difficult).sum()),
         "detections": len(detections),
         "classes": len(truth.categories),
         "left_out": sum(detections.left_out.values()),

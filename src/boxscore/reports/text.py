@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from boxscore._utils.text import (
     csv_table,
+    enumerated,
     json_text,
     latex_comment,
     latex_table,
@@ -79,7 +80,7 @@ def _rates_text(evaluation: Evaluation) -> str:
     names = list(evaluation.class_rates)
     if not names:
         return evaluation.without_class_rates
-    listed = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+    listed = enumerated(names)
     score, iou = evaluation.operating_score, evaluation.protocol.matching.iou_thresholds[0]
     which = (
         "of all detections" if score == -math.inf else f"at a score of {score:.4g} (best F1 over all classes)"

@@ -326,7 +326,7 @@ def test_a_file_of_another_form_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
         limits.another_form_of_parts(patch, 1)
         old = part.to_bytes()
     with pytest.raises(
-        boxscore.FileFormatError, match=r"a part's file must be of form 2\. Got 1.*another boxs"
+        boxscore.FileFormatError, match=r"a part's file must be of form 3\. Got 1.*another boxs"
     ):
         Part.from_bytes(old)
 

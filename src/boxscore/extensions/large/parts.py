@@ -50,12 +50,12 @@ from boxscore.matching.ranking import scored_enough
 from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.kinds import counted_for
 
-FORM = 2
+FORM = 3
 """Version of the file's form."""
 
 RowOrder = Literal["own", "shared", "image"]
 
-COUNTED = ("ground_truths", "crowds", "difficult", "detections")
+COUNTED = ("ground_truths", "crowds", "difficult", "ignored", "detections")
 
 
 class Spent(NamedTuple):
@@ -81,7 +81,7 @@ class Part(PicklesFields):
         What else is known of the images, for slices.
     matches : PackedMatches
     counts : mapping of str to int
-        Ground truths, crowds, difficult and detections.
+        Those of ``Evaluation.counts`` that add up: objects and detections.
     truth_digest : int
         :func:`truth_digest` of its ground truth.
     left_out : mapping of str to int
@@ -192,7 +192,7 @@ class Part(PicklesFields):
         """
         # A part holds what scores need, and no boxes: that is what makes it small.
         check_mergeable(protocol)
-        counts = counts_of_tables(ground_truth, detections)
+        counts = counts_of_tables(ground_truth, detections, matches)
         return cls(
             protocol,
             ground_truth.categories,

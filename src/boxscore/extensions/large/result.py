@@ -412,7 +412,7 @@ class MergedEvaluation(Evaluation):
 
     @property
     def counts(self) -> dict[str, int]:
-        """Numbers of images, ground truths, crowds, difficult, detections, classes and left out."""
+        """Numbers of images, objects, detections and classes, as ``Evaluation.counts``."""
         if self._held is None:
             return read_only(dict(self._numbers.counts))
         return read_only(added_headers(self._held.headers).result_counts)

@@ -82,7 +82,7 @@ class Cell:
     @classmethod
     def failed(cls, state: str, reason: str, truth: GroundTruth | None = None) -> Cell:
         """Make a cell without a result."""
-        counts = {} if truth is None else {"images": len(truth.images), "ground_truths": len(truth)}
+        counts = {} if truth is None else {"images": len(truth.images)}  # no protocol counted its objects
         return cls(state, reason, {}, np.empty(0), "", counts, [])
 
     def as_dict(self) -> dict[str, Any]:
