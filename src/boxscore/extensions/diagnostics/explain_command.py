@@ -51,11 +51,11 @@ WITHOUT = {
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read, explain, print; return the exit status."""
+    """Read, explain and print; return the exit status."""
     from boxscore.diagnostics import ablation, explain, find_number, tool_names
     from boxscore.extensions.diagnostics._tools import tool_of
 
-    # Two ways to ask: between two tools, or which tools give a number.
+    # Explain the difference between two tools, or find the tools that give a number.
     if arguments.protocol is not None:
         raise InputError("explain", "be given --from and --to", got=f"--protocol {arguments.protocol}")
     if (arguments.first is None) == (arguments.number is None):
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.expansions:
         return _expansions(arguments)
-    # The tools decide what is read of the files, such as masks.
+    # The tools decide which data are read, such as masks.
     named = [arguments.first] if arguments.ablation else [arguments.first, arguments.last]
     tools = [] if arguments.first is None else [tool_of(name, None).protocol for name in named]
     evaluation = evaluate_inputs(read_inputs(arguments, *tools))
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
             "name tools of that similarity with --from and --to, such as --from lvis-segm --to lvis-boundary",
             got=f"--iou-type {arguments.iou_type}",
         )
-    # Every way prints one table.
+    # Each mode prints one table.
     tables = (evaluation.ground_truth, evaluation.detections)
     if arguments.number is not None:
         frame = find_number(*tables, arguments.number)
@@ -104,7 +104,7 @@ def _expansions(arguments: argparse.Namespace) -> int:
             "have a protocol, --from, and --hierarchy FILE.json",
             got="no --from" if arguments.first is None else "no --hierarchy",
         )
-    # Read the data once expanded along the hierarchy, and the ground truth once as it is.
+    # Read the data expanded along the hierarchy, and the ground truth also unexpanded.
     protocol = tool_of(arguments.first, None).protocol
     wide = read_inputs(arguments, protocol)
     path, arguments.hierarchy = arguments.hierarchy, None
@@ -119,7 +119,7 @@ def _expansions(arguments: argparse.Namespace) -> int:
 
 
 def _said_before(text: str) -> None:
-    """Leave out a note on the ground truth, which was read before."""
+    """Skip a note on the ground truth: it was printed when it was first read."""
 
 
 def _print(frame: pd.DataFrame, form: str, title: str, *, value: dict[str, Any] | None = None) -> None:

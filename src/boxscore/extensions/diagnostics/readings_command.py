@@ -28,18 +28,18 @@ OPTIONS = (*INPUTS, OUTPUT)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read, score under every protocol that fits, print; return the exit status."""
+    """Read, score under every protocol that fits, and print; return the exit status."""
     from boxscore.diagnostics import readings
 
-    # Choose images and classes first, for every protocol alike.
+    # Choose images and classes first, the same for every protocol.
     inputs = read_inputs(arguments)
     truth, detections = inputs.ground_truth, align(inputs.detections, inputs.ground_truth)
     if inputs.images is not None or inputs.classes is not None:
         truth, detections = select(truth, detections, images=inputs.images, classes=inputs.classes)
-    # A protocol that was given is what the others are compared with.
+    # Compare the others with the given protocol.
     changed = inputs.protocol != load_protocol(DEFAULT_PROTOCOL)
     result = readings(truth, detections, inputs.protocol if changed else None)
-    # Bounds over the orders of equal scores are shown only if they differ anywhere.
+    # Show bounds over the order of equal scores only if they differ anywhere.
     columns: Columns = table_columns(result.table)
     if (result.table["lowest"] == result.table["highest"]).all():
         columns = {name: column for name, column in columns.items() if name not in ("lowest", "highest")}
