@@ -1,4 +1,4 @@
-"""Compute calibration: do four in five detections with confidence 0.8 match an object?
+"""Compute calibration: compare the confidence of detections with their precision, per bin and in total.
 
 Conventions
 -----------

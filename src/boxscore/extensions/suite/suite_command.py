@@ -64,7 +64,7 @@ OPTIONS = (
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read, evaluate, print; return the exit status."""
+    """Read, evaluate and print; return the exit status."""
     suite = Suite.read(arguments.suite)
     options = {option.dest: getattr(arguments, option.dest) for option in _OPTIONS}
     result = run_suite(suite, **options, progress=True, workers=readers(arguments))
@@ -100,7 +100,7 @@ def _say_failed(result: SuiteResult) -> None:
 
 
 def _sections(result: SuiteResult) -> list[Section]:
-    # One table for sets, models, differences and failures; empty ones are left out.
+    # Print one table each for sets, models, differences and failures; skip empty ones.
     share = f"{100 * result.confidence:g} %"
     sets = Section(f"{result.caption} of {result.suite.name}", table_columns(result.to_frame()))
     models = Section(
@@ -121,7 +121,7 @@ def _sections(result: SuiteResult) -> list[Section]:
         columns: dict[str, Any] = table_columns(frame.drop(columns="first"))
         ends = (("low_sets", "high_sets"), ("low_images", "high_images"))
         sections.append(Section(f"Differences from {first}", columns, note, first_out=ends))
-    # Failures, with what they cost.
+    # List failures with their price.
     failed = result.failed_frame()
     if len(failed):
         note = "price: what leaving the cell out would add to the mean of its model"

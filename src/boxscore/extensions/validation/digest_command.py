@@ -1,4 +1,4 @@
-"""The quick check of the input, which commands print after the numbers."""
+"""Run the quick check of the input that commands print after the numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from boxscore.evaluation import Evaluation
 from boxscore.extensions.validation.digest import ACCEPTED, MOST_SAID, digest, quick_findings
 
 LINE = 80
-"""Characters of a line on stderr."""
+"""Characters per line on stderr."""
 
 
 class Digest(NamedTuple):
@@ -77,7 +77,7 @@ def digest_of(
         for finding, (severity, text) in zip(findings, sentences, strict=False)
         if is_refused(severity)
     }
-    # Warnings that a finding says better are forgotten; the severe ones left count as errors.
+    # Drop warnings that a finding describes better; the remaining severe ones count as errors.
     if warned is not None:
         warned.forget_held({finding.code for finding in findings[:MOST_SAID]}, evaluation)
         for warning in warned.warnings:
@@ -108,6 +108,6 @@ def _say(severity: Severity, text: str) -> None:
 
 
 def _folded(text: str) -> list[str]:
-    """Fold a finding for stderr."""
+    """Wrap a finding for stderr."""
     line = printable(as_typed(f"boxscore: {text}"))
     return textwrap.wrap(line, LINE, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
