@@ -1,4 +1,4 @@
-"""Report folders and pictures that commands write."""
+"""Write the report folders and pictures of commands."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def save_report(evaluation: Evaluation, arguments: argparse.Namespace, messages:
 
 
 def _say_left_out(arguments: argparse.Namespace, written: Collection[tuple[str, str]]) -> None:
-    """Say which tables and plots partitions do not have."""
+    """Report which tables and plots partitions cannot have."""
     asked = {"tables": (arguments.tables, WHOLE_TABLES), "plots": (arguments.plots, WHOLE_PLOTS)}
     left_out = [
         f"{kind}/{name}"
@@ -53,7 +53,7 @@ def reported(evaluation: Evaluation, arguments: argparse.Namespace, messages: Re
 
 
 def report_written(folder: Path) -> None:
-    """Say which file of a report's folder to open."""
+    """Print which file of a report's folder to open."""
     say(written_line(folder))
 
 
@@ -86,7 +86,8 @@ def _content(arguments: argparse.Namespace, messages: Remembered) -> dict[str, A
 def picture(figure: Figure, form: str) -> bytes:
     """Return a figure as the bytes of a file, and close it."""
     output = io.BytesIO()
-    with warnings.catch_warnings():  # of a picture that is a hair's breadth wide
+    # Matplotlib warns about extremely narrow pictures.
+    with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "constrained_layout not applied", UserWarning)
         figure.savefig(output, format=form, dpi=150)
     pyplot().close(figure)
