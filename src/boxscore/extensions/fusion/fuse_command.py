@@ -9,8 +9,7 @@ by image.
 
 Examples
 --------
-  boxscore fuse a.json b.json --weights 2 1 --output fused.json
-  boxscore fuse a.json b.json c.json --method nmw --iou-threshold 0.6 --output fused.json
+  Read, fuse and write; return the exit status.
 """
 
 from __future__ import annotations
@@ -69,11 +68,11 @@ OPTIONS = (
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read, fuse, write; return the exit status."""
+    """Check the options before reading any file."""
     from boxscore.formats.reading import read_options
     from boxscore.formats.results import check_one_form, load_results, save_table
 
-    # Check the options before any file is read.
+    # Fuse in partitions, or in memory.
     checks.one_of(arguments.method, ("wbf", "nmw"), name="method")
     files: list[Path] = arguments.detections
     if arguments.weights is not None:
@@ -85,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
         options["confidence"] = arguments.confidence
     options |= {name: getattr(arguments, name) for name in ("method", "weights")}
     options |= {name: getattr(arguments, name) for name in ("iou_threshold", "score_threshold")}
-    # In partitions, or in memory.
+    # All files must have one format, because the output has the format of the first.
     if arguments.memory_limit is not None:
         from boxscore.extensions.large.rewriting_command import rewritten_in_parts
 

@@ -1,8 +1,8 @@
-"""Recognize files that are not read, so that the error names what they look like and what to do.
+"""Recognize unsupported files, so that the error describes them and suggests what to do.
 
 Conventions
 -----------
-Nothing here is proof: a file only looks like what the error names. The first row that matches counts.
+The evidence is weak: a file only looks like what the error names. The first row that matches counts.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _ends(*endings: str) -> Callable[[Sniffer], bool]:
 
 
 def _keys(*names: str) -> Callable[[Sniffer], bool]:
-    """Whether JSON has all of these keys near its beginning, at any depth."""
+    """Tell whether JSON has all of these keys near its beginning, at any depth."""
     return lambda sniffer: sniffer.has_keys(*names)
 
 
@@ -153,7 +153,7 @@ _JSON: tuple[tuple[Callable[[Sniffer], bool], str, str], ...] = (
 
 
 def looks_like(path: Path) -> str:
-    """Return the likely cause where a file has not the keys of its format; empty for nothing known."""
+    """Return the likely cause if a file lacks the keys of its format; empty if unknown."""
     like = resemblance(Sniffer(path))
     return "" if like is None else f"this looks like {like.what}: {like.advice}"
 
@@ -179,7 +179,7 @@ def unknown_file(sniffer: Sniffer, side: Side | None) -> FileFormatError:
 
 
 def resemblance(sniffer: Sniffer, side: Side | None = None) -> Resemblance | None:
-    """Return what a path that no format reads looks like, and what to do; None for nothing known."""
+    """Describe a path that no format reads, and what to do; None if unknown."""
     if sniffer.is_folder:
         return _folder(sniffer, side)
     rows = _JSON if sniffer.is_json else (*_FILES, *_BINARY)
