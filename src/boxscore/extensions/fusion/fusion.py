@@ -187,8 +187,8 @@ def nmw(
 ) -> Fused:
     """Fuse by non-maximum weighted: average each box that hard NMS keeps with the boxes that it drops.
 
-    Scores are multiplied by the model's weight over the largest weight. Parameters, results and errors as in
-    :func:`weighted_boxes_fusion`.
+    Scores are multiplied by the model's weight over the largest weight.
+    Parameters, results and errors as in :func:`weighted_boxes_fusion`.
 
     Examples
     --------
