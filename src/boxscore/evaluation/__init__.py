@@ -31,8 +31,7 @@ from boxscore.evaluation.result import (
 )
 from boxscore.formats import reading
 from boxscore.formats._format import SIDES, Side
-from boxscore.matching.ignoring import zero_ids
-from boxscore.matching.preparing import prepared
+from boxscore.matching.ignoring import prepared, zero_ids
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.tables.labels import ANNOTATOR

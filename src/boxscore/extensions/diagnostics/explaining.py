@@ -54,9 +54,8 @@ from boxscore.extensions.diagnostics._tools import (
 )
 from boxscore.extensions.diagnostics.ties import ends_of_ties
 from boxscore.extensions.federated.hierarchy import Hierarchy, expand_classes
-from boxscore.matching.ignoring import ignoring
+from boxscore.matching.ignoring import ignoring, prepared
 from boxscore.matching.matcher import Matcher
-from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol, protocol_names
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.tables.ap import Interpolation

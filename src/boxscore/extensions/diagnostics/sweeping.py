@@ -49,8 +49,8 @@ from boxscore.data.vocabulary import Id
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.extensions.diagnostics._result import DiagnosticResult
+from boxscore.matching.ignoring import prepared, rounded_values
 from boxscore.matching.matcher import Matcher
-from boxscore.matching.preparing import prepared, rounded_values
 from boxscore.protocols import load_protocol
 from boxscore.protocols.metric_names import metric_named
 from boxscore.protocols.protocol import Protocol

@@ -42,7 +42,7 @@ from boxscore.extensions.hints.numbering import (
     rows_as_given,
     with_classes,
 )
-from boxscore.formats._opened import Opened
+from boxscore.formats._format import Opened
 from boxscore.formats._sniffer import errors_named
 from boxscore.formats.reading import FileOptions
 

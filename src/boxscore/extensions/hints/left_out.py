@@ -32,7 +32,7 @@ from boxscore.extensions.hints.numbering import (
     mapped_rows,
     with_classes,
 )
-from boxscore.formats._opened import Opened
+from boxscore.formats._format import Opened
 from boxscore.formats.reading import FileOptions
 
 ALIKE, MOST_PAIRS = 0.8, 10_000

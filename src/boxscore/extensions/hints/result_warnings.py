@@ -18,8 +18,7 @@ from boxscore.extensions.hints.numbering import (
     mapped_rows,
     with_classes,
 )
-from boxscore.matching.ignoring import zero_ids
-from boxscore.matching.preparing import prepared
+from boxscore.matching.ignoring import prepared, zero_ids
 from boxscore.scoring.summary import summary_total
 
 RISE = 0.05

@@ -46,9 +46,9 @@ from boxscore.extensions.weights.under_weights import (
     total_with,
     weighted_metrics,
 )
+from boxscore.matching.ignoring import prepared
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches, merge
-from boxscore.matching.preparing import prepared
 from boxscore.protocols.metric_names import metric_named
 from boxscore.protocols.summary import SummaryRow
 from boxscore.scoring.blocks import MOST_VALUES

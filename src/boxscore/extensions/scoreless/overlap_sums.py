@@ -13,8 +13,8 @@ import numpy as np
 
 from boxscore._utils.array_types import FloatArray
 from boxscore.errors import InputError
+from boxscore.matching.candidates import Asked
 from boxscore.matching.matches import Matches
-from boxscore.matching.sources import Asked
 from boxscore.protocols.tables.matching import PAIR_IOU
 from boxscore.scoring.curves import Curves
 

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from boxscore._utils.array_types import BoolArray, Positions
 from boxscore._utils.ordering import run_starts
 from boxscore.extensions.scoreless.assignment import BoxesOf, most_pairs, ranks, up_to
+from boxscore.matching.candidates import Asked, Match
 from boxscore.matching.greedy import lanes_of, levels_of, match_in_rounds
 from boxscore.matching.matches import bit_type
 from boxscore.matching.pairs import Outcome, Pairs
-from boxscore.matching.sources import Asked, Match
 from boxscore.protocols.tables.matching import MatchingRules
 
 Choose = Callable[[Pairs, Positions], NDArray[np.uint64]]

@@ -23,8 +23,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from boxscore.errors import FileFormatError, InputError
 from boxscore.extensions.stores.addresses import Address, without_secrets
-from boxscore.formats._format import Side
-from boxscore.formats._opened import Opened
+from boxscore.formats._format import Opened, Side
 from boxscore.formats._sniffer import MOST_NAMES, Sniffer
 from boxscore.formats.registry import detected, format_named, open_at, opened_as
 

@@ -82,8 +82,8 @@ from boxscore.extensions.training.room import Rooms
 from boxscore.extensions.training.shares import Part, Share, Waiting, merged
 from boxscore.extensions.training.tensors import as_array
 from boxscore.extensions.weights.class_weights import check_class_weights
+from boxscore.matching.ignoring import prepared
 from boxscore.matching.matcher import Matcher
-from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.kinds import kinds_of

@@ -13,7 +13,7 @@ from boxscore.errors import InputError
 from boxscore.extensions.hints import left_out
 from boxscore.extensions.hints.numbering import InferredClassMap, infer_class_map
 from boxscore.extensions.validation._findings import Renumbered
-from boxscore.formats._opened import Opened
+from boxscore.formats._format import Opened
 from boxscore.formats.reading import FileOptions
 
 
