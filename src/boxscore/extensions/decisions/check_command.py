@@ -139,7 +139,7 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
             digest = digest_of(checked.evaluation, allowed=arguments.allow, warned=messages)
     if arguments.strict:
         digest.refuse()
-    # Bounds, and a result kept as a baseline: both need only numbers.
+    # Check bounds and a stored baseline result, which need only numbers.
     done = gate.check_bounds(
         result,
         minimum=[gate.parse_bound(text, result, name="--min") for text in arguments.min],
@@ -167,7 +167,7 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
             )
         if arguments.strict:
             of_baseline.refuse()
-    # A history alone may be wanted; else there must be something to check.
+    # A history is enough; otherwise there must be something to check.
     if not done and arguments.history is None:
         raise InputError(
             "check must be given something to check: --min, --max, --no-regression or --baseline-detections."

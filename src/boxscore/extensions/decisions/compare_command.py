@@ -174,7 +174,7 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
         ]
     for digest in digests if arguments.strict else ():
         digest.refuse()
-    # One of three: a plan, batch by batch, or all images.
+    # Run one of three modes: a plan, batch by batch, or all images.
     if arguments.plan:
         _show_plan(named, arguments, rows)
     elif arguments.sequential:

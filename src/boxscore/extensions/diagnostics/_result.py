@@ -106,7 +106,7 @@ def _shown_columns(frame: pd.DataFrame) -> dict[str, list[Any]]:
     """Return the columns for a notebook: a named index first; of many columns only the first and the last."""
     import pandas as pd
 
-    # Of many columns, show the first and the last.
+    # Show only the first and the last of many columns.
     columns = [(str(name), values.astype(object).tolist()) for name, values in frame.items()]
     if len(columns) > SHOWN_COLUMNS:
         half = SHOWN_COLUMNS // 2

@@ -290,7 +290,7 @@ def calibration_error(
 
     Examples
     --------
-    Of four detections with score 0.8, three are true positives: sampling noise explains the gap of 0.05.
+    Three of four detections with score 0.8 are true positives: sampling noise explains the gap of 0.05.
 
     >>> from boxscore import Detections, GroundTruth, evaluate
     >>> boxes = [[0, 0, 9, 9]] * 4

@@ -27,7 +27,7 @@ WHOLE_TABLES, WHOLE_PLOTS = ("matches", "confidence_curve"), ("f1_curve",)
 
 
 def save_report(evaluation: Evaluation, arguments: argparse.Namespace, messages: Remembered) -> None:
-    """Write the report folder that ``--report`` names."""
+    """Write the report folder given by ``--report``."""
     paths = write_report(evaluation, arguments.report, **_content(arguments, messages))
     if not source_of(evaluation).is_here:
         _say_left_out(arguments, {(path.parent.name, path.stem) for path in paths})
@@ -47,7 +47,7 @@ def _say_left_out(arguments: argparse.Namespace, written: Collection[tuple[str, 
 
 
 def reported(evaluation: Evaluation, arguments: argparse.Namespace, messages: Remembered) -> list[str]:
-    """Write the report, and return what is said of it below the result."""
+    """Write the report, and return the lines about it below the result."""
     save_report(evaluation, arguments, messages)
     return [written_line(arguments.report)]
 

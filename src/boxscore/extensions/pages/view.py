@@ -59,9 +59,9 @@ class ReportOptions:
     Attributes
     ----------
     title : str
-        Title of the page; the detections' file name when empty.
+        Title of the page; by default the file name of the detections.
     warnings : sequence of str or BoxscoreWarning
-        Warnings from reading and evaluating, to be shown.
+        Warnings of reading and evaluating, to be shown.
     image_folder : str, Path or None
         Folder of the images; without it, boxes are drawn over blank frames.
     gallery : int
@@ -145,7 +145,7 @@ class Note(NamedTuple):
 
 
 def notes_of_warnings(warnings: Sequence[str | BoxscoreWarning]) -> list[Note]:
-    """Word warnings for a page: those of boxscore have a severity."""
+    """Convert warnings for a page; those of boxscore have a severity."""
     return [
         Note(each.severity if isinstance(each, BoxscoreWarning) else "warning", str(each))
         for each in warnings
@@ -153,8 +153,8 @@ def notes_of_warnings(warnings: Sequence[str | BoxscoreWarning]) -> list[Note]:
 
 
 def notes(findings: Sequence[Finding], *, warnings: Sequence[str | BoxscoreWarning] = ()) -> list[Note]:
-    """Word findings about the data for a page, without what ``warnings`` already say."""
-    # Warnings were printed already, so findings of the same kind are left out.
+    """Describe findings about the data for a page, unless ``warnings`` already mention them."""
+    # Skip findings of the same kind as warnings.
     covered = WARNED_OF if warnings else ()
     of_findings = [
         Note(
@@ -168,7 +168,7 @@ def notes(findings: Sequence[Finding], *, warnings: Sequence[str | BoxscoreWarni
         if finding.code not in covered
     ]
     of_warnings = notes_of_warnings(warnings)
-    # The most severe come first; sorting is stable, so warnings stay before findings.
+    # Sort by severity; the sort is stable, so warnings stay before findings.
     return sorted([*of_warnings, *of_findings], key=lambda note: SEVERITIES.index(note.level))
 
 

@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         ]
     for digest in digests if arguments.strict else ():
         digest.refuse()
-    # The gallery is empty, since the browser asks for images.
+    # The gallery is empty, because the browser requests images.
     options = ReportOptions(
         title=arguments.title,
         warnings=messages.each if len(paths) == 1 else (),

@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _say_failed(result: SuiteResult) -> None:
-    """Warn of cells without a result, and of what was said of the others."""
+    """Warn about cells without a result, and repeat the warnings of the others."""
     failed = [f"{row.set}/{row.model} ({row.state})" for row in result.failed_frame().itertuples()]
     if failed:
         cells = f"{counted(len(failed), 'cell')} without a result: {short_list(failed)}"

@@ -65,7 +65,7 @@ class Finding:
         Name of the check, such as ``box-order``; the same in every release.
     kind : {"structural", "geometric", "semantic"}
     severity : {"error", "warning", "note"}
-        An error makes the score wrong, a warning probably does, a note is worth knowing.
+        An error makes the score wrong, a warning probably does, a note is good to know.
     count : int
         Number of affected annotations, detections, images or classes.
     message : str

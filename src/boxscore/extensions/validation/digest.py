@@ -147,7 +147,7 @@ def warn_of_findings(evaluation: Evaluation) -> set[str]:
 
 
 def _for_python(text: str) -> str:
-    """Name the Python argument next to the first option of another name; a warning needs no lead."""
+    """Add the Python argument to the first option that has another name there, and drop "warning: "."""
     text = text.removeprefix("warning: ")
     for option, argument in IN_PYTHON:
         text = re.sub(option, rf"\g<0>, or {argument}", text, count=1)

@@ -21,10 +21,10 @@ LINE = 80
 
 
 class Digest(NamedTuple):
-    """What the quick checks find: sentences with their severity, and what ``--strict`` fails on.
+    """Findings of the quick checks as sentences with severities, and those that ``--strict`` fails on.
 
-    ``refused`` has the errors and warnings that ``--allow`` does not name, by code; ``accept`` says how to
-    accept one, where the command has the option.
+    ``refused`` contains the errors and warnings that ``--allow`` does not list, by code. ``can_accept`` tells
+    whether the command has this option.
     """
 
     sentences: Sequence[tuple[Severity, str]] = ()
@@ -38,7 +38,7 @@ class Digest(NamedTuple):
         return [code for code, (severity, _) in self.refused.items() if severity == "error"]
 
     def refuse(self) -> None:
-        """Raise the first error or warning in the input, as ``--strict`` does."""
+        """Raise the first error or warning in the input, for ``--strict``."""
         for code, (severity, words) in self.refused.items():
             more = f" Accept it with --allow {code}." if self.can_accept else ""
             raise FindingWarning(f"{words}{more}", code=code, severity=severity)
@@ -50,7 +50,7 @@ class Digest(NamedTuple):
 
 
 NOTHING = Digest()
-"""What is found where nothing is checked."""
+"""The digest if nothing is checked."""
 
 
 def digest_of(
@@ -62,10 +62,10 @@ def digest_of(
 ) -> Digest:
     """Run the quick checks of the input.
 
-    ``allowed`` are codes that ``--strict`` accepts, None where the command has no such option; ``warned`` are
-    warnings from before, some of which are errors.
+    ``allowed`` are codes that ``--strict`` accepts, or None if the command has no such option; ``warned`` are
+    earlier warnings, some of which are errors.
     """
-    # Unknown names of findings are refused first, so that a typing error accepts nothing.
+    # Reject unknown codes first, so that a typo is not ignored.
     for code in allowed or ():
         checks.one_of(code, ACCEPTED, name="--allow")
     stage("checking the input")
@@ -88,7 +88,7 @@ def digest_of(
 
 
 def say_findings(digests: Sequence[Digest]) -> None:
-    """Print each finding once, after the names of the detectors whose finding it is."""
+    """Print each finding once, after the names of the detectors that have it."""
     whose: dict[tuple[Severity, str], list[str]] = {}
     for each in digests:
         for finding in each.sentences:
