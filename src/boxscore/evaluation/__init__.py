@@ -14,7 +14,7 @@ import numpy as np
 from boxscore._utils.given_paths import path_of
 from boxscore._utils.processes import Workers, worker_count
 from boxscore._utils.user_warnings import warn_user
-from boxscore.data.alignment import align, select
+from boxscore.data.alignment import align, select, without_classes
 from boxscore.data.boxes import WrittenFormat
 from boxscore.data.hints import FEWEST, FEWEST_OF_CLASS, ask
 from boxscore.data.tables import Detections, GroundTruth
@@ -80,6 +80,7 @@ def evaluate(
     protocol: str | Path | Mapping[str, Any] | Protocol | None = None,
     images: Sequence[Id] | None = None,
     classes: Sequence[Id] | None = None,
+    exclude_classes: Sequence[Id] | None = None,
     unlisted_images: Literal["error", "background", "drop"] | None = None,
     workers: Workers = "auto",
     digest: bool = True,
@@ -104,6 +105,8 @@ def evaluate(
         ``"scoreless"`` where the detections have no scores.
     images, classes : sequence of ids, optional
         Evaluate only these, by id or name.
+    exclude_classes : sequence of ids, optional
+        Evaluate all classes but these, by id or name.
     unlisted_images : {"error", "background", "drop"}, optional
         What becomes of detections in images that the ground truth does not list: an error; false positives in
         images without objects, which are added; or they are left out, with a warning that counts them. If
@@ -171,6 +174,8 @@ def evaluate(
         # Prepare before images and classes are chosen, since rules may need all of them.
         every_class = ground_truth.categories
         ground_truth, detections = prepared(ground_truth, detections, chosen)
+        if exclude_classes is not None:
+            classes = without_classes(ground_truth.categories, classes, exclude_classes)
         if images is not None or classes is not None:
             ground_truth, detections = select(ground_truth, detections, images=images, classes=classes)
         if chosen.ap.class_weights:

@@ -157,19 +157,21 @@ class Evaluation(PicklesFields):
         text: str = extension("as_json")(self)
         return text
 
-    def to_latex(self, *, per_class: bool = False) -> str:
+    def to_latex(self, *, per_class: bool = False, columns: Sequence[str] = ()) -> str:
         r"""Return the summary as a LaTeX ``tabular`` with the rules of booktabs (``\usepackage{booktabs}``).
 
         Parameters
         ----------
         per_class : bool, default False
             Add a second table, one row per class.
+        columns : sequence of str, optional
+            Write only these columns, in this order; a table that has none of them is left out.
 
         Returns
         -------
         str
         """
-        text: str = extension("as_latex")(self, per_class=per_class)
+        text: str = extension("as_latex")(self, per_class=per_class, columns=columns)
         return text
 
     def compare(

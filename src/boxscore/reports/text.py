@@ -30,6 +30,7 @@ from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.evaluation.result import extension
 from boxscore.reports.rows import ALL_ROWS, Rows, with_rows
+from boxscore.reports.shown_columns import shown_columns
 
 SCHEMA_VERSION = 1
 """Version of the JSON form; keys may be added within a version, never changed or dropped."""
@@ -88,6 +89,30 @@ def _rates_text(evaluation: Evaluation) -> str:
     return f"{listed} {which} and IoU {iou:.2f}"
 
 
+def _printed_tables(
+    evaluation: Evaluation, *, per_class: bool, rows: Rows, columns: Sequence[str]
+) -> tuple[dict[str, Any], _ClassTable | None]:
+    """Return the summary, and the per-class table if it is printed; with ``columns`` either may be left out.
+
+    To name a column of the per-class table is to ask for it.
+    """
+    summary = summary_columns(evaluation)
+    if not columns:
+        return summary, _ClassTable.of(evaluation, rows) if per_class else None
+    if not per_class:
+        try:
+            return shown_columns([summary], columns)[0], None
+        except InputError:  # they may be of the per-class table
+            pass
+    table = _ClassTable.of(evaluation, rows)
+    summary, classes = shown_columns([summary, table.columns], columns)
+    if not classes:
+        return summary, None
+    # Say at which score the rates hold only if one of them is printed.
+    title = table.title if {*evaluation.class_rates} & {*classes} else table.title.partition(";")[0]
+    return summary, _ClassTable(classes, title)
+
+
 def summary_columns(evaluation: Evaluation) -> dict[str, Any]:
     """Columns of the summary table, without pandas."""
     rows, protocol = evaluation.protocol.rows, evaluation.protocol
@@ -106,6 +131,7 @@ def as_text(
     *,
     per_class: bool = False,
     rows: Rows = ALL_ROWS,
+    columns: Sequence[str] = (),
     width: int | None = None,
     table_width: int | None = None,
 ) -> str:
@@ -115,56 +141,72 @@ def as_text(
     last metrics.
     """
     protocol = evaluation.protocol
-    columns = summary_columns(evaluation)
-    columns["value"] = ["undefined" if value != value else f"{value:.4f}" for value in columns["value"]]
+    summary, table = _printed_tables(evaluation, per_class=per_class, rows=rows, columns=columns)
+    if "value" in summary:
+        summary["value"] = ["undefined" if value != value else f"{value:.4f}" for value in summary["value"]]
     blocks = [protocol.title or protocol.name, wrapped(evaluation.counts_text, width)]
     if evaluation.answers:
         blocks.append(wrapped(_answers_text(evaluation), width))
     blocks += [wrapped(evaluation.remark, width)] if evaluation.remark else []
-    blocks += ["", text_table(columns, width=table_width)]
-    if per_class:
-        counts, table = list(evaluation.class_counts)[1:], _ClassTable.of(evaluation, rows)
+    blocks += ["", text_table(summary, width=table_width)] if summary else []
+    if table is not None:
+        counts = [name for name in list(evaluation.class_counts)[1:] if name in table.columns]
         blocks += ["", wrapped(table.title, width), ""]
         blocks.append(text_table(table.columns, digits=3, width=table_width, first_out=counts[::-1]))
     return "\n".join([*blocks, "", evaluation.signature])
 
 
-def as_markdown(evaluation: Evaluation, *, per_class: bool = False, rows: Rows = ALL_ROWS) -> str:
+def as_markdown(
+    evaluation: Evaluation,
+    *,
+    per_class: bool = False,
+    rows: Rows = ALL_ROWS,
+    columns: Sequence[str] = (),
+) -> str:
     """Write an evaluation in GitHub's Markdown."""
     protocol = evaluation.protocol
+    summary, table = _printed_tables(evaluation, per_class=per_class, rows=rows, columns=columns)
     blocks = [
         f"## {protocol.title or protocol.name}",
         evaluation.counts_text,
         *filter(None, [markdown_text(_answers_text(evaluation))]),
         *([evaluation.remark] if evaluation.remark else []),
-        markdown_table(summary_columns(evaluation)),
+        *([markdown_table(summary)] if summary else []),
     ]
-    if per_class:
-        table = _ClassTable.of(evaluation, rows)
+    if table is not None:
         blocks += [markdown_text(table.title), markdown_table(table.columns, digits=3)]
     return "\n\n".join([*blocks, f"`{evaluation.signature}`"])
 
 
-def as_latex(evaluation: Evaluation, *, per_class: bool = False, rows: Rows = ALL_ROWS) -> str:
+def as_latex(
+    evaluation: Evaluation,
+    *,
+    per_class: bool = False,
+    rows: Rows = ALL_ROWS,
+    columns: Sequence[str] = (),
+) -> str:
     """Write an evaluation as LaTeX tables; title, counts and signature are comments."""
     protocol = evaluation.protocol
-    summary = [protocol.title or protocol.name, evaluation.counts_text]
-    summary += filter(None, [_answers_text(evaluation)])
-    summary += [evaluation.remark] if evaluation.remark else []
-    blocks = [_latex_block(summary, latex_table(summary_columns(evaluation)))]
-    if per_class:
-        table = _ClassTable.of(evaluation, rows)
-        blocks.append(_latex_block([table.title], latex_table(table.columns, digits=3)))
+    summary, table = _printed_tables(evaluation, per_class=per_class, rows=rows, columns=columns)
+    head = [protocol.title or protocol.name, evaluation.counts_text]
+    head += filter(None, [_answers_text(evaluation)])
+    head += [evaluation.remark] if evaluation.remark else []
+    blocks = ["\n".join([*map(latex_comment, head), *([latex_table(summary)] if summary else [])])]
+    if table is not None:
+        blocks.append("\n".join([latex_comment(table.title), latex_table(table.columns, digits=3)]))
     return "\n\n".join([*blocks, latex_comment(evaluation.signature)])
 
 
-def _latex_block(comments: Sequence[str], table: str) -> str:
-    return "\n".join([*map(latex_comment, comments), table])
-
-
-def as_csv(evaluation: Evaluation, *, per_class: bool = False, rows: Rows = ALL_ROWS) -> str:
+def as_csv(
+    evaluation: Evaluation,
+    *,
+    per_class: bool = False,
+    rows: Rows = ALL_ROWS,
+    columns: Sequence[str] = (),
+) -> str:
     """Write the summary, or the per-class table, as CSV."""
-    return csv_table(_ClassTable.of(evaluation, rows).columns if per_class else summary_columns(evaluation))
+    summary, table = _printed_tables(evaluation, per_class=per_class, rows=rows, columns=columns)
+    return csv_table(summary if table is None else table.columns)
 
 
 def as_dict(evaluation: Evaluation, *, warnings: Sequence[str] = (), rows: Rows = ALL_ROWS) -> dict[str, Any]:

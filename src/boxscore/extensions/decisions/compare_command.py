@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from boxscore._utils.progress import stage
 from boxscore._utils.text import counted, printable
-from boxscore.cli.arguments import DETECTIONS, INPUTS, OUTPUT, PER_CLASS, ROWS, Option
+from boxscore.cli.arguments import DETECTIONS, INPUTS, OUTPUT, PER_CLASS, ROWS, SHOW, Option
 from boxscore.cli.choices import chosen, readers
 from boxscore.cli.output import Remembered, Section, remembered_warnings, rows_of, written
 from boxscore.cli.streams import as_typed, coloured, say, show
@@ -111,6 +111,7 @@ OPTIONS = (
     ),
     *PLAN,
     *ROWS,
+    SHOW,
     MEMORY_LIMIT,
     SCHEDULER,
     SCRATCH,
@@ -226,7 +227,7 @@ def _show_comparison(
     # A table for a paper has one row per detector, so it has no classes.
     per_class = arguments.per_class or rows != ALL_ROWS
     table = None
-    if arguments.output in ("latex", "markdown") and not per_class:
+    if arguments.output in ("latex", "markdown") and not (per_class or arguments.show):
         table = paper_table(
             comparison,
             form=arguments.output,

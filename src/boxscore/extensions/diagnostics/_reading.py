@@ -19,9 +19,9 @@ def threshold_index(evaluation: Evaluation, iou_threshold: float | None) -> int:
     near = np.flatnonzero(np.isclose(thresholds, iou_threshold, rtol=0, atol=1e-9))
     if not len(near):
         known = ", ".join(f"{value:g}" for value in thresholds)
-        raise InputError(
-            "iou_threshold", f"be a threshold of the protocol ({known})", got=repr(iou_threshold)
-        )
+        cause = f"--iou-thresholds {iou_threshold:g} evaluates at that one"
+        rule = f"be a threshold of the protocol ({known})"
+        raise InputError("iou_threshold", rule, got=repr(iou_threshold), cause=cause)
     return int(near[0])
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from boxscore._utils import checks
 from boxscore._utils.records import NamedTuple
-from boxscore.cli.arguments import OUTPUT, PER_CLASS, ROWS, Option, inputs_beside
+from boxscore.cli.arguments import OUTPUT, PER_CLASS, ROWS, SHOW, Option, inputs_beside
 from boxscore.errors import InputError
 from boxscore.extensions.large.options import MEMORY_LIMIT
 from boxscore.extensions.shell.parameters import METRICS, options_of
@@ -96,7 +96,7 @@ class Diagnostic(NamedTuple):
         """Return all options and arguments of the command."""
         options = self.options
         rows = () if self.sort is None else ROWS
-        return (*inputs_beside(options), MEMORY_LIMIT, OUTPUT, *options, *rows)
+        return (*inputs_beside(options), MEMORY_LIMIT, OUTPUT, *options, *rows, SHOW)
 
     def help(self, name: str) -> str:
         """Return the text above the options."""
@@ -330,6 +330,7 @@ DIAGNOSTICS = {
                 "report)",
                 kind=float,
                 metavar="S",
+                short="--conf",
             ),
             Option(
                 "top",
@@ -427,7 +428,7 @@ DIAGNOSTICS = {
             Option(
                 "by",
                 "size, relative_size, aspect_ratio, crowdedness, or a column of images or annotations",
-                required=True,
+                default="size",
                 metavar="WHAT",
             ),
             Option(
@@ -440,7 +441,7 @@ DIAGNOSTICS = {
                 combine=_edges_or_count,
             ),
         ),
-        examples=("--by size", "--by camera", "--by relative_size --bins 0 0.01 0.1 1"),
+        examples=("", "--by camera", "--by relative_size --bins 0 0.01 0.1 1"),
     ),
     "ties": Diagnostic(
         "Print the expected, lowest and highest AP over all orders of equally scored detections.",

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from boxscore._utils import checks
 from boxscore._utils.files import write_atomically
-from boxscore.cli.arguments import GROUPS, INPUTS, OUTPUT, PER_CLASS, Option
+from boxscore.cli.arguments import GROUPS, OUTPUT, PER_CLASS, SHOW, Option, inputs_beside
 from boxscore.cli.choices import group_options
 from boxscore.cli.inputs import read_inputs
 from boxscore.cli.output import Section, written
@@ -49,9 +49,7 @@ SHOWN = 3
 """Default number of metrics in text and Markdown: twelve columns are too wide to read."""
 
 
-OPTIONS = (
-    *(option for option in INPUTS if option.name != "score-threshold"),
-    OUTPUT,
+_OPTIONS = (
     Option(
         "method",
         f"methods to try, of {', '.join(METHODS)}",
@@ -65,6 +63,7 @@ OPTIONS = (
         "IoU thresholds to try",
         default=(".3:.7:.1",),
         metavar="GRID",
+        short="--iou",
         many=True,
         commas=True,
     ),
@@ -79,6 +78,7 @@ OPTIONS = (
         "score-threshold",
         "score thresholds to try (default: that of each method)",
         metavar="GRID",
+        short="--conf",
         many=True,
         commas=True,
     ),
@@ -87,7 +87,10 @@ OPTIONS = (
     PER_CLASS.but(help="add one row per setting and class"),
     Option("best", "print only the best settings", kind=bool, default=False),
     PLOT.but(help="also plot the first of the metrics against the IoU threshold: a .png, .svg or .pdf file"),
+    SHOW,
 )
+
+OPTIONS = (*inputs_beside(_OPTIONS), OUTPUT, *_OPTIONS)
 
 WITHOUT = {
     "--memory-limit": "needs all detections at once; each setting suppresses and matches the boxes again"

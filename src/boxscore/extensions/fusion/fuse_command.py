@@ -46,6 +46,7 @@ OPTIONS = (
         kind=float,
         default=0.55,
         metavar="T",
+        short="--iou",
     ),
     Option(
         "score-threshold",
@@ -53,6 +54,7 @@ OPTIONS = (
         kind=float,
         default=0.0,
         metavar="S",
+        short="--conf",
     ),
     Option(
         "confidence",

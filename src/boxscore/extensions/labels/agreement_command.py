@@ -18,7 +18,7 @@ from pathlib import Path
 
 from boxscore._utils import checks
 from boxscore._utils.text import counted
-from boxscore.cli.arguments import GROUND_TRUTH, OUTPUT, READERS, Option
+from boxscore.cli.arguments import GROUND_TRUTH, OUTPUT, READERS, SHOW, Option
 from boxscore.cli.choices import readers
 from boxscore.cli.output import Section, written
 from boxscore.cli.streams import show
@@ -45,6 +45,7 @@ OPTIONS = (
         kind=float,
         default=0.5,
         metavar="T",
+        short="--iou",
     ),
     Option(
         "by",
@@ -54,6 +55,7 @@ OPTIONS = (
     ),
     Option("top", "print only the first N rows", kind=int, metavar="N"),
     OUTPUT,
+    SHOW,
     READERS,
 )
 

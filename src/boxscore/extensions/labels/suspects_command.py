@@ -20,7 +20,7 @@ from typing import get_args
 
 from boxscore._utils.progress import stage
 from boxscore._utils.text import counted, decimals_of
-from boxscore.cli.arguments import OUTPUT, Option, inputs_beside
+from boxscore.cli.arguments import OUTPUT, SHOW, Option, inputs_beside
 from boxscore.cli.choices import readers
 from boxscore.cli.output import remembered_warnings
 from boxscore.cli.streams import say
@@ -78,7 +78,7 @@ WITHOUT = {
     "--memory-limit": "needs all detections at once; every label is weighed by what it costs among all "
     "scores, with the boxes around it"
 }
-OPTIONS = (*inputs_beside(_OPTIONS), OUTPUT, *_OPTIONS, *_VETTING)
+OPTIONS = (*inputs_beside(_OPTIONS), OUTPUT, *_OPTIONS, *_VETTING, SHOW)
 
 
 def listed(arguments: argparse.Namespace) -> tuple[Evaluation, LabelSuspects, Digest]:

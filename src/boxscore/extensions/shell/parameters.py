@@ -32,6 +32,9 @@ METAVARS = {
 }
 """Placeholders of values in the help; integers without an entry use N."""
 
+SHORT = {"iou_threshold": "--iou", "score_threshold": "--conf"}
+"""Names of options in other tools."""
+
 METRICS = Option(
     "metrics", "only these summary metrics, e.g. AP AP50", many=True, commas=True, metavar="NAME"
 )
@@ -73,6 +76,7 @@ def _option(parameter: inspect.Parameter, text: str, names: Mapping[str, Any]) -
         default=parameter.default,
         choices=get_args(names[each]) if get_origin(names.get(each)) is Literal else (),
         metavar=METAVARS.get(parameter.name, "N" if each == "int" else ""),
+        short=SHORT.get(parameter.name, ""),
         many=many,
         commas=many,
     )

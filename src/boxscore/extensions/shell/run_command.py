@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     config.strict = arguments.strict
     with (
         inputs_protected(options, config, config=arguments.config),
-        using(settings()._replace(file=config.output.path)),
+        using(settings()._replace(file=config.output.path, columns=config.show or ())),
         errors_as_typed(options, config, keys=True),
     ):
         look_for_packages(options, config)

@@ -18,7 +18,7 @@ from typing import Any
 
 from boxscore._utils.text import counted, short_list
 from boxscore._utils.user_warnings import warn_user
-from boxscore.cli.arguments import OUTPUT, READERS, Option
+from boxscore.cli.arguments import OUTPUT, READERS, SHOW, Option
 from boxscore.cli.choices import readers
 from boxscore.cli.output import Section, written
 from boxscore.cli.streams import say, show
@@ -59,6 +59,7 @@ OPTIONS = (
     ),
     OUTPUT,
     *_OPTIONS,
+    SHOW,
     READERS.but(help="processes that share the sets (default: every processor)", key=""),
 )
 
