@@ -59,8 +59,8 @@ def call(name, truth, found):
         return diagnostics.vetted_suspects(evaluation, suspects, truth.take([]), resamples=5)
     if name == "annotator_agreement":
         return diagnostics.annotator_agreement({"one": truth, "two": truth.take(range(100))})
-    if name == "readings":
-        return diagnostics.readings(truth, found).table
+    if name == "compare_protocols":
+        return diagnostics.compare_protocols(truth, found).table
     if name == "find_number":
         return diagnostics.find_number(truth, found, 0.5)
     if name in KEYPOINTS:

@@ -23,7 +23,7 @@ ANSWER = {
     "images": ["--top", "3"],
     "iou": [],
     "ties": [],
-    "readings": [],
+    "compare-protocols": [],
     "bootstrap": ["--resamples", "5"],
     "check": ["--min", "F1_50=0.1"],
     "report": ["--report", "{tmp}/report", "--resamples", "0"],
@@ -70,7 +70,7 @@ def test_commands_that_answer(run: Run, unscored, tmp_path, name, way):
     detections = [DT, "--scoreless"] if way == "--scoreless" else [unscored]
     shown = run(name, GT, *detections, *options)
     assert "Traceback" not in shown.err
-    assert "scores:none" in shown.out or name in ("draw", "iou", "readings"), shown
+    assert "scores:none" in shown.out or name in ("draw", "iou", "compare-protocols"), shown
 
 
 @pytest.mark.parametrize("name", REFUSED)

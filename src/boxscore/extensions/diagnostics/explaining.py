@@ -412,7 +412,7 @@ class Readings:
         return {"first": self.readings[0].protocol, "readings": rows}
 
 
-def readings(
+def compare_protocols(
     ground_truth: GroundTruth,
     detections: Detections,
     first: str | Path | Mapping[str, Any] | Protocol | None = None,
