@@ -183,7 +183,7 @@ def _one_named(evaluation: Evaluation, by: str) -> tuple[str, str]:
 
 
 @once_per_evaluation
-def slice_scores(evaluation: Evaluation, *, by: str, bins: Bins = None) -> SliceScores:
+def slice_scores(evaluation: Evaluation, *, by: str = "size", bins: Bins = None) -> SliceScores:
     """Compute AP and AR of each slice.
 
     Parameters

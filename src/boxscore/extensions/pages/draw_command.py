@@ -5,6 +5,7 @@ is a blank frame, with a warning.
 
 Examples
 --------
+  boxscore draw instances.json results.json
   boxscore draw instances.json results.json --image-folder val2017 --output pictures
   boxscore draw instances.json results.json --images 139 285 --at-score 0.5 --output pictures --form svg
   boxscore draw instances.json results.json --pairs --images 139 --image-folder val2017 --output pictures
@@ -37,7 +38,13 @@ from boxscore.extensions.pages.report_output import picture
 
 OPTIONS = (
     *INPUTS,
-    RESULTS_OUTPUT.but(help="where to write the pictures", metavar="DIR", writes=(".", "[0-9][0-9][0-9]_*")),
+    RESULTS_OUTPUT.but(
+        help="where to write the pictures",
+        metavar="DIR",
+        writes=(".", "[0-9][0-9][0-9]_*"),
+        required=False,
+        default=Path("drawn"),
+    ),
     Option("worst", "number of worst images, without --images", kind=int, default=12, metavar="N"),
     Option(
         "at-score",
