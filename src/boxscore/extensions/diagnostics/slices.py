@@ -189,7 +189,7 @@ def slice_scores(evaluation: Evaluation, *, by: str = "size", bins: Bins = None)
     Parameters
     ----------
     evaluation : Evaluation
-    by : str
+    by : str, default "size"
         ``size`` (area in square pixels), ``relative_size`` (area over the image's area), ``aspect_ratio``
         (width over height), ``crowdedness`` (counted objects in the image), a column of the image table
         (``images.columns``), or of the annotation table (``ground_truth.columns``). An ambiguous name needs
