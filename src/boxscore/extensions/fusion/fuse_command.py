@@ -9,7 +9,8 @@ by image.
 
 Examples
 --------
-  Read, fuse and write; return the exit status.
+  boxscore fuse a.json b.json --weights 2 1 --output fused.json
+  boxscore fuse a.json b.json c.json --method nmw --iou-threshold 0.6 --output fused.json
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ OPTIONS = (
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check the options before reading any file."""
+    """Read, fuse and write; return the exit status."""
     from boxscore.formats.reading import read_options
     from boxscore.formats.results import check_one_form, load_results, save_table
 
