@@ -551,7 +551,8 @@ def _other_names() -> list[str]:
     by_hint: dict[tuple[str, ...], list[str]] = {}
     for name, hints in names.HINTS.items():
         by_hint.setdefault(tuple(hints), []).append(f"`{name}`")
-    by_hint[tuple(names.hints_for(["coco2yolo"]))] = ["`coco2yolo`", "`voc2coco`, ..."]
+    for name in ("coco2yolo", "yolo2coco", "voc2coco", "coco2voc", "voc2yolo"):
+        by_hint.setdefault(tuple(names.hints_for([name])), []).append(f"`{name}`")
     for hints, typed in by_hint.items():
         shown = "<br>".join(f"{what}: `{call}`" for what, _, call in (hint.partition(": ") for hint in hints))
         lines.append(f"| {', '.join(typed)} | {shown} |")
