@@ -226,7 +226,7 @@ def threshold_guarantee(
     """
     # Accept one measure and its options. Matching must treat images separately, or they are not independent.
     asked = {"recall": recall, "precision": precision, "fppi": fppi}
-    measure, level = _asked({name: value for name, value in asked.items() if value is not None})
+    measure, level = _measure_and_level({name: value for name, value in asked.items() if value is not None})
     _refuse_unread(measure, at_most=at_most, confidence=confidence)
     evaluation.require_scores()
     protocol = evaluation.protocol
@@ -278,7 +278,7 @@ def threshold_guarantee(
             f"be at least {nearest.images_needed:,} to guarantee {measure} {level:g}"
             + (f" where an image counts up to {caps[0]:,}" if measure == "fppi" else ""),
             got=f"{nearest.images:,}",
-            cause=_what_to_do(measure, nearest.images),
+            cause=_advice(measure, nearest.images),
         )
     # Turn the answers into columns, one entry per class, with explicit types for empty lists.
     total = answers.pop()
@@ -296,7 +296,7 @@ _READ_FOR = {"at_most": "fppi", "confidence": "precision"}
 _WHICH = {"recall": "with objects", "precision": "with detections", "fppi": ""}
 
 
-def _asked(given: dict[str, float]) -> tuple[str, float]:
+def _measure_and_level(given: dict[str, float]) -> tuple[str, float]:
     """Return the measure to guarantee, and its level."""
     if len(given) != 1:
         raise InputError(
@@ -348,7 +348,7 @@ def _caps(evaluation: Evaluation, at_most: int | None, classes: int) -> list[int
     return [most] * classes + [most if matching.caps_image else most * max(classes, 1)]
 
 
-def _what_to_do(measure: str, images: int) -> str:
+def _advice(measure: str, images: int) -> str:
     """Suggest what to do about too few images."""
     if measure == "recall":
         return f"these can guarantee {images / (images + 1):.4g} at best: evaluate more"

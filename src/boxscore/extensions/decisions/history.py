@@ -157,7 +157,7 @@ def _append(path: Path, make: Callable[[int], Mapping[str, Any]]) -> None:
         made = None if path.exists() else Path(os.path.realpath(path))
         with _locked(path) as file:
             size = os.lseek(file, 0, os.SEEK_END)
-            with _whole_or_nothing(file, size, made):
+            with _undo_on_error(file, size, made):
                 # Compute the record under the lock too, because it may depend on the lines before.
                 record = {"schema": SCHEMA_VERSION, **make(file)}
                 line = json.dumps(json_value(record), allow_nan=False).encode() + b"\n"
@@ -197,7 +197,7 @@ def _locked(path: Path) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def _whole_or_nothing(file: int, size: int, made: Path | None) -> Iterator[None]:
+def _undo_on_error(file: int, size: int, made: Path | None) -> Iterator[None]:
     """After an error, remove the partial line, and the file if it was created here."""
     try:
         yield

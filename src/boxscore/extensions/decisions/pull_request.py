@@ -70,13 +70,13 @@ def pull_request_summary(
 def _title(name: str | None) -> str:
     if name is None:
         return "boxscore"
-    return f"boxscore, `{printable(_quiet(name)).replace('`', '')}`"
+    return f"boxscore, `{printable(_escaped_name(name)).replace('`', '')}`"
 
 
 def _of_checks(done: Sequence[Check]) -> dict[str, list[Any]]:
     """Build the columns of the checks; for those with a baseline, the difference and its interval."""
     # Include columns of a baseline only if some check has one.
-    columns: dict[str, list[Any]] = {"metric": [_quiet(check.title) for check in done]}
+    columns: dict[str, list[Any]] = {"metric": [_escaped_name(check.title) for check in done]}
     if any(check.baseline is not None for check in done):
         columns["baseline"] = [check.baseline for check in done]
     columns["now"] = [check.value for check in done]
@@ -116,7 +116,7 @@ def _differences(comparison: DetectorComparison) -> dict[str, list[Any]]:
         key=lambda k: (rank.get(lines.verdict[k], 2), delta[k] is None, delta[k] or 0.0),
     )[:MOST_CLASSES]
     return {
-        "class": [_quiet(comparison.classes[k]) for k in rows],
+        "class": [_escaped_name(comparison.classes[k]) for k in rows],
         "baseline": [lines.value_first[k] for k in rows],
         "now": [lines.value_other[k] for k in rows],
         "difference": ["" if delta[k] is None else fixed(lines.delta[k], signed=True) for k in rows],
@@ -133,7 +133,7 @@ def _classes(evaluation: Evaluation) -> dict[str, list[Any]]:
         return {}
     rows = sorted(range(len(first)), key=lambda k: (first[k] != first[k], first[k]))[:MOST_CLASSES]
     return {
-        "class": [_quiet(evaluation.labels[k]) for k in rows],
+        "class": [_escaped_name(evaluation.labels[k]) for k in rows],
         "objects": [evaluation.class_counts["ground_truths"].tolist()[k] for k in rows],
         **{key: [column[k] for k in rows] for key, column in [*values.items()][:3]},
     }
@@ -157,6 +157,6 @@ def _folded(title: str, text: str, rows: int = 0) -> str:
     return f"<details><summary>{title}</summary>\n\n{text}{more}\n\n</details>"
 
 
-def _quiet(text: str) -> str:
+def _escaped_name(text: str) -> str:
     """Truncate and escape a name."""
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

@@ -277,7 +277,7 @@ def compare_sequentially(
     columns = [np.array(column) for column in zip(*read, strict=True)]
     seen = np.isin(np.arange(first.image_count), np.concatenate(rows.batches[: len(read)]))
     sides = both.take_images(np.repeat(seen, 2))
-    scores = weighted_metrics(sides, first.protocol, [row], _sides(int(seen.sum()))).values[:, 0, -1]
+    scores = weighted_metrics(sides, first.protocol, [row], _side_weights(int(seen.sum()))).values[:, 0, -1]
     return unchangeable(
         SequentialComparison(
             first_name,
@@ -487,7 +487,7 @@ def _capital(logarithms: FloatArray) -> FloatArray:
     return capital
 
 
-def _sides(images: int) -> list[FloatArray]:
+def _side_weights(images: int) -> list[FloatArray]:
     """Return the weights of the virtual images that select each detector."""
     first = np.tile([1.0, 0.0], images)
     return [first, 1 - first]

@@ -169,8 +169,8 @@ class BinnedResiduals:
         cells = Cells.of(sums.cell, classes, len(ends) - 1)
         by_unit = rows.then(_unit_sums, ends, sums.cell, units)
         if units is not None and rows.count > 1:
-            by_unit = _gathered(by_unit, units, unit_count(images, units))
-        counts, most, spans = zip(*by_unit.results(_counted, cells), strict=True)
+            by_unit = _gather_by_unit(by_unit, units, unit_count(images, units))
+        counts, most, spans = zip(*by_unit.results(_count_units, cells), strict=True)
         total = Counted(*(functools.reduce(np.add, column) for column in zip(*counts, strict=True)))
         self = cls(by_unit, spans, cells, *(np.empty(0),) * 2, sums.detections, total.units, class_weights)
         ones = np.ones((1, unit_count(images, units)), dtype=np.uint8)
@@ -266,10 +266,10 @@ def _unit_sums(rows: ScoredRows, ends: FloatArray, cell: IntArray, units: Units 
     unit = rows.image if units is None else units[rows.image].astype(np.int64)
     residual = digits_of(rows.true - rows.score, DIGITS)
     ones = np.ones(len(unit), dtype=np.int64)
-    return _grouped(UnitSums(number[cells_of(rows, ends)], unit, residual, ones))
+    return _merge_groups(UnitSums(number[cells_of(rows, ends)], unit, residual, ones))
 
 
-def _grouped(sums: UnitSums) -> UnitSums:
+def _merge_groups(sums: UnitSums) -> UnitSums:
     """Add up the entries that share a cell and unit."""
     order, start = _groups(sums.place, sums.unit)
     if not len(start):
@@ -293,12 +293,12 @@ def _groups(high: IntArray, low: IntArray) -> tuple[Positions, Positions]:
     return order, np.flatnonzero(np.diff(keys[order], prepend=-1))
 
 
-def _gathered(by_unit: Pieces, units: Units, count: int) -> Pieces:
+def _gather_by_unit(by_unit: Pieces, units: Units, count: int) -> Pieces:
     """Gather the sums of units that occur in several partitions: each result holds a range of units."""
     images = np.cumsum(np.bincount(units, minlength=count))
     shares = np.arange(1, by_unit.count) / by_unit.count * images[-1]
     ends = [0, *(np.searchsorted(images, shares) + 1).tolist(), count]
-    return by_unit.then(_in_order_of_units).exchanged(_cut, ends, _of_units)
+    return by_unit.then(_in_order_of_units).exchanged(_units_between, ends, _of_units)
 
 
 def _in_order_of_units(sums: UnitSums) -> UnitSums:
@@ -306,25 +306,25 @@ def _in_order_of_units(sums: UnitSums) -> UnitSums:
     return UnitSums(*(column[..., order] for column in sums))
 
 
-def _cut(sums: UnitSums, low: int, high: int) -> UnitSums:
+def _units_between(sums: UnitSums, low: int, high: int) -> UnitSums:
     """Take the units in [low, high), in their order."""
     part = slice(*np.searchsorted(sums.unit, [low, high]).tolist())
     return UnitSums(*(column[..., part].copy() for column in sums))
 
 
 def _of_units(parts: Sequence[UnitSums]) -> UnitSums:
-    return _grouped(UnitSums(*(np.concatenate(column, axis=-1) for column in zip(*parts, strict=True))))
+    return _merge_groups(UnitSums(*(np.concatenate(column, axis=-1) for column in zip(*parts, strict=True))))
 
 
-def _together(sums: UnitSums, cells: Cells) -> UnitSums:
+def _over_classes(sums: UnitSums, cells: Cells) -> UnitSums:
     """Add up the classes in each unit and bin."""
-    return _grouped(sums._replace(place=cells.bin[sums.place]))
+    return _merge_groups(sums._replace(place=cells.bin[sums.place]))
 
 
-def _counted(sums: UnitSums, cells: Cells) -> tuple[Counted, int, tuple[int, int]]:
+def _count_units(sums: UnitSums, cells: Cells) -> tuple[Counted, int, tuple[int, int]]:
     """Count units; also return the most detections of a unit in a bin, and the range of units."""
     # Count the distinct units of each class with one sort of (class, unit) pairs.
-    P, K, total = len(cells.category), cells.classes, _together(sums, cells)
+    P, K, total = len(cells.category), cells.classes, _over_classes(sums, cells)
     of_class = cells.category[sums.place]
     order, start = _groups(of_class, sums.unit)
     units = np.bincount(of_class[order[start]], minlength=K)
@@ -396,7 +396,7 @@ def _squares_apart(
 ) -> tuple[IntArray, IntArray]:
     """Add up squared differences of units from their mean in each cell and bin, in units of ``scale``."""
     answers = []
-    for one, mean in ((sums, gap), (_together(sums, cells), total_gap)):
+    for one, mean in ((sums, gap), (_over_classes(sums, cells), total_gap)):
         differs = (rounded(one.residual) - one.detections * mean[one.place]) / scale
         answers.append(added(one.place, differs**2, len(mean)))
     return answers[0], answers[1]

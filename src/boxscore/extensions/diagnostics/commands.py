@@ -261,7 +261,7 @@ def _best_score(evaluation: Evaluation) -> float:
     return max(evaluation.operating_score, EVERY_SCORE)
 
 
-def _and_score(arguments: argparse.Namespace) -> str:
+def _score_phrase(arguments: argparse.Namespace) -> str:
     """Describe the score threshold; empty if every detection counts."""
     from boxscore.extensions.diagnostics.confusion import EVERY_SCORE
 
@@ -346,7 +346,7 @@ DIAGNOSTICS = {
         first_out=_least_confused,
         sort=None,
         unset={"score_threshold": _best_score},
-        in_title={"and_score": _and_score},
+        in_title={"and_score": _score_phrase},
         examples=("", "--score-threshold 0.25", "--normalise truth --output csv", "--top 20"),
     ),
     "operating-points": Diagnostic(

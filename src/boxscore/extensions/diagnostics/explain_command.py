@@ -136,7 +136,7 @@ def _expansions(arguments: argparse.Namespace) -> int:
     wide = read_inputs(arguments, protocol)
     path, arguments.hierarchy = arguments.hierarchy, None
     given = {**ground_truth_arguments(arguments), **needs_of(protocol)}
-    given |= {"note": _said_before, "needs_areas": False}
+    given |= {"note": _skip_note, "needs_areas": False}
     # Both have the same classes, so that only the expansion differs.
     narrow = read_ground_truth(arguments.ground_truth, read_options(**given))
     narrow = listing(narrow, [wide.detections])
@@ -145,7 +145,7 @@ def _expansions(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _said_before(text: str) -> None:
+def _skip_note(text: str) -> None:
     """Skip a note on the ground truth: it was printed when it was first read."""
 
 

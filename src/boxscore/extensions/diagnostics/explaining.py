@@ -151,7 +151,7 @@ def explain(
         value = after
     # Then change one choice after the other. Each step starts where the last one ended, so the differences
     # add up.
-    for changed, choices in _way(now, end):
+    for changed, choices in _tools_between(now, end):
         after = tables.value(changed)
         steps.append(
             (" and ".join(_change(choice, now, changed) for choice in choices), after - value, after)
@@ -160,7 +160,7 @@ def explain(
     return Explanation(start.name, end.name, first_value, value, tuple(steps))
 
 
-def _way(now: Tool, end: Tool) -> Iterator[tuple[Tool, Sequence[Choice]]]:
+def _tools_between(now: Tool, end: Tool) -> Iterator[tuple[Tool, Sequence[Choice]]]:
     """Yield the intermediate tools from one to another, with the choices that each one changed."""
     left = [choice for choice in CHOICES if with_choices(now, end, [choice]) != now]
     while left:

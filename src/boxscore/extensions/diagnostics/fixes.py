@@ -161,14 +161,14 @@ def _known(rows: ClassRows) -> _Known:
 # ---------------------------------------------------------------- per class
 
 
-def _two(bits: NDArray[np.uint32], fix: int) -> tuple[BoolArray, BoolArray]:
+def _bits_of_fix(bits: NDArray[np.uint32], fix: int) -> tuple[BoolArray, BoolArray]:
     """Tell whether each row remains under a fix, and whether it is right."""
     return (bits & np.uint32(1 << 2 * fix)) != 0, (bits & np.uint32(2 << 2 * fix)) != 0
 
 
 def _counted(rows: ClassRows, fixes: int) -> IntArray:
     """Count the right and the remaining rows under each fix, [F, 2]."""
-    every = (_two(rows.columns[0], fix) for fix in range(fixes))
+    every = (_bits_of_fix(rows.columns[0], fix) for fix in range(fixes))
     return np.array([[np.count_nonzero(right), np.count_nonzero(there)] for there, right in every])
 
 
@@ -181,7 +181,7 @@ def _numbers(
     numbers = []
     for number, of_fix in enumerate(positive[:, classes.low : classes.high]):
         # Use only rows that remain; without a fix, equal scores keep their rank.
-        there, right = _two(errors_first if number else bits, number)
+        there, right = _bits_of_fix(errors_first if number else bits, number)
         kept = np.flatnonzero(there)
         outcomes = Outcomes.all_counted(category[kept], score[kept], right[None, kept], of_fix)
         # Continue the counts of all higher scores of the class.
@@ -199,7 +199,7 @@ def _errors_first(
     equal = (score[1:] == score[:-1]) & (category[1:] == category[:-1])
     # Sort only the tied rows, which are usually few.
     tied = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
-    key = 2 * np.append(0, np.cumsum(~equal))[tied] + _two(bits[tied], 0)[1]
+    key = 2 * np.append(0, np.cumsum(~equal))[tied] + _bits_of_fix(bits[tied], 0)[1]
     bits = bits.copy()
     bits[tied] = bits[tied[np.argsort(key, kind="stable")]]
     return bits

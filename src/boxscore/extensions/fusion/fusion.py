@@ -333,10 +333,10 @@ def _cluster(block: Block, threshold: float, cluster: IntArray) -> None:
     # Process all other groups in turns, the largest first: in each turn, the groups that still have boxes are
     # in front.
     if len(by_size):
-        _cluster_abreast(clusters, block.starts.take(by_size), sizes.take(by_size), threshold, cluster)
+        _cluster_in_parallel(clusters, block.starts.take(by_size), sizes.take(by_size), threshold, cluster)
 
 
-def _cluster_abreast(
+def _cluster_in_parallel(
     clusters: _Clusters, starts: IntArray, sizes: IntArray, threshold: float, cluster: IntArray
 ) -> None:
     """Cluster many groups in parallel, the largest first: the next box of every group per turn."""

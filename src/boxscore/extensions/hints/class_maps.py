@@ -282,7 +282,7 @@ def _given_rows(
         if row >= 0 and new.setdefault(row, target) != target:
             got = f"{file_classes.labels[row]!r} twice, by name and id"
             raise InputError("a class map", "map each class once", got=got, place=place)
-    # Reject pairs of which none occurs.
+    # Reject pairs if none of them occurs.
     if not new and len(detections):
         raise _unknown_sources(pairs, detections)
     rows[[*new]] = [*new.values()]

@@ -42,7 +42,7 @@ def _ends(*endings: str) -> Callable[[Sniffer], bool]:
     return lambda sniffer: sniffer.path.name.lower().endswith(endings)
 
 
-def _keys(*names: str) -> Callable[[Sniffer], bool]:
+def _has_keys(*names: str) -> Callable[[Sniffer], bool]:
     """Tell whether JSON has all of these keys near its beginning, at any depth."""
     return lambda sniffer: sniffer.has_keys(*names)
 
@@ -128,24 +128,24 @@ _BINARY = (
 )
 _JSON: tuple[tuple[Callable[[Sniffer], bool], str, str], ...] = (
     (
-        _keys("segments_info"),
+        _has_keys("segments_info"),
         "COCO panoptic annotations",
         "boxes are in the instances_*.json of the data set",
     ),
-    (_keys("caption"), "COCO captions", "boxes are in the instances_*.json of the data set"),
+    (_has_keys("caption"), "COCO captions", "boxes are in the instances_*.json of the data set"),
     (
-        _keys("classTitle", "objects"),
+        _has_keys("classTitle", "objects"),
         "one file of a project of Supervisely",
         "give the folder of the project, or its folder ann",
     ),
     (
-        _keys("predicted_iou", "stability_score"),
+        _has_keys("predicted_iou", "stability_score"),
         "masks of Segment Anything, which have no classes",
         "make COCO JSON of them",
     ),
-    (_keys("cells", "nbformat"), "a notebook", "save the detections that it made as a results file"),
+    (_has_keys("cells", "nbformat"), "a notebook", "save the detections that it made as a results file"),
     (
-        _keys("AP50"),
+        _has_keys("AP50"),
         "a result of boxscore evaluate",
         "it goes to boxscore check --result or --no-regression, or to compare",
     ),

@@ -98,7 +98,7 @@ class LabelCosts(DiagnosticResult):
         import pandas as pd
 
         truth, edits = self.ground_truth, self.edits
-        # A position of -1 reads the None.
+        # Position -1 selects the None at the end.
         labels = np.array([*truth.categories.labels, None], dtype=object)
         old, new = (
             labels[np.append(table.category, -1)[rows]]
@@ -217,7 +217,7 @@ def _after_some(evaluation: Evaluation, edits: LabelEdits, row: SummaryRow) -> F
         matches = matches.pooled(pooled)
     # Otherwise recompute only the classes that an edit touches; the others keep their values.
     touched = copies.classes
-    # The class of all classes together.
+    # Curves of all classes together have a single class.
     if len(curves.positive) == 1:
         touched = np.logical_or.reduce(touched, axis=1, keepdims=True)
     # Go class by class, over the edits that touch it, with the matches of that class only.

@@ -232,7 +232,7 @@ def label_suspects(
     # Find the annotation of each suspect: for a poor box, the unmatched one of its class; otherwise the
     # nearest.
     overlap, annotation = _most_overlapping(pairs, np.ones(len(same_class), dtype=bool), D)
-    # The poor box would replace it.
+    # The annotation that a poor box would replace.
     of_own = _most_overlapping(pairs, same_class & ~seen[pairs.truth], D)
     overlap, annotation = (
         np.where(kind == POOR_BOX, own, any_) for own, any_ in zip(of_own, (overlap, annotation), strict=True)
@@ -263,7 +263,7 @@ def label_suspects(
             chosen = np.argsort(inverse_order(chosen) + np.arange(len(rows)), kind="stable")
         rows, cost = rows[chosen], cost[chosen]
     # Truncate the list last, so that each class can have its own rows.
-    chosen = _first(detections.category[rows], limit, each_class=each_class)
+    chosen = _first_rows(detections.category[rows], limit, each_class=each_class)
     rows, cost = rows[chosen], cost[chosen]
     return LabelSuspects(
         cost,
@@ -309,7 +309,7 @@ def proposals(
     return both.take(place)
 
 
-def _first(category: NDArray[np.int32], limit: int | None, *, each_class: bool) -> NDArray[np.intp]:
+def _first_rows(category: NDArray[np.int32], limit: int | None, *, each_class: bool) -> NDArray[np.intp]:
     """Return the positions of the first rows, or of the first of each class, class by class."""
     if not each_class:
         return np.arange(len(category))[:limit]

@@ -291,7 +291,7 @@ def _edits(
 
 
 @functools.cache
-def _chances() -> FloatArray:
+def _count_probabilities() -> FloatArray:
     """Return the probability of each number of label errors among the next fifty, ``[ends, falls, 51]``."""
     # Probability of each of the next fifty, [ends, falls, 50].
     end = np.log(ENDS / (1 - ENDS))[:, None, None]
@@ -319,7 +319,7 @@ def next_fifty(accepted: BoolArray, confidence: float = 0.95) -> NextFifty:
     likelihood = -(np.logaddexp(0, -logit) * accepted + np.logaddexp(0, logit) * ~accepted).sum(axis=2)
     weight = np.exp(likelihood - likelihood.max()) * LIKELY / np.sqrt(ENDS * (1 - ENDS))[:, None]
     # Average over the grid, and take mean and interval from the distribution.
-    together = np.tensordot(weight / weight.sum(), _chances(), axes=2)
+    together = np.tensordot(weight / weight.sum(), _count_probabilities(), axes=2)
     up_to, tail = np.cumsum(together), (1 - confidence) / 2
     low, high = np.searchsorted(up_to, [tail, 1 - tail])
     return NextFifty(float(together @ np.arange(NEXT + 1)), float(low), float(min(high, NEXT)))

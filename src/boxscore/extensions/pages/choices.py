@@ -153,11 +153,11 @@ class Answer(NamedTuple):
         first = every[0]
         of_worst = zip(*(one.of_worst for one in every), strict=True)
         return cls(
-            _with_most(np.concatenate([one.worst for one in every]), slice(1, 3), most),
+            _rows_with_most(np.concatenate([one.worst for one in every]), slice(1, 3), most),
             Confident.joined([one.confident for one in every], most),
             np.sum([one.objects for one in every], axis=0),
             np.sum([one.of_class for one in every], axis=0),
-            [_with_most(np.concatenate(same), slice(1, 2), IMAGES_OF_A_CLASS) for same in of_worst],
+            [_rows_with_most(np.concatenate(same), slice(1, 2), IMAGES_OF_A_CLASS) for same in of_worst],
             sum((one.mistakes for one in every[1:]), start=first.mistakes),
             [Named.joined(same) for same in zip(*(one.named for one in every), strict=True)],
             Missed(*(sum(column) for column in zip(*(one.missed for one in every), strict=True))),
@@ -260,7 +260,7 @@ def _answer_of(
     of_worst = []
     for k in classes.tolist():
         counts = np.column_stack([images, np.bincount(image[category == k], minlength=len(images))])
-        of_worst.append(_with_most(counts, slice(1, 2), IMAGES_OF_A_CLASS))
+        of_worst.append(_rows_with_most(counts, slice(1, 2), IMAGES_OF_A_CLASS))
     # Return only counts or a few best rows, so that an answer stays small for any number of images.
     return Answer(
         _worst_of(evaluation, place, score=score, most=most),
@@ -275,7 +275,7 @@ def _answer_of(
     )
 
 
-def _with_most(counts: IntArray, columns: slice, most: int) -> IntArray:
+def _rows_with_most(counts: IntArray, columns: slice, most: int) -> IntArray:
     """Keep the rows with the most mistakes in the given columns, in descending order; ties by image."""
     mistakes = counts[:, columns].sum(axis=1)
     order = np.lexsort((counts[:, 0], -mistakes))[:most]
@@ -338,11 +338,11 @@ def worst_images(evaluation: Evaluation, *, score_threshold: float = -np.inf, mo
     """Return the row numbers of the images with the most mistakes, worst first."""
     options = {"score": score_threshold, "most": most}
     counts = np.concatenate(source_of(evaluation).answers("the worst images", _worst_of, options))
-    worst: list[int] = _with_most(counts, slice(1, 3), most)[:, 0].tolist()
+    worst: list[int] = _rows_with_most(counts, slice(1, 3), most)[:, 0].tolist()
     return worst
 
 
 def _worst_of(evaluation: Evaluation, place: Place, *, score: float, most: int) -> IntArray:
     """Return image, false positives, missed and true positives of those with the most mistakes, [n, 4]."""
     images = rows_among_all(np.arange(evaluation.image_count), place)
-    return _with_most(np.column_stack([images, image_errors(evaluation, score)]), slice(1, 3), most)
+    return _rows_with_most(np.column_stack([images, image_errors(evaluation, score)]), slice(1, 3), most)

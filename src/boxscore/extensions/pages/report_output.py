@@ -30,10 +30,10 @@ def save_report(evaluation: Evaluation, arguments: argparse.Namespace, messages:
     """Write the report folder given by ``--report``."""
     paths = write_report(evaluation, arguments.report, **_content(arguments, messages))
     if not source_of(evaluation).is_here:
-        _say_left_out(arguments, {(path.parent.name, path.stem) for path in paths})
+        _report_left_out(arguments, {(path.parent.name, path.stem) for path in paths})
 
 
-def _say_left_out(arguments: argparse.Namespace, written: Collection[tuple[str, str]]) -> None:
+def _report_left_out(arguments: argparse.Namespace, written: Collection[tuple[str, str]]) -> None:
     """Report which tables and plots partitions cannot have."""
     asked = {"tables": (arguments.tables, WHOLE_TABLES), "plots": (arguments.plots, WHOLE_PLOTS)}
     left_out = [

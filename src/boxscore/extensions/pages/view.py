@@ -65,7 +65,7 @@ class ReportOptions:
     image_folder : str, Path or None
         Folder of the images; without it, boxes are drawn over blank frames.
     gallery : int
-        Number of images in the gallery of worst images, and twice the number of confident mistakes.
+        Number of worst images in the gallery, which also shows half as many confident mistakes.
     resamples : int
         Bootstrap resamples for confidence intervals; 0 for none. The default is 200, or none if these would
         take more than a minute on one processor.

@@ -202,7 +202,7 @@ def read_answer(answer: str, *, loose: bool = False) -> ReadAnswer:
         read = _read(text.replace(_FENCE, " "))
         has_more = False
     if read.status == "unreadable" and loose:
-        read = _loosely(text)
+        read = _read_prose(text)
     return read._replace(has_more=has_more)
 
 
@@ -253,7 +253,7 @@ def _read(text: str) -> ReadAnswer:
             return ReadAnswer("read", found.boxes, found.damaged)
         if found.has_empty_list or value is None:
             return ReadAnswer("empty", [])
-    return _tagged(text)
+    return _read_tags(text)
 
 
 def _take_objects(text: str, found: _Found) -> bool:
@@ -272,7 +272,7 @@ def _take_objects(text: str, found: _Found) -> bool:
     return is_cut and (bool(found) or text[:1] in ("[", "{") or _KEY.search(text) is not None)
 
 
-def _tagged(text: str) -> ReadAnswer:
+def _read_tags(text: str) -> ReadAnswer:
     """Parse the first notation with tags whose marker occurs."""
     notation = next((each for each in NOTATIONS if each.sign.search(text)), None)
     if notation is None:
@@ -297,7 +297,7 @@ def _in_prose(text: str) -> Iterator[list[float]]:
             yield numbers
 
 
-def _loosely(text: str) -> ReadAnswer:
+def _read_prose(text: str) -> ReadAnswer:
     """Read the first four numbers in brackets in prose, or the first two corners."""
     corner: list[float] = []
     for numbers in _in_prose(text):

@@ -112,7 +112,7 @@ class _Reading:
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
         self._path, self._options = path, options
-        self._lines = _each_once(_lines_at(path))
+        self._lines = _reject_repeats(_lines_at(path))
         images = collected([line.image for line in self._lines])
         self._images, self._image = images.values, images.positions
         answers = [read_answer(line.text, loose=options.further.get("loose", False)) for line in self._lines]
@@ -145,7 +145,7 @@ class _Reading:
         # From here on, rows are the boxes that are kept.
         distinct = collected([label for label, keep in zip(labels, kept.tolist(), strict=True) if keep])  # type: ignore[misc]
         answer = boxes.answer[kept]
-        self._warn_of_turned()
+        self._warn_of_swapped_corners()
         if chosen.name == "molmo" and len(answer):
             warn_user(
                 f"{self._path}: the answers hold points, read as boxes without area: only measures of points "
@@ -220,7 +220,7 @@ class _Reading:
         asked = [lines[answer].phrase is not None for answer in boxes.answer.tolist()]
         return [only if was_asked else label for label, was_asked in zip(labels, asked, strict=True)]
 
-    def _warn_of_turned(self) -> None:
+    def _warn_of_swapped_corners(self) -> None:
         """Warn that numbers may not be two corners if many are in the wrong order; nothing is changed."""
         turned, count = self._boxes.counts["swapped"], self._boxes.counts["boxes"]
         if turned > max(MANY_TURNED * count, FEW_TURNED):
@@ -246,7 +246,7 @@ def _by_spelling(names: Sequence[str]) -> dict[str, str]:
     return {same_label(name): name for name in names if counts[same_label(name)] == 1}
 
 
-def _each_once(lines: list[_Line]) -> list[_Line]:
+def _reject_repeats(lines: list[_Line]) -> list[_Line]:
     """Reject a second answer to one question."""
     seen: dict[tuple[Id, str | None], str] = {}
     for line in lines:

@@ -59,7 +59,7 @@ class SacoFormat(PhraseFormat):
             return tables[0]
         for file, table in zip(files[1:], tables[1:], strict=True):
             _check_same(tables[0], table, file)
-        return _together(tables, [file.stem for file in files], path)
+        return _join_annotators(tables, [file.stem for file in files], path)
 
     def columns_of(self, records: Sequence[Mapping[str, Any]], path: Path) -> dict[str, list[Any]]:
         """Return whether each question is annotated exhaustively."""
@@ -96,7 +96,7 @@ def _check_same(first: GroundTruth, other: GroundTruth, path: Path) -> None:
     raise FileFormatError("an annotator's file", rule, got=got, place=str(path))
 
 
-def _together(tables: Sequence[GroundTruth], names: Sequence[str], path: Path) -> GroundTruth:
+def _join_annotators(tables: Sequence[GroundTruth], names: Sequence[str], path: Path) -> GroundTruth:
     """Join the objects of several annotators in one table, with a column of annotators."""
     first = tables[0]
     exhaustive = np.logical_and.reduce([table.images.columns[EXHAUSTIVE] for table in tables])

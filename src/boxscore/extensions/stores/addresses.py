@@ -176,7 +176,7 @@ class Address(VirtualPath):
         """Write all bytes to a local file."""
         count = 0
         with self._store.stream() as stream:
-            while piece := _piece(self, stream):
+            while piece := _read_chunk(self, stream):
                 file.write(piece)
                 count += len(piece)
         size = self.stat().st_size
@@ -187,7 +187,7 @@ class Address(VirtualPath):
 def address_of(text: str) -> Address:
     """Return a URL; if it was parsed as a path, restore its second slash."""
     given = re.sub(r"^([^:]+):/(?=[^/])", r"\1://", text)
-    if _is_unclear(given):
+    if _is_ambiguous(given):
         raise InputError(
             f"the name and password in {given.partition(':')[0]}://...",
             "have none of / ? # @ : as they are",
@@ -227,7 +227,7 @@ def _matching(address: Address) -> list[Address]:
     return [one for one in found if one.exists()]
 
 
-def _is_unclear(given: str) -> bool:
+def _is_ambiguous(given: str) -> bool:
     """Tell whether a user name or password may be parsed wrongly, so that a secret becomes the host."""
     scheme, _, rest = given.partition("://")
     host = re.split("[/?#]", rest, maxsplit=1)[0]
@@ -248,7 +248,7 @@ def remember_secrets(words: Sequence[str]) -> None:
         match = _ADDRESS.search(word) if "://" in word else None
         if match is not None:
             _secrets.update(_secrets_in(match[0]))
-            if _is_unclear(match[0]):
+            if _is_ambiguous(match[0]):
                 _secrets.add(match[0].partition("://")[2])
 
 
@@ -335,7 +335,7 @@ def _unreadable(address: Address, error: Exception) -> FileFormatError:
     return FileFormatError(f"{address}: cannot be read: {reason}{advice}.")
 
 
-def _piece(address: Address, stream: Any) -> bytes:
+def _read_chunk(address: Address, stream: Any) -> bytes:
     """Read the next chunk of a stream."""
     try:
         return bytes(stream.read(PIECE))

@@ -52,9 +52,9 @@ class HeldRanges(RangeFile):
 
     def content(self, start: int, count: int) -> bytes:
         """Return a range, from the folder if it is cached."""
-        return b"".join(self._pieces(start, start + count))
+        return b"".join(self._chunks(start, start + count))
 
-    def _pieces(self, at: int, stop: int) -> Iterator[bytes]:
+    def _chunks(self, at: int, stop: int) -> Iterator[bytes]:
         """Yield a range in chunks, cached and new ones."""
         held = _listed(self._folder)
         while at < stop:
@@ -72,11 +72,11 @@ class HeldRanges(RangeFile):
                 if not content:
                     # The file is truncated, which the reader notices.
                     return
-                self._hold(at, content)
+                self._store_range(at, content)
             yield content
             at += len(content)
 
-    def _hold(self, start: int, content: bytes) -> None:
+    def _store_range(self, start: int, content: bytes) -> None:
         """Write a range to the cache, and make room for it."""
         path = self._folder / f"{start}-{start + len(content)}"
         unfinished = path.with_name(f"{path.name}-{os.getpid()}{OPEN_END}")

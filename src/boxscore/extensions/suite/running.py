@@ -108,7 +108,7 @@ def run_suite(
     pages = None if report is None else Path(report)
     # Distribute sets by size, the largest first, so that the processes finish together.
     work = functools.partial(_set_cells, resamples=resamples, seed=seed, keep=folder, report=pages)
-    order = sorted(range(len(suite.sets)), key=lambda s: -_bytes(suite.sets[s]))
+    order = sorted(range(len(suite.sets)), key=lambda s: -_size_of_files(suite.sets[s]))
     shares = max(1, min(worker_count(workers), len(order)))
     dealt = [order[share::shares] for share in range(shares)]
 
@@ -159,7 +159,7 @@ def _metrics(suite: Suite, metric: str | None) -> list[str]:
     return chosen
 
 
-def _bytes(one: SuiteSet) -> int:
+def _size_of_files(one: SuiteSet) -> int:
     """Return the size of the files of a set."""
     sizes = 0
     for path in (one.ground_truth, *one.results.values()):
@@ -183,10 +183,10 @@ def _set_cells(
     # A stored cell is valid if the hash of files and options is the same.
     protocol = load_protocol(one.protocol)
     options = {"metric": metric, "resamples": resamples, "seed": seed + number, "version": __version__}
-    options |= {"kept": KEPT_VERSION, "signature": protocol.signature(), "options": _plain(one)}
+    options |= {"kept": KEPT_VERSION, "signature": protocol.signature(), "options": _options_as_text(one)}
     paths = {model: None if keep is None else keep / one.name / f"{model}.json" for model in one.results}
     hashes = {model: _hash(one, path, options) for model, path in one.results.items()}
-    kept = {model: _kept(paths[model], hashes[model]) for model in one.results}
+    kept = {model: _read_stored(paths[model], hashes[model]) for model in one.results}
     page = None if report is None else report / "sets" / one.name / "report.html"
     # If every cell is stored, do not even read the ground truth.
     if all(cell is not None for cell in kept.values()) and (page is None or _is_newer(page, paths.values())):
@@ -196,7 +196,7 @@ def _set_cells(
     cells = []
     truth, failed = None, None
     try:
-        with _heard() as heard_of_truth:
+        with _collect_warnings() as heard_of_truth:
             needs = needs_of(protocol)
             truth = read_ground_truth(one.ground_truth, read_options(**one.truth_options, **needs))
     except (BoxscoreError, OSError) as error:
@@ -208,7 +208,7 @@ def _set_cells(
             cell = failed
         else:
             try:
-                with _heard() as heard:
+                with _collect_warnings() as heard:
                     found = read_detections(path, truth, read_options(**one.result_options, **needs))
                     # Use one process: the sets are already distributed.
                     result = evaluate(truth, found, protocol=protocol, workers=1)
@@ -250,7 +250,7 @@ def _cell(result: Evaluation, metric: str, resamples: int, seed: int, heard: Seq
 
 
 @contextlib.contextmanager
-def _heard() -> Any:
+def _collect_warnings() -> Any:
     """Collect the texts of boxscore's warnings."""
     texts: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
@@ -273,7 +273,7 @@ def _write_pages(
 ) -> None:
     pictures = one.truth_options.get("image_folder")
     options = ReportOptions(one.name, image_folder=pictures, resamples=resamples, seed=seed, workers=1)
-    with _heard():
+    with _collect_warnings():
         if len(results) > 1:
             write_comparison(results, folder, options=options)
         else:
@@ -283,7 +283,7 @@ def _write_pages(
 # ---------------------------------------------------------------- stored cells
 
 
-def _plain(one: SuiteSet) -> dict[str, str]:
+def _options_as_text(one: SuiteSet) -> dict[str, str]:
     """Return the options of a set that change a number."""
     return {key: str(value) for key, value in {**one.truth_options, **one.result_options}.items()}
 
@@ -312,7 +312,7 @@ def _is_newer(page: Path, kept: Iterable[Path | None]) -> bool:
     )
 
 
-def _kept(path: Path | None, digest: str) -> Cell | None:
+def _read_stored(path: Path | None, digest: str) -> Cell | None:
     """Read a stored cell of the same inputs; None if there is none, or it is damaged."""
     if path is None or not path.is_file():
         return None

@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     suite = Suite.read(arguments.suite)
     options = {option.dest: getattr(arguments, option.dest) for option in _OPTIONS}
     result = run_suite(suite, **options, progress=True, workers=readers(arguments))
-    _say_failed(result)
+    _warn_of_failures(result)
     sections = _sections(result)
     value = result.as_dict()
     show(
@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _say_failed(result: SuiteResult) -> None:
+def _warn_of_failures(result: SuiteResult) -> None:
     """Warn about cells without a result, and repeat the warnings of the others."""
     failed = [f"{row.set}/{row.model} ({row.state})" for row in result.failed_frame().itertuples()]
     if failed:

@@ -46,7 +46,7 @@ class Digest(NamedTuple):
     def say(self) -> None:
         """Print the findings on stderr; ``--quiet`` hides all but errors."""
         for severity, text in self.sentences:
-            _say(severity, _after(self.name, text))
+            _say(severity, _with_name(self.name, text))
 
 
 NOTHING = Digest()
@@ -73,7 +73,7 @@ def digest_of(
     severities: list[Severity] = [*(finding.severity for finding in findings[:MOST_SAID]), "note"]
     sentences = list(zip(severities, digest(findings), strict=False))  # the last says how many more there are
     refused = {
-        finding.code: (severity, _after(name, text.removeprefix("warning: ")))
+        finding.code: (severity, _with_name(name, text.removeprefix("warning: ")))
         for finding, (severity, text) in zip(findings, sentences, strict=False)
         if is_refused(severity)
     }
@@ -94,20 +94,20 @@ def say_findings(digests: Sequence[Digest]) -> None:
         for finding in each.sentences:
             whose.setdefault(finding, []).append(each.name)
     for (severity, text), owners in whose.items():
-        _say(severity, _after(short_list([name for name in owners if name]), text))
+        _say(severity, _with_name(short_list([name for name in owners if name]), text))
 
 
-def _after(name: str, text: str) -> str:
+def _with_name(name: str, text: str) -> str:
     """Put the name of a detector, if there is one, before a text."""
     return f"{name}: {text}" if name else text
 
 
 def _say(severity: Severity, text: str) -> None:
-    for line in _folded(text):
+    for line in _wrapped(text):
         say(line, quiet=severity != "error")
 
 
-def _folded(text: str) -> list[str]:
+def _wrapped(text: str) -> list[str]:
     """Wrap a finding for stderr."""
     line = printable(as_typed(f"boxscore: {text}"))
     return textwrap.wrap(line, LINE, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)

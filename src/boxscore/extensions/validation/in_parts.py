@@ -235,8 +235,8 @@ def findings_of_shares(shares: Iterable[Share], protocol: Protocol) -> tuple[lis
     vars(context).update(objects_per_class=objects, silent_classes=found == 0)
     # Take findings that add up from the counts, the others from the sample. A wrong box order explains boxes
     # outside the image.
-    known = list(_of_all(context, whole))
-    sampled = list(_of_sample(truth, detections, protocol, whole))
+    known = list(_exact_findings(context, whole))
+    sampled = list(_sample_findings(truth, detections, protocol, whole))
     wrong = {one.code for one in sampled}
     findings = [
         one
@@ -265,7 +265,7 @@ def _share_of_task(task: Any, options: Mapping[str, Any]) -> Share:
     return share
 
 
-def _of_all(context: Context, whole: Share) -> Iterator[Finding]:
+def _exact_findings(context: Context, whole: Share) -> Iterator[Finding]:
     """Return the findings that add up."""
     # Row checks: counts and largest deviations add up over partitions, and the first examples remain.
     for one in (*OF_TRUTH, *OF_DETECTIONS):
@@ -309,7 +309,7 @@ def _of_all(context: Context, whole: Share) -> Iterator[Finding]:
     )
 
 
-def _of_sample(
+def _sample_findings(
     truth: GroundTruth, detections: Detections, protocol: Protocol, whole: Share
 ) -> Iterator[Finding]:
     """Return the findings of the sample that do not add up."""

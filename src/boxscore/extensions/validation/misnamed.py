@@ -41,7 +41,7 @@ MOST_IMAGES = 2_000
 """Maximum images of such classes that are checked."""
 
 
-class _Called(NamedTuple):
+class _Renaming(NamedTuple):
     """A class, the class that its objects are predicted as, and counts of located objects."""
 
     row: int
@@ -67,7 +67,7 @@ def misnamed_findings(context: Context) -> Iterator[Finding]:
     # Find the detections on their objects, and their predicted classes.
     objects = np.flatnonzero(counted_truth & silent[truth.category])
     pairs = _pairs_on(context, detections, objects)
-    called = list(_called(truth.categories.labels, truth.category[pairs.truth], detections, pairs))
+    called = list(_renamings(truth.categories.labels, truth.category[pairs.truth], detections, pairs))
     if not called:
         return
     # Rename detections on such objects, unless an annotation of their own class explains them.
@@ -83,7 +83,7 @@ def misnamed_findings(context: Context) -> Iterator[Finding]:
     labels = truth.categories.labels
     texts = [
         f"{one.times:,} of {one.located:,} localised objects of class {labels[one.row]} are predicted as "
-        f"{_spoken(labels[one.other])}"
+        f"{_class_text(labels[one.other])}"
         for one in called
     ]
     related = all(_are_related(labels[one.row], labels[one.other]) for one in called)
@@ -162,9 +162,9 @@ def _by_image(
     )
 
 
-def _called(
+def _renamings(
     labels: list[str], category: NDArray[np.int32], detections: Detections, pairs: _Pairs
-) -> Iterator[_Called]:
+) -> Iterator[_Renaming]:
     """Yield the classes for which nearly all located objects have one other predicted class."""
     best = np.flatnonzero(np.diff(pairs.truth, prepend=-1))
     category, said = category[best], detections.category[pairs.row[best]]
@@ -176,10 +176,10 @@ def _called(
             (FEWEST_RELATED, SHARE_RELATED) if _are_related(labels[row], labels[other]) else (FEWEST, SHARE)
         )
         if located >= fewest and times >= share * located:
-            yield _Called(row, other, times, located)
+            yield _Renaming(row, other, times, located)
 
 
-def _spoken(label: str) -> str:
+def _class_text(label: str) -> str:
     """Describe a class whose name may be only a number."""
     return f"class {label}" if label.isdecimal() else label
 

@@ -210,7 +210,7 @@ def _repeated_rows(context: Context, detections: Detections) -> tuple[NDArray[np
     elif not detections.boxes_given:
         # Masks with one box may differ.
         return np.empty(0, dtype=np.intp), 0.0
-    return _again(rows), 0.0
+    return _equal_to_earlier(rows), 0.0
 
 
 def _each_once(context: Context, detections: Detections, again: NDArray[np.intp]) -> Repair:
@@ -233,7 +233,7 @@ REPEATED = RowCheck(
 )
 
 
-def _again(rows: NDArray[np.float64]) -> NDArray[np.intp]:
+def _equal_to_earlier(rows: NDArray[np.float64]) -> NDArray[np.intp]:
     """Return the ascending positions of rows [D, C] that equal an earlier one."""
     # Most rows differ in image and left side; only the others are sorted completely.
     order = np.lexsort((rows[:, 2], rows[:, 0]))

@@ -42,7 +42,7 @@ def unread_findings(context: Context) -> Iterator[Finding]:
     oriented = list(_oriented(context)) if context.detections is not None else []
     yield from oriented
     if context.detections is not None and not oriented:
-        yield from _stood_in(context, context.detections)
+        yield from _derived_boxes(context, context.detections)
     yield from _flags(context, difficult_said=bool(oriented))
 
 
@@ -79,7 +79,7 @@ def _form(table: BoxTable) -> str | None:
     return next((name for name in ("quadrilaterals", "rotated") if table.instances.shows(name)), None)
 
 
-def _stood_in(context: Context, detections: Detections) -> Iterator[Finding]:
+def _derived_boxes(context: Context, detections: Detections) -> Iterator[Finding]:
     """Report detections without boxes whose keypoints or masks the protocol does not compare."""
     truth, protocol = context.ground_truth, context.protocol
     if protocol.similarity != "box" or detections.boxes_given or not len(detections) or not len(truth):

@@ -53,7 +53,7 @@ def class_weights_in_file(path: Path) -> dict[str, float]:
     # JSON is recognized by its first character.
     text = read_text(path, "a file of class weights", largest=LARGEST)
     if text.lstrip()[:1] in ("{", "["):
-        return _of_json(text, path)
+        return _parse_json(text, path)
     # Otherwise read lines of class and weight, with comments and an optional header.
     weights: dict[str, float] = {}
     is_first = True
@@ -61,7 +61,7 @@ def class_weights_in_file(path: Path) -> dict[str, float]:
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         place = f"line {number} of {path}"
-        words = _words(line)
+        words = _split_line(line)
         if len(words) != 2 or not words[0]:
             rule = "be class,weight"
             cause = "quote a name that has a comma" if len(words) > 2 else ""
@@ -79,7 +79,7 @@ def class_weights_in_file(path: Path) -> dict[str, float]:
     return weights
 
 
-def _words(line: str) -> list[str]:
+def _split_line(line: str) -> list[str]:
     """Return the class and the weight of a line."""
     mark = next((mark for mark in ",\t;" if mark in line), None)
     if mark is None:
@@ -98,7 +98,7 @@ def _number(text: str) -> Any:
         return text
 
 
-def _of_json(text: str, path: Path) -> dict[str, float]:
+def _parse_json(text: str, path: Path) -> dict[str, float]:
     """Read an object of numbers by class."""
     # json keeps the last of repeated keys. Pairs show them all, so that a repeated class is an error.
     pairs: list[tuple[str, Any]] = []

@@ -25,7 +25,7 @@ def weights_of(rules: ApRules, categories: Categories) -> FloatArray:
     weights = rules.class_weights
     if isinstance(weights, str):
         return _of_column(weights, categories)
-    return _of_words(tuple(weights.items()), categories)
+    return _weights_by_name(tuple(weights.items()), categories)
 
 
 def differing_weights(rules: ApRules, categories: Categories) -> FloatArray | None:
@@ -80,7 +80,7 @@ def _of_column(name: str, categories: Categories) -> FloatArray:
 
 
 @functools.lru_cache(maxsize=8)
-def _of_words(pairs: tuple[tuple[str, float], ...], categories: Categories) -> FloatArray:
+def _weights_by_name(pairs: tuple[tuple[str, float], ...], categories: Categories) -> FloatArray:
     """Give each class the weight of its name or id; ignore words that match no class."""
     # Start with the weight of all other classes, [K], or NaN; then assign each named class its own, once.
     finder = categories.finder(numbers=True)
