@@ -275,6 +275,6 @@ def test_the_face_of_a_result() -> None:
 def test_a_result_pickles_as_what_was_given() -> None:
     result = boxscore.evaluate(SHAPES / "instances.json", SHAPES / "detections.json")
     size = len(pickle.dumps(result))
-    result.metrics, result.per_class, result.matcher.across_classes(iou_threshold=0.1)
+    result.metrics, result.per_class, result._matcher.across_classes(iou_threshold=0.1)
     assert len(pickle.dumps(result)) == size
     assert pickle.loads(pickle.dumps(result)).metrics == result.metrics

@@ -400,7 +400,7 @@ CLASS_WEIGHTS = Option(
     "how much each class counts in means over classes: a file of lines class,weight (* is every other "
     "class), JSON, or a column of classes",
     metavar="FILE|COLUMN",
-    key="evaluation.class_weights",
+    key="evaluation._class_weights",
     ending=(".csv", ".txt", ".tsv", ".json"),
     group=PROTOCOL_GROUP,
     topic=RULES,

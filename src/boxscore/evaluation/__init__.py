@@ -183,13 +183,13 @@ def evaluate(
         # Match, then check what may make the numbers wrong.
         shares = _shares_of_matching(workers, chosen, detections)
         result = matched_tables(ground_truth, detections, chosen, shares, chosen_classes=classes is not None)
-        matcher = result.matcher
+        matcher = result._matcher
         if chosen.labels.unlisted == "drop" or any(row.classes for row in chosen.rows):
             extension("check_class_labels")(
                 ground_truth.source, ground_truth.categories, ground_truth.image_labels, chosen
             )
         if shares > 1 and len(detections) >= SUMMARY_SHARED_FROM and matcher.similarity.forks_for(detections):
-            result.summarise_in_processes(shares)
+            result._summarise_in_processes(shares)
         _warn_of_symptoms(result, shares)
         # Warn if the tables have more precise shapes than the protocol compares.
         fallbacks = matcher.similarity.fallbacks(ground_truth, detections)

@@ -361,6 +361,10 @@ class Protocol(Rules):
         thresholds = self.matching.iou_thresholds
         return grid_text(thresholds) if len(thresholds) <= 2 else f"{thresholds[0]:.2f}:{thresholds[-1]:.2f}"
 
+    def __repr__(self) -> str:
+        title = f", {self.title}" if self.title else ""
+        return f"Protocol {self.name!r}{title}\n{self.signature()}"
+
     def signature(self) -> str:
         """Return every choice in one line, to print next to every score.
 

@@ -42,7 +42,7 @@ LONGEST = 120
 def class_columns(evaluation: Evaluation) -> dict[str, Any]:
     """Columns of the per-class table, without pandas."""
     columns: dict[str, Any] = {"class": evaluation.labels}
-    for name, values in evaluation.class_table.items():
+    for name, values in evaluation._class_table.items():
         columns[name] = values.tolist()
     return columns
 
@@ -65,11 +65,11 @@ class _ClassTable(NamedTuple):
         if rows.top is not None and not rows.sort:  # show the worst classes
             rows = rows._replace(sort=next(iter(evaluation.class_values), ""))
         if (
-            evaluation.without_class_rates
+            evaluation._without_class_rates
             and rows.sort
             and rows.sort.split(":")[0] in {"precision", "recall", "F1"} - {*columns}
         ):
-            cause = evaluation.without_class_rates
+            cause = evaluation._without_class_rates
             raise InputError("--sort", "name a column of the table", got=repr(rows.sort), cause=cause)
         shown, words = rows.of(columns, falling=falling)
         parts = [f"Per class, {words}" if words else "Per class", _rates_text(evaluation)]
@@ -80,7 +80,7 @@ def _rates_text(evaluation: Evaluation) -> str:
     """Say at which score and IoU precision, recall and F1 per class were computed."""
     names = list(evaluation.class_rates)
     if not names:
-        return evaluation.without_class_rates
+        return evaluation._without_class_rates
     listed = enumerated(names)
     score, iou = evaluation.operating_score, evaluation.protocol.matching.iou_thresholds[0]
     which = (
@@ -121,7 +121,7 @@ def summary_columns(evaluation: Evaluation) -> dict[str, Any]:
         "value": [evaluation.metrics[row.key] for row in rows],
         "iou": [protocol.iou_text(row) for row in rows],
         "area": [row.area for row in rows],
-        **evaluation.summary_classes,
+        **evaluation._summary_classes,
         "max_detections": [protocol.caps[row.cap] or "all" for row in rows],
     }
 
@@ -144,10 +144,10 @@ def as_text(
     summary, table = _printed_tables(evaluation, per_class=per_class, rows=rows, columns=columns)
     if "value" in summary:
         summary["value"] = ["undefined" if value != value else f"{value:.4f}" for value in summary["value"]]
-    blocks = [protocol.title or protocol.name, wrapped(evaluation.counts_text, width)]
+    blocks = [protocol.title or protocol.name, wrapped(evaluation._counts_text, width)]
     if evaluation.answers:
         blocks.append(wrapped(_answers_text(evaluation), width))
-    blocks += [wrapped(evaluation.remark, width)] if evaluation.remark else []
+    blocks += [wrapped(evaluation._remark, width)] if evaluation._remark else []
     blocks += ["", text_table(summary, width=table_width)] if summary else []
     if table is not None:
         counts = [name for name in list(evaluation.class_counts)[1:] if name in table.columns]
@@ -168,9 +168,9 @@ def as_markdown(
     summary, table = _printed_tables(evaluation, per_class=per_class, rows=rows, columns=columns)
     blocks = [
         f"## {protocol.title or protocol.name}",
-        evaluation.counts_text,
+        evaluation._counts_text,
         *filter(None, [markdown_text(_answers_text(evaluation))]),
-        *([evaluation.remark] if evaluation.remark else []),
+        *([evaluation._remark] if evaluation._remark else []),
         *([markdown_table(summary)] if summary else []),
     ]
     if table is not None:
@@ -188,9 +188,9 @@ def as_latex(
     """Write an evaluation as LaTeX tables; title, counts and signature are comments."""
     protocol = evaluation.protocol
     summary, table = _printed_tables(evaluation, per_class=per_class, rows=rows, columns=columns)
-    head = [protocol.title or protocol.name, evaluation.counts_text]
+    head = [protocol.title or protocol.name, evaluation._counts_text]
     head += filter(None, [_answers_text(evaluation)])
-    head += [evaluation.remark] if evaluation.remark else []
+    head += [evaluation._remark] if evaluation._remark else []
     blocks = ["\n".join([*map(latex_comment, head), *([latex_table(summary)] if summary else [])])]
     if table is not None:
         blocks.append("\n".join([latex_comment(table.title), latex_table(table.columns, digits=3)]))
@@ -219,13 +219,13 @@ def as_dict(evaluation: Evaluation, *, warnings: Sequence[str] = (), rows: Rows 
         "protocol": evaluation.protocol.name,
         "signature": evaluation.signature,
         "metrics": evaluation.metrics,
-        **({"remark": evaluation.remark} if evaluation.remark else {}),
+        **({"remark": evaluation._remark} if evaluation._remark else {}),
         **_falling(evaluation),
         "per_class": lines,
         **_operating_point(evaluation),
         "counts": evaluation.counts,
         **({"answers": dict(evaluation.answers)} if evaluation.answers else {}),
-        "images_digest": evaluation.image_fingerprint,
+        "images_digest": evaluation._image_fingerprint,
         "warnings": list(warnings),
     }
 

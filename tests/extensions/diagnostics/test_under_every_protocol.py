@@ -59,7 +59,7 @@ def test_ground_truths_are_counted_in_one_way(protocol: str) -> None:
         assert rest == table["ignored"].sum()
         assert counts["ground_truths"] + rest == len(result.ground_truth)
         number = counted(counts["ground_truths"], "ground truth")
-        header = result.counts_text
+        header = result._counts_text
         assert re.findall(r"[0-9,]+ ground truths?", header) == [number]
         named = {noun: f"{counts[kind]:,} {noun}" for kind, noun in NOT_COUNTED.items()}
         for noun, words in named.items():
@@ -143,7 +143,7 @@ def test_no_resampling_gives_the_metrics(protocol: str) -> None:
     for result in results(protocol):
         rows = list(result.protocol.rows)
         every = Groups(np.zeros(len(result.images), dtype=np.uint8), 0, 1)  # each image once
-        once = result.weighted_metrics(rows, every).values[0]
+        once = result._weighted_metrics(rows, every).values[0]
         same(once[:, -1], [result.metrics[row.key] for row in rows])
         keys = result.protocol.class_keys
         for row, values in zip(rows, once, strict=True):
@@ -184,7 +184,7 @@ def test_a_plan_is_of_a_number_or_refused(protocol: str) -> None:
 def test_confusions_add_up(protocol: str) -> None:
     for result in results(protocol):
         matrix = diagnostics.confusion_matrix(result, score_threshold=EVERYTHING)
-        counted = ~result.matcher.ignoring.ignored
+        counted = ~result._matcher.ignoring.ignored
         same(
             matrix.counts.sum(axis=1)[:-1],
             np.bincount(result.ground_truth.category[counted], minlength=len(matrix.labels) - 1),

@@ -98,8 +98,8 @@ def test_a_slice_of_merged_crowds_is_that_of_all_at_once() -> None:
     tables = crowd_cases.tables([image for seed in range(3, 8) for image in crowd_cases.scene(seed)])
     one, other = whole(tables, "crowdhuman"), merged(tables, "crowdhuman")
     slices = Groups((np.arange(len(one.images)) % 3 > 0).astype(np.uint8), 0, 2)
-    ours, all_images = other.weighted_metrics(other.protocol.rows, slices), other.metrics
-    for mine, theirs in zip(ours, one.weighted_metrics(one.protocol.rows, slices), strict=True):
+    ours, all_images = other._weighted_metrics(other.protocol.rows, slices), other.metrics
+    for mine, theirs in zip(ours, one._weighted_metrics(one.protocol.rows, slices), strict=True):
         assert mine.tobytes() == theirs.tobytes()
     at = list(all_images).index("JI")
     assert ours.values[1, at, -1] != all_images["JI"]

@@ -293,7 +293,7 @@ def test_equal_scores_go_with_no_rule_of_scores(matching: dict[str, Any], messag
 
 def test_what_needs_scores_is_refused() -> None:
     with pytest.raises(InputError, match=r"^the detections must have scores for this"):
-        evaluate(*tables(drawn(9)), protocol="rex-omni-coco").score_counts()
+        evaluate(*tables(drawn(9)), protocol="rex-omni-coco")._score_counts()
 
 
 @each(range(20))

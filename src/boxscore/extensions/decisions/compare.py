@@ -381,8 +381,8 @@ def compare_detectors(
         method,
         seed,
         group,
-        unit_count(first.image_count, units),
-        "swap" if all(result.holds_matches for result in results) else "interval",
+        unit_count(first._image_count, units),
+        "swap" if all(result._holds_matches for result in results) else "interval",
         workers,
     )
     # Swap the results of the first and each other detector; the distribution of the difference gives
@@ -591,7 +591,7 @@ def check_one_truth(names: Sequence[str], results: Sequence[Evaluation]) -> None
         raise InputError("a comparison", "have two results or more", got=len(results))
     first = results[0]
     for name, other in zip(names[1:], results[1:], strict=True):
-        if not first.has_same_truth(other):
+        if not first._has_same_truth(other):
             raise InputError(
                 "compared results",
                 "have the same ground truth",

@@ -84,7 +84,7 @@ def _cross_fitted(
     _check(name, evaluation, protocol)
     thresholds = evaluation.protocol.matching.iou_thresholds
     iou = IOU if IOU in thresholds else thresholds[0]
-    first = _first_half(evaluation.image_count, units, seed)
+    first = _first_half(evaluation._image_count, units, seed)
     best = [_best(name, evaluation, half, iou) for half in (~first, first)]
     of_image = np.where(first, *best)
     detections = evaluation.detections

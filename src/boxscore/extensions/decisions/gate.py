@@ -127,8 +127,8 @@ def result_of(evaluation: Evaluation) -> Result:
         evaluation.signature,
         classes,
         frozenset(evaluation.protocol.lower_is_better),
-        evaluation.image_count,
-        evaluation.image_fingerprint,
+        evaluation._image_count,
+        evaluation._image_fingerprint,
     )
 
 

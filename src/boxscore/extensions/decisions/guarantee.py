@@ -228,7 +228,7 @@ def threshold_guarantee(
     asked = {"recall": recall, "precision": precision, "fppi": fppi}
     measure, level = _measure_and_level({name: value for name, value in asked.items() if value is not None})
     _refuse_unread(measure, at_most=at_most, confidence=confidence)
-    evaluation.require_scores()
+    evaluation._require_scores()
     protocol = evaluation.protocol
     if not protocol.scope.is_matched_alone:
         raise InputError(
@@ -260,7 +260,7 @@ def threshold_guarantee(
         )
     else:
         # False positives are unbounded, so an image counts at most ``at_most``.
-        count, caps = evaluation.image_count, _caps(evaluation, at_most, len(parts))
+        count, caps = evaluation._image_count, _caps(evaluation, at_most, len(parts))
         answers = [
             guaranteed_fppi(one, level, images=count, at_most=cap)
             for one, cap in zip((*parts, whole), caps, strict=True)

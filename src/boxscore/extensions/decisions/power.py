@@ -308,7 +308,7 @@ def plan_comparison(
     warn_of_frames(first, group)
     # Count the units behind each value; too few have no plan.
     units = units_of_images(first, group)
-    size = unit_count(first.image_count, units)
+    size = unit_count(first._image_count, units)
     counts = units_of_values(first, rows, units)
     enough = _enough(counts, units)
     shared: dict[str, Any] = {"resamples": resamples, "seed": seed, "units": units}
@@ -321,7 +321,7 @@ def plan_comparison(
     # Swaps give the standard deviation between equal detectors, and the critical value adjusted for all
     # classes.
     equal, level = error, np.full(delta.shape, (1 + confidence) / 2)
-    if first.holds_matches and other.holds_matches:
+    if first._holds_matches and other._holds_matches:
         swapped = swapped_differences(first, other, rows, **shared).values
         # Drop the observed order, unless all swaps are made.
         at_random = swapped[1:] if len(swapped) > resamples else swapped
@@ -502,7 +502,7 @@ def _freedom_of_spread(
     part = (np.random.default_rng(seed).permutation(size) % parts).astype(np.uint16)
     left_out = LeftOut(part if units is None else part[units], 0, parts)
     of_first, of_other = (
-        each.weighted_metrics(rows, left_out, workers=workers).values for each in (first, other)
+        each._weighted_metrics(rows, left_out, workers=workers).values for each in (first, other)
     )
     values = of_other - of_first
     defined = np.isfinite(values)

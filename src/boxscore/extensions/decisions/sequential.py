@@ -275,7 +275,7 @@ def compare_sequentially(
             break
     # Score both results on all images read.
     columns = [np.array(column) for column in zip(*read, strict=True)]
-    seen = np.isin(np.arange(first.image_count), np.concatenate(rows.batches[: len(read)]))
+    seen = np.isin(np.arange(first._image_count), np.concatenate(rows.batches[: len(read)]))
     sides = both.take_images(np.repeat(seen, 2))
     scores = weighted_metrics(sides, first.protocol, [row], _side_weights(int(seen.sum()))).values[:, 0, -1]
     return unchangeable(
@@ -371,7 +371,7 @@ def _checked(
     results = list(evaluations.values())
     check_comparable(list(evaluations), results)
     first = results[0]
-    if not all(result.holds_matches for result in results):
+    if not all(result._holds_matches for result in results):
         raise InputError(
             "a sequential comparison",
             "be of results whose matches are held",
@@ -416,7 +416,7 @@ def _checked(
 
 def _ordered(evaluation: Evaluation, order: Order, seed: int) -> NDArray[np.intp]:
     """Return the rows of the images in reading order."""
-    count = evaluation.image_count
+    count = evaluation._image_count
     if isinstance(order, str):
         checks.one_of(order, ("listed", "random"), name="order")
         listed = np.arange(count)

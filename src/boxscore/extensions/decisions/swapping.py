@@ -126,7 +126,7 @@ def swapped_differences(
     -------
     SwappedDifferences
     """
-    swaps = Swaps.of_seed(first.image_count, resamples, seed, units)
+    swaps = Swaps.of_seed(first._image_count, resamples, seed, units)
     both, name = both_detectors(first, other), "swap test" if progress else ""
     values = weighted_metrics_shared(both, first.protocol, rows, swaps, progress=name, workers=workers).values
     return SwappedDifferences(values[1::2] - values[::2])
@@ -135,7 +135,7 @@ def swapped_differences(
 def both_detectors(first: Evaluation, other: Evaluation) -> Matches:
     """Merge the matches of two detectors as twice the images; the first one has the even ones."""
     # Images are identified by number only.
-    every = Images.of_ids(np.broadcast_to(np.int64(0), 2 * first.image_count))
+    every = Images.of_ids(np.broadcast_to(np.int64(0), 2 * first._image_count))
     sides = []
     for side, matches in enumerate((first.matched, other.matched)):
         rows = 2 * first.images.rows(matches.images.ids) + np.int32(side)

@@ -45,25 +45,26 @@ class DiagnosticResult:
         """Return the result as a DataFrame, with one row per class or per listed entry."""
         raise NotImplementedError
 
-    def total_frame(self) -> pd.DataFrame | None:
-        """Return the same columns for all classes together; None if there is no such total."""
-        return None
-
     def terminal_rows(self, frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
         """Return the rows of :meth:`to_frame` that a terminal shows, and a line on the rows left out."""
         return frame, ""
+
+    def _total_rows(self) -> pd.DataFrame | None:
+        """Return the table of all classes together, if this result has one."""
+        total: Callable[[], pd.DataFrame] | None = getattr(self, "total_frame", None)
+        return None if total is None else total()
 
     def printed_frame(self) -> pd.DataFrame:
         """Return the table that a page or terminal prints: the rows, then the totals."""
         import pandas as pd
 
-        total = self.total_frame()
+        total = self._total_rows()
         rows = self.to_frame()
         return rows if total is None else pd.concat([rows, total], ignore_index=True)
 
     def _shown(self) -> tuple[str, pd.DataFrame]:
         """Return the text and table of the short form: all rows, or only the totals if there are many."""
-        frame, total = self.printed_frame(), self.total_frame()
+        frame, total = self.printed_frame(), self._total_rows()
         name = type(self).__name__
         if total is None or len(frame) <= SHOWN_ROWS:
             return f"{name}, {counted(len(frame), 'row')}", frame
@@ -241,7 +242,7 @@ def once_per_evaluation(function: Question[Options, Answer]) -> Question[Options
         # An unhashable option: the function itself rejects it.
         except TypeError:
             return function(evaluation, *args, **kwargs)
-        return evaluation.once(key, lambda: unchangeable(function(evaluation, *args, **kwargs)))
+        return evaluation._once(key, lambda: unchangeable(function(evaluation, *args, **kwargs)))
 
     return cast("Question[Options, Answer]", functools.update_wrapper(answer, function))
 

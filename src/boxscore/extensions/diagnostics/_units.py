@@ -78,7 +78,7 @@ def _labels(evaluation: Evaluation, group: str | Sequence[Any]) -> list[Any]:
         raise InputError("group", "have a group in brackets: '(.+)_[0-9]+'", got=repr(group))
     # Require a match for every image: images without a group would bias the intervals.
     labels = []
-    for name in evaluation.image_names(group):
+    for name in evaluation._image_names(group):
         match = pattern.search(name)
         if match is None:
             raise InputError("group", "fit the name of every image", got=f"{group!r}, not in {name!r}")
@@ -90,7 +90,7 @@ def warn_of_frames(evaluation: Evaluation, group: Group) -> None:
     """Warn if file names are numbered like video frames and no group is given."""
     if group is not None:
         return
-    runs, images = _numbered_runs(evaluation.images.names), evaluation.image_count
+    runs, images = _numbered_runs(evaluation.images.names), evaluation._image_count
     if 1 < runs <= images / FEWEST_FRAMES:
         warn_user(
             f"the images look like frames of {counted(runs, 'video')}: their names count up. "

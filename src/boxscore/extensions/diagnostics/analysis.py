@@ -183,7 +183,7 @@ def error_areas(
     [0.0, 0.5, 0.5, 0.5, 1.0, 1.0, 1.0]
     """
     curves = error_curves(evaluation, max_detections=max_detections, absent_classes=absent_classes)
-    counted, weights = _in_means(curves.precision, absent_classes, evaluation.class_weights)
+    counted, weights = _in_means(curves.precision, absent_classes, evaluation._class_weights)
     values = np.ascontiguousarray(counted.transpose(1, 2, 0))  # [7,R,K], the order of pycocotools' mean
     if weights is None:
         total = [mean_of_defined(of_step) for of_step in values]
@@ -215,12 +215,12 @@ def error_curves(
     """
     checks.whole_number(max_detections, 1, name="max_detections")
     checks.one_of(absent_classes, get_args(Absent), name="absent_classes")
-    evaluation.require_scores()
+    evaluation._require_scores()
     warn_of_subsets(evaluation, "curves of errors are")
     protocol = _protocol_of_steps(evaluation.protocol, max_detections)
     curves = source_of(evaluation).matched_anew("curves of errors", _matches_of_steps, protocol)
     precision = np.stack(_steps(curves), axis=1)  # [K,7,R]
-    counted, weights = _in_means(precision, absent_classes, evaluation.class_weights)
+    counted, weights = _in_means(precision, absent_classes, evaluation._class_weights)
     mean = np.full(precision.shape[1:], np.nan)
     if len(counted):
         mean = mean_of_lines(np.ascontiguousarray(np.moveaxis(counted, 0, -1)), weights)
@@ -260,7 +260,7 @@ def _over(protocol: Protocol, names: Sequence[str]) -> Protocol:
 
 def _matches_of_steps(evaluation: Evaluation, protocol: Protocol) -> Matches:
     """Match once, and mark for each of :data:`FORGIVEN` the unmatched detections that do not count."""
-    matcher = evaluation.matcher.under(_over(protocol, ["all"]))
+    matcher = evaluation._matcher.under(_over(protocol, ["all"]))
     matches = matcher.match()
     forgiven = (one[matches.row] for one in _forgiven(evaluation, matcher, protocol))
     return matches.leaving_out([np.zeros(len(matches), dtype=bool), *forgiven])

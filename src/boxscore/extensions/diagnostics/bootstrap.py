@@ -198,15 +198,15 @@ def resampled_metrics(
 
     def compute() -> tuple[FloatArray, FloatArray]:
         stage("intervals over resampled images")
-        draws = Draws.of_seed(evaluation.image_count, resamples, seed, units)
-        resampled = evaluation.weighted_metrics(rows, draws, progress=progress, workers=workers)
+        draws = Draws.of_seed(evaluation._image_count, resamples, seed, units)
+        resampled = evaluation._weighted_metrics(rows, draws, progress=progress, workers=workers)
         return summary_table(rows, evaluation.protocol, evaluation.curves_of), resampled.values
 
     if resamples * len(rows) * (len(evaluation.labels) + 1) > MOST_CACHED_DRAWS:
         return compute()
     of_units = None if units is None else units.tobytes()
     key = ("draws of metrics", tuple(row.key for row in rows), resamples, seed, of_units)
-    return evaluation.once(key, compute)
+    return evaluation._once(key, compute)
 
 
 def intervals_that_hold(

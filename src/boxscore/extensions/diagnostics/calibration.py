@@ -196,7 +196,7 @@ def _binned(
     score_threshold: float,
 ) -> Iterator[tuple[Pieces, FloatArray, CellSums]]:
     """Select the detections of all partitions, and add them up by class and bin."""
-    evaluation.require_scores()
+    evaluation._require_scores()
     checks.whole_number(bins, 1, name="bins", high=checks.MOST_BINS)
     checks.one_of(binning, get_args(Binning), name="binning")
     checks.number_between(score_threshold, 0, 1, name="score_threshold")
@@ -306,8 +306,8 @@ def calibration_error(
     with _binned(evaluation, iou_threshold, area, bins, binning, score_threshold) as (rows, bin_ends, sums):
         result, units = _reliability(evaluation.labels, bin_ends, sums), units_of_images(evaluation, group)
         # Compute residuals per unit, and from them the error over all images, with each unit counted once.
-        images, K = evaluation.image_count, len(result.classes)
-        residuals = BinnedResiduals.of(rows, bin_ends, sums, images, K, units, evaluation.class_weights)
+        images, K = evaluation._image_count, len(result.classes)
+        residuals = BinnedResiduals.of(rows, bin_ends, sums, images, K, units, evaluation._class_weights)
         count = unit_count(images, units)
         value = residuals.errors([np.ones(count)])
         unknown = np.full(value.plain.shape[1], np.nan)
@@ -324,7 +324,7 @@ def calibration_error(
     total = _errors(result.total, *(values[K] for values in beside))
     means = dict(zip(BESIDE, (values[K + 1] for values in beside), strict=True))
     for name in CalibrationErrors._fields[1:]:
-        means.setdefault(name, mean_over_classes(getattr(errors, name), evaluation.class_weights))
+        means.setdefault(name, mean_over_classes(getattr(errors, name), evaluation._class_weights))
     return Calibration(result.classes, errors, total, CalibrationErrors(total.detections, **means))
 
 

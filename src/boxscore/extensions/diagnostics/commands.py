@@ -224,8 +224,9 @@ def _frames(result: Any, *, per_class: bool) -> tuple[pd.DataFrame, pd.DataFrame
     """Return the table of a result, or only its totals, and the totals below; a named index is a column."""
     frame: pd.DataFrame = result
     totals = None
-    if hasattr(result, "total_frame"):
-        frame, totals = result.to_frame(), result.total_frame()
+    if hasattr(result, "to_frame"):
+        frame = result.to_frame()
+        totals = result.total_frame() if hasattr(result, "total_frame") else None
         if totals is not None and not per_class:
             frame, totals = totals, None
     return (frame if frame.index.name is None else frame.reset_index()), totals

@@ -136,7 +136,9 @@ def confidence_curve(
     InputError
         When the protocol does not have the threshold or the range, or beta is not positive.
     """
-    counts = evaluation.score_counts(threshold_index(evaluation, iou_threshold), area_index(evaluation, area))
+    counts = evaluation._score_counts(
+        threshold_index(evaluation, iou_threshold), area_index(evaluation, area)
+    )
     return ConfidenceCurves(evaluation.labels, _rates(counts, beta), counts.bounds)
 
 
@@ -151,7 +153,7 @@ def outlined_curves(evaluation: Evaluation) -> ConfidenceCurves:
     Between neighboring points the number of detections grows by at most 1/64. The best F-score and both ends
     are kept.
     """
-    counts = evaluation.score_counts(keep=_outline)
+    counts = evaluation._score_counts(keep=_outline)
     kept = [np.array(_outline(counts.curve(k)), dtype=np.intp) for k in range(len(counts.positive))]
     at = np.concatenate([start + of_class for start, of_class in zip(counts.bounds, kept, strict=False)])
     bounds, rates = np.cumsum([0, *map(len, kept)]).astype(np.intp), _rates(counts, 1.0).take(at)
@@ -234,7 +236,7 @@ def operating_points(
     keep = functools.partial(
         _kept, beta=beta, at_score=at_score, at_precision=at_precision, at_recall=at_recall
     )
-    counts = evaluation.score_counts(
+    counts = evaluation._score_counts(
         threshold_index(evaluation, iou_threshold), area_index(evaluation, area), keep
     )
     rates = _rates(counts, beta)

@@ -400,7 +400,7 @@ def _labels(evaluation: Evaluation) -> list[str]:
 def _checked_cells(
     evaluation: Evaluation, iou_threshold: float, score_threshold: float | None, assign: Assign | None
 ) -> _Cells:
-    evaluation.require_overlaps("confusions")
+    evaluation._require_overlaps("confusions")
     scored = evaluation.detections.scored
     checks.number_between(iou_threshold, 0, 1, name="iou_threshold", open_low=True)
     if score_threshold is None:
@@ -430,8 +430,8 @@ def _by_content(
 @once_per_evaluation
 def _cells(evaluation: Evaluation, iou_threshold: float, score_threshold: float, assign: Assign) -> _Cells:
     truth, detections = evaluation.ground_truth, evaluation.detections
-    ignored = evaluation.matcher.ignoring.ignored
-    pairs = evaluation.matcher.across_classes(iou_threshold=iou_threshold, score_threshold=score_threshold)
+    ignored = evaluation._matcher.ignoring.ignored
+    pairs = evaluation._matcher.across_classes(iou_threshold=iou_threshold, score_threshold=score_threshold)
 
     # Sort the pairs with counted objects by score or overlap, in one lexsort; the last key is the object's
     # row. Without scores, the content of rows breaks ties, so that file order does not matter.
@@ -452,7 +452,7 @@ def _cells(evaluation: Evaluation, iou_threshold: float, score_threshold: float,
     free[detection_row] = False
     excused = ignored[pairs.truth] & (truth.category[pairs.truth] == detections.category[pairs.detection])
     free[pairs.detection[excused]] = False
-    free[evaluation.matcher.inexhaustive] = False
+    free[evaluation._matcher.inexhaustive] = False
     lone = pairs.rows[free[pairs.rows]]
     # Objects without a detection are missed.
     missed = ~ignored

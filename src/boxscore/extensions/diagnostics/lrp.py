@@ -122,7 +122,7 @@ def localisation_recall_precision(
         checks.number_between(at_score, -np.inf, np.inf, name="at_score")
     # Count at distinct scores, with exact sums of 1 - IoU.
     keep = functools.partial(_kept, threshold=threshold, at_score=at_score)
-    counts = evaluation.score_counts(t, area_index(evaluation, area), keep, overlaps=True)
+    counts = evaluation._score_counts(t, area_index(evaluation, area), keep, overlaps=True)
     # Read each class at its best point, and average over classes.
     rows = [_parts(counts, k, threshold, at_score) for k in range(len(evaluation.labels))]
     columns = zip(*rows, strict=True) if rows else [()] * len(LrpParts._fields)
@@ -130,7 +130,7 @@ def localisation_recall_precision(
     parts = LrpParts(*(np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True)))
     total = parts._replace(
         score=np.float64(np.nan),
-        **{name: mean_over_classes(getattr(parts, name), evaluation.class_weights) for name in MEANS},
+        **{name: mean_over_classes(getattr(parts, name), evaluation._class_weights) for name in MEANS},
         **{name: getattr(parts, name).sum() for name in COUNTS},
     )
     return LocalisationRecallPrecision(evaluation.labels, parts, total)

@@ -82,7 +82,7 @@ def errors_of(
     evaluation: Evaluation, *, iou_threshold: float, background_iou: float, max_detections: int
 ) -> Errors:
     """Match and classify every error, once per evaluation and options."""
-    return evaluation.once(
+    return evaluation._once(
         ("errors of TIDE", iou_threshold, background_iou, max_detections),
         lambda: _named(evaluation, iou_threshold, background_iou, max_detections),
     )
@@ -114,10 +114,10 @@ def _named(
     # area.
     truth, detections = evaluation.ground_truth, evaluation.detections
     ranked = detections.scored
-    pairs = evaluation.matcher.across_classes(
+    pairs = evaluation._matcher.across_classes(
         iou_threshold=background_iou,
         max_detections=max_detections if ranked else None,
-        by_foreground=evaluation.matcher.ignoring.ignored,
+        by_foreground=evaluation._matcher.ignoring.ignored,
     )
     # Match as TIDE does; without scores, take the protocol's matching and sort pairs by content.
     if ranked:
@@ -176,7 +176,7 @@ def _as_tide(evaluation: Evaluation, pairs: CrossPairs, iou_threshold: float) ->
     """Match by descending score, each detection to the free object with the largest overlap."""
     truth, detections = evaluation.ground_truth, evaluation.detections
     same_class = truth.category[pairs.truth] == detections.category[pairs.detection]
-    ignored = evaluation.matcher.ignoring.ignored
+    ignored = evaluation._matcher.ignoring.ignored
     region = ignored[pairs.truth]
     D, G = len(detections), len(truth)
     # Sort the same-class pairs that reach the threshold by score, then overlap; the greedy pass takes each
@@ -191,7 +191,7 @@ def _as_tide(evaluation: Evaluation, pairs: CrossPairs, iou_threshold: float) ->
     true[pairs.detection[match]] = True
     matched[pairs.truth[match]] = True
     excused[pairs.detection[same_class & region & (pairs.iou > iou_threshold)]] = True
-    unjudged = evaluation.matcher.inexhaustive & ~true
+    unjudged = evaluation._matcher.inexhaustive & ~true
     return _Matching(true, (excused & ~true) | unjudged, unjudged, ~ignored, matched)
 
 

@@ -143,7 +143,7 @@ def pair_overlaps(
     # Find the protocol's matches at the threshold, and all overlaps above 0 across classes.
     checks.one_of(which, WHICH_PAIRS, name="which")
     threshold = threshold_index(evaluation, iou_threshold)
-    evaluation.require_overlaps("overlaps of pairs")
+    evaluation._require_overlaps("overlaps of pairs")
     truth, detections = evaluation.ground_truth, evaluation.detections
     outcomes = outcomes_by_row(evaluation.matched, len(detections), len(truth), threshold=threshold)
     known = _Known(evaluation, by_foreground=False)
@@ -176,7 +176,7 @@ class _Known:
 
     def __init__(self, evaluation: Evaluation, *, by_foreground: bool) -> None:
         flags = np.full(len(evaluation.ground_truth), by_foreground)
-        pairs = evaluation.matcher.across_classes(iou_threshold=LEAST, by_foreground=flags)
+        pairs = evaluation._matcher.across_classes(iou_threshold=LEAST, by_foreground=flags)
         self._count = max(len(evaluation.ground_truth), 1)
         key = pairs.detection * self._count + pairs.truth
         order = np.argsort(key, kind="stable")
@@ -230,7 +230,7 @@ def _overlaps(
             in_pixels=truth.units == "pixels",
         )
         return {**others, "IoU": np.where(np.isnan(others["IoU"]), np.nan, overlap)}
-    if not evaluation.matcher.similarity.measures_foreground:
+    if not evaluation._matcher.similarity.measures_foreground:
         return {name: overlap}
     return {name: overlap, "IoF": _Known(evaluation, by_foreground=True).of(truth_rows, rows)}
 

@@ -177,7 +177,7 @@ def _one_named(evaluation: Evaluation, by: str) -> tuple[str, str]:
     if not chosen:
         known = slice_names(evaluation)
         if not known:
-            evaluation.require_overlaps(f"slices by {by}")
+            evaluation._require_overlaps(f"slices by {by}")
         checks.one_of(by, known, name="by")
     return chosen[0]
 
@@ -212,7 +212,7 @@ def slice_scores(evaluation: Evaluation, *, by: str = "size", bins: Bins = None)
     if whose == "images":
         values, chosen = _column_bins(evaluation.images.columns[name], bins, name, whose)
         return _by_image(evaluation, values, chosen)
-    evaluation.require_overlaps(f"slices by {by}")
+    evaluation._require_overlaps(f"slices by {by}")
     # Slice by a column of annotations or a measure of boxes: use area ranges of that quantity.
     truth = evaluation.ground_truth
     if whose == "annotations":
@@ -220,13 +220,13 @@ def slice_scores(evaluation: Evaluation, *, by: str = "size", bins: Bins = None)
         return _by_object(evaluation, values, chosen)
     # Crowdedness counts the objects of an image, so it is a value per image.
     if name == CROWDEDNESS:
-        counted = ~evaluation.matcher.ignoring.ignored
+        counted = ~evaluation._matcher.ignoring.ignored
         objects = np.bincount(truth.image[counted], minlength=len(truth.images)).astype(np.float64)
         chosen = _edges_to_bins((0, 1, 2, 5, 10, np.inf) if bins is None else bins, objects, whole=True)
         return _by_image(evaluation, objects, chosen)
     # Bin by the given edges, the default edges, or into equally many counted objects.
     quantity = QUANTITIES[name]
-    measured = quantity.measure(truth, evaluation.protocol)[~evaluation.matcher.ignoring.ignored]
+    measured = quantity.measure(truth, evaluation.protocol)[~evaluation._matcher.ignoring.ignored]
     edges = quantity.edges if bins is None else bins
     chosen = _coco_sizes() if edges is None else _edges_to_bins(edges, measured)
     return _by_object(evaluation, quantity.measure, chosen)
@@ -298,7 +298,7 @@ def _by_image(evaluation: Evaluation, values: FloatArray, chosen: _Bins) -> Slic
     number = np.full(len(values), count, dtype=np.min_scalar_type(count))
     for k, (low, high) in enumerate(chosen.ranges):
         number[(values >= low) & (values <= high)] = k
-    weighted = evaluation.weighted_metrics(summary, Groups(number, 0, count))
+    weighted = evaluation._weighted_metrics(summary, Groups(number, 0, count))
     return SliceScores(
         chosen.labels,
         np.bincount(number, minlength=count + 1)[:count].astype(np.int64),
@@ -314,7 +314,7 @@ def _by_object(evaluation: Evaluation, quantity: Measure | FloatArray, chosen: _
     if len(chosen.labels) > MOST_SLICES:
         raise InputError("slices of objects", f"be at most {MOST_SLICES}", got=len(chosen.labels))
     # Match once with all slices as ranges; each is one bit of an integer, so more slices cost little.
-    matcher = evaluation.matcher
+    matcher = evaluation._matcher
     truth, detections = matcher.ground_truth, matcher.detections
     if callable(quantity):
         of_detections = quantity(detections, evaluation.protocol)

@@ -286,7 +286,7 @@ def error_list(
     InputError
         When an option is out of range.
     """
-    evaluation.require_overlaps("a list of errors")
+    evaluation._require_overlaps("a list of errors")
     # List the false positives by descending score, then the missed objects.
     errors = named_errors(
         evaluation, iou_threshold=iou_threshold, background_iou=background_iou, max_detections=max_detections
@@ -425,7 +425,7 @@ def _fixed(evaluation: Evaluation, errors: Errors, fixed: str) -> Fix:
 
 def _ap(evaluation: Evaluation, curves: Curves, absent_classes: Absent = "skip") -> FloatArray:
     """Return the AP of each class, NaN without positives, and last their mean, [K + 1]."""
-    ap, weights = curves.average_precision[0], evaluation.class_weights
+    ap, weights = curves.average_precision[0], evaluation._class_weights
     averaged = ap
     if absent_classes == "zero":
         has_data = curves.totals.has_detections | (curves.positive > 0)
@@ -436,7 +436,7 @@ def _ap(evaluation: Evaluation, curves: Curves, absent_classes: Absent = "skip")
 
 def _f1(evaluation: Evaluation, curves: Curves) -> FloatArray:
     """Return the F1 of each class and, last, of all together, [K + 1]."""
-    values, weights = kind_of("micro_F1").values_of(curves, evaluation.protocol), evaluation.class_weights
+    values, weights = kind_of("micro_F1").values_of(curves, evaluation.protocol), evaluation._class_weights
     total = values.mean_of_defined() if weights is None else values.weighted_mean(weights)
     return np.append(values.mean_per_class(), total)
 

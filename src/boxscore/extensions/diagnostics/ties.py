@@ -116,7 +116,7 @@ def tie_bounds(evaluation: Evaluation, *, metrics: Sequence[str] | None = None) 
     per_class, total = np.empty((4, K, M)), np.empty((4, M))
     others = [0, 2, 3]
     per_class[others], total[others] = ends.per_class, ends.total
-    errors, too_large = [evaluation.expected_error], 0
+    errors, too_large = [evaluation._expected_error], 0
     # The expectation is computed separately, metric by metric; without scores it is the value.
     if _ordered(evaluation):
         for m, row in enumerate(rows):
@@ -156,7 +156,7 @@ def ends_of_ties(evaluation: Evaluation, metrics: Sequence[str] | None = None) -
     if not knows_ties(evaluation):
         source_of(evaluation).require("bounds over ties")
     key = ("ends of ties", None if metrics is None else tuple(metrics))
-    return evaluation.once(key, lambda: _ends(evaluation, metrics))
+    return evaluation._once(key, lambda: _ends(evaluation, metrics))
 
 
 def _ends(evaluation: Evaluation, metrics: Sequence[str] | None) -> Ends:
@@ -186,7 +186,7 @@ def _expected(evaluation: Evaluation, row: SummaryRow) -> tuple[FloatArray, floa
     def curves_of(area: int, cap: int, pooled: str | None = None, /) -> Curves:
         curves = evaluation.curves_of(area, cap, pooled)
         known.append(
-            evaluation.once(
+            evaluation._once(
                 ("expected over ties", area, cap, pooled), lambda: _expectation(evaluation, area, cap, pooled)
             )
         )

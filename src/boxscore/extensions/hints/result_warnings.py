@@ -91,7 +91,7 @@ def warn_of_numbering(result: Evaluation, workers: int) -> None:
     )
     warning = BoxscoreWarning(text, code="classes-numbered-differently", severity="error")
     warn_user(warning)
-    result.once(SAID_OF_NUMBERING, lambda: True)
+    result._once(SAID_OF_NUMBERING, lambda: True)
 
 
 def _read_again(

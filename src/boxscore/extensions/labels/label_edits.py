@@ -183,7 +183,7 @@ class LabelEdits:
 def labels_of(evaluation: Evaluation, rows: NDArray[np.intp]) -> GroundTruth:
     """Make labels of detections: geometry and class, with all keypoints labeled and no flags."""
     # Copy the columns of the detections that the protocol compares.
-    truth, matcher = evaluation.ground_truth, evaluation.matcher
+    truth, matcher = evaluation.ground_truth, evaluation._matcher
     detections, names = matcher.detections.take(rows), columns_compared(evaluation)
     given = {name: detections.instances[name] for name in names if name != "keypoint_count"}
     given = {name: column for name, column in given.items() if column is not None}
@@ -223,7 +223,7 @@ def labels_of(evaluation: Evaluation, rows: NDArray[np.intp]) -> GroundTruth:
 
 def columns_compared(evaluation: Evaluation) -> list[str]:
     """List the instance columns that the protocol reads from labels."""
-    names = evaluation.matcher.similarity.needed_columns
+    names = evaluation._matcher.similarity.needed_columns
     names += ["keypoint_count"] * ("keypoints" in names)
     return [name for name in names if _has(evaluation.ground_truth, name)]
 

@@ -141,13 +141,13 @@ def label_costs(
         When the metric is unknown, or the protocol does not allow it (:func:`refusal`).
     """
     # Reject protocols whose metrics cannot be updated label by label.
-    evaluation.require_overlaps("the cost of labels")
+    evaluation._require_overlaps("the cost of labels")
     row = row_named(evaluation, metric)
     reason = refusal(evaluation, columns=tuple(edits.labels.columns))
     if reason:
         raise InputError("the protocol", reason, got=evaluation.protocol.name)
     if against is not None and not (
-        evaluation.has_same_truth(against) and against.protocol == evaluation.protocol
+        evaluation._has_same_truth(against) and against.protocol == evaluation.protocol
     ):
         raise InputError(
             "against", "be an evaluation of the same ground truth by the same protocol", got="another"
@@ -297,7 +297,7 @@ class _EditedTables(NamedTuple):
 def _edited_tables(evaluation: Evaluation, edits: LabelEdits, image: NDArray[np.intp]) -> _EditedTables:
     """Copy the image of each edit, and edit the copy."""
     # Copy the image of each edit with its detections.
-    truth, detections, N = evaluation.ground_truth, evaluation.matcher.detections, len(edits)
+    truth, detections, N = evaluation.ground_truth, evaluation._matcher.detections, len(edits)
     count, names = len(truth.images), columns_compared(evaluation)
     columns = {name: values[image] for name, values in truth.images.columns.items()}
     images = Images(np.arange(N), truth.images.file_names[image], truth.images.sizes[image], columns)

@@ -202,12 +202,12 @@ def label_suspects(
     checks.one_of(order, get_args(Order), name="order")
     checks.number_between(score_threshold, -np.inf, np.inf, name="score_threshold")
     check_overlaps(iou_threshold, background_iou)
-    evaluation.require_overlaps("label suspects")
+    evaluation._require_overlaps("label suspects")
     warn_of_subsets(evaluation, "label suspects are")
     # Find pairs across classes; overlap with ignored objects is relative to the detection's area.
     truth, detections = evaluation.ground_truth, evaluation.detections
-    ignored = evaluation.matcher.ignoring.ignored
-    pairs = evaluation.matcher.across_classes(
+    ignored = evaluation._matcher.ignoring.ignored
+    pairs = evaluation._matcher.across_classes(
         iou_threshold=background_iou, score_threshold=score_threshold, by_foreground=ignored
     )
     # Classify each detection by its pairs, [D] flags each: explained, on an object of another class, poorly
@@ -215,7 +215,7 @@ def label_suspects(
     same_class = truth.category[pairs.truth] == detections.category[pairs.detection]
     close = pairs.iou >= iou_threshold
     D = len(detections)
-    explained = _any(pairs, ignored[pairs.truth] | (same_class & close), D) | evaluation.matcher.inexhaustive
+    explained = _any(pairs, ignored[pairs.truth] | (same_class & close), D) | evaluation._matcher.inexhaustive
     seen = np.zeros(len(truth), dtype=bool)
     seen[pairs.truth[same_class & close]] = True
     other_class = _any(pairs, ~same_class & close, D)

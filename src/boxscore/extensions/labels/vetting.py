@@ -153,7 +153,7 @@ def vetted_suspects(
         When the vetted file has other images or classes.
     """
     # Find the accepted proposals, and apply them.
-    evaluation.require_overlaps("vetted suspects")
+    evaluation._require_overlaps("vetted suspects")
     check_intervals(confidence, "expanded_percentile")
     truth = evaluation.ground_truth
     vetted = in_vocabulary(vetted, truth)

@@ -523,7 +523,7 @@ def part_of(evaluation: Evaluation) -> Part:
     ProtocolError
         When the protocol's rules cannot be met part by part.
     """
-    evaluation.require_overlaps("a part")
+    evaluation._require_overlaps("a part")
     truth, detections, protocol = evaluation.ground_truth, evaluation.detections, evaluation.protocol
     if protocol.matching.caps_data_set:
         return match_part(truth, detections, protocol)

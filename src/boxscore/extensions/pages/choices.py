@@ -62,7 +62,7 @@ class Confident(NamedTuple):
             return cls(np.empty(0), nothing, nothing)
         rows = np.flatnonzero(evaluation.outcomes.detection == FALSE_POSITIVE)
         rows = rows[descending_order(detections.scores[rows])]
-        first = np.full(evaluation.image_count, -1)
+        first = np.full(evaluation._image_count, -1)
         # Assign in reverse, so that the first one of an image wins.
         first[detections.image[rows[::-1]]] = rows[::-1]
         rows = first[first >= 0]
@@ -246,7 +246,7 @@ def _answer_of(
 ) -> Answer:
     """Collect the data of some images, whose rows among all start at ``place``."""
     # Number these images among all images, so that answers of partitions can be joined.
-    images = rows_among_all(np.arange(evaluation.image_count), place)
+    images = rows_among_all(np.arange(evaluation._image_count), place)
     behind = images_of_cells(evaluation, truth, predicted, score_threshold=max(score, EVERY_SCORE))
     ids = evaluation.ground_truth.images.ids
     # Collect the images of each large cell of the confusion matrix: a few to show, and the total number.
@@ -288,7 +288,7 @@ def _missed(evaluation: Evaluation) -> Missed:
     areas = truth.area[rows]
     ranges = list(evaluation.protocol.ignore.area_ranges.values())[1:]
     return Missed(
-        int((~evaluation.matcher.ignoring.ignored).sum()),
+        int((~evaluation._matcher.ignoring.ignored).sum()),
         len(rows),
         np.array([((areas >= low) & (areas <= high)).sum() for low, high in ranges], dtype=np.int64),
         np.bincount(truth.category[rows], minlength=len(truth.categories)),
@@ -344,5 +344,5 @@ def worst_images(evaluation: Evaluation, *, score_threshold: float = -np.inf, mo
 
 def _worst_of(evaluation: Evaluation, place: Place, *, score: float, most: int) -> IntArray:
     """Return image, false positives, missed and true positives of those with the most mistakes, [n, 4]."""
-    images = rows_among_all(np.arange(evaluation.image_count), place)
+    images = rows_among_all(np.arange(evaluation._image_count), place)
     return _rows_with_most(np.column_stack([images, image_errors(evaluation, score)]), slice(1, 3), most)

@@ -73,7 +73,7 @@ def comparison_view(
         raise InputError("a comparison's page", "hold two", got=len(evaluations))
     names, results = list(evaluations), list(evaluations.values())
     for result in results:
-        result.require_overlaps("a report")
+        result._require_overlaps("a report")
     first = results[0]
     # Compute the expensive results once; the dictionary below only arranges them.
     # This needs the lowest overlaps, so it is computed first.
@@ -221,7 +221,7 @@ def _about(comparison: DetectorComparison, options: ReportOptions) -> dict[str, 
         "sources": file_names(first.ground_truth.source, *(result.detections.source for result in results)),
         "counts": first.counts,
         "scored": first.detections.scored,
-        "remark": first.remark,
+        "remark": first._remark,
         "findings": _notes(comparison.evaluations, options),
         "level": _level(comparison),
     }

@@ -77,7 +77,7 @@ def curve_view(evaluation: Evaluation) -> dict[str, Any]:
     thresholds = evaluation.protocol.matching.iou_thresholds
     T, recall = len(thresholds), np.linspace(0, 1, curves.point_count)
     defined = np.flatnonzero(curves.positive)
-    weights = None if evaluation.class_weights is None else evaluation.class_weights[defined]
+    weights = None if evaluation._class_weights is None else evaluation._class_weights[defined]
     # Keep few thresholds, so that the page stays small.
     keep = _thresholds_to_keep(T, len(defined))
     classes: dict[str, list[Any]] = {str(k): [] for k in defined.tolist()}
@@ -101,7 +101,7 @@ def _fine_curves(evaluation: Evaluation) -> Curves:
     ap = evaluation.protocol.ap
     if len(ap.recall_points) < 101:
         points = tuple(np.linspace(0, 1, 101).tolist())
-        return evaluation.curves_under(ap.replaced(interpolation="points", recall_points=points))
+        return evaluation._curves_under(ap.replaced(interpolation="points", recall_points=points))
     return evaluation.curves_of()
 
 

@@ -186,7 +186,7 @@ def values_by_iou(evaluation: Evaluation) -> tuple[FloatArray, FloatArray]:
 
     AP over classes is the mean; F1 counts all classes together.
     """
-    weights = evaluation.class_weights
+    weights = evaluation._class_weights
     if evaluation.has_scores:
         values = evaluation.ap_by_iou()
         defined = ~np.isnan(values[0])
@@ -218,7 +218,7 @@ def intervals(
 ) -> Intervals:
     """Compute bootstrap intervals over images; if there are none, ``text`` explains it."""
     # Explain why there are no intervals: too few images, or disabled.
-    images = evaluation.image_count
+    images = evaluation._image_count
     if not resamples or images < FEWEST_IMAGES or not evaluation.counts["ground_truths"]:
         reason = f"No intervals: {counted(images, 'image')} {verb(images, 'are')} too few to resample."
         if not resamples:

@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
         # Choose the images: the given ones, or those with the most mistakes.
         score = arguments.at_score if arguments.at_score is not None else evaluation.operating_score
         if every:
-            chosen = list(range(evaluation.image_count))
+            chosen = list(range(evaluation._image_count))
         else:
             chosen = worst_images(evaluation, score_threshold=score, most=arguments.worst)
         if not chosen:

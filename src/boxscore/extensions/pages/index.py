@@ -193,8 +193,8 @@ def _sizes(
     ranges = evaluation.protocol.ignore.area_ranges
     every = next(iter(ranges.values()))
     names = [name for name, bounds in ranges.items() if bounds != every]
-    similarity = evaluation.matcher.similarity
+    similarity = evaluation._matcher.similarity
     areas = np.append(
-        evaluation.matcher.areas[wrong], similarity.truth_areas(evaluation.ground_truth)[missed]
+        evaluation._matcher.areas[wrong], similarity.truth_areas(evaluation.ground_truth)[missed]
     )
     return names, inside_ranges(areas, [ranges[name] for name in names])

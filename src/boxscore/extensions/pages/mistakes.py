@@ -78,9 +78,9 @@ class Mistakes:
     """
 
     def __init__(self, evaluation: Evaluation, *, score_threshold: float) -> None:
-        ignored = evaluation.matcher.ignoring.ignored
+        ignored = evaluation._matcher.ignoring.ignored
         # Use the overlaps of the kinds of error, without their cap.
-        pairs = evaluation.matcher.across_classes(iou_threshold=BACKGROUND_IOU, by_foreground=ignored)
+        pairs = evaluation._matcher.across_classes(iou_threshold=BACKGROUND_IOU, by_foreground=ignored)
         counting = np.flatnonzero(~ignored[pairs.truth])
         overlaps = pairs.detection[counting], pairs.truth[counting], pairs.iou[counting]
         outcome = evaluation.outcomes.truth(score_threshold)

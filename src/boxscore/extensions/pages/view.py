@@ -233,7 +233,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
     stage("checking the input")
     # Collect findings about the data, without the folders of this machine.
     findings, unsaid = page_findings(evaluation)
-    folders = {str(Path(source).parent) for source in evaluation.sources}
+    folders = {str(Path(source).parent) for source in evaluation._sources}
     listed = [note.without(folders) for note in notes(findings, warnings=options.warnings)]
     listed += [Note("note", _sentence(unsaid))] if unsaid else []
     stage("curves")
@@ -248,17 +248,17 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
     stage("confusion and calibration")
     view: dict[str, Any] = {
         "kind": "evaluation",
-        "title": options.title or Path(evaluation.sources[1]).name,
+        "title": options.title or Path(evaluation._sources[1]).name,
         "protocol": evaluation.protocol.title or evaluation.protocol.name,
         "signature": evaluation.signature,
         "similarity": evaluation.protocol.similarity,
         "scored": evaluation.has_scores,
-        "remark": evaluation.remark,
+        "remark": evaluation._remark,
         "version": __version__,
         "date": datetime.date.today().isoformat() if options.date is None else options.date,
-        "sources": file_names(*evaluation.sources),
+        "sources": file_names(*evaluation._sources),
         "counts": evaluation.counts,
-        "lede": f"{evaluation.protocol.title or evaluation.protocol.name}: {evaluation.counts_text}",
+        "lede": f"{evaluation.protocol.title or evaluation.protocol.name}: {evaluation._counts_text}",
         "findings": listed,
         "summary": tiles,
         "conclusions": conclusions(
@@ -373,7 +373,7 @@ def _class_table(
         if number == 0:
             for name, label in (("ground_truths", "objects"), ("detections", "detections")):
                 add(name, label, "count", evaluation.class_counts[name].tolist())
-            for name, texts in evaluation.class_columns.items():
+            for name, texts in evaluation._class_columns.items():
                 add(name, name, "text", ["" if text is None else str(text) for text in texts.tolist()])
             if intervals:
                 sides = zip(intervals["low"], intervals["high"], strict=True)

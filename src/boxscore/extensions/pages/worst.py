@@ -269,9 +269,9 @@ class _Reasons:
 def _predicted(evaluation: Evaluation, above: BoolArray) -> NDArray[np.intp]:
     """Return the predicted class of each object, [G]; -1 if it is not localized, or ignored."""
     outcome = np.where(above, evaluation.outcomes.detection, IGNORED)
-    ignored = evaluation.matcher.ignoring.ignored
+    ignored = evaluation._matcher.ignoring.ignored
     threshold = evaluation.protocol.matching.iou_thresholds[0]
-    pairs = evaluation.matcher.across_classes(iou_threshold=threshold, by_foreground=ignored)
+    pairs = evaluation._matcher.across_classes(iou_threshold=threshold, by_foreground=ignored)
     usable = np.flatnonzero(~ignored[pairs.truth] & above[pairs.detection])
     truth, detection = pairs.truth[usable], pairs.detection[usable]
     order = np.lexsort((detection, -pairs.iou[usable], truth))

@@ -48,7 +48,7 @@ def print_frame(
         "rows": table_rows(frame),
     }
     head = f"{title}, {words}" if words else title
-    notes = [evaluation.counts_text, *([note] if note and form == "text" else [])]
+    notes = [evaluation._counts_text, *([note] if note and form == "text" else [])]
     section = Section(head, table_columns(frame), "\n".join(notes), digits, first_out)
     show(written(form, [section], value=value, footer=evaluation.signature))
 

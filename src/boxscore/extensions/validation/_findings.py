@@ -285,11 +285,11 @@ class Context:
     @property
     def chosen_classes(self) -> bool:
         """Tell whether the tables hold only selected classes: the absence of others is then not an error."""
-        return self.given is not None and self.given.chosen_classes
+        return self.given is not None and self.given._chosen_classes
 
     def was_said(self, key: str) -> bool:
         """Tell whether the evaluation has already warned about something."""
-        return self.given is not None and self.given.once(key, lambda: False)
+        return self.given is not None and self.given._once(key, lambda: False)
 
     def is_file(self, table: BoxTable) -> bool:
         """Tell whether a table came from one file, which for COCO holds ``x, y, width, height``."""

@@ -82,7 +82,7 @@ def recall_reached(evaluation: Evaluation) -> tuple[float, str]:
 
 def _mean(values: NDArray[np.float64], evaluation: Evaluation) -> float:
     """Average over thresholds and classes, [T, K], as the summary does."""
-    weights = evaluation.class_weights
+    weights = evaluation._class_weights
     return mean_of_defined(values) if weights is None else HeldValues(values).weighted_mean(weights)
 
 

@@ -151,7 +151,7 @@ def _placed(context: Context, K: int) -> tuple[NDArray[np.int64], NDArray[np.int
     # Find the class of the annotation that each detection overlaps most: sorted by overlap, the last write
     # remains.
     truth, detections = context.ground_truth, context.evaluation.detections
-    pairs = context.evaluation.matcher.across_classes(iou_threshold=0.5)
+    pairs = context.evaluation._matcher.across_classes(iou_threshold=0.5)
     order = np.argsort(pairs.iou, kind="stable")
     on = np.full(len(detections), -1)
     on[pairs.detection[order]] = truth.category[pairs.truth[order]]

@@ -61,7 +61,7 @@ class PrecisionRecallDisplay(Display):
         """Read the curves of an evaluation; see :func:`pr_curve`."""
         from boxscore.extensions.diagnostics._reading import threshold_index
 
-        evaluation.require_scores()
+        evaluation._require_scores()
         index = threshold_index(evaluation, iou_threshold)
         _check_classes(evaluation, classes)
         curves = evaluation.curves_of()
@@ -70,7 +70,7 @@ class PrecisionRecallDisplay(Display):
         labels = [evaluation.labels[k] for k in defined.tolist()]
         points = np.array(evaluation.protocol.ap.recall_points)
         iou = evaluation.protocol.matching.iou_thresholds[index]
-        weights = None if evaluation.class_weights is None else evaluation.class_weights[defined]
+        weights = None if evaluation._class_weights is None else evaluation._class_weights[defined]
         return cls(points, precision, labels, iou, list(classes), weights)
 
     def _draw(self, ax: Any) -> None:
