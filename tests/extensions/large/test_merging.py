@@ -132,7 +132,7 @@ def test_what_needs_rows_is_refused_by_name(name: str, options: dict[str, Any]) 
         getattr(diagnostics, name)(merged(scene()), **options)
 
 
-@each(["ground_truth", "detections", "matches", "outcomes", "matcher"])
+@each(["ground_truth", "detections", "matches", "outcomes", "_matcher"])
 def test_rows_are_refused_by_name(name: str) -> None:
     with pytest.raises(boxscore.InputError, match="of merged parts must be asked of tables"):
         getattr(merged(scene()), name)

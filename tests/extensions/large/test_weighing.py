@@ -50,7 +50,7 @@ def check_weighted(parts: list[Part], expected: boxscore.Evaluation, weights: An
     with pytest.MonkeyPatch.context() as patch:
         if most is not None:
             limits.few_detections_at_a_time(patch, most)
-        ours = distributed_evaluation(parts).weighted_metrics(rows, weights)
+        ours = distributed_evaluation(parts)._weighted_metrics(rows, weights)
     for mine, theirs in zip(ours, expected._weighted_metrics(rows, weights), strict=True):
         assert (mine.dtype, mine.shape) == (theirs.dtype, theirs.shape)
         assert mine.tobytes() == theirs.tobytes()
@@ -159,7 +159,7 @@ def test_a_class_that_is_only_detected_by_ranges(monkeypatch: pytest.MonkeyPatch
 
 
 def test_no_slices() -> None:
-    values, truths, found = distributed(scene()).weighted_metrics([], Groups(np.zeros(12, np.uint8), 0, 0))
+    values, truths, found = distributed(scene())._weighted_metrics([], Groups(np.zeros(12, np.uint8), 0, 0))
     assert (values.shape, len(truths), len(found)) == ((0, 0, 4), 0, 0)
 
 
