@@ -70,7 +70,7 @@ def coco_expected(ground_truth: Path, results: Path) -> dict[str, Any]:
         ],
         "counts": {
             "images": len(truth.dataset["images"]),
-            "ground_truths": len(annotations),
+            "objects": len(annotations),
             "crowds": sum(row["iscrowd"] for row in annotations),
             "detections": len(detections.dataset["annotations"]),
             "classes": len(names),

@@ -106,7 +106,7 @@ def test_readme_states_the_expected_values() -> None:
     for value in voc["metrics"].values():
         assert f"{value:.4f}" in readme
     counts = coco["counts"]
-    objects = f"{counts['ground_truths']}, of which {counts['crowds']} crowds"
+    objects = f"{counts['objects']}, of which {counts['crowds']} crowds"
     assert f"| {counts['images']} | {objects} | {counts['detections']} |" in readme
     counts = voc["counts"]
     objects = f"{counts['objects']}, of which {counts['difficult']} difficult"

@@ -56,6 +56,7 @@ ORDER: dict[str, list[str] | dict[str, list[str]]] = {
             "validate",
         ],
         "Understand a score": [
+            "recipes",
             "per-class-reports",
             "reports",
             "browse-images",
@@ -537,7 +538,27 @@ def command_reference() -> str:
             parts.append(
                 f"And the [common options](#common-options) {', '.join(map('`{}`'.format, shared))}."
             )
-    return "\n".join(parts)
+    return "\n".join([*parts, *_other_names()])
+
+
+def _other_names() -> list[str]:
+    """Write the names of commands that people guess, with what each runs or prints."""
+    names = importlib.import_module("boxscore.cli.other_names")
+    lines = ["", "## Other names", "", "Names that other tools use, and what to type for them.", ""]
+    lines += ["| you type | boxscore |", "|---|---|"]
+    by_call: dict[str, list[str]] = {}
+    for name, call in names.SYNONYMS.items():
+        by_call.setdefault(call, []).append(f"`{name}`")
+    lines += [f"| {', '.join(typed)} | runs `boxscore {call}` |" for call, typed in by_call.items()]
+    by_hint: dict[tuple[str, ...], list[str]] = {}
+    for name, hints in names.HINTS.items():
+        by_hint.setdefault(tuple(hints), []).append(f"`{name}`")
+    for name in ("coco2yolo", "yolo2coco", "voc2coco", "coco2voc", "voc2yolo"):
+        by_hint.setdefault(tuple(names.hints_for([name])), []).append(f"`{name}`")
+    for hints, typed in by_hint.items():
+        shown = "<br>".join(f"{what}: `{call}`" for what, _, call in (hint.partition(": ") for hint in hints))
+        lines.append(f"| {', '.join(typed)} | {shown} |")
+    return lines
 
 
 _TABLE = ["| argument | meaning |", "|---|---|"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import boxscore
-from boxscore.diagnostics import explain, readings
+from boxscore.diagnostics import compare_protocols, explain
 from support.digests import same_arrays
 from support.real_data import real
 
@@ -148,5 +148,5 @@ def test_every_protocol_of_these_keypoints_reads_the_files() -> None:
     crowd = real("keypoints_more", "crowdpose_gt.json"), real("keypoints_more", "crowdpose_dt.json")
     truth = boxscore.load_ground_truth(crowd[0])
     found = boxscore.load_detections(crowd[1], truth)
-    assert readings(truth, found, "crowdpose").table["protocol"].tolist() == ["crowdpose"]
+    assert compare_protocols(truth, found, "crowdpose").table["protocol"].tolist() == ["crowdpose"]
     assert result["AP"] == pytest.approx(0.6421, abs=5e-5)

@@ -34,10 +34,10 @@ with lazy_imports(__name__):
     from boxscore.extensions.diagnostics.explaining import Reading as Reading
     from boxscore.extensions.diagnostics.explaining import Readings as Readings
     from boxscore.extensions.diagnostics.explaining import ablation as ablation
+    from boxscore.extensions.diagnostics.explaining import compare_protocols as compare_protocols
     from boxscore.extensions.diagnostics.explaining import expansions as expansions
     from boxscore.extensions.diagnostics.explaining import explain as explain
     from boxscore.extensions.diagnostics.explaining import find_number as find_number
-    from boxscore.extensions.diagnostics.explaining import readings as readings
     from boxscore.extensions.diagnostics.images import image_scores as image_scores
     from boxscore.extensions.diagnostics.lrp import (
         localisation_recall_precision as localisation_recall_precision,

@@ -71,7 +71,7 @@ def test_the_words_of_the_field(command: str) -> None:
     assert not names & {"iou", "minimum-score", "min-score", "score", "threshold", "most-per-image"}
 
 
-@pytest.mark.parametrize("name", ["--iou", "--minimum-score", "--min-score"])
+@pytest.mark.parametrize("name", ["--minimum-score", "--min-score"])
 def test_words_that_are_gone(name: str, run: Run) -> None:
     assert run.error("confusion", "--gt", GT, "--dt", DT, name, "0.5").startswith(
         f"boxscore: error: confusion has no option {name}"
@@ -154,7 +154,7 @@ def test_options_are_the_parameters_of_a_function() -> None:
     area, best = Option("area", "of a place", default="here"), Option("best", kind=bool, default=False)
     assert options_of(counted, [best, area]) == (
         Option("times", "how often, as in range", kind=int, default=1, metavar="N"),
-        Option("iou-threshold", "IoU of a match", kind=float, metavar="T"),
+        Option("iou-threshold", "IoU of a match", kind=float, metavar="T", short="--iou"),
         Option("rule", "", default="all", choices=("all", "some")),
         Option("sizes", "sizes in pixels of 0.5 and more", kind=float, many=True, commas=True),
         area,
@@ -256,7 +256,7 @@ def test_these_commands_have_forms() -> None:
         "compare",
         "check",
         "explain",
-        "readings",
+        "compare-protocols",
         "iou",
         "suspects",
     }

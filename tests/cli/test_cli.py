@@ -162,7 +162,7 @@ def test_text(run: Run, evaluation: boxscore.Evaluation) -> None:
             line.split() == [key, f"{value:.4f}", evaluation.protocol.iou_text(row), row.area, str(cap)]
             for line in lines
         )
-    assert "24 images, 113 ground truths (5 crowd), 282 detections, 7 classes" in lines
+    assert "24 images, 108 ground truths and 5 crowd regions, 282 detections, 7 classes" in lines
     assert lines[-1] == evaluation.signature
     per_class, _ = run(*COCO, "--per-class", "--wide")
     assert len(per_class.splitlines()) == len(lines) + 3 + 1 + 7  # a title between blank lines

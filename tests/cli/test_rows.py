@@ -208,7 +208,7 @@ def test_rates_without_scores_are_of_every_detection() -> None:
     classes = result.detections.category[result.matched.row]
     true = np.bincount(classes[outcomes.true], minlength=K)
     counted = np.bincount(classes[outcomes.counted], minlength=K)
-    objects = result.ground_truth.category[~result.matcher.ignoring.ignored]
+    objects = result.ground_truth.category[~result._matcher.ignoring.ignored]
     # Precision, recall and F1 are metrics of the protocol.
     assert sorted(result.class_rates) == ["false_negatives", "false_positives"]
     np.testing.assert_array_equal(result.class_rates["false_positives"], counted - true)

@@ -206,9 +206,10 @@ def test_counts_and_signature() -> None:
     evaluation = boxscore.evaluate(*small())
     assert evaluation.counts == {
         "images": 3,
-        "ground_truths": 4,
+        "ground_truths": 3,
         "crowds": 1,
         "difficult": 0,
+        "ignored": 0,
         "detections": 6,
         "left_out": 0,
         "classes": 4,
@@ -274,6 +275,6 @@ def test_the_face_of_a_result() -> None:
 def test_a_result_pickles_as_what_was_given() -> None:
     result = boxscore.evaluate(SHAPES / "instances.json", SHAPES / "detections.json")
     size = len(pickle.dumps(result))
-    result.metrics, result.per_class, result.matcher.across_classes(iou_threshold=0.1)
+    result.metrics, result.per_class, result._matcher.across_classes(iou_threshold=0.1)
     assert len(pickle.dumps(result)) == size
     assert pickle.loads(pickle.dumps(result)).metrics == result.metrics

@@ -44,12 +44,11 @@ def changeable(value: Any, path: str, seen: set[int], depth: int = 0) -> Iterato
                 "ground_truth",
                 "detections",
                 "protocol",
-                "matcher",
                 "images",
                 "categories",
                 "evaluations",
             )
-            if not name.startswith("_") and name not in inputs:
+            if (not name.startswith("_") or name in SHARED) and name not in inputs:
                 found = getattr(value, name)
                 if isinstance(found, boxscore.GroundTruth) or f"{path}.{name}" == "label_costs.edits":
                     continue  # tables are the user's to change, and these edits are an input
@@ -60,6 +59,9 @@ def changeable(value: Any, path: str, seen: set[int], depth: int = 0) -> Iterato
 def test_nothing_of_an_evaluation_is_writeable(evaluation: boxscore.Evaluation) -> None:
     assert list(changeable(evaluation, "evaluation", set())) == []
 
+
+SHARED = {"_class_columns", "_class_table", "_class_weights", "_summary_classes", "_sources"}
+"""Attributes of an evaluation that the package shares between modules."""
 
 FIRST = {
     name: next(iter(inspect.signature(getattr(diagnostics, name)).parameters), "")

@@ -28,7 +28,7 @@ from support.limits import little_worth_forking
 
 CALLS = {
     "evaluate": lambda: boxscore.evaluate("truth.json", "found.json", workers=3)["AP"],
-    "draws": lambda: evaluation.weighted_metrics(
+    "draws": lambda: evaluation._weighted_metrics(
         evaluation.protocol.rows, Draws.of_seed(60, 60, seed=1), workers=3
     ).values.tobytes(),
     "compare": lambda: compare_detectors(

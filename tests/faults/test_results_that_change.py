@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from boxscore import FileFormatError, load_ground_truth
+from boxscore._utils.files import Snapshot
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._snapshots import Snapshot
 from boxscore.formats.coco import begin
 from boxscore.formats.results import load_results, save_results
 from support.running import Run
@@ -102,7 +102,7 @@ def test_a_file_overwritten_within_one_tick_of_the_clock(
 def test_an_old_file_is_known_by_its_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "dt.json"
     write(path, records(), "numbers")
-    monkeypatch.setattr("boxscore.formats._snapshots.TICK", -(10**18))  # as if it were old
+    monkeypatch.setattr("boxscore._utils.files.TICK", -(10**18))  # as if it were old
     results = load_results(path)
     assert [snapshot.is_old for snapshot in results.snapshots] == [True]
     save(results, tmp_path)

@@ -17,7 +17,7 @@ import boxscore
 from boxscore.data.alignment import align, of_images
 from boxscore.distributed import Part
 from boxscore.protocols import load_protocol
-from boxscore.protocols.extra_columns import ExtraColumn
+from boxscore.protocols.acting import ExtraColumn
 from boxscore.protocols.protocol import EXTRA_COLUMNS, Protocol
 from support.each import each
 from support.examples import examples

@@ -165,7 +165,7 @@ def test_explain_has_a_step(tmp_path: Path) -> None:
 
 def test_slices_and_sweeps_keep_the_choice(tmp_path: Path) -> None:
     evaluation = boxscore.evaluate(*write(tmp_path), protocol=UNMATCHED)
-    matcher = evaluation.matcher
+    matcher = evaluation._matcher
     rows = np.arange(len(evaluation.detections))
     again = matcher.match_some(rows, evaluation.detections.scores)
     assert again.matched_bits.tolist() == evaluation.matched.matched_bits.tolist()

@@ -11,8 +11,7 @@ import pytest
 import boxscore
 from boxscore.protocols import changed_protocol, load_protocol
 from boxscore.protocols.changing import area_ranges_of_text, iou_thresholds_of_text
-from boxscore.protocols.fields import all_fields
-from boxscore.protocols.other_names import OTHER_NAMES
+from boxscore.protocols.fields import OTHER_NAMES, all_fields
 from support.running import Run
 from support.samples import DT, GT
 

@@ -15,9 +15,8 @@ from pycocotools.cocoeval import Params
 import boxscore
 from boxscore import InputError, Protocol, ProtocolError, load_protocol
 from boxscore.protocols import IOU_TYPES, protocol_names, protocol_of_type, protocol_toml, read_toml
-from boxscore.protocols.fields import ALWAYS, all_fields
+from boxscore.protocols.fields import ALWAYS, OTHER_PROTOCOLS, all_fields, meant_protocols
 from boxscore.protocols.grids import colon, grid
-from boxscore.protocols.other_names import OTHER_PROTOCOLS, meant_protocols
 from boxscore.protocols.protocol import FIRST_WORDS, SimilarityName
 from boxscore.protocols.summary import summary_title
 from boxscore.protocols.tables.matching import MatchingRules

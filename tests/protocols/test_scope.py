@@ -18,7 +18,7 @@ from boxscore.extensions.diagnostics._tools import fits
 from boxscore.protocols import protocol_names
 from boxscore.protocols.acting import UNSAID, Act, Refusal, Scope, Way
 from boxscore.protocols.fields import Field, all_fields
-from boxscore.protocols.scope import ProtocolScope, describing_fields
+from boxscore.protocols.protocol import ProtocolScope, describing_fields
 from support.each import each
 from support.insides import check_mergeable, prepared
 from support.scenes import BOX_PROTOCOLS, Scene, det, obj, outcomes, rules

@@ -69,7 +69,7 @@ def test_every_metric_as_a_plain_loop_over_classes(rules: dict[str, Any], seed: 
     weights[0] = 2.5
     result = boxscore.evaluate(*tables(seed), protocol=protocol_of(words(plain, weights), rules))
     rows, ones = plain.protocol.rows, np.ones(len(plain.images))
-    of_classes = plain.weighted_metrics(rows, [ones]).values[0][:, :-1]
+    of_classes = plain._weighted_metrics(rows, [ones]).values[0][:, :-1]
     same([*result.metrics.values()], [plain_mean(values.tolist(), weights) for values in of_classes])
     assert all(
         a.tobytes() == b.tobytes()
@@ -96,7 +96,7 @@ def test_equal_weights_have_the_bits_of_none(rules: dict[str, Any], weights: dic
         boxscore.evaluate(*tables(4), protocol=protocol_of(each, rules)) for each in ({}, weights)
     )
     assert np.array([*plain.metrics.values()]).tobytes() == np.array([*equal.metrics.values()]).tobytes()
-    assert equal.class_weights is None
+    assert equal._class_weights is None
 
 
 def test_weights_of_zero_and_one_have_the_bits_of_the_chosen_classes() -> None:
@@ -149,10 +149,10 @@ def weighted() -> boxscore.Evaluation:
 def test_under_image_weights(weighted: boxscore.Evaluation) -> None:
     ones = weighted_summary(weighted, np.ones(len(weighted.images)))
     assert ones[:, -1].tobytes() == np.array([*weighted.metrics.values()]).tobytes()
-    assert weighted.class_weights is not None
+    assert weighted._class_weights is not None
     draws = Draws.of_seed(len(weighted.images), 9, 1)
-    for table in weighted.weighted_metrics(weighted.protocol.rows, draws).values:
-        plain = [plain_mean(row[:-1].tolist(), weighted.class_weights.tolist()) for row in table]
+    for table in weighted._weighted_metrics(weighted.protocol.rows, draws).values:
+        plain = [plain_mean(row[:-1].tolist(), weighted._class_weights.tolist()) for row in table]
         same(table[:, -1].tolist(), plain)
 
 
@@ -161,10 +161,10 @@ def test_under_image_weights(weighted: boxscore.Evaluation) -> None:
 def test_in_partitions(weighted: boxscore.Evaluation, partitions: int) -> None:
     parts = boxscore.scan(*tables(3), protocol=weighted.protocol, partitions=partitions)
     assert np.array([*parts.metrics.values()]).tobytes() == np.array([*weighted.metrics.values()]).tobytes()
-    assert parts.class_weights.tolist() == weighted.class_weights.tolist()  # type: ignore[union-attr]
+    assert parts._class_weights.tolist() == weighted._class_weights.tolist()  # type: ignore[union-attr]
     draws = Draws.of_seed(len(weighted.images), 5, 1)
     rows = weighted.protocol.rows
-    ours, whole = (each.weighted_metrics(rows, draws).values for each in (parts, weighted))
+    ours, whole = (each._weighted_metrics(rows, draws).values for each in (parts, weighted))
     assert ours.tobytes() == whole.tobytes()
 
 
@@ -177,8 +177,8 @@ def test_saved_parts_and_the_evaluator(weighted: boxscore.Evaluation, tmp_path: 
 
 @pytest.mark.oracle
 def test_means_of_diagnostics(weighted: boxscore.Evaluation) -> None:
-    assert weighted.class_weights is not None
-    weights = weighted.class_weights.tolist()
+    assert weighted._class_weights is not None
+    weights = weighted._class_weights.tolist()
     froc = froc_scores(weighted)
     same([froc.mean.mean], [plain_mean(froc.per_class.mean.tolist(), weights)])
     lrp = localisation_recall_precision(weighted)

@@ -27,8 +27,8 @@ ALLOWED = {
     "boxscore.matching.matches.merge": "how it merges",
     "boxscore.matching.points.POINTS": "the signatures of points, which rules keep",
     "boxscore.matching.points.functions_at": "in which order the functions of a point run",
-    "boxscore.matching.preparing.prepared": "what rules make of tables",
-    "boxscore.matching.preparing.rounded": "what a rule makes of scores and boxes",
+    "boxscore.matching.ignoring.prepared": "what rules make of tables",
+    "boxscore.matching.ignoring.rounded": "what a rule makes of scores and boxes",
     **dict.fromkeys(
         (
             "boxscore.matching.candidates.MOST_PAIRS",

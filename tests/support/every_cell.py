@@ -37,7 +37,7 @@ def summary_of(evaluation: boxscore.Evaluation) -> NDArray[np.float64]:
 def weighted_summary(evaluation: boxscore.Evaluation, weights: Any) -> NDArray[np.float64]:
     """Return :func:`summary_of` with each image counted as often as its weight says."""
     sets: Any = [np.asarray(weights, dtype=np.float64)]
-    values = evaluation.weighted_metrics(evaluation.protocol.rows, sets).values[0]
+    values = evaluation._weighted_metrics(evaluation.protocol.rows, sets).values[0]
     of_classes = [row.key not in evaluation.protocol.class_keys for row in evaluation.protocol.rows]
     values[of_classes, :-1] = np.nan
     return values

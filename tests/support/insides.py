@@ -44,11 +44,11 @@ from boxscore.extensions.scoreless.assignment import components
 from boxscore.extensions.scoreless.assignment import heaviest as most_and_heaviest
 from boxscore.extensions.scoreless.whole_groups import match_whole_groups
 from boxscore.extensions.weights.weight_sums import WeightSums, weight_table
+from boxscore.matching.ignoring import prepared, rounded
 from boxscore.matching.matches import Matches, bit_type
 from boxscore.matching.matches import merge as merge_matches
 from boxscore.matching.pairs import Pairs
 from boxscore.matching.points import POINTS, functions_at
-from boxscore.matching.preparing import prepared, rounded
 from boxscore.protocols import Protocol
 
 __all__ = [

@@ -29,7 +29,7 @@ def bits(evaluation: boxscore.Evaluation) -> dict[str, Any]:
         **drawn,
         **values,
         "class counts": counts,
-        "images": evaluation.image_fingerprint,
+        "images": evaluation._image_fingerprint,
         "metrics": np.array(list(evaluation.metrics.values())).tobytes(),
         "counts": evaluation.counts,
         "repr": repr(evaluation),

@@ -147,6 +147,11 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{ending}"
 
 
+def enumerated(parts: Sequence[str]) -> str:
+    """Write parts as a sentence does: ``a``, ``a and b``, ``a, b and c``."""
+    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
+
+
 def counted_of(count: int, total: int, noun: str) -> str:
     """Write a count of a total with its noun: ``1 of 1 box``, ``3 of 1,040 boxes``."""
     return f"{count:,} of {counted(total, noun)}"

@@ -25,6 +25,7 @@ from boxscore._utils.records import NamedTuple
 from boxscore._version import __version__
 from boxscore.cli.arguments import EVERYWHERE, Option, declared, errors_as_typed, given, look_for_packages
 from boxscore.cli.commands import BY_GROUP, ENTRIES
+from boxscore.cli.other_names import SYNONYMS, hints_for, words_of_synonym
 from boxscore.cli.overwriting import inputs_protected
 from boxscore.cli.parser import ArgumentParser, add_options, documentation
 from boxscore.cli.sockets import extension
@@ -79,6 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     remember_secrets(words)
+    if words and words[0] not in COMMANDS:
+        words = words_of_synonym(words)
     try:
         if not words or words[0] not in COMMANDS:
             return _without_command(words)
@@ -106,7 +109,8 @@ def _without_command(words: Sequence[str]) -> int:
         return 0
     if first == "--print-completion":
         try:
-            show(extension("completion_script")(words[1] if len(words) > 1 else "", _options_of_commands()))
+            shell = words[1] if len(words) > 1 else ""
+            show(extension("completion_script")(shell, _options_of_commands(), _synonyms_by_command()))
         except BoxscoreError as error:
             _say(f"error: {error}")
             return 2
@@ -118,8 +122,13 @@ def _without_command(words: Sequence[str]) -> int:
     if first.startswith("-"):
         near = nearest(first, ["--help", "--version", "--print-completion"]).replace("'", "")
         _say(shortened(f"error: boxscore has no option {first}{'; ' + near if near else '.'}"))
+    elif hints := hints_for(words):
+        _say(shortened(f"error: boxscore has no command {first!r}."))
+        for hint in hints:
+            say(hint, quiet=False)
+        return 2
     else:
-        near = nearest(first, list(COMMANDS))
+        near = nearest(first, list(COMMANDS)) or nearest(first, list(SYNONYMS))
         _say(shortened(f"error: boxscore has no command {first!r}{'; ' + near if near else '.'}"))
         if not near and Path(first).exists():
             more = "To score detections: boxscore evaluate GT DT; boxscore --help lists all commands."
@@ -129,6 +138,15 @@ def _without_command(words: Sequence[str]) -> int:
 
 def _options_of_commands() -> dict[str, tuple[Option, ...]]:
     return {name: (*load_command(name).options, *EVERYWHERE) for name in COMMANDS}
+
+
+def _synonyms_by_command() -> dict[str, list[str]]:
+    names: dict[str, list[str]] = {}
+    for synonym, call in SYNONYMS.items():
+        command = call.split()[0]
+        if command in COMMANDS and synonym not in COMMANDS:
+            names.setdefault(command, []).append(synonym)
+    return names
 
 
 def load_command(name: str, words: Sequence[str] | None = None) -> Command:
@@ -155,10 +173,10 @@ def _run(command: Command, arguments: argparse.Namespace, *, room: int) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("always", BoxscoreWarning)
         warnings.showwarning = _shower(arguments)
-        file = getattr(
-            getattr(arguments, "output", None), "path", None
-        )  # of a form; other paths are the command's
-        chosen = Settings(wide=arguments.wide, quiet=arguments.quiet, file=file)
+        # A form of --output may have a path; other paths are the command's.
+        file = getattr(getattr(arguments, "output", None), "path", None)
+        columns = getattr(arguments, "show", None) or ()
+        chosen = Settings(wide=arguments.wide, quiet=arguments.quiet, file=file, columns=columns)
         # Everything that a command needs is entered together, and left in reverse order.
         try:
             if room:

@@ -370,6 +370,7 @@ IOU_THRESHOLDS = Option(
     many=True,
     commas=True,
     metavar="T",
+    short="--iou",
     key="evaluation.iou_thresholds",
     group=PROTOCOL_GROUP,
     brief="IoU thresholds, e.g. 0.5 0.75 or 0.5:0.95/10",
@@ -388,6 +389,7 @@ SCORE_THRESHOLD = Option(
     "leave out detections that score below this (default: as the protocol says)",
     kind=float,
     metavar="S",
+    short="--conf",
     variable="least_score",
     key="evaluation.score_threshold",
     group=PROTOCOL_GROUP,
@@ -398,7 +400,7 @@ CLASS_WEIGHTS = Option(
     "how much each class counts in means over classes: a file of lines class,weight (* is every other "
     "class), JSON, or a column of classes",
     metavar="FILE|COLUMN",
-    key="evaluation.class_weights",
+    key="evaluation._class_weights",
     ending=(".csv", ".txt", ".tsv", ".json"),
     group=PROTOCOL_GROUP,
     topic=RULES,
@@ -429,6 +431,16 @@ CLASSES = Option(
     metavar="CLASS|FILE",
     key="evaluation.classes",
     group=INPUT,
+)
+EXCLUDE_CLASSES = Option(
+    "exclude-classes",
+    "all classes but these: names, ids, or a file of them",
+    many=True,
+    metavar="C",
+    key="evaluation.exclude_classes",
+    group=INPUT,
+    brief="all classes but these: names, ids, or a file",
+    mistyped_as=("--ignore-classes", "--skip-classes", "--without-classes", "--drop-classes"),
 )
 IMAGES = Option(
     "images",
@@ -595,7 +607,7 @@ DETECTION_FILES = (
 
 INPUTS = (
     *(GROUND_TRUTH, DETECTIONS, FORMAT, PROTOCOL, SCORELESS, IOU_TYPE, DETECTION_AREA, ANNOTATION_ID_ZERO),
-    *(IMAGE_SET, CLASSES, IMAGES, WORKERS),
+    *(IMAGE_SET, CLASSES, EXCLUDE_CLASSES, IMAGES, WORKERS),
     *PROTOCOL_CHANGES,
     *(*GROUND_TRUTH_FILES, *DETECTION_FILES),
 )
@@ -603,9 +615,14 @@ INPUTS = (
 
 
 def inputs_beside(options: Iterable[Option]) -> tuple[Option, ...]:
-    """Return ``INPUTS`` without those that options of the same name replace."""
+    """Return ``INPUTS`` without the names and the short names that these options have."""
     replaced = {option.name for option in options}
-    return tuple(option for option in INPUTS if option.name not in replaced)
+    taken = {option.short for option in options if option.short}
+    return tuple(
+        option.but(short="") if option.short in taken else option
+        for option in INPUTS
+        if option.name not in replaced
+    )
 
 
 # ---------------------------------------------------------------- what to write
@@ -644,6 +661,14 @@ SORT = Option(
     brief="order rows by this column, worst first",
 )
 TOP = Option("top", "print only the first N rows", kind=int, metavar="N", key="output.top")
+SHOW = Option(
+    "show",
+    "print only these columns, in this order, e.g. class AP AP50; a table that has none of them is left out",
+    many=True,
+    metavar="COLUMN",
+    key="output.show",
+    brief="print only these columns, e.g. class AP AP50",
+)
 ROWS = (SORT, TOP)
 """Options of tables with one row per class, image, slice, ..."""
 WIDE = Option(

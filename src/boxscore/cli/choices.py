@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from boxscore._utils import checks
 from boxscore._utils.files import read_bytes
 from boxscore._utils.processes import available_processors
+from boxscore.data.alignment import without_classes
 from boxscore.data.lookup import image_rows_by_name
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
 from boxscore.errors import InputError
@@ -59,18 +60,30 @@ def _groups(path: Path, categories: Categories) -> list[list[Id]]:
     return groups
 
 
-def chosen_classes(values: Sequence[str] | None, categories: Categories) -> list[Id] | None:
-    """Return the classes that a command line names, by labels; a file stands for its lines.
+def chosen_classes(
+    values: Sequence[str] | None, categories: Categories, excluded: Sequence[str] | None = None
+) -> list[Id] | None:
+    """Return the labels of the classes that ``--classes`` names, without those of ``--exclude-classes``.
 
-    What names no class stays as it is.
+    A file is replaced by its lines. A word that names no class is returned unchanged.
     """
-    if values is None:
-        return None
+    classes = None if values is None else _classes(values, categories, what="a chosen class")
+    if excluded is None:
+        return classes
+    return without_classes(
+        categories,
+        classes,
+        _classes(excluded, categories, what="an excluded class"),
+        name="--exclude-classes",
+    )
+
+
+def _classes(values: Sequence[str], categories: Categories, *, what: str) -> list[Id]:
     words: list[str] = []
-    rows = categories.rows_by_word(values, what="a chosen class", numbers=True)
+    rows = categories.rows_by_word(values, what=what, numbers=True)
     for word, row in zip(values, rows.tolist(), strict=True):
         words += [word] if row >= 0 or not Path(word).is_file() else _lines_of_ids(Path(word))
-    return _labels(words, categories, what="a chosen class")
+    return _labels(words, categories, what=what)
 
 
 def _labels(words: Sequence[str], categories: Categories, *, what: str) -> list[Id]:

@@ -132,8 +132,8 @@ BY_GROUP: Mapping[str, Mapping[str, Entry]] = {
             "why do two tools give two numbers? which tool gave this number?",
             tables=True,
         ),
-        "readings": Entry(
-            "boxscore.extensions.diagnostics.readings_command",
+        "compare-protocols": Entry(
+            "boxscore.extensions.diagnostics.compare_protocols_command",
             "the score of these files under every protocol that fits them",
             tables=True,
         ),

@@ -5,7 +5,6 @@ Examples
   boxscore evaluate instances_val2017.json results.json
   boxscore evaluate VOC2007 results --image-set test --protocol voc2007
   boxscore evaluate instances.json results.json --report report --per-class
-  boxscore evaluate instances.json results.json --output result.json
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from boxscore.cli.arguments import (
     OUTPUT,
     PER_CLASS,
     ROWS,
+    SHOW,
     Option,
     further,
     given,
@@ -42,6 +42,7 @@ OPTIONS = (
     OUTPUT,
     PER_CLASS.but(help="print the per-class table as well"),
     *ROWS,
+    SHOW,
     *further("result"),
     *further("elsewhere"),
     Option(

@@ -54,6 +54,8 @@ def program_help(groups: Mapping[str, Sequence[str]], summaries: Mapping[str, st
             column=20,
         ),
         "",
+        "Names that other tools use lead to these commands: boxscore tide runs errors, and boxscore pr-curve "
+        "prints what to type.",
         "If the script is not on the PATH: python -m boxscore.",
     ]
     return "\n".join(wrapped(line, _width()) if not line.startswith(" ") else line for line in lines) + "\n"
@@ -113,7 +115,8 @@ def _whole(options: Sequence[Option], topics: Sequence[str]) -> Iterator[str]:
 
 def _short(name: str, options: Sequence[Option]) -> Iterator[str]:
     """Say each option in a line if that is possible; name those that ``evaluate`` explains."""
-    shared = [option for option in options if option in INPUTS] if name != ALL_OF else []
+    inputs = [option.but(short="") for option in INPUTS] if name != ALL_OF else []
+    shared = [option for option in options if option.but(short="") in inputs]
     # What the files do not say is of the input as well: fewer headings are read more easily.
     listed = [
         option.but(group=INPUT) if option.group == NOT_IN_FILES else option

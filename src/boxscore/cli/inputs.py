@@ -82,7 +82,7 @@ def read_inputs(arguments: argparse.Namespace, *others: Protocol) -> Inputs:
         detections,
         protocol if detections.scored else protocol_without_scores(arguments),
         chosen(arguments.images, ground_truth.images),
-        chosen_classes(arguments.classes, ground_truth.categories),
+        chosen_classes(arguments.classes, ground_truth.categories, arguments.exclude_classes),
         arguments.workers or (processes if similarity_of(protocol).forks_for(detections) else 1),
     )
 
@@ -166,7 +166,12 @@ def _pairs(texts: Sequence[str]) -> dict[str, str]:
     pairs = [pair for text in texts for pair in re.split(r",(?=\w+=)", text)]
     wrong = next((pair for pair in pairs if "=" not in pair), None)
     if wrong is not None:
-        raise InputError("--columns", "be image=NAME class=NAME ...", got=repr(wrong)[:60])
+        raise InputError(
+            "--columns",
+            "be image=NAME class=NAME ...",
+            got=repr(wrong)[:60],
+            cause="--columns names the columns of an input table; --show chooses the columns to print",
+        )
     columns = dict(pair.split("=", 1) for pair in pairs)
     if len(columns) < len(pairs):
         raise InputError("--columns", "say each part once", got=repr(" ".join(texts))[:60])

@@ -66,6 +66,7 @@ OPTIONS = (
         brief="suppress boxes that overlap by more than this",
         kind=float,
         metavar="T",
+        short="--iou",
     ),
     Option(
         "overlap",
@@ -88,6 +89,7 @@ OPTIONS = (
         brief="afterwards leave out what scores below this",
         kind=float,
         metavar="S",
+        short="--conf",
     ),
     *GROUPS,
     RESULTS_BOX_FORMAT,

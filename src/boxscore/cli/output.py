@@ -24,10 +24,11 @@ from boxscore._utils.text import (
     wrapped,
 )
 from boxscore.cli.streams import settings, signature_lines, table_width, width
-from boxscore.errors import BoxscoreWarning
+from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.evaluation import Evaluation
 from boxscore.reports import text
 from boxscore.reports.rows import ALL_ROWS, Rows
+from boxscore.reports.shown_columns import shown_columns
 
 if TYPE_CHECKING:
     pass
@@ -55,12 +56,25 @@ def written(
     table: Columns | None = None,
     footer: str = "",
     longest: int = 40,
+    shown: Sequence[str] | None = None,
 ) -> str:
-    """Write tables in a form of ``--output``; JSON takes ``value``, CSV ``table`` or the first section."""
+    """Write tables in a form of ``--output``; JSON takes ``value``, CSV ``table`` or the first section.
+
+    ``shown`` are the columns to write: those of ``--show`` if not given, all if empty.
+    """
+    shown = settings().columns if shown is None else shown
     if form == "json":
+        refuse_columns_of_json(shown)
         return json_text(value)
     if form == "csv":
-        return csv_table(sections[0].columns if table is None else table).removesuffix("\n")
+        columns = shown_columns([sections[0].columns if table is None else table], shown)[0]
+        return csv_table(columns).removesuffix("\n")
+    chosen = shown_columns([section.columns for section in sections], shown)
+    sections = [
+        section._replace(columns=columns, first_out=_present(section.first_out, columns))
+        for section, columns in zip(sections, chosen, strict=True)
+        if columns or not shown
+    ]
     write = {"text": _as_text, "markdown": _as_markdown, "latex": _as_latex}[form]
     blocks = [write(section, longest) for section in sections]
     if footer:
@@ -68,6 +82,19 @@ def written(
             {"text": signature_lines(footer), "markdown": f"`{footer}`", "latex": latex_comment(footer)}[form]
         )
     return "\n\n".join(blocks)
+
+
+def refuse_columns_of_json(shown: Sequence[str]) -> None:
+    """Refuse ``--show`` for JSON."""
+    if shown:
+        rule = "be left out with --output json, which has every column"
+        raise InputError("--show", rule, got=repr(" ".join(shown)))
+
+
+def _present(first_out: Sequence[str | tuple[str, ...]], columns: Columns) -> Sequence[str | tuple[str, ...]]:
+    return [
+        names for names in first_out if not {*([names] if isinstance(names, str) else names)} - {*columns}
+    ]
 
 
 def _as_text(section: Section, longest: int) -> str:
@@ -105,14 +132,16 @@ def evaluation_as(
 ) -> str:
     """Write an evaluation in a form of ``--output``; to ask for rows is to ask for the table per class."""
     per_class = per_class or rows != ALL_ROWS
+    columns = settings().columns
     if form == "latex":
-        return text.as_latex(evaluation, per_class=per_class, rows=rows)
+        return text.as_latex(evaluation, per_class=per_class, rows=rows, columns=columns)
     if form == "json":
+        refuse_columns_of_json(columns)
         return _for_stdout(text.as_json(evaluation, warnings=messages, rows=rows))
     if form == "csv":
-        return text.as_csv(evaluation, per_class=per_class, rows=rows).rstrip("\n")
+        return text.as_csv(evaluation, per_class=per_class, rows=rows, columns=columns).rstrip("\n")
     if form == "markdown":
-        return text.as_markdown(evaluation, per_class=per_class, rows=rows)
+        return text.as_markdown(evaluation, per_class=per_class, rows=rows, columns=columns)
     return evaluation_text(evaluation, per_class=per_class, rows=rows)
 
 
@@ -128,7 +157,14 @@ def _for_stdout(text: str) -> str:
 
 def evaluation_text(evaluation: Evaluation, *, per_class: bool = False, rows: Rows = ALL_ROWS) -> str:
     """Write an evaluation for the terminal that shows it."""
-    lines = text.as_text(evaluation, per_class=per_class, rows=rows, width=width(), table_width=table_width())
+    lines = text.as_text(
+        evaluation,
+        per_class=per_class,
+        rows=rows,
+        columns=settings().columns,
+        width=width(),
+        table_width=table_width(),
+    )
     return lines.removesuffix(evaluation.signature) + signature_lines(evaluation.signature)
 
 

@@ -31,7 +31,7 @@ from boxscore.cli.arguments import Form, Option
 from boxscore.errors import BoxscoreError, InputError
 
 if TYPE_CHECKING:
-    from boxscore.formats._opened import Opened
+    from boxscore.formats._format import Opened
 
 PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff")
 DESCRIPTIONS = (".yaml", ".yml", ".data", ".txt")

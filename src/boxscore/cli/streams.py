@@ -18,7 +18,7 @@ import contextlib
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -44,11 +44,14 @@ class Settings(NamedTuple):
         Nothing goes to stderr but errors.
     file : Path, optional
         Where results go in place of stdout.
+    columns : sequence of str
+        The columns of tables to print; all if there are none.
     """
 
     wide: bool = False
     quiet: bool = False
     file: Path | None = None
+    columns: Sequence[str] = ()
 
 
 _now = Settings()

@@ -157,7 +157,7 @@ def _run_pycocotools(evaluation: Evaluation) -> Any:
     truth, protocol = evaluation.ground_truth, evaluation.protocol
     keypoint_counts = truth.keypoint_count if "keypoints" in similarity_of(protocol).needed_columns else None
     counts = [1] * len(truth) if keypoint_counts is None else keypoint_counts.tolist()
-    detections, areas = evaluation.matcher.detections, evaluation.matcher.areas
+    detections, areas = evaluation._matcher.detections, evaluation._matcher.areas
     # Images, classes and detections are numbered from 1. Annotations keep ids that are numbers, since
     # pycocotools reads id 0 as no match.
     dataset = {

@@ -104,11 +104,32 @@ def select(
     known_images, known_classes = ground_truth.images, ground_truth.categories
     image_rows = class_rows = None
     if images is not None:
-        image_rows = _chosen(chosen_images(images, known_images), images, "image", known_images.ids)
+        image_rows = _chosen(chosen_images(images, known_images), images, "a chosen image", known_images.ids)
     if classes is not None:
         rows = known_classes.rows_by_word(list(classes), what="a chosen class")
-        class_rows = _chosen(rows, classes, "class", np.array(known_classes.labels, dtype=object))
+        class_rows = _chosen(rows, classes, "a chosen class", np.array(known_classes.labels, dtype=object))
     return select_rows(ground_truth, detections, images=image_rows, classes=class_rows)
+
+
+def without_classes(
+    categories: Categories,
+    classes: Sequence[Id] | None,
+    excluded: Sequence[Id],
+    *,
+    name: str = "exclude_classes",
+) -> list[Id]:
+    """Return the labels of these classes (None: all) without the excluded ones; each must exist."""
+    rows = {}
+    for what, words in (("a chosen class", classes), ("an excluded class", excluded)):
+        if words is not None:
+            found = categories.rows_by_word(list(words), what=what)
+            rows[what] = _chosen(found, words, what, np.array(categories.labels, dtype=object))
+    kept = np.setdiff1d(rows.get("a chosen class", np.arange(len(categories))), rows["an excluded class"])
+    if not len(kept):
+        raise InputError(
+            name, "leave at least one class", got=f"all {len(rows['an excluded class']):,} of them"
+        )
+    return [categories.labels[row] for row in kept.tolist()]
 
 
 def select_rows(
@@ -171,7 +192,7 @@ def _chosen(rows: NDArray[np.int32], names: Sequence[Id], what: str, known: NDAr
     for row, value in zip(rows.tolist(), names, strict=True):
         if row < 0:
             cause = checks.did_you_mean(value, map(str, known.tolist()))
-            raise InputError(f"a chosen {what}", "be in the ground truth", got=repr(value), cause=cause)
+            raise InputError(what, "be in the ground truth", got=repr(value), cause=cause)
     return np.unique(rows)
 
 

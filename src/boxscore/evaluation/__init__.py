@@ -14,7 +14,7 @@ import numpy as np
 from boxscore._utils.given_paths import path_of
 from boxscore._utils.processes import Workers, worker_count
 from boxscore._utils.user_warnings import warn_user
-from boxscore.data.alignment import align, select
+from boxscore.data.alignment import align, select, without_classes
 from boxscore.data.boxes import WrittenFormat
 from boxscore.data.hints import FEWEST, FEWEST_OF_CLASS, ask
 from boxscore.data.tables import Detections, GroundTruth
@@ -31,8 +31,7 @@ from boxscore.evaluation.result import (
 )
 from boxscore.formats import reading
 from boxscore.formats._format import SIDES, Side
-from boxscore.matching.ignoring import zero_ids
-from boxscore.matching.preparing import prepared
+from boxscore.matching.ignoring import prepared, zero_ids
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.tables.labels import ANNOTATOR
@@ -81,6 +80,7 @@ def evaluate(
     protocol: str | Path | Mapping[str, Any] | Protocol | None = None,
     images: Sequence[Id] | None = None,
     classes: Sequence[Id] | None = None,
+    exclude_classes: Sequence[Id] | None = None,
     unlisted_images: Literal["error", "background", "drop"] | None = None,
     workers: Workers = "auto",
     digest: bool = True,
@@ -105,6 +105,8 @@ def evaluate(
         ``"scoreless"`` where the detections have no scores.
     images, classes : sequence of ids, optional
         Evaluate only these, by id or name.
+    exclude_classes : sequence of ids, optional
+        Evaluate all classes but these, by id or name.
     unlisted_images : {"error", "background", "drop"}, optional
         What becomes of detections in images that the ground truth does not list: an error; false positives in
         images without objects, which are added; or they are left out, with a warning that counts them. If
@@ -172,6 +174,8 @@ def evaluate(
         # Prepare before images and classes are chosen, since rules may need all of them.
         every_class = ground_truth.categories
         ground_truth, detections = prepared(ground_truth, detections, chosen)
+        if exclude_classes is not None:
+            classes = without_classes(ground_truth.categories, classes, exclude_classes)
         if images is not None or classes is not None:
             ground_truth, detections = select(ground_truth, detections, images=images, classes=classes)
         if chosen.ap.class_weights:
@@ -179,13 +183,13 @@ def evaluate(
         # Match, then check what may make the numbers wrong.
         shares = _shares_of_matching(workers, chosen, detections)
         result = matched_tables(ground_truth, detections, chosen, shares, chosen_classes=classes is not None)
-        matcher = result.matcher
+        matcher = result._matcher
         if chosen.labels.unlisted == "drop" or any(row.classes for row in chosen.rows):
             extension("check_class_labels")(
                 ground_truth.source, ground_truth.categories, ground_truth.image_labels, chosen
             )
         if shares > 1 and len(detections) >= SUMMARY_SHARED_FROM and matcher.similarity.forks_for(detections):
-            result.summarise_in_processes(shares)
+            result._summarise_in_processes(shares)
         _warn_of_symptoms(result, shares)
         # Warn if the tables have more precise shapes than the protocol compares.
         fallbacks = matcher.similarity.fallbacks(ground_truth, detections)

@@ -3,7 +3,7 @@
 Conventions
 -----------
 - An :class:`Evaluation` holds the two tables as evaluated, the protocol, and the matches. Every number is a
-  function of the matches; :meth:`Evaluation.once` caches it.
+  function of the matches; ``_once`` caches it.
 - Results whose rows are not in this process are a subclass in an extension, which overrides the properties
   that need them.
 - Methods that forward to extensions or reports are thin: :data:`EXTENSIONS` names the function of each.
@@ -18,7 +18,7 @@ import functools
 import itertools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from boxscore._utils.lazy import shortcut
 from boxscore._utils.processes import Forked, Workers
 from boxscore._utils.progress import stage
 from boxscore._utils.records import PicklesFields, record
-from boxscore._utils.text import counted, html_folded, html_summary, html_table
+from boxscore._utils.text import counted, enumerated, html_folded, html_summary, html_table
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.scores import ALL_EQUAL, SCORELESS, no_scores
 from boxscore.data.tables import Detections, GroundTruth
@@ -82,6 +82,8 @@ MOST_BYTES = 4 << 30
 
 PER_LINE = 4
 """Summary metrics per line of a ``repr``."""
+NOT_COUNTED = {"crowds": "crowd region", "difficult": "difficult object", "ignored": "ignored object"}
+"""Keys of ``Evaluation.counts`` for objects that do not count, and their nouns."""
 SHOWN_CLASSES = 20
 """Most classes that a notebook shows."""
 
@@ -98,15 +100,13 @@ class Evaluation(PicklesFields):
     protocol : Protocol
     matched : Matches
         What every number is computed from.
-    chosen_classes : bool
-        Whether only some classes of the tables given were evaluated.
     """
 
     ground_truth: GroundTruth
     detections: Detections
     protocol: Protocol
     matched: Matches
-    chosen_classes: bool = False
+    _chosen_classes: bool = False
 
     def __post_init__(self) -> None:
         """Make the matches read-only, since every number is computed from them."""
@@ -130,8 +130,8 @@ class Evaluation(PicklesFields):
         values = [f"{key:<6} {value:.4f}" for key, value in self.metrics.items()]
         lines = ["   ".join(values[low : low + PER_LINE]) for low in range(0, len(values), PER_LINE)]
         body = "\n".join(f"  {line}" for line in lines)
-        remark = f"\n{self.remark}" if self.remark else ""
-        return f"Evaluation of {self.counts_text}{remark}\n{body}\n{self.signature}"
+        remark = f"\n{self._remark}" if self._remark else ""
+        return f"Evaluation of {self._counts_text}{remark}\n{body}\n{self.signature}"
 
     def _repr_html_(self) -> str:
         inner = ""
@@ -139,13 +139,13 @@ class Evaluation(PicklesFields):
             key, values = next(iter(self.class_values.items()))
             order = np.argsort(values, kind="stable")[:SHOWN_CLASSES]  # NaN last
             columns: dict[str, list[Any]] = {"class": [self.labels[k] for k in order.tolist()]}
-            for name, column in self.class_table.items():
+            for name, column in self._class_table.items():
                 columns[name] = column[order].tolist()
             which = f"the {SHOWN_CLASSES} of lowest {key} of" if len(self.labels) > SHOWN_CLASSES else "the"
             inner = html_folded(
                 f"{which} {len(self.labels):,} classes, lowest {key} first", html_table(columns)
             )
-        return html_summary(f"Evaluation of {self.counts_text}", self.metrics, self.signature, inner)
+        return html_summary(f"Evaluation of {self._counts_text}", self.metrics, self.signature, inner)
 
     def to_json(self) -> str:
         """Return the result as JSON: protocol, signature, metrics, per class, counts.
@@ -155,19 +155,21 @@ class Evaluation(PicklesFields):
         text: str = extension("as_json")(self)
         return text
 
-    def to_latex(self, *, per_class: bool = False) -> str:
+    def to_latex(self, *, per_class: bool = False, columns: Sequence[str] = ()) -> str:
         r"""Return the summary as a LaTeX ``tabular`` with the rules of booktabs (``\usepackage{booktabs}``).
 
         Parameters
         ----------
         per_class : bool, default False
             Add a second table, one row per class.
+        columns : sequence of str, optional
+            Write only these columns, in this order; a table that has none of them is left out.
 
         Returns
         -------
         str
         """
-        text: str = extension("as_latex")(self, per_class=per_class)
+        text: str = extension("as_latex")(self, per_class=per_class, columns=columns)
         return text
 
     def compare(
@@ -305,42 +307,43 @@ class Evaluation(PicklesFields):
 
     @functools.cached_property
     def counts(self) -> dict[str, int]:
-        """Numbers of images, ground truths, crowds, difficult, detections, classes and left out."""
-        return read_only(counts_of_tables(self.ground_truth, self.detections))
+        """Numbers of images, objects, detections and classes.
+
+        ``ground_truths`` count, in the first area range: the sum of that column in the per-class table. What
+        does not count is in ``crowds``, ``difficult`` or ``ignored``. Detections of unknown classes are
+        ``left_out``.
+        """
+        return read_only(counts_of_tables(self.ground_truth, self.detections, self.matched))
 
     @property
-    def counts_text(self) -> str:
+    def _counts_text(self) -> str:
         """``counts`` in words, in one line."""
         counts = self.counts
-        kinds = [
-            f"{counts[kind]:,} {kind.removesuffix('s')}" for kind in ("crowds", "difficult") if counts[kind]
-        ]
-        truths = counted(counts["ground_truths"], "ground truth") + (
-            f" ({', '.join(kinds)})" if kinds else ""
-        )
+        kinds = [counted(counts[kind], noun) for kind, noun in NOT_COUNTED.items() if counts[kind]]
+        truths = enumerated([counted(counts["ground_truths"], "ground truth"), *kinds])
         parts = [counted(counts["images"], "image"), truths, counted(counts["detections"], "detection")]
         if counts["left_out"]:
             parts.append(f"{counts['left_out']:,} left out")
         return ", ".join([*parts, counted(counts["classes"], "class")])
 
     @property
-    def remark(self) -> str:
+    def _remark(self) -> str:
         """A remark to print with the numbers of detections without scores; else empty."""
         scores = self.protocol.matching.scores
         if scores != "none":
             return "" if scores == "given" else ALL_EQUAL
-        error = self.expected_error
+        error = self._expected_error
         drawn = f" AP_expected is estimated, with a standard error of {error:.1g}." if error > 0 else ""
         return f"{SCORELESS}{drawn}"
 
     @property
-    def expected_error(self) -> float:
+    def _expected_error(self) -> float:
         """Standard error of the first metric expected over all orders; 0 where exact, NaN where not known."""
         rows = [row for row in self.protocol.rows if row.metric == "AP_expected"]
         if not rows:
             return 0.0
         error_of_mean = extension("error_of_mean")
-        error: float = self.once(
+        error: float = self._once(
             "expected error", lambda: error_of_mean(rows[0], self.protocol, self.curves_of)
         )
         return error
@@ -354,11 +357,11 @@ class Evaluation(PicklesFields):
 
     def _total(self, row: SummaryRow) -> float:
         """Value of a summary metric over all classes."""
-        return self.once(("total", row.key), lambda: self._summarised(summary_total, row))
+        return self._once(("total", row.key), lambda: self._summarised(summary_total, row))
 
     def _values_of_classes(self, row: SummaryRow) -> NDArray[np.float64]:
         """Value of a summary metric of each class, [K]."""
-        return self.once(("values", row.key), lambda: self._summarised(summary_values, row))
+        return self._once(("values", row.key), lambda: self._summarised(summary_values, row))
 
     def _summarised(
         self, compute: Callable[[SummaryRow, Protocol, CurvesOf], Answer], row: SummaryRow
@@ -375,7 +378,7 @@ class Evaluation(PicklesFields):
             curves.release()
         return answer
 
-    def summarise_in_processes(self, workers: int) -> None:
+    def _summarise_in_processes(self, workers: int) -> None:
         """Compute the summary now, in several processes, by area range and max detections.
 
         Parameters
@@ -408,19 +411,19 @@ class Evaluation(PicklesFields):
         return numbers
 
     @property
-    def summary_classes(self) -> dict[str, list[str]]:
+    def _summary_classes(self) -> dict[str, list[str]]:
         """The column ``classes`` of the summary; empty if every metric is of all classes."""
         classes = [row.classes for row in self.protocol.rows]
         return read_only({"classes": [one or "all" for one in classes]} if any(classes) else {})
 
     @property
-    def class_columns(self) -> dict[str, NDArray[Any]]:
+    def _class_columns(self) -> dict[str, NDArray[Any]]:
         """Columns of the data set for each class, [K]: ``frequency`` in LVIS; empty if classes are pooled."""
         columns = self.ground_truth.categories.shown_columns
         return read_only(columns if self.protocol.matching.per_class else {})
 
     @property
-    def class_weights(self) -> FloatArray | None:
+    def _class_weights(self) -> FloatArray | None:
         """The weight of each class in means over classes, [K]; None if all count the same."""
         if not self.protocol.ap.class_weights:
             return None
@@ -437,7 +440,7 @@ class Evaluation(PicklesFields):
         """The score threshold of the best F1 of all classes together; minus infinity if F1 is undefined."""
         if not self.has_scores:
             return -np.inf
-        counts = self.score_counts()
+        counts = self._score_counts()
         best = counts.best_score(len(counts.positive) - 1)
         return best if best == best else -np.inf
 
@@ -452,21 +455,23 @@ class Evaluation(PicklesFields):
         """
         known = {*self.protocol.class_keys.values(), *self.protocol.rates_at_first}
         unranked = not self.has_scores
-        rates = self.once(
+        rates = self._once(
             "class rates",
             lambda: rates_of_classes(self._counts_at(0, 0), self.operating_score, counts_too=unranked),
         )
         return read_only({name: values for name, values in rates.items() if name not in known})
 
     @property
-    def without_class_rates(self) -> str:
+    def _without_class_rates(self) -> str:
         """Why there are no :attr:`class_rates`, in words; empty if there are."""
         return ""
 
     @property
-    def class_table(self) -> dict[str, NDArray[Any]]:
+    def _class_table(self) -> dict[str, NDArray[Any]]:
         """The columns of :attr:`per_class` after the name of the class, [K] each."""
-        return read_only({**self.class_columns, **self.class_counts, **self.class_rates, **self.class_values})
+        return read_only(
+            {**self._class_columns, **self.class_counts, **self.class_rates, **self.class_values}
+        )
 
     def flat(self, *, prefix: str = "", classes: bool | str | Sequence[str] = False) -> dict[str, float]:
         """Return the summary metrics under names that loggers of experiments take, always in the same order.
@@ -504,6 +509,22 @@ class Evaluation(PicklesFields):
         )
         return named
 
+    def to_frame(self, table: Literal["per_class", "summary", "matches"] = "per_class") -> pd.DataFrame:
+        """Return one of the tables as a DataFrame.
+
+        Parameters
+        ----------
+        table : {"per_class", "summary", "matches"}, default "per_class"
+            The attributes :attr:`per_class`, :attr:`summary` and :attr:`matches` are shortcuts.
+
+        Returns
+        -------
+        DataFrame
+        """
+        checks.one_of(table, ("per_class", "summary", "matches"), name="table")
+        frame: pd.DataFrame = getattr(self, table)
+        return frame
+
     @property
     def summary(self) -> pd.DataFrame:
         """One row per summary metric: ``metric, value, kind, iou, area, max_detections``.
@@ -521,7 +542,7 @@ class Evaluation(PicklesFields):
                 "kind": [row.metric for row in rows],
                 "iou": [self.protocol.iou_text(row) for row in rows],
                 "area": [row.area for row in rows],
-                **self.summary_classes,
+                **self._summary_classes,
                 "max_detections": pd.array(max_detections, dtype="Int64"),
             }
         )
@@ -535,7 +556,7 @@ class Evaluation(PicklesFields):
         """
         import pandas as pd
 
-        return pd.DataFrame({"class": self.labels, **self.class_table})
+        return pd.DataFrame({"class": self.labels, **self._class_table})
 
     def curves(
         self, *, area: str = "all", max_detections: int | None = None, cap: int | None = None
@@ -561,7 +582,7 @@ class Evaluation(PicklesFields):
         import pandas as pd
 
         # Check what is asked: area range and max detections by name or value.
-        self.require_scores()
+        self._require_scores()
         names = list(self.protocol.ignore.area_ranges)
         area = names[0] if area == "all" and "all" not in names else area
         checks.one_of(area, names, name="area")
@@ -641,7 +662,7 @@ class Evaluation(PicklesFields):
         InputError
             When there are so many classes that the arrays take more than 4 GiB.
         """
-        self.require_scores()
+        self._require_scores()
         areas, limits = len(self.protocol.ignore.area_ranges), len(self.protocol.caps)
         self._check_size("arrays", 2 * areas * limits)
         grid = [self.curves_of(area, cap) for area in range(areas) for cap in range(limits)]
@@ -671,13 +692,13 @@ class Evaluation(PicklesFields):
 
     def ap_by_iou(self) -> NDArray[np.float64]:
         """AP of each IoU threshold and class, [T, K], first area range; NaN where undefined."""
-        self.require_scores()
+        self._require_scores()
         return self.curves_of(0, -1).average_precision
 
     @property
-    def matcher(self) -> Matcher:
+    def _matcher(self) -> Matcher:
         """The matcher behind ``matched``, for further questions about the same tables."""
-        return self.once("matcher", lambda: Matcher(self.ground_truth, self.detections, self.protocol))
+        return self._once("matcher", lambda: Matcher(self.ground_truth, self.detections, self.protocol))
 
     def curves_of(self, area: int = 0, cap: int = -1, pooled: str | None = None) -> Curves:
         """Return the curves of an area range and max detections; computed once.
@@ -696,11 +717,13 @@ class Evaluation(PicklesFields):
         """
         cap %= len(self.protocol.caps)
         if pooled is None:
-            return self.once(("curves", area, cap), lambda: Curves.of(self.matched, self.protocol, area, cap))
-        matched = self.once(("pooled", pooled), lambda: self.matched.pooled(pooled))
-        return self.once(("curves", area, cap, pooled), lambda: Curves.of(matched, self.protocol, area, cap))
+            return self._once(
+                ("curves", area, cap), lambda: Curves.of(self.matched, self.protocol, area, cap)
+            )
+        matched = self._once(("pooled", pooled), lambda: self.matched.pooled(pooled))
+        return self._once(("curves", area, cap, pooled), lambda: Curves.of(matched, self.protocol, area, cap))
 
-    def curves_under(self, ap: ApRules) -> Curves:
+    def _curves_under(self, ap: ApRules) -> Curves:
         """Return the curves of the first area range and the largest max detections by other rules of AP.
 
         Parameters
@@ -713,7 +736,7 @@ class Evaluation(PicklesFields):
         """
         return dataclasses.replace(self, protocol=self.protocol.replaced(ap=ap)).curves_of()
 
-    def weighted_metrics(
+    def _weighted_metrics(
         self,
         rows: Sequence[SummaryRow],
         weights: WeightSets,
@@ -752,15 +775,7 @@ class Evaluation(PicklesFields):
         )
         return metrics
 
-    def weighed(self, rows: Sequence[SummaryRow], weights: WeightSets) -> WeightedMetrics:
-        """Compute metrics under image weights, by the former name of the method.
-
-        Parameters, result and errors as in :meth:`weighted_metrics`.
-        """
-        warn_user("Evaluation.weighed is deprecated: it is called weighted_metrics", DeprecationWarning)
-        return self.weighted_metrics(rows, weights)
-
-    def image_names(self, pattern: str) -> list[str]:
+    def _image_names(self, pattern: str) -> list[str]:
         """Return the file name of each image, or its id, in which a pattern is looked for.
 
         Parameters
@@ -780,7 +795,7 @@ class Evaluation(PicklesFields):
         return self.images.names
 
     @property
-    def image_count(self) -> int:
+    def _image_count(self) -> int:
         """Images that were evaluated, those without objects too."""
         return len(self.images)
 
@@ -790,7 +805,7 @@ class Evaluation(PicklesFields):
         return self.ground_truth.images
 
     @property
-    def image_fingerprint(self) -> str:
+    def _image_fingerprint(self) -> str:
         """The sum, modulo 2 ** 256, of the SHA-256 of the id of each image as text: 64 hexadecimal digits."""
         return self.images.fingerprint()
 
@@ -805,16 +820,16 @@ class Evaluation(PicklesFields):
         return self.ground_truth.categories
 
     @property
-    def sources(self) -> tuple[str, str]:
+    def _sources(self) -> tuple[str, str]:
         """Where the ground truth and the detections come from."""
         return self.ground_truth.source, self.detections.source
 
     @property
-    def holds_matches(self) -> bool:
+    def _holds_matches(self) -> bool:
         """Whether :attr:`matched` is in this process, or small enough to be fetched."""
         return True
 
-    def require_overlaps(self, what: str) -> None:
+    def _require_overlaps(self, what: str) -> None:
         """Refuse to answer a question about overlaps if this result has no overlaps.
 
         Parameters
@@ -828,7 +843,7 @@ class Evaluation(PicklesFields):
             When this result was merged of parts.
         """
 
-    def has_same_truth(self, other: Evaluation) -> bool:
+    def _has_same_truth(self, other: Evaluation) -> bool:
         """Whether another result is of the same images, classes and objects.
 
         Parameters
@@ -840,7 +855,7 @@ class Evaluation(PicklesFields):
         bool
         """
         if type(other) is not type(self):
-            return other.has_same_truth(self)  # it has no tables here, and knows another way
+            return other._has_same_truth(self)  # it has no tables here, and knows another way
         mine, yours = self.ground_truth, other.ground_truth
         return (
             mine.images.same_as(yours.images)
@@ -851,7 +866,7 @@ class Evaluation(PicklesFields):
             )
         )
 
-    def score_counts(
+    def _score_counts(
         self,
         threshold: int = 0,
         area: int = 0,
@@ -880,10 +895,10 @@ class Evaluation(PicklesFields):
         InputError
             When the detections have no scores.
         """
-        self.require_scores()
+        self._require_scores()
         return self._counts_at(threshold, area)
 
-    def require_scores(self) -> None:
+    def _require_scores(self) -> None:
         """Refuse to answer a question that needs scores if there are no scores.
 
         Raises
@@ -898,12 +913,12 @@ class Evaluation(PicklesFields):
         """Count what each score threshold keeps; without scores there is one threshold, which keeps all."""
         from boxscore.scoring.score_counts import ScoreCounts, counted_detections
 
-        return self.once(
+        return self._once(
             ("score counts", threshold, area),
             lambda: ScoreCounts.of(counted_detections(self.matched, threshold, area)),
         )
 
-    def once(self, key: Hashable, compute: Callable[[], Answer]) -> Answer:
+    def _once(self, key: Hashable, compute: Callable[[], Answer]) -> Answer:
         """Return what is cached under a key, computed when it is first asked for.
 
         Parameters
@@ -952,7 +967,7 @@ def matched_tables(
     matched = matcher.match(workers=workers)
     stage("scoring")
     result = Evaluation(ground_truth, detections, protocol, matched, chosen_classes)
-    result.once("matcher", lambda: matcher)
+    result._once("matcher", lambda: matcher)
     return result
 
 
@@ -967,13 +982,18 @@ def without_matches_of_id_zero(result: Evaluation) -> Evaluation:
     )
 
 
-def counts_of_tables(truth: GroundTruth, detections: Detections) -> dict[str, int]:
-    """Count images, ground truths, crowds, difficult, detections, classes and left out."""
+def counts_of_tables(truth: GroundTruth, detections: Detections, matched: Matches) -> dict[str, int]:
+    """Count images, ground truths, what does not count, detections, classes and left out."""
+    counts = matched.counted(0)
+    rest = matched.truth_row[~counts]
+    crowd = truth.crowd[rest]
+    difficult = truth.difficult[rest] & ~crowd
     return {
         "images": len(truth.images),
-        "ground_truths": len(truth),
-        "crowds": int(truth.crowd.sum()),
-        "difficult": int(truth.difficult.sum()),
+        "ground_truths": int(counts.sum()),
+        "crowds": int(crowd.sum()),
+        "difficult": int(difficult.sum()),
+        "ignored": int((~crowd & ~difficult).sum()),
         "detections": len(detections),
         "classes": len(truth.categories),
         "left_out": sum(detections.left_out.values()),

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.files import write_atomically
+from boxscore._utils.files import changed_while_read, write_atomically
 from boxscore._utils.lazy import shortcut
 from boxscore.data.schema import LISTS_OF_IMAGES, SHAPES_OF_RECORDS
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
@@ -20,7 +20,6 @@ from boxscore.errors import InputError
 from boxscore.formats import _json
 from boxscore.formats._coco_records import DECODING_ERRORS, NumericResult, rotated_records, shapes_of
 from boxscore.formats._packed import packed_columns
-from boxscore.formats._snapshots import changed_while_read
 from boxscore.formats._survivors import Survivors
 
 RECORDS = 1 << 14

@@ -11,11 +11,10 @@ import numpy as np
 
 from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray
-from boxscore._utils.files import read_text, write_folder
+from boxscore._utils.files import changed_while_read, read_text, write_folder
 from boxscore._utils.memory import paused_collector
 from boxscore.data.tables import Detections
 from boxscore.errors import FileFormatError
-from boxscore.formats._snapshots import changed_while_read
 from boxscore.formats._survivors import Survivors
 
 

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
+from boxscore._utils.files import Snapshot, changed_while_read
 from boxscore._utils.records import NamedTuple
 from boxscore.data.boxes import BoxFormat, WrittenForm
 from boxscore.data.tables import Detections
 from boxscore.formats._format import Format
-from boxscore.formats._snapshots import Snapshot, changed_while_read
 
 
 class Results(NamedTuple):

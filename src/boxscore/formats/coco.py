@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.checks import Place
-from boxscore._utils.files import is_file
+from boxscore._utils.files import Snapshot, is_file
 from boxscore._utils.lazy import shortcut
 from boxscore._utils.memory import paused_collector
 from boxscore._utils.processes import Workers
@@ -75,7 +75,6 @@ from boxscore.formats._coco_records import (
     whole,
 )
 from boxscore.formats._format import Format, ReadOptions
-from boxscore.formats._snapshots import Snapshot
 from boxscore.formats._sniffer import Sniffer
 
 ROBOFLOW = "_annotations.coco.json"

@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-- The path of each side is opened once (:class:`~boxscore.formats._opened.Opened`), and the format that was
+- The path of each side is opened once (:class:`~boxscore.formats._format.Opened`), and the format that was
   detected reads it. Options that no format sees, such as class maps, are applied here to what was read.
 - ``instances`` of the options names the instance columns (``"masks"``, ``"keypoints"``) that will be needed.
   It is only a hint: a table has the same columns without it, but reads its file a second time for them.
@@ -35,8 +35,7 @@ from boxscore.data.lookup import UnlistedImagesError
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.unlisted import check_how, with_unlisted
 from boxscore.errors import BoxscoreWarning, InputError
-from boxscore.formats._format import Format, ReadOptions, Side
-from boxscore.formats._opened import Opened
+from boxscore.formats._format import Format, Opened, ReadOptions, Side
 from boxscore.formats._sniffer import errors_named
 from boxscore.formats.registry import capability, format_named, format_names, open_at, options_of
 

@@ -24,8 +24,7 @@ from boxscore._utils.records import NamedTuple
 from boxscore._utils.text import counted
 from boxscore.data.hints import ask
 from boxscore.errors import FileFormatError
-from boxscore.formats._format import Format, Side
-from boxscore.formats._opened import Opened
+from boxscore.formats._format import Format, Opened, Side
 from boxscore.formats._sniffer import Sniffer, errors_named
 
 MOST_WITHIN = 8

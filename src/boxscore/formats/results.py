@@ -26,12 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
+from boxscore._utils.files import Snapshot
 from boxscore._utils.given_paths import files_of, path_of
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.tables import Detections
 from boxscore.errors import InputError
 from boxscore.formats._format import Format, ReadOptions
-from boxscore.formats._snapshots import Snapshot
 from boxscore.formats._sniffer import errors_named
 from boxscore.formats._survivors import Results, Survivors
 from boxscore.formats.reading import PLAIN, warn_of_box_order

@@ -8,7 +8,7 @@ overlaps, which are computed once.
 
 Conventions
 -----------
-- The tables are aligned and prepared (:mod:`boxscore.matching.preparing`) before. The order here: which
+- The tables are aligned and prepared (:mod:`boxscore.matching.ignoring`) before. The order here: which
   ground truths are ignored, which detections are eligible, rank, find pairs, match them, add what rules add.
 - A matcher completes the columns that its protocol compares, so that no caller can forget to.
 - Rows in every result are rows of the tables that were given. Internally rows can have another order, the
@@ -35,7 +35,12 @@ from boxscore.data.alignment import pool_classes
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.matching.candidates import (
     MOST_PAIRS,
+    Asked,
+    Blocks,
     KnownOverlaps,
+    Match,
+    PairSource,
+    SharedOut,
     candidate_blocks,
     candidate_pairs,
     candidate_shares,
@@ -46,7 +51,6 @@ from boxscore.matching.matches import Bits, Matches, bit_type, merge, pack_bits
 from boxscore.matching.pairs import Overlaps
 from boxscore.matching.points import functions_at
 from boxscore.matching.ranking import Ranking, rank_detections
-from boxscore.matching.sources import Asked, Blocks, Match, PairSource, SharedOut
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.tables.matching import MatchingRules
 from boxscore.similarity.pairs import TooManyPairsError

@@ -14,7 +14,7 @@ Conventions
   T x A flags, and one operation serves all of them. Matching sets the bits and saved parts store them, but
   only this module interprets them: other code calls its methods.
 - A value carries its vocabularies. Merging matches with different images and classes renumbers them.
-- Columns that only one rule needs are in ``extra`` (:mod:`boxscore.protocols.extra_columns`). Functions at
+- Columns that only one rule needs are in ``extra`` (:mod:`boxscore.protocols.acting`). Functions at
   the end take, renumber and merge them by the axis that each declares, and never name one. A column of the
   axis ``class_image`` is three arrays: its values, and the row numbers of its classes and images.
 """
@@ -45,7 +45,7 @@ from boxscore._utils.text import counted
 from boxscore.data.base import neighbours
 from boxscore.data.vocabulary import Categories, Images, rows_where
 from boxscore.errors import InputError
-from boxscore.protocols.extra_columns import Axis, ExtraColumn
+from boxscore.protocols.acting import Axis, ExtraColumn
 from boxscore.protocols.protocol import EXTRA_COLUMNS
 from boxscore.protocols.summary import WITH_OBJECTS
 from boxscore.protocols.tables.ap import TAKES_PART

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.records import record
+from boxscore._utils.text import counted
 from boxscore.matching.matches import Matches
 
 TRUE_POSITIVE, FALSE_POSITIVE, IGNORED, MISSED = range(4)
@@ -53,6 +54,11 @@ class Outcomes:
     rank: NDArray[np.int64]
     counted: NDArray[np.bool_]
     matched_score: NDArray[np.float64]
+
+    def __repr__(self) -> str:
+        return (
+            f"Outcomes({counted(len(self.rank), 'detection')}, {counted(len(self.counted), 'ground truth')})"
+        )
 
     def truth(self, score_threshold: float = -np.inf) -> NDArray[np.int8]:
         """Outcome of each ground truth, [G], when only detections of at least this score count."""

@@ -53,7 +53,7 @@ POINTS: Mapping[Point, Signature] = {
     ),
     "after": Signature("asked, matches", "the matches with further columns"),
 }
-"""By point, in the order of an evaluation; ``asked`` is :class:`boxscore.matching.sources.Asked`."""
+"""By point, in the order of an evaluation; ``asked`` is :class:`boxscore.matching.candidates.Asked`."""
 
 
 def functions_at(point: Point, protocol: Protocol) -> Sequence[Callable[..., Any]]:

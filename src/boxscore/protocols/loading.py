@@ -20,10 +20,8 @@ from typing import Any
 from boxscore._utils import checks
 from boxscore._utils.files import read_bytes
 from boxscore.errors import ProtocolError
-from boxscore.protocols.fields import all_fields
-from boxscore.protocols.other_names import meant_protocols
-from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.scope import describing_fields
+from boxscore.protocols.fields import all_fields, meant_protocols
+from boxscore.protocols.protocol import Protocol, describing_fields
 
 IOU_TYPES = {"bbox": "coco", "segm": "coco-segm", "boundary": "coco-boundary", "keypoints": "coco-keypoints"}
 """pycocotools' IoU types, and COCO's protocol for each."""

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from boxscore._utils.text import (
     csv_table,
+    enumerated,
     json_text,
     latex_comment,
     latex_table,
@@ -29,6 +30,7 @@ from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.evaluation.result import extension
 from boxscore.reports.rows import ALL_ROWS, Rows, with_rows
+from boxscore.reports.shown_columns import shown_columns
 
 SCHEMA_VERSION = 1
 """Version of the JSON form; keys may be added within a version, never changed or dropped."""
@@ -40,7 +42,7 @@ LONGEST = 120
 def class_columns(evaluation: Evaluation) -> dict[str, Any]:
     """Columns of the per-class table, without pandas."""
     columns: dict[str, Any] = {"class": evaluation.labels}
-    for name, values in evaluation.class_table.items():
+    for name, values in evaluation._class_table.items():
         columns[name] = values.tolist()
     return columns
 
@@ -63,11 +65,11 @@ class _ClassTable(NamedTuple):
         if rows.top is not None and not rows.sort:  # show the worst classes
             rows = rows._replace(sort=next(iter(evaluation.class_values), ""))
         if (
-            evaluation.without_class_rates
+            evaluation._without_class_rates
             and rows.sort
             and rows.sort.split(":")[0] in {"precision", "recall", "F1"} - {*columns}
         ):
-            cause = evaluation.without_class_rates
+            cause = evaluation._without_class_rates
             raise InputError("--sort", "name a column of the table", got=repr(rows.sort), cause=cause)
         shown, words = rows.of(columns, falling=falling)
         parts = [f"Per class, {words}" if words else "Per class", _rates_text(evaluation)]
@@ -78,13 +80,37 @@ def _rates_text(evaluation: Evaluation) -> str:
     """Say at which score and IoU precision, recall and F1 per class were computed."""
     names = list(evaluation.class_rates)
     if not names:
-        return evaluation.without_class_rates
-    listed = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+        return evaluation._without_class_rates
+    listed = enumerated(names)
     score, iou = evaluation.operating_score, evaluation.protocol.matching.iou_thresholds[0]
     which = (
         "of all detections" if score == -math.inf else f"at a score of {score:.4g} (best F1 over all classes)"
     )
     return f"{listed} {which} and IoU {iou:.2f}"
+
+
+def _printed_tables(
+    evaluation: Evaluation, *, per_class: bool, rows: Rows, columns: Sequence[str]
+) -> tuple[dict[str, Any], _ClassTable | None]:
+    """Return the summary, and the per-class table if it is printed; with ``columns`` either may be left out.
+
+    To name a column of the per-class table is to ask for it.
+    """
+    summary = summary_columns(evaluation)
+    if not columns:
+        return summary, _ClassTable.of(evaluation, rows) if per_class else None
+    if not per_class:
+        try:
+            return shown_columns([summary], columns)[0], None
+        except InputError:  # they may be of the per-class table
+            pass
+    table = _ClassTable.of(evaluation, rows)
+    summary, classes = shown_columns([summary, table.columns], columns)
+    if not classes:
+        return summary, None
+    # Say at which score the rates hold only if one of them is printed.
+    title = table.title if {*evaluation.class_rates} & {*classes} else table.title.partition(";")[0]
+    return summary, _ClassTable(classes, title)
 
 
 def summary_columns(evaluation: Evaluation) -> dict[str, Any]:
@@ -95,7 +121,7 @@ def summary_columns(evaluation: Evaluation) -> dict[str, Any]:
         "value": [evaluation.metrics[row.key] for row in rows],
         "iou": [protocol.iou_text(row) for row in rows],
         "area": [row.area for row in rows],
-        **evaluation.summary_classes,
+        **evaluation._summary_classes,
         "max_detections": [protocol.caps[row.cap] or "all" for row in rows],
     }
 
@@ -105,6 +131,7 @@ def as_text(
     *,
     per_class: bool = False,
     rows: Rows = ALL_ROWS,
+    columns: Sequence[str] = (),
     width: int | None = None,
     table_width: int | None = None,
 ) -> str:
@@ -114,56 +141,72 @@ def as_text(
     last metrics.
     """
     protocol = evaluation.protocol
-    columns = summary_columns(evaluation)
-    columns["value"] = ["undefined" if value != value else f"{value:.4f}" for value in columns["value"]]
-    blocks = [protocol.title or protocol.name, wrapped(evaluation.counts_text, width)]
+    summary, table = _printed_tables(evaluation, per_class=per_class, rows=rows, columns=columns)
+    if "value" in summary:
+        summary["value"] = ["undefined" if value != value else f"{value:.4f}" for value in summary["value"]]
+    blocks = [protocol.title or protocol.name, wrapped(evaluation._counts_text, width)]
     if evaluation.answers:
         blocks.append(wrapped(_answers_text(evaluation), width))
-    blocks += [wrapped(evaluation.remark, width)] if evaluation.remark else []
-    blocks += ["", text_table(columns, width=table_width)]
-    if per_class:
-        counts, table = list(evaluation.class_counts)[1:], _ClassTable.of(evaluation, rows)
+    blocks += [wrapped(evaluation._remark, width)] if evaluation._remark else []
+    blocks += ["", text_table(summary, width=table_width)] if summary else []
+    if table is not None:
+        counts = [name for name in list(evaluation.class_counts)[1:] if name in table.columns]
         blocks += ["", wrapped(table.title, width), ""]
         blocks.append(text_table(table.columns, digits=3, width=table_width, first_out=counts[::-1]))
     return "\n".join([*blocks, "", evaluation.signature])
 
 
-def as_markdown(evaluation: Evaluation, *, per_class: bool = False, rows: Rows = ALL_ROWS) -> str:
+def as_markdown(
+    evaluation: Evaluation,
+    *,
+    per_class: bool = False,
+    rows: Rows = ALL_ROWS,
+    columns: Sequence[str] = (),
+) -> str:
     """Write an evaluation in GitHub's Markdown."""
     protocol = evaluation.protocol
+    summary, table = _printed_tables(evaluation, per_class=per_class, rows=rows, columns=columns)
     blocks = [
         f"## {protocol.title or protocol.name}",
-        evaluation.counts_text,
+        evaluation._counts_text,
         *filter(None, [markdown_text(_answers_text(evaluation))]),
-        *([evaluation.remark] if evaluation.remark else []),
-        markdown_table(summary_columns(evaluation)),
+        *([evaluation._remark] if evaluation._remark else []),
+        *([markdown_table(summary)] if summary else []),
     ]
-    if per_class:
-        table = _ClassTable.of(evaluation, rows)
+    if table is not None:
         blocks += [markdown_text(table.title), markdown_table(table.columns, digits=3)]
     return "\n\n".join([*blocks, f"`{evaluation.signature}`"])
 
 
-def as_latex(evaluation: Evaluation, *, per_class: bool = False, rows: Rows = ALL_ROWS) -> str:
+def as_latex(
+    evaluation: Evaluation,
+    *,
+    per_class: bool = False,
+    rows: Rows = ALL_ROWS,
+    columns: Sequence[str] = (),
+) -> str:
     """Write an evaluation as LaTeX tables; title, counts and signature are comments."""
     protocol = evaluation.protocol
-    summary = [protocol.title or protocol.name, evaluation.counts_text]
-    summary += filter(None, [_answers_text(evaluation)])
-    summary += [evaluation.remark] if evaluation.remark else []
-    blocks = [_latex_block(summary, latex_table(summary_columns(evaluation)))]
-    if per_class:
-        table = _ClassTable.of(evaluation, rows)
-        blocks.append(_latex_block([table.title], latex_table(table.columns, digits=3)))
+    summary, table = _printed_tables(evaluation, per_class=per_class, rows=rows, columns=columns)
+    head = [protocol.title or protocol.name, evaluation._counts_text]
+    head += filter(None, [_answers_text(evaluation)])
+    head += [evaluation._remark] if evaluation._remark else []
+    blocks = ["\n".join([*map(latex_comment, head), *([latex_table(summary)] if summary else [])])]
+    if table is not None:
+        blocks.append("\n".join([latex_comment(table.title), latex_table(table.columns, digits=3)]))
     return "\n\n".join([*blocks, latex_comment(evaluation.signature)])
 
 
-def _latex_block(comments: Sequence[str], table: str) -> str:
-    return "\n".join([*map(latex_comment, comments), table])
-
-
-def as_csv(evaluation: Evaluation, *, per_class: bool = False, rows: Rows = ALL_ROWS) -> str:
+def as_csv(
+    evaluation: Evaluation,
+    *,
+    per_class: bool = False,
+    rows: Rows = ALL_ROWS,
+    columns: Sequence[str] = (),
+) -> str:
     """Write the summary, or the per-class table, as CSV."""
-    return csv_table(_ClassTable.of(evaluation, rows).columns if per_class else summary_columns(evaluation))
+    summary, table = _printed_tables(evaluation, per_class=per_class, rows=rows, columns=columns)
+    return csv_table(summary if table is None else table.columns)
 
 
 def as_dict(evaluation: Evaluation, *, warnings: Sequence[str] = (), rows: Rows = ALL_ROWS) -> dict[str, Any]:
@@ -176,13 +219,13 @@ def as_dict(evaluation: Evaluation, *, warnings: Sequence[str] = (), rows: Rows 
         "protocol": evaluation.protocol.name,
         "signature": evaluation.signature,
         "metrics": evaluation.metrics,
-        **({"remark": evaluation.remark} if evaluation.remark else {}),
+        **({"remark": evaluation._remark} if evaluation._remark else {}),
         **_falling(evaluation),
         "per_class": lines,
         **_operating_point(evaluation),
         "counts": evaluation.counts,
         **({"answers": dict(evaluation.answers)} if evaluation.answers else {}),
-        "images_digest": evaluation.image_fingerprint,
+        "images_digest": evaluation._image_fingerprint,
         "warnings": list(warnings),
     }
 

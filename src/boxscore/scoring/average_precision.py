@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.blocks import HeldValues, Values
-from boxscore.scoring.curves import Curves, folds_of_ap
-from boxscore.scoring.folding import State
+from boxscore.scoring.curves import Curves, State, folds_of_ap
 from boxscore.scoring.kinds import Folds, Kind, no_fields
 
 

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.blocks import HeldValues, Values
-from boxscore.scoring.curves import Curves
-from boxscore.scoring.folding import LARGEST, State
+from boxscore.scoring.curves import LARGEST, Curves, State
 from boxscore.scoring.kinds import Kind
 
 

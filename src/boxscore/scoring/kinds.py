@@ -21,8 +21,7 @@ from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import named_kind
 from boxscore.scoring.blocks import Values
-from boxscore.scoring.curves import Curves
-from boxscore.scoring.folding import Fold, State
+from boxscore.scoring.curves import Curves, Fold, State
 
 Folds = Mapping[str, Fold]
 

@@ -30,7 +30,6 @@ from boxscore._utils.array_types import FloatArray
 from boxscore._utils.records import NamedTuple
 from boxscore.data.boxes import BoxFormat, checked_corners
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
-from boxscore.similarity.base import Similarity
 from boxscore.similarity.pairs import (
     Columns,
     Comparison,
@@ -42,6 +41,7 @@ from boxscore.similarity.pairs import (
     overlapping,
     shared_length,
 )
+from boxscore.similarity.registry import Similarity
 
 
 def box_area(boxes: ArrayLike, *, box_format: BoxFormat = "xyxy", pixel_offset: float = 0) -> FloatArray:

@@ -125,7 +125,7 @@ def test_an_image_that_counts_twice_is_there_twice(seed: int) -> None:
     result = boxscore.evaluate(*tables(images), protocol="kitti")
     draws = Draws.of_seed(len(images), 4, seed)
     for weights, values in zip(
-        draws, result.weighted_metrics(result.protocol.rows, draws).values, strict=True
+        draws, result._weighted_metrics(result.protocol.rows, draws).values, strict=True
     ):
         repeated = [image for image, times in zip(images, weights, strict=True) for _ in range(int(times))]
         anew = boxscore.evaluate(*tables(repeated), protocol="kitti")

@@ -148,7 +148,7 @@ def whole() -> Callable[[str], tuple[Sample, int]]:
                 truth = boxscore.load_ground_truth(real("coco_val2017", "ground_truth_boxes.json"))
                 found = boxscore.load_detections(real("coco_val2017", "yolov2_608.json"), truth)
                 evaluation = boxscore.evaluate(truth, found)
-            read[name] = samples_of(evaluation.matched, 0, 0)[0], evaluation.image_count
+            read[name] = samples_of(evaluation.matched, 0, 0)[0], evaluation._image_count
         return read[name]
 
     return sample_of

@@ -31,7 +31,7 @@ def test_equal_to_evaluating_every_draw(scene, seed, protocol):
     truth, detections = scene(seed, images=15)
     evaluation = boxscore.evaluate(truth, detections, protocol=protocol)
     draws = Draws.of_seed(15, 8, seed)
-    drawn = evaluation.weighted_metrics(evaluation.protocol.rows, draws).values
+    drawn = evaluation._weighted_metrics(evaluation.protocol.rows, draws).values
     for weights, fast in zip(draws, drawn, strict=True):
         slow = evaluated_anew(truth, detections, weights, protocol)
         np.testing.assert_allclose(fast[:, -1], list(slow.metrics.values()), atol=1e-12, rtol=0)
@@ -137,7 +137,7 @@ def test_intervals_cover_at_their_nominal_rate():
         covered += total.low[0] <= true_ap <= total.high[0]
         widths.append(total.high[0] - total.low[0])
         once = [(weights > 0).astype(float) for weights in Draws.of_seed(100, 200, trial)]
-        once = evaluation.weighted_metrics(chosen_rows(evaluation, ["AP"]), once).values[:, 0, -1]
+        once = evaluation._weighted_metrics(chosen_rows(evaluation, ["AP"]), once).values[:, 0, -1]
         low, high = np.quantile(once, [0.025, 0.975])
         covered_without += low <= true_ap <= high
         widths_without.append(high - low)

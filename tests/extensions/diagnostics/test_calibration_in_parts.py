@@ -177,7 +177,7 @@ def test_groups_are_read_off_file_names(tmp_path: Path) -> None:
     whole = boxscore.evaluate(truth, boxscore.load_detections(path, truth))
     for side in (truth, tmp_path / "truth.parquet"):
         with asked_again(side, path, load_protocol("coco"), partition=200) as result:
-            assert result.image_names("") == names
+            assert result._image_names("") == names
             equal(calibration_error(whole, **options), calibration_error(result, **options))
             mine, yours = (bootstrap_intervals(one, **options).to_frame() for one in (whole, result))
             assert mine.equals(yours)

@@ -90,7 +90,8 @@ def test_explain_json_is_the_fixed_form(run):
     ("arguments", "message"),
     [
         (["compare"], "two files or more"),
-        (["explain"], "either --from TOOL or --number X"),
+        (["explain", "--from", "tide", "--number", "0.3"], "either --from TOOL or --number X"),
+        (["explain", "--ablation"], "--ablation must be given with --from TOOL"),
         (["explain", "--from", "tyde"], "did you mean 'tide'?"),
         (["explain", "--from", "tide", "--protocol", "voc2012"], "be given --from and --to"),
         (["slices", "--by", "sise"], "did you mean 'size'?"),

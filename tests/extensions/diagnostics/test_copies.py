@@ -33,11 +33,11 @@ def test_the_bits_of_one_set_at_a_time(scene, monkeypatch, rules):
     evaluation = boxscore.evaluate(*scene(3, images=12), protocol=protocol)
     draws = Draws.of_seed(12, 11, 0)
     rows = evaluation.protocol.rows
-    together = evaluation.weighted_metrics(rows, draws)
+    together = evaluation._weighted_metrics(rows, draws)
     limits.few_sets_together(monkeypatch, 1)
-    alone = evaluation.weighted_metrics(rows, draws)
+    alone = evaluation._weighted_metrics(rows, draws)
     limits.few_sets_together(monkeypatch, 4)  # the last batch is not full
-    by_fours = evaluation.weighted_metrics(rows, draws)
+    by_fours = evaluation._weighted_metrics(rows, draws)
     for each in (alone, by_fours):
         for mine, yours in zip(together, each, strict=True):
             np.testing.assert_array_equal(mine, yours)
@@ -45,7 +45,7 @@ def test_the_bits_of_one_set_at_a_time(scene, monkeypatch, rules):
 
 def test_no_metrics_are_no_columns(scene):
     evaluation = boxscore.evaluate(*scene(3, images=12))
-    metrics = evaluation.weighted_metrics([], Draws.of_seed(12, 5, 0))
+    metrics = evaluation._weighted_metrics([], Draws.of_seed(12, 5, 0))
     assert metrics.values.shape == (5, 0, len(evaluation.labels) + 1)
     assert metrics.detections.shape == (5,)
 
@@ -57,8 +57,8 @@ def test_processes_share_the_sets_in_their_order(scene, monkeypatch, sets, worke
     limits.little_worth_forking(monkeypatch)
     evaluation = boxscore.evaluate(*scene(3, images=12))
     rows = evaluation.protocol.rows
-    alone = evaluation.weighted_metrics(rows, sets)
-    shared = evaluation.weighted_metrics(rows, sets, workers=workers)
+    alone = evaluation._weighted_metrics(rows, sets)
+    shared = evaluation._weighted_metrics(rows, sets, workers=workers)
     for mine, yours in zip(alone, shared, strict=True):
         assert mine.tobytes() == yours.tobytes()
 

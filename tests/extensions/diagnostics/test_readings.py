@@ -12,7 +12,7 @@ import pytest
 import boxscore
 from boxscore import Detections, GroundTruth, InputError
 from boxscore._utils.text import html_table, latex_table, markdown_table, text_table
-from boxscore.diagnostics import explain, readings, tie_bounds
+from boxscore.diagnostics import compare_protocols, explain, tie_bounds
 from boxscore.protocols import load_protocol, protocol_names
 from support.running import Run
 from support.scenes import CROWDS
@@ -55,7 +55,7 @@ def oriented() -> tuple[GroundTruth, Detections]:
 @pytest.mark.long
 def test_every_number_is_that_of_its_own_evaluation() -> None:
     tables = oriented()
-    result = readings(*tables)
+    result = compare_protocols(*tables)
     assert {one.protocol for one in result.readings} == TURNED
     assert result.readings[0].protocol == "dota"
     for one in result.readings:
@@ -72,7 +72,7 @@ def test_every_number_is_that_of_its_own_evaluation() -> None:
 def test_upright_boxes_have_the_readings_of_boxes() -> None:
     truth = GroundTruth.from_arrays([1, 2], [1, 1], [[0, 0, 9, 9], [5, 5, 20, 20]])
     found = Detections.from_arrays([1, 2], [1, 1], [[0, 0, 9, 8], [6, 6, 20, 20]], [0.5, 0.6])
-    result = readings(truth, found)
+    result = compare_protocols(truth, found)
     names = {one.protocol for one in result.readings}
     assert result.readings[0].protocol == "coco"
     boxes = {name for name in protocol_names() if load_protocol(name).similarity == "box"}
@@ -84,9 +84,9 @@ def test_upright_boxes_have_the_readings_of_boxes() -> None:
         or load_protocol(name).group.treatment == "merge"
         or load_protocol(name).matching.scores != "given"
     } | (boxes & {*CROWDS} - {"aitod"})  # which is COCO with other areas and max detections
-    assert readings(truth, found, "voc2007").readings[0].protocol == "voc2007"
+    assert compare_protocols(truth, found, "voc2007").readings[0].protocol == "voc2007"
     with pytest.raises(InputError, match="the first protocol must fit what the files hold"):
-        readings(truth, found, "dota")
+        compare_protocols(truth, found, "dota")
 
 
 def test_steps_lead_from_corners_to_rotated_boxes() -> None:
@@ -103,9 +103,9 @@ def test_the_command(tmp_path: Path, run: Run) -> None:
     truth, found = oriented()
     boxscore.save_as(truth, tmp_path / "labels", format="dota")
     boxscore.save_as(found, tmp_path / "task1", format="dota")
-    arguments = ["readings", "--gt", str(tmp_path / "labels"), "--dt", str(tmp_path / "task1")]
+    arguments = ["compare-protocols", "--gt", str(tmp_path / "labels"), "--dt", str(tmp_path / "task1")]
     rows = json.loads(run(*arguments, "--output", "json").out)["readings"]
-    expected = readings(truth, found).as_dict()["readings"]
+    expected = compare_protocols(truth, found).as_dict()["readings"]
     assert [(row["protocol"], row["value"]) for row in rows] == [
         (row["protocol"], row["value"]) for row in expected
     ]
@@ -113,7 +113,7 @@ def test_the_command(tmp_path: Path, run: Run) -> None:
 
 
 def test_a_difference_of_nothing_has_no_sign() -> None:
-    own = readings(*oriented())
+    own = compare_protocols(*oriented())
     tiny = dataclasses.replace(own.readings[1], difference=-2e-17)
     table = boxscore.diagnostics.Readings((own.readings[0], tiny)).table
     columns = {str(name): column.tolist() for name, column in table.items()}

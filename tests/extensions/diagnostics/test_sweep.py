@@ -152,7 +152,7 @@ def test_matched_again_is_matched(
     chosen = load_protocol(protocol)
     truth = boxscore.load_ground_truth(COCO[1])
     found = boxscore.load_detections(COCO[3], truth)
-    matcher = boxscore.evaluate(truth, found, protocol=chosen).matcher
+    matcher = boxscore.evaluate(truth, found, protocol=chosen)._matcher
     random = np.random.default_rng(0)
     for share in (0.0, 0.2, 0.7, 1.0):
         rows = np.flatnonzero(random.random(len(found)) < share)

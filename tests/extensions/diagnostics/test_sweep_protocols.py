@@ -140,6 +140,6 @@ def test_matched_again_is_matched(protocol: str) -> None:
         result = boxscore.evaluate(truth, found, protocol=protocol)
     truth, found = result.ground_truth, result.detections
     rows = np.flatnonzero(np.random.default_rng(0).random(len(found)) < 0.6)
-    again = result.matcher.match_some(rows, found.scores[rows])
+    again = result._matcher.match_some(rows, found.scores[rows])
     expected = match_tables(truth, found.take(rows), protocol)
     assert_same_matches(again, dataclasses.replace(expected, row=rows[expected.row]))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,13 @@ import pytest
 
 import boxscore
 from boxscore import diagnostics
+from boxscore._utils.text import counted
+from boxscore.evaluation.result import NOT_COUNTED
 from boxscore.extensions.diagnostics._units import units_of_values
 from boxscore.extensions.weights.resampling import Groups
 from boxscore.protocols import load_protocol, protocol_names
 from boxscore.protocols.tables.matching import RANKED
+from boxscore.reports.text import as_text
 from support.drawn import ALWAYS, drawn, each_protocol, names_in_order
 from support.each import each
 from support.shipped import shipped
@@ -42,6 +47,29 @@ def first_area(result: boxscore.Evaluation) -> str:
 
 def same(first: Any, second: Any) -> None:
     np.testing.assert_array_equal(first, second)
+
+
+@by_protocol
+def test_ground_truths_are_counted_in_one_way(protocol: str) -> None:
+    """The header, the table per class and JSON say the same number; the others are named apart."""
+    for result in results(protocol):
+        counts, table = result.counts, result.class_counts
+        assert counts["ground_truths"] == table["ground_truths"].sum()
+        rest = sum(counts[kind] for kind in ("crowds", "difficult", "ignored"))
+        assert rest == table["ignored"].sum()
+        assert counts["ground_truths"] + rest == len(result.ground_truth)
+        number = counted(counts["ground_truths"], "ground truth")
+        header = result._counts_text
+        assert re.findall(r"[0-9,]+ ground truths?", header) == [number]
+        named = {noun: f"{counts[kind]:,} {noun}" for kind, noun in NOT_COUNTED.items()}
+        for noun, words in named.items():
+            assert (noun in header) == (words in header) == (not words.startswith("0 "))
+        assert header in repr(result)
+        assert header in as_text(result)
+        written = json.loads(result.to_json())
+        assert written["counts"] == counts
+        assert sum(row["ground_truths"] for row in written["per_class"]) == counts["ground_truths"]
+        assert result.per_class["ground_truths"].sum() == counts["ground_truths"]
 
 
 @by_ranking_protocol
@@ -115,7 +143,7 @@ def test_no_resampling_gives_the_metrics(protocol: str) -> None:
     for result in results(protocol):
         rows = list(result.protocol.rows)
         every = Groups(np.zeros(len(result.images), dtype=np.uint8), 0, 1)  # each image once
-        once = result.weighted_metrics(rows, every).values[0]
+        once = result._weighted_metrics(rows, every).values[0]
         same(once[:, -1], [result.metrics[row.key] for row in rows])
         keys = result.protocol.class_keys
         for row, values in zip(rows, once, strict=True):
@@ -156,7 +184,7 @@ def test_a_plan_is_of_a_number_or_refused(protocol: str) -> None:
 def test_confusions_add_up(protocol: str) -> None:
     for result in results(protocol):
         matrix = diagnostics.confusion_matrix(result, score_threshold=EVERYTHING)
-        counted = ~result.matcher.ignoring.ignored
+        counted = ~result._matcher.ignoring.ignored
         same(
             matrix.counts.sum(axis=1)[:-1],
             np.bincount(result.ground_truth.category[counted], minlength=len(matrix.labels) - 1),

@@ -131,7 +131,7 @@ def test_groups_are_read_once_and_share_their_draws(monkeypatch):
     others = {name: dataclasses.replace(evaluation) for name in "bc"}
     compare_detectors({"a": evaluation, **others}, group="video", **options)
     assert read == ["video"]
-    monkeypatch.setattr(type(evaluation), "weighted_metrics", None)  # of the same groups nothing is computed
+    monkeypatch.setattr(type(evaluation), "_weighted_metrics", None)  # of the same groups nothing is computed
     bootstrap_intervals(evaluation, group="(.+)_", **options)
 
 

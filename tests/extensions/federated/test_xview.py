@@ -155,7 +155,7 @@ def test_images_apart_or_at_once(seed: int, tmp_path: Path) -> None:
 def test_readings_have_all_three(tmp_path: Path) -> None:
     gt, dt = written(tmp_path, *made_up(7))
     truth = boxscore.load_ground_truth(gt)
-    result = boxscore.diagnostics.readings(truth, boxscore.load_detections(dt, truth), "xview")
+    result = boxscore.diagnostics.compare_protocols(truth, boxscore.load_detections(dt, truth), "xview")
     assert {*READINGS, JULY_2018} <= {one.protocol for one in result.readings}
     choices = {one.protocol: one.choices for one in result.readings}
     assert choices["xview-by-score"] == ("order of matching: by score",)

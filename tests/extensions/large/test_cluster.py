@@ -118,12 +118,12 @@ def test_images_are_weighed_where_the_parts_are(client: Any, tmp_path: Path) -> 
     result, one = evaluate(*paths, client=client, partitions=3), whole(paths, "coco")
     rows = one.protocol.rows
     for weights in (Draws.of_seed(200, 5, 0), Groups(np.arange(200, dtype=np.uint16) % 3, 0, 3)):
-        expected = one.weighted_metrics(rows, weights)
+        expected = one._weighted_metrics(rows, weights)
         for most in (None, 250):  # at once; by class, and the first class by scores
             with pytest.MonkeyPatch.context() as patch:
                 if most is not None:
                     limits.few_detections_at_a_time(patch, most)
-                ours = result.weighted_metrics(rows, weights)
+                ours = result._weighted_metrics(rows, weights)
             assert all(mine.tobytes() == own.tobytes() for mine, own in zip(ours, expected, strict=True))
     assert "parts" not in vars(result)  # nothing was fetched
     intervals = [

@@ -98,8 +98,8 @@ def test_a_slice_of_merged_crowds_is_that_of_all_at_once() -> None:
     tables = crowd_cases.tables([image for seed in range(3, 8) for image in crowd_cases.scene(seed)])
     one, other = whole(tables, "crowdhuman"), merged(tables, "crowdhuman")
     slices = Groups((np.arange(len(one.images)) % 3 > 0).astype(np.uint8), 0, 2)
-    ours, all_images = other.weighted_metrics(other.protocol.rows, slices), other.metrics
-    for mine, theirs in zip(ours, one.weighted_metrics(one.protocol.rows, slices), strict=True):
+    ours, all_images = other._weighted_metrics(other.protocol.rows, slices), other.metrics
+    for mine, theirs in zip(ours, one._weighted_metrics(one.protocol.rows, slices), strict=True):
         assert mine.tobytes() == theirs.tobytes()
     at = list(all_images).index("JI")
     assert ours.values[1, at, -1] != all_images["JI"]
@@ -132,7 +132,7 @@ def test_what_needs_rows_is_refused_by_name(name: str, options: dict[str, Any]) 
         getattr(diagnostics, name)(merged(scene()), **options)
 
 
-@each(["ground_truth", "detections", "matches", "outcomes", "matcher"])
+@each(["ground_truth", "detections", "matches", "outcomes", "_matcher"])
 def test_rows_are_refused_by_name(name: str) -> None:
     with pytest.raises(boxscore.InputError, match="of merged parts must be asked of tables"):
         getattr(merged(scene()), name)
@@ -326,7 +326,7 @@ def test_a_file_of_another_form_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
         limits.another_form_of_parts(patch, 1)
         old = part.to_bytes()
     with pytest.raises(
-        boxscore.FileFormatError, match=r"a part's file must be of form 2\. Got 1.*another boxs"
+        boxscore.FileFormatError, match=r"a part's file must be of form 3\. Got 1.*another boxs"
     ):
         Part.from_bytes(old)
 

@@ -153,7 +153,7 @@ def test_fewer_detections_at_a_time_are_more_pieces() -> None:
             assert distributed_evaluation(parts, engine).metrics
             weights = Groups(np.zeros(7, dtype=np.uint8), 0, 1)
             result = distributed_evaluation(parts, engine)
-            assert len(result.weighted_metrics(result.protocol.rows, weights).values) == 1
+            assert len(result._weighted_metrics(result.protocol.rows, weights).values) == 1
         calls.append(engine.calls)
     assert calls[0] < calls[1] < calls[2]
 

@@ -112,7 +112,7 @@ def bits(evaluation: boxscore.Evaluation) -> Any:
     arrays = {name: array.tobytes() for name, array in evaluation.arrays().items()}
     counts = {name: array.tolist() for name, array in evaluation.class_counts.items()}
     numbers = np.array(list(evaluation.metrics.values())).tobytes()
-    return arrays, numbers, counts, evaluation.counts, evaluation.image_fingerprint
+    return arrays, numbers, counts, evaluation.counts, evaluation._image_fingerprint
 
 
 def whole(truth: Any, found: Any, protocol: Any) -> boxscore.Evaluation:

@@ -50,8 +50,8 @@ def check_weighted(parts: list[Part], expected: boxscore.Evaluation, weights: An
     with pytest.MonkeyPatch.context() as patch:
         if most is not None:
             limits.few_detections_at_a_time(patch, most)
-        ours = distributed_evaluation(parts).weighted_metrics(rows, weights)
-    for mine, theirs in zip(ours, expected.weighted_metrics(rows, weights), strict=True):
+        ours = distributed_evaluation(parts)._weighted_metrics(rows, weights)
+    for mine, theirs in zip(ours, expected._weighted_metrics(rows, weights), strict=True):
         assert (mine.dtype, mine.shape) == (theirs.dtype, theirs.shape)
         assert mine.tobytes() == theirs.tobytes()
 
@@ -154,12 +154,12 @@ def test_a_class_that_is_only_detected_by_ranges(monkeypatch: pytest.MonkeyPatch
     weights = Groups(np.arange(3, dtype=np.uint8), 0, 3)
     limits.few_detections_at_a_time(monkeypatch, 1)
     result = distributed_evaluation(parts)
-    values = result.weighted_metrics(result.protocol.rows, weights).values
+    values = result._weighted_metrics(result.protocol.rows, weights).values
     np.testing.assert_array_equal(values[:, 0, 1], [0, 0, np.nan])
 
 
 def test_no_slices() -> None:
-    values, truths, found = distributed(scene()).weighted_metrics([], Groups(np.zeros(12, np.uint8), 0, 0))
+    values, truths, found = distributed(scene())._weighted_metrics([], Groups(np.zeros(12, np.uint8), 0, 0))
     assert (values.shape, len(truths), len(found)) == ((0, 0, 4), 0, 0)
 
 
@@ -274,8 +274,8 @@ def test_two_results_are_compared_where_their_parts_are() -> None:
         ours = pair[0].compare(pair[1], resamples=12)
         assert ours.to_frame()[columns].equals(one.to_frame()[columns])
         assert ours.total_frame()[columns].equals(one.total_frame()[columns])
-        assert pair[0].has_same_truth(pair[1])
-        assert pair[1].has_same_truth(pair[0])
+        assert pair[0]._has_same_truth(pair[1])
+        assert pair[1]._has_same_truth(pair[0])
 
 
 @pytest.mark.long
@@ -291,7 +291,7 @@ def test_two_results_are_planned_where_their_parts_are() -> None:
             limits.few_detections_fetched(patch, 0)
             limits.few_detections_at_a_time(patch, 1)
             pair = [of((truth, table), "coco") for table in (found, worse)]
-            assert not pair[0].holds_matches
+            assert not pair[0]._holds_matches
             drawn = pair[0].plan(pair[1], **options).total
         np.testing.assert_allclose(drawn.standard_error, one.total.standard_error, rtol=0.01)
         np.testing.assert_allclose(drawn.images_needed, one.total.images_needed, rtol=0.6)
@@ -318,7 +318,7 @@ def test_another_ground_truth_is_told_by_its_digest(what: str) -> None:
     for of in (merged, distributed):
         with pytest.raises(boxscore.InputError, match="have the same ground truth"):
             whole((truth, found), "coco").compare(of((other, detections)))
-        assert not of((truth, found)).has_same_truth(distributed((other, detections)))
+        assert not of((truth, found))._has_same_truth(distributed((other, detections)))
 
 
 def test_whole_and_string_ids_in_different_parts() -> None:
@@ -334,7 +334,7 @@ def test_whole_and_string_ids_in_different_parts() -> None:
     parts = [boxscore.distributed.part_of(whole(tables(ids), "coco")) for ids in ([1, 2], ["x"])]
     truth = boxscore.GroundTruth.from_arrays(["x", 1, 2], ["cat"] * 3, [boxes[0], boxes[0], boxes[1]])
     found = boxscore.Detections.from_arrays(["x"], ["cat"], [boxes[0]], [0.5])
-    assert merge(parts).has_same_truth(whole((truth, found), "coco"))
+    assert merge(parts)._has_same_truth(whole((truth, found), "coco"))
 
 
 def test_which_images_is_known_without_their_ids(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -345,8 +345,8 @@ def test_which_images_is_known_without_their_ids(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(DistributedEvaluation, "images", property(refuse))
     result = pickle.loads(pickle.dumps(distributed(scene())))
-    expected = whole(scene(), "coco").image_fingerprint
-    assert result.image_fingerprint == merged(scene()).image_fingerprint == expected
+    expected = whole(scene(), "coco")._image_fingerprint
+    assert result._image_fingerprint == merged(scene())._image_fingerprint == expected
     assert Images.build(range(12)).fingerprint() == expected != Images.build(range(1, 13)).fingerprint()
 
 
@@ -380,7 +380,7 @@ def test_too_many_detections_to_be_fetched(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(
         boxscore.InputError, match=r"^detections whose parts are fetched must be at most 10\."
     ):
-        result.score_counts()
+        result._score_counts()
     assert len(diagnostics.operating_points(result).to_frame())
     diagnostics.bootstrap_intervals(result, resamples=2)
 

@@ -172,7 +172,7 @@ def test_a_comparison_keeps_its_verdict_in_80_columns(
     shown, remarks = run(*command)
     lines = shown.splitlines()
     assert lines[0] == "detections (first) and suppressed_by_a_long_name (other)"
-    assert lines[1].startswith("282 and 214 detections, 113 ground truths, 24 images; 95 % intervals")
+    assert lines[1].startswith("282 and 214 detections, 108 ground truths, 24 images; 95 % intervals")
     head = lines.index("") + 1
     assert "verdict" in lines[head + 1].split()
     assert max(map(len, lines[:-1])) <= 80

@@ -12,7 +12,7 @@ import pytest
 
 import boxscore
 from boxscore import Detections, Evaluation, GroundTruth, InputError, ProtocolError, evaluate
-from boxscore.diagnostics import explain, readings, tie_bounds
+from boxscore.diagnostics import compare_protocols, explain, tie_bounds
 from boxscore.distributed import merge
 from support.each import each
 
@@ -266,12 +266,12 @@ def test_from_ranked_to_counted_and_back() -> None:
 
 def test_readings_of_detections_without_scores_are_of_protocols_that_read_none() -> None:
     truth, found = tables(drawn(8))
-    rows = readings(truth, found).table
+    rows = compare_protocols(truth, found).table
     assert rows["protocol"].tolist() == ["scoreless", *NAMES]
     for _, row in rows.iterrows():
         assert row["value"] == evaluate(truth, found, protocol=row["protocol"])[row["metric"]]
     scored = found.replaced(scores=np.linspace(0, 1, len(found)))
-    assert not {"scoreless", *NAMES} & {*readings(truth, scored).table["protocol"]}
+    assert not {"scoreless", *NAMES} & {*compare_protocols(truth, scored).table["protocol"]}
 
 
 def test_metrics_of_images_pool_classes() -> None:
@@ -293,7 +293,7 @@ def test_equal_scores_go_with_no_rule_of_scores(matching: dict[str, Any], messag
 
 def test_what_needs_scores_is_refused() -> None:
     with pytest.raises(InputError, match=r"^the detections must have scores for this"):
-        evaluate(*tables(drawn(9)), protocol="rex-omni-coco").score_counts()
+        evaluate(*tables(drawn(9)), protocol="rex-omni-coco")._score_counts()
 
 
 @each(range(20))

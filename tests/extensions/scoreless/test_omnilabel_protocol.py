@@ -169,7 +169,7 @@ def test_intervals_are_of_every_group(tmp_path: Path) -> None:
     from boxscore.extensions.weights.resampling import Groups
 
     ones = Groups(np.zeros(len(truth.images), dtype=np.uint8), 0, 1)
-    weighted = result.weighted_metrics(result.protocol.rows, ones).values[0, :, -1]
+    weighted = result._weighted_metrics(result.protocol.rows, ones).values[0, :, -1]
     assert weighted.tolist() == pytest.approx(list(result.metrics.values()), abs=EXACT, nan_ok=True)
 
 

@@ -15,7 +15,7 @@ import pytest
 
 import boxscore
 from boxscore import BoxscoreWarning, Detections, GroundTruth, ProtocolError, evaluate
-from boxscore.diagnostics import bootstrap_intervals, compare_detectors, explain, readings
+from boxscore.diagnostics import bootstrap_intervals, compare_detectors, compare_protocols, explain
 from boxscore.distributed import merge, scan
 from boxscore.formats import save_as
 from support.each import each
@@ -299,7 +299,7 @@ def test_the_way_to_cgf1_has_a_price_for_each_rule() -> None:
         changes = {text.partition(":")[0] for text, _, _ in way.steps}
         assert {"annotators", "images not annotated in full", "metric", "candidate"} <= changes
     assert explain(truth, found, "coco", "cgf1").last_value == pytest.approx(sam3(phrases)["cgF1"], abs=EXACT)
-    rows = readings(truth, found).table.set_index("protocol")
+    rows = compare_protocols(truth, found).table.set_index("protocol")
     assert rows.loc["cgf1", "value"] == pytest.approx(sam3(phrases)["cgF1"], abs=EXACT)
 
 

@@ -23,7 +23,7 @@ ANSWER = {
     "images": ["--top", "3"],
     "iou": [],
     "ties": [],
-    "readings": [],
+    "compare-protocols": [],
     "bootstrap": ["--resamples", "5"],
     "check": ["--min", "F1_50=0.1"],
     "report": ["--report", "{tmp}/report", "--resamples", "0"],
@@ -70,7 +70,7 @@ def test_commands_that_answer(run: Run, unscored, tmp_path, name, way):
     detections = [DT, "--scoreless"] if way == "--scoreless" else [unscored]
     shown = run(name, GT, *detections, *options)
     assert "Traceback" not in shown.err
-    assert "scores:none" in shown.out or name in ("draw", "iou", "readings"), shown
+    assert "scores:none" in shown.out or name in ("draw", "iou", "compare-protocols"), shown
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -110,7 +110,7 @@ def test_table_per_class():
     truth = boxscore.load_ground_truth(GT)
     detections = boxscore.load_detections(DT, truth)
     result = boxscore.evaluate(truth, detections.without_scores())
-    table = result.class_table
+    table = result._class_table
     assert not {"precision", "recall", "macroF1_50", "macroF1"} & {*table}  # P50, R50, F1_50 and F1 are these
     matches = result.matches
     for k, label in enumerate(result.labels):
@@ -122,7 +122,7 @@ def test_table_per_class():
     true, false = table["true_positives"].sum(), table["false_positives"].sum()
     assert result["P50"] == true / (true + false)
     assert result["R50"] == true / (true + table["false_negatives"].sum())
-    other = boxscore.evaluate(truth, detections.without_scores(), protocol="coco").class_table
+    other = boxscore.evaluate(truth, detections.without_scores(), protocol="coco")._class_table
     assert [*other][4:9] == ["false_positives", "false_negatives", "precision", "recall", "F1"]
-    scored = boxscore.evaluate(truth, detections).class_table
+    scored = boxscore.evaluate(truth, detections)._class_table
     assert "false_positives" not in scored

@@ -30,7 +30,12 @@ def test_completion(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     script.write_text(capsys.readouterr().out)
     assert completed(script, "boxscore", "") == {*COMMANDS, "--help", "--version", "--print-completion"}
     assert completed(script, "boxscore", "conf") == {"confusion"}
-    options = {f"--{option.name}" for option in (*load_command("nms").options, *EVERYWHERE)}
+    options = {
+        flag
+        for option in (*load_command("nms").options, *EVERYWHERE)
+        for flag in option.flags
+        if flag[1] == "-"
+    }
     assert completed(script, "boxscore", "nms", "--") == {
         *options,
         "--help",

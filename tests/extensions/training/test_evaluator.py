@@ -307,10 +307,10 @@ def test_other_classes_and_flags_are_another_truth() -> None:
             truth.replaced(**changes), Detections.from_arrays([1], ["a"], [[0, 0, 9, 9]], [1.0])
         )
 
-    assert result().has_same_truth(result())
-    assert not result().has_same_truth(result(category=np.array([1, 1], dtype=np.int32)))
-    assert not result().has_same_truth(result(crowd=np.array([True, False])))
-    assert not result().has_same_truth(result(difficult=np.array([True, False])))
+    assert result()._has_same_truth(result())
+    assert not result()._has_same_truth(result(category=np.array([1, 1], dtype=np.int32)))
+    assert not result()._has_same_truth(result(crowd=np.array([True, False])))
+    assert not result()._has_same_truth(result(difficult=np.array([True, False])))
 
 
 def test_reset_and_compute_again() -> None:

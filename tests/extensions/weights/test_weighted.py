@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import boxscore
-from boxscore.extensions.weights.resampling import Groups
 from boxscore.protocols import load_protocol
 from boxscore.protocols.summary import LEVEL_METRICS, OF_IMAGES, SUMMARY_KINDS
 from support.curves import RANGES, RULES, tables
@@ -145,13 +144,3 @@ def test_nothing_to_weigh() -> None:
     nothing = found.take(np.empty(0, dtype=np.intp))
     for name in ("coco", "ultralytics"):
         check_ones(boxscore.evaluate(truth, nothing, protocol=with_every_cell(name, "AP", "AR")))
-
-
-def test_the_former_name_of_weighted_metrics_warns() -> None:
-    truth = boxscore.GroundTruth.from_arrays([1], ["cat"], [[0, 0, 10, 10]])
-    found = boxscore.Detections.from_arrays([1], ["cat"], [[0, 0, 10, 10]], [0.9])
-    evaluation = boxscore.evaluate(truth, found)
-    rows, weights = evaluation.protocol.rows, Groups(np.zeros(1, np.uint8), 0, 1)
-    with pytest.warns(DeprecationWarning, match=r"Evaluation\.weighed is deprecated: it is called weighted_"):
-        former = evaluation.weighed(rows, weights)
-    assert former.values.tobytes() == evaluation.weighted_metrics(rows, weights).values.tobytes()

@@ -31,7 +31,7 @@ def drawn(images: int, count: int, seed: int) -> list[FloatArray]:
 def check_sets(seed: int, protocol: boxscore.Protocol, sets: list[FloatArray]) -> None:
     truth, found = tables(seed, scores=UNTIED)
     evaluation = boxscore.evaluate(truth, found, protocol=protocol)
-    together = evaluation.weighted_metrics(evaluation.protocol.rows, sets)  # type: ignore[arg-type]
+    together = evaluation._weighted_metrics(evaluation.protocol.rows, sets)  # type: ignore[arg-type]
     for weights, ours in zip(sets, together.values, strict=True):
         anew = evaluated_anew(truth, found, weights, protocol)
         assert ours.tobytes() == summary_of(anew).tobytes()

@@ -19,9 +19,9 @@ from boxscore._utils.records import record
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Images
 from boxscore.errors import InputError
+from boxscore.matching.candidates import Asked, Blocks, Match, PairSource
 from boxscore.matching.ignoring import Ignoring, Ranges
 from boxscore.matching.pairs import Outcome
-from boxscore.matching.sources import Asked, Blocks, Match, PairSource
 from boxscore.protocols.protocol import Protocol
 
 

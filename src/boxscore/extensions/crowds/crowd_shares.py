@@ -7,8 +7,8 @@ import numpy as np
 from boxscore._utils.array_types import BoolArray, FloatArray
 from boxscore._utils.ordering import stable_order
 from boxscore.data.tables import GroundTruth
+from boxscore.matching.candidates import Asked
 from boxscore.matching.matches import Matches
-from boxscore.matching.sources import Asked
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.tables.crowds import TRUTH_SHARE
 

@@ -151,8 +151,8 @@ def froc_scores(
     # Count at distinct scores; in partitions only the neighbors of the points asked for come back.
     rules = evaluation.protocol.froc
     points = np.array(rules.false_positives_per_image if fppi is None else fppi_points(fppi, name="fppi"))
-    keep = functools.partial(_kept, points=points, images=evaluation.image_count)
-    counts = evaluation.score_counts(
+    keep = functools.partial(_kept, points=points, images=evaluation._image_count)
+    counts = evaluation._score_counts(
         threshold_index(evaluation, iou_threshold), area_index(evaluation, area), keep
     )
     # Read each class and, last, all classes together, [K + 1, F].
@@ -163,14 +163,14 @@ def froc_scores(
                 counts.false[counts.part(k)],
                 counts.true[counts.part(k)],
                 positive=positive,
-                images=evaluation.image_count,
+                images=evaluation._image_count,
                 interpolation=rules.interpolation,
             )
             for k, positive in enumerate(counts.positive.tolist())
         ]
     )
     # Average over the points, and over classes by their weights.
-    means, weights = read.mean(axis=1), evaluation.class_weights
+    means, weights = read.mean(axis=1), evaluation._class_weights
     over_classes = Sensitivities(
         np.array([mean_over_classes(column, weights) for column in read[:-1].T]),
         mean_over_classes(means[:-1], weights),
@@ -214,8 +214,10 @@ def froc_curve(
     InputError
         When the protocol does not have the threshold or the range.
     """
-    counts = evaluation.score_counts(threshold_index(evaluation, iou_threshold), area_index(evaluation, area))
+    counts = evaluation._score_counts(
+        threshold_index(evaluation, iou_threshold), area_index(evaluation, area)
+    )
     positive = np.repeat(counts.positive, np.diff(counts.bounds))
     with np.errstate(invalid="ignore"):
-        points = FrocPoints(counts.score, counts.false / evaluation.image_count, counts.true / positive)
+        points = FrocPoints(counts.score, counts.false / evaluation._image_count, counts.true / positive)
     return FrocCurves(evaluation.labels, points, counts.bounds)

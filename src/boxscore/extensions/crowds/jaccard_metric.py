@@ -29,7 +29,7 @@ from boxscore._utils.array_types import BoolArray, FloatArray, IntArray, Positio
 from boxscore._utils.ordering import run_starts
 from boxscore.errors import InputError
 from boxscore.matching.matches import Matches
-from boxscore.protocols.extra_columns import ClassImageRows
+from boxscore.protocols.acting import ClassImageRows
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.tables.crowds import CROWDS, TRUTH_SHARE, jaccard_areas
 from boxscore.scoring.blocks import HeldValues, Values

@@ -29,8 +29,7 @@ import numpy as np
 from boxscore._utils.array_types import FloatArray
 from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.blocks import HeldValues, Values
-from boxscore.scoring.curves import Curves
-from boxscore.scoring.folding import LARGEST, SMALLEST, State
+from boxscore.scoring.curves import LARGEST, SMALLEST, Curves, State
 from boxscore.scoring.kinds import Kind
 
 NONE = np.iinfo(np.int64).max

@@ -22,8 +22,8 @@ from boxscore._utils import checks
 from boxscore._utils.array_types import BoolArray, FloatArray
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import InputError
-from boxscore.similarity.base import Similarity
 from boxscore.similarity.pairs import CHUNK_PAIRS, Comparison, PairValues, at_least, in_chunks
+from boxscore.similarity.registry import Similarity
 
 if TYPE_CHECKING:
     from boxscore.protocols.protocol import Protocol

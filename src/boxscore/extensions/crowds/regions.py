@@ -15,8 +15,8 @@ from boxscore._utils.array_types import FloatArray
 from boxscore._utils.ordering import ragged_ranges
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import InputError
+from boxscore.matching.candidates import Asked
 from boxscore.matching.matches import Matches
-from boxscore.matching.sources import Asked
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.tables.ap import TAKES_PART
 

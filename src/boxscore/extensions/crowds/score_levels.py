@@ -34,10 +34,10 @@ from numpy.typing import NDArray
 from boxscore._utils.array_types import BoolArray, FloatArray
 from boxscore._utils.ordering import ragged_ranges
 from boxscore.data.tables import Detections, GroundTruth
+from boxscore.matching.candidates import Asked
 from boxscore.matching.ignoring import evaluated
 from boxscore.matching.matches import Matches
 from boxscore.matching.pairs import Overlaps
-from boxscore.matching.sources import Asked
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.tables.crowds import LEVEL_COUNTS, LEVEL_SIMILARITY, ORIENTED
 

@@ -26,11 +26,11 @@ from boxscore._utils.records import record
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.extensions.masks.column import masks_of
 from boxscore.extensions.masks.mask_pairs import MaskBlock, overlaps_of_pairs
+from boxscore.matching.candidates import Asked, Blocks, Match, PairSource
 from boxscore.matching.ignoring import Ignoring, Ranges
 from boxscore.matching.matches import bit_type
 from boxscore.matching.pairs import Outcome, Pairs
 from boxscore.matching.ranking import Ranking
-from boxscore.matching.sources import Asked, Blocks, Match, PairSource
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.tables.matching import MatchingRules
 

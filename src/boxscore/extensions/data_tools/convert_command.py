@@ -30,6 +30,7 @@ from boxscore.cli.arguments import (
     CLASSES,
     DETECTION_FILES,
     DETECTIONS,
+    EXCLUDE_CLASSES,
     FORMAT,
     GROUND_TRUTH,
     GROUND_TRUTH_FILES,
@@ -105,6 +106,7 @@ OPTIONS = (
     ),
     IMAGES.but(group=PART),
     CLASSES.but(group=PART),
+    EXCLUDE_CLASSES.but(group=PART),
     Option("area", "only objects of this area in square pixels", metavar="LOW:HIGH", group=PART),
     Option(
         "crowd",
@@ -261,7 +263,7 @@ def _part(table: GroundTruth | Detections, arguments: argparse.Namespace) -> Gro
     part = filter_objects(
         table,
         images=chosen(arguments.images, table.images),
-        classes=chosen_classes(arguments.classes, table.categories),
+        classes=chosen_classes(arguments.classes, table.categories, arguments.exclude_classes),
         area=None if arguments.area is None else _area(arguments.area),
         crowd=None if arguments.of_crowds is None else arguments.of_crowds == "only",
         without_empty=arguments.without_empty,

@@ -30,6 +30,7 @@ from boxscore.cli.arguments import (
     IMAGE_SET,
     OUTPUT,
     ROWS,
+    SHOW,
     WORKERS,
     Option,
 )
@@ -68,6 +69,7 @@ OPTIONS = (
     *(*GROUND_TRUTH_FILES, *DETECTION_FILES),
     OUTPUT,
     *ROWS,
+    SHOW,
 )
 
 

@@ -1,1 +1,1 @@
-"""Decide between detectors: comparisons, power, sequential tests, guarantees, the gate for CI."""
+"""Decide between detectors: comparisons, power analysis, sequential tests, guarantees, the gate for CI."""

@@ -114,7 +114,7 @@ OPTIONS = (
 
 
 class _Checked(NamedTuple):
-    """A result, where it was computed the input and evaluation as well."""
+    """A result, with its digest and evaluation if it was computed here."""
 
     result: gate.Result
     inputs: Inputs | None = None
@@ -122,14 +122,14 @@ class _Checked(NamedTuple):
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read or evaluate, check, record, print; return the exit status."""
+    """Read or evaluate, check, record and print; return the exit status."""
     with contextlib.ExitStack() as stack:
         return _run(arguments, stack)
 
 
 def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
-    """Keep what is evaluated in partitions in ``stack`` until it is checked."""
-    # Read or evaluate; the quick checks of the input run on the same evaluation.
+    """Keep partitioned evaluations open in ``stack`` until they are checked."""
+    # Read or evaluate; run the quick checks of the input on the same evaluation.
     tolerance = checks.number_between(arguments.tolerance, 0, 1, name="--tolerance")
     _check_sequential(arguments)
     with remembered_warnings(hold_box_forms=not arguments.strict) as messages:
@@ -139,7 +139,7 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
             digest = digest_of(checked.evaluation, allowed=arguments.allow, warned=messages)
     if arguments.strict:
         digest.refuse()
-    # Bounds, and a result kept as a baseline: both need only numbers.
+    # Check bounds and a stored baseline result, which need only numbers.
     done = gate.check_bounds(
         result,
         minimum=[gate.parse_bound(text, result, name="--min") for text in arguments.min],
@@ -151,7 +151,7 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
         done += gate.check_baseline(
             result, baseline, tolerance=tolerance, only=arguments.metrics, place=place
         )
-    # Against a baseline's detections: over all images, or by looks at every commit.
+    # Compare with a baseline's detections: over all images, or as one look of a history.
     of_baseline, drop, comparison = NOTHING, None, None
     if arguments.baseline_detections:
         baseline_evaluation, evaluation, of_baseline = _with_baseline(checked, arguments, stack)
@@ -167,12 +167,12 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
             )
         if arguments.strict:
             of_baseline.refuse()
-    # A history alone may be wanted; else there must be something to check.
+    # A history is enough; otherwise there must be something to check.
     if not done and arguments.history is None:
         raise InputError(
             "check must be given something to check: --min, --max, --no-regression or --baseline-detections."
         )
-    # Errors of the input are failed checks, each reported once.
+    # Errors in the input are failed checks, each reported once.
     errors = gate.check_input(digest.errors)
     errors += gate.check_input(
         [code for code in of_baseline.errors if code not in digest.errors], of="baseline"
@@ -182,7 +182,7 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
         record = _record(arguments, result, done)
     else:
         done, record = _at_next_look(arguments, result, drop, done, errors)
-    # Write the outcome in every form that was asked for; the history last, when all else worked.
+    # Write the outcome in every requested form; the history last, after everything else worked.
     note = _note(done, record, arguments)
     text = _written(done, note, record, result.signature, arguments)
     if arguments.summary is not None:
@@ -191,7 +191,7 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
         about = {"evaluation": checked.evaluation, "comparison": comparison, "name": arguments.name}
         summary = pull_request_summary(done, note=note, signature=result.signature, **about)
         write_atomically(arguments.summary, summary)
-    # The checks as tests, for a page of a pipeline.
+    # Write the checks as tests, for the CI system's page.
     if arguments.junit is not None:
         from boxscore.extensions.decisions.junit import as_junit
 
@@ -200,7 +200,7 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
         write_atomically(arguments.junit, as_junit(done, time=record["time"], properties=properties))
     if arguments.history is not None and drop is None:
         history.append_record(arguments.history, record)
-    # The exit status is what a pipeline reads.
+    # Pipelines read the exit status.
     show(text)
     digest.say()
     of_baseline.say()
@@ -210,13 +210,13 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
 
 
 def _check_sequential(arguments: argparse.Namespace) -> None:
-    """Refuse what does not go with looks at every commit, before anything is read."""
-    # The batch means nothing without looks.
+    """Reject options that contradict --sequential before reading anything."""
+    # The batch size needs --sequential.
     if not arguments.sequential:
         if arguments.batch is not None:
             raise InputError("--batch", "be beside --sequential", got=arguments.batch)
         return
-    # Each look spends a part of the error: the history must count the looks.
+    # Each look spends a part of the error, so the history must count the looks.
     if arguments.baseline_detections is None or arguments.history is None:
         raise InputError(
             "--sequential",
@@ -224,7 +224,8 @@ def _check_sequential(arguments: argparse.Namespace) -> None:
             got="no " + ("--history" if arguments.baseline_detections else "--baseline-detections"),
             cause="the history says how many looks there were before",
         )
-    # The test exchanges results under "no difference", so it knows no margin, and one metric only.
+    # The test swaps results under the hypothesis of no difference, so it has no tolerance, and only one
+    # metric.
     if arguments.tolerance:
         raise InputError(
             "--sequential",
@@ -265,21 +266,22 @@ def _at_next_look(
     done: Sequence[gate.Check],
     errors: Sequence[gate.Check],
 ) -> tuple[list[gate.Check], dict[str, Any]]:
-    """Decide by the looks in the history, and add this one to it: no other run comes in between."""
+    """Decide using the looks in the history, and append this one in the same lock."""
     from boxscore.extensions.decisions.sequential import share_of_look
 
     every, record = list[gate.Check](), _record(arguments, result, ())
     place = str(arguments.baseline_detections)
-    gate.check_drop(drop, look=1, level=1.0, place=place)  # an error leaves no line
+    # An error here must not append a line.
+    gate.check_drop(drop, look=1, level=1.0, place=place)
 
-    # Called under the lock of the history, so that two runs cannot be the same look.
+    # Runs under the lock of the history, so that two runs cannot be the same look.
     def decided(earlier: history.History) -> dict[str, Any]:
         record["sequential"] = {
             "metric": drop.metric,
             "p_value": drop.p_value,
             **{key: value for key, value in drop.reading._asdict().items() if key != "confidence"},
         }
-        # The level of the look is its share of the whole error: over all looks they add up to it.
+        # The level of the look is its share of the total error: all shares add up to it.
         look = history.next_look(earlier, record)
         level = (1 - arguments.confidence) * share_of_look(look.number)
         record["sequential"] |= {"look": look.number, "again": look.again, "level": level}
@@ -291,18 +293,18 @@ def _at_next_look(
         record["passed"] = all(check.passed for check in every)
         return record
 
-    # Append only after the decision: an error in it leaves no line.
+    # Append only after the decision, so that an error does not append a line.
     history.append_after(arguments.history, decided)
     return every, record
 
 
 def _checked(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> _Checked:
     """Read a result from a file, or evaluate."""
-    # One of the two sources of numbers, never both.
+    # Exactly one source of numbers is allowed.
     evaluated = arguments.ground_truth is not None or arguments.detections is not None
     if (arguments.result is not None) == evaluated:
         raise InputError("check must be given --result, or --ground-truth and --detections.")
-    # A kept result has no images to resample.
+    # A stored result has no images to resample.
     if arguments.result is not None:
         if arguments.baseline_detections is not None:
             raise InputError(
@@ -320,7 +322,7 @@ def _checked(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> _Che
             got=f"only {given}",
             cause="a result that boxscore wrote is checked with --result FILE.json",
         )
-    # Partitions stay open until the caller has checked them.
+    # Keep partitions open until the caller has checked them.
     if arguments.memory_limit is not None:
         from boxscore.extensions.large.command_line import evaluation_in_parts
 
@@ -334,7 +336,7 @@ def _checked(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> _Che
 def _with_baseline(
     checked: _Checked, arguments: argparse.Namespace, stack: contextlib.ExitStack
 ) -> tuple[Evaluation, Evaluation, Digest]:
-    """Evaluate the baseline's detections, and the checked ones on the same images; say what is wrong."""
+    """Evaluate the baseline's detections and the checked ones on the same images; report input errors."""
     inputs, evaluation = checked.inputs, checked.evaluation
     assert evaluation is not None
     if inputs is None:
@@ -370,8 +372,8 @@ def _compared(
 
 
 def _record(arguments: argparse.Namespace, result: gate.Result, done: Sequence[gate.Check]) -> dict[str, Any]:
-    """Return the record of the run; inputs are read again for their hashes only where these are shown."""
-    # Hash the inputs only for those who see the hash: the files may be large.
+    """Return the record of the run; inputs are read again for their hashes only if these are used."""
+    # Hash the inputs only if the hash is shown, because files may be large.
     named = ("ground_truth", "detections", "result", "no_regression", "baseline_detections")
     paths = {name: getattr(arguments, name) for name in named if getattr(arguments, name) is not None}
     wanted = arguments.output == "json" or arguments.history is not None
@@ -392,8 +394,8 @@ def _record(arguments: argparse.Namespace, result: gate.Result, done: Sequence[g
 
 
 def _note(done: Sequence[gate.Check], record: Mapping[str, Any], arguments: argparse.Namespace) -> str:
-    """Say the outcome in a line, and what its words mean in others."""
-    # The outcome in a line; undecided checks pass, but are mentioned.
+    """Summarize the outcome in a line, and explain its terms in further lines."""
+    # Summarize the outcome in a line; undecided checks pass but are mentioned.
     failed = sum(not check.passed for check in done)
     note = f"{failed} of {len(done)} failed" if failed else "all checks passed"
     undecided = sum(check.undecided for check in done)
@@ -401,7 +403,7 @@ def _note(done: Sequence[gate.Check], record: Mapping[str, Any], arguments: argp
         note = f"{undecided} of {len(done)} undecided: {TOO_FEW}; none failed"
     if not done:
         note = "recorded, nothing checked"
-    # Say what "significant" means for the test that was used.
+    # Explain "significant" for the test that was used.
     if "sequential" in record:
         note += f"\n{_look_text(record['sequential'], arguments.confidence)}"
     elif arguments.baseline_detections:
@@ -439,7 +441,7 @@ def _written(
 
 
 def _look_text(look: Mapping[str, Any], confidence: float) -> str:
-    """Say what a look of a history may spend."""
+    """Describe how much error a look of the history may spend."""
     number, level = look["look"], 1 - confidence
     which = f"look {number}" + (" again, the same data" if look["again"] else "")
     return (
@@ -450,7 +452,7 @@ def _look_text(look: Mapping[str, Any], confidence: float) -> str:
 
 
 def _columns(done: Sequence[gate.Check]) -> dict[str, Any]:
-    """Columns of the table; the class and the interval only where a check has them."""
+    """Build the columns of the table; class and interval only if some check has them."""
     columns: dict[str, Any] = {}
     if any(check.class_name is not None for check in done):
         columns["class"] = [check.class_name for check in done]
@@ -474,7 +476,7 @@ def _result(check: gate.Check) -> str:
 
 
 def _annotate(done: Sequence[gate.Check]) -> None:
-    """Report failed checks to GitHub Actions, which shows such lines, of stderr too, on the run's page."""
+    """Report failed checks to GitHub Actions, which shows lines in this format on the run's page."""
     for check in done:
         if not check.passed:
             value = "undefined" if check.value is None else f"{check.value:.4f}"

@@ -1,23 +1,24 @@
-"""Is one detector better than another? Paired differences on one ground truth, with intervals.
+"""Compare detectors on one ground truth: paired differences with intervals and verdicts.
 
 Conventions
 -----------
-- Intervals: all results get the same draws of images (:mod:`boxscore.extensions.diagnostics.bootstrap`), so
-  an image's difficulty cancels: the interval of a difference is narrower than the intervals of its two sides
-  suggest.
-- ``delta`` is other minus first, also of a metric that falls when a detector gets better (a miss rate).
-  ``other_wins`` is the share of draws in which the other is better, ties counted as half.
-- Verdicts: the two detectors' results of an image are exchanged at random
-  (:mod:`boxscore.extensions.decisions.swapping`). ``verdict`` is ``better`` or ``worse`` where ``p_value`` is
-  at most 1 - confidence; ``too few images`` below six.
-- ``p_value`` allows for the number of detectors compared with the first (Holm), and per class for the number
-  of classes (max-T). The number of metrics is not allowed for.
-- Every pair of detectors is compared as well, when it is asked for (:class:`PairedDifferences`):
-  ``significant`` allows for the number of pairs (Holm). An interval is of its pair alone.
-- Beside a detector without scores one with scores is counted from the score of its best F1, chosen on the
-  other half of the images (:mod:`boxscore.extensions.decisions.cross_fitting`), and ``scores_text`` says so.
-- Results of some millions of detections that were merged from parts are not exchanged: there
-  the verdict is whether the interval excludes 0, and ``p_value`` is NaN.
+- Intervals: all results use the same draws of images (:mod:`boxscore.extensions.diagnostics.bootstrap`), so
+  the difficulty of an image cancels. The interval of a difference is narrower than the intervals of its two
+  sides suggest.
+- ``delta`` is other minus first, even for a metric that falls as detectors improve (a miss rate).
+  ``other_wins`` is the fraction of draws in which the other is better, with ties counted as half.
+- Verdicts: the results of the two detectors are swapped at random per image
+  (:mod:`boxscore.extensions.decisions.swapping`). ``verdict`` is ``better`` or ``worse`` if ``p_value`` is at
+  most 1 - confidence, and ``too few images`` below six.
+- ``p_value`` is adjusted for the number of detectors compared with the first (Holm), and per class for the
+  number of classes (max-T), but not for the number of metrics.
+- Every pair of detectors is compared on request (:class:`PairedDifferences`): ``significant`` is adjusted for
+  the number of pairs (Holm). Intervals are not adjusted.
+- If some detectors have no scores, a detector with scores is counted at the threshold of its best F1, chosen
+  on the other half of the images (:mod:`boxscore.extensions.decisions.cross_fitting`), and ``scores_text``
+  says so.
+- Merged results of some millions of detections are not swapped: the verdict is then whether the interval
+  excludes 0, and ``p_value`` is NaN.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ if TYPE_CHECKING:
 
 
 TOO_FEW = "too few images"
-"""The verdict where no exchange is rare enough."""
+"""The verdict if no outcome of the swap test can be significant."""
 
 
 class Differences(NamedTuple):
@@ -84,11 +85,12 @@ class Differences(NamedTuple):
     high: Floats
     standard_error: Floats
     other_wins: Floats
-    """Share of draws in which the other is better, ties as half."""
+    """Fraction of draws in which the other is better; ties count as half."""
     p_value: Floats
-    """Adjusted p-value of the swap test: for several detectors, and per class for all classes."""
+    """Adjusted p-value of the swap test: for the number of detectors, and per class for the number of
+    classes."""
     verdict: Any
-    """``better``, ``worse`` (the other, in both), ``cannot tell`` or ``too few images``."""
+    """``better`` or ``worse`` (referring to the other), ``cannot tell`` or ``too few images``."""
 
     def take(self, *index: int | slice) -> Differences:
         """Index every array."""
@@ -96,20 +98,20 @@ class Differences(NamedTuple):
 
 
 class PairedDifferences(NamedTuple):
-    """Differences of every pair over all classes, row minus column; arrays [N, N, M], the diagonal NaN."""
+    """Differences of every pair over all classes, row minus column; arrays [N, N, M], NaN on the diagonal."""
 
     delta: Floats
     low: Floats
-    """Lower end of the interval of ``delta``, of this pair alone."""
+    """Lower end of the interval of ``delta``, not adjusted for other pairs."""
     high: Floats
     p_value: Floats
-    """Of the swap test, adjusted for the number of pairs."""
+    """P-value of the swap test, adjusted for the number of pairs."""
     significant: Any
     """Whether the p-value is at most 1 - confidence."""
 
 
 class Resampling(NamedTuple):
-    """How the images were resampled, and the confidence of intervals and verdicts."""
+    """Options of the resampling, and the confidence of intervals and verdicts."""
 
     resamples: int
     confidence: float
@@ -117,20 +119,20 @@ class Resampling(NamedTuple):
     seed: int
     group: Group = None
     units: int = 0
-    """Images, or groups of images, that were drawn and exchanged."""
+    """Number of images, or groups of images, that were drawn and swapped."""
     test: str = "swap"
-    """What verdicts are of: ``swap``, or ``interval`` where results could not be exchanged."""
+    """Basis of verdicts: ``swap``, or ``interval`` if results could not be swapped."""
     workers: Workers = "auto"
 
     @property
     def level(self) -> float:
-        """The largest p-value that is significant; the last bits of 1 - confidence do not decide."""
+        """Return the largest significant p-value, with tolerance for the rounding of 1 - confidence."""
         return 1 - self.confidence + 1e-12
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class DetectorComparison(DiagnosticResult):
-    """The first result compared with each of the others, and every pair; O others, N = O + 1, M metrics.
+    """Comparison of the first result with the others, and of every pair; O others, N = O + 1, M metrics.
 
     ``per_class`` has K classes.
 
@@ -141,25 +143,25 @@ class DetectorComparison(DiagnosticResult):
     classes : list of str, [K]
     metrics : list of str, [M]
     per_class : Differences, [O, M, K]
-        Of each class alone.
+        Differences per class.
     total : Differences, [O, M]
-        All classes together.
+        Differences over all classes.
     decided_by_ties : ndarray of object, [O, M]
         Whether another order of equally scored detections could change the sign of the total ``delta``; None
-        for metrics other than AP, and where merged parts do not know it.
+        for metrics other than AP, and if merged partials do not contain this.
     intervals : Intervals, [N, M]
-        The score of each result itself, the first one first, over all classes; from the same draws.
+        Scores of each result, the first one first, over all classes; from the same draws.
     draws : ndarray, float64 [N, resamples, M]
-        The score of each result in each draw of images, over all classes.
+        Scores of each result in each draw of images, over all classes.
     unadjusted : ndarray, float64 [O, M]
-        The p-value of each ``total`` alone, without an allowance for the number of detectors.
+        P-value of each ``total``, not adjusted for the number of detectors.
     drops : ndarray, float64 [O, M]
-        The p-value of each result being worse than the first, adjusted for all metrics (max-T): for a gate.
+        P-value that each result is worse than the first, adjusted for all metrics (max-T); used by the gate.
     resampling : Resampling
     evaluations : mapping of str to Evaluation
         The compared results, the first one first.
     cross_fits : mapping of str to CrossFit
-        Of detectors with scores beside others without: from which scores their boxes count.
+        For detectors with scores that are compared with others without: the thresholds of their boxes.
     """
 
     first: str
@@ -179,11 +181,11 @@ class DetectorComparison(DiagnosticResult):
 
     @property
     def names(self) -> list[str]:
-        """All results, the first one first."""
+        """Return the names of all results, the first one first."""
         return [self.first, *self.others]
 
     def with_other(self, name: str) -> DetectorComparison:
-        """Return the comparison with one of the others alone; its p-values stay adjusted."""
+        """Return the comparison with one of the others only; its p-values stay adjusted."""
         i = self.others.index(name)
         only, both = slice(i, i + 1), [0, i + 1]
         return dataclasses.replace(
@@ -202,23 +204,23 @@ class DetectorComparison(DiagnosticResult):
 
     @functools.cached_property
     def pairs(self) -> PairedDifferences:
-        """Every pair of results, computed when it is first asked for: a swap test each; arrays [N, N, M]."""
+        """Compare every pair of results with a swap test, when first used; arrays [N, N, M]."""
         return PairedDifferences(*map(read_only, _every_pair(self)))
 
     @functools.cached_property
     def note(self) -> str:
-        """Where boxes with scores were cut, and what ``intervals`` do not cover; empty where neither is."""
+        """The thresholds of boxes with scores, and limits of ``intervals``; empty without either."""
         first = self.evaluations[self.first]
         few = note_on_few_images(first, chosen_rows(first, self.metrics)[0])
         return " ".join(filter(None, [self.scores_text, few]))
 
     @property
     def scores_text(self) -> str:
-        """From which scores boxes count beside others without, a line each; empty where all are alike."""
+        """Score thresholds of detectors compared with others without scores, one per line, or empty."""
         return "\n".join(fit.text(name) for name, fit in self.cross_fits.items())
 
     def verdict_text(self) -> str:
-        """Say what the verdicts are of, in a sentence or two."""
+        """Describe the basis of the verdicts in one or two sentences."""
         how, others = self.resampling, len(self.others)
         if how.test == "interval":
             return f"verdict: whether the {100 * how.confidence:g} % interval of the difference excludes 0"
@@ -232,12 +234,12 @@ class DetectorComparison(DiagnosticResult):
 
     @property
     def lower_is_better(self) -> tuple[bool, ...]:
-        """Whether each metric, [M], falls when a detector gets better."""
+        """Whether each metric, [M], falls as detectors improve."""
         falling = self.evaluations[self.first].protocol.lower_is_better
         return tuple(metric in falling for metric in self.metrics)
 
     def clear_best(self, metric: int) -> int | None:
-        """Position of the best result in a metric, by its position; None if the second may be as good."""
+        """Return the position of the best result in a metric; None if the second may be as good."""
         values = self.intervals.value[:, metric] * (-1 if self.lower_is_better[metric] else 1)
         defined = np.flatnonzero(np.isfinite(values))
         if len(defined) < 2:
@@ -251,7 +253,7 @@ class DetectorComparison(DiagnosticResult):
         Parameters
         ----------
         **options
-            Those of :func:`boxscore.reports.paper_table`: ``metrics``, ``scale``, ``decimals``,
+            Options of :func:`boxscore.reports.paper_table`: ``metrics``, ``scale``, ``decimals``,
             ``intervals``, ``label``.
 
         Returns
@@ -261,30 +263,30 @@ class DetectorComparison(DiagnosticResult):
         Raises
         ------
         InputError
-            When an option breaks a rule.
+            When an option is invalid.
         """
         text: str = shortcut("boxscore.reports", "paper_table")(self, form="latex", **options)
         return text
 
     def to_markdown(self, **options: Any) -> str:
-        """Write the same table as :meth:`to_latex` in GitHub's Markdown."""
+        """Write the same table as :meth:`to_latex` as GitHub Markdown."""
         text: str = shortcut("boxscore.reports", "paper_table")(self, form="markdown", **options)
         return text
 
     def report(self, folder: str | Path, **options: Any) -> None:
-        """Write a report folder: a page that compares, and a page for each detector.
+        """Write a report folder: a comparison page, and a page for each detector.
 
         Parameters
         ----------
         folder : str or Path
-            Made where it does not exist.
+            Created if it does not exist.
         **options
-            Those of :class:`boxscore.reports.ReportOptions`: ``title``, ``image_folder``, ``gallery``, ...
+            Options of :class:`boxscore.reports.ReportOptions`: ``title``, ``image_folder``, ``gallery``, ...
 
         Raises
         ------
         InputError
-            When an option breaks a rule or a file cannot be written.
+            When an option is invalid or a file cannot be written.
         """
         shortcut("boxscore.reports", "write_comparison")(self, folder, **options)
 
@@ -336,10 +338,10 @@ def compare_detectors(
     Parameters
     ----------
     evaluations : mapping of str to Evaluation
-        Two or more, by name, of one ground truth under one protocol.
+        Two or more, by name, with the same ground truth and protocol.
     resamples, confidence, method, seed, metrics, group, progress, workers
         As in :func:`~boxscore.extensions.diagnostics.bootstrap.bootstrap_intervals`; ``resamples`` is also
-        the number of exchanges. Area ranges are metrics: ``APs`` and so on.
+        the number of swaps. Area ranges are metrics: ``APs`` and so on.
 
     Returns
     -------
@@ -348,9 +350,9 @@ def compare_detectors(
     Raises
     ------
     InputError
-        When there are fewer than two, or their images, objects, classes or protocols differ.
+        When there are fewer than two results, or their images, objects, classes or protocols differ.
     """
-    # Check that the results can be compared, and that all count the same objects and detections.
+    # Check that the results are comparable, and count the same objects and detections.
     check_intervals(confidence, method)
     names, results = list(evaluations), list(evaluations.values())
     check_one_truth(names, results)
@@ -359,11 +361,11 @@ def compare_detectors(
     results = list(evaluations.values())
     check_comparable(names, results)
     first = results[0]
-    # The metrics to compare, which the first result has.
+    # Select the metrics to compare from the first result.
     rows = chosen_rows(first, metrics)
     warn_of_frames(first, group)
-    # Every result gets the same draws of images, so that differences are paired,
-    # [results, resamples, rows, K + 1].
+    # Use the same draws of images for every result, so that differences are paired, [results, resamples,
+    # rows, K + 1].
     resampled = [
         resampled_metrics(
             result, rows, resamples=resamples, seed=seed, units=units, progress=progress, workers=workers
@@ -379,25 +381,25 @@ def compare_detectors(
         method,
         seed,
         group,
-        unit_count(first.image_count, units),
-        "swap" if all(result.holds_matches for result in results) else "interval",
+        unit_count(first._image_count, units),
+        "swap" if all(result._holds_matches for result in results) else "interval",
         workers,
     )
-    # Exchange the results of the first and each other detector; the distribution of the difference gives
+    # Swap the results of the first and each other detector; the distribution of the difference gives
     # p-values.
     exchanged = [_exchanged(first, other, rows, how, units, progress) for other in results[1:]]
-    # For a metric that is better when lower, wins and verdicts reverse the sign of the difference.
+    # For a metric that falls as detectors improve, reverse the sign for wins and verdicts.
     falls = np.isin([row.key for row in rows], list(first.protocol.lower_is_better))
     p_values, unadjusted = _adjusted(exchanged)
     every = _differences(values, draws, p_values, counts, units, how, np.where(falls, -1.0, 1.0))
-    # An order of equal scores can decide a sign; mark the metrics where it does.
+    # Mark the metrics in which the order of equal scores can decide the sign.
     stage("orders of equal scores")
     known = all(map(knows_ties, results))
     ties = [
         [decided_by_ties(first, other, row.key) if known and row.metric == "AP" else None for row in rows]
         for other in results[1:]
     ]
-    # Split off the column of all classes, which is last.
+    # Split off the last column, which is all classes.
     all_of = (slice(None), slice(None))
     return unchangeable(
         DetectorComparison(
@@ -420,7 +422,7 @@ def compare_detectors(
 
 
 def _adjusted(exchanged: Sequence[SwappedDifferences]) -> tuple[FloatArray, FloatArray]:
-    """Return p-values, [O, M, K + 1], adjusted for classes and detectors, and those of all classes alone."""
+    """Return p-values, [O, M, K + 1], adjusted for classes and detectors, and unadjusted ones in total."""
     of_classes = np.stack([swaps.p_values_of_classes() for swaps in exchanged])
     alone = np.stack([swaps.p_values()[:, -1] for swaps in exchanged])
     family = np.minimum(of_classes * len(exchanged), 1.0)
@@ -436,16 +438,16 @@ def _differences(
     how: Resampling,
     sign: FloatArray,
 ) -> Differences:
-    """Compare the first with the others, [O, M, K + 1], from all scores and those of draws of images.
+    """Compare the first with the others, [O, M, K + 1], in all scores and in those of draws.
 
-    ``sign`` [M] is -1 for metrics that are better when they fall.
+    ``sign`` [M] is -1 for metrics that fall as detectors improve.
     """
     parts = []
     for value, drawn, p_value in zip(values[1:], draws[1:], p_values, strict=True):
-        # Differences of one other result from the first, [M, K + 1], and of each draw.
+        # Subtract the first result from another one, [M, K + 1], in total and in each draw.
         delta, of_draws = value - values[0], drawn - draws[0]
         low, high = intervals_that_hold(of_draws, delta, how.confidence, how.method, counts, units)
-        # Count the draws in which the other is better; equal draws count half.
+        # Count the draws in which the other is better; ties count half.
         defined = np.maximum(np.isfinite(of_draws).sum(axis=0), 1)
         better = sign[:, None] * of_draws > 0
         wins = (better.sum(axis=0) + 0.5 * (of_draws == 0).sum(axis=0)) / defined
@@ -462,7 +464,7 @@ def _intervals(
     units: Units | None,
     how: Resampling,
 ) -> Intervals:
-    """Return the intervals of each result's own scores over all classes, [N, M]."""
+    """Return the intervals of the scores of each result over all classes, [N, M]."""
     ends = [_ends(drawn, value, counts, units, how) for drawn, value in zip(draws, values, strict=True)]
     low, high = (np.stack(end) for end in zip(*ends, strict=True))
     return Intervals(
@@ -497,7 +499,7 @@ def _exchanged(
     units: Units | None,
     progress: bool = False,
 ) -> SwappedDifferences:
-    """Exchange the results of two detectors; NaN where they cannot be exchanged."""
+    """Swap the results of two detectors; NaN if they cannot be swapped."""
     if how.test == "interval":
         return SwappedDifferences(np.full((1, len(rows), len(first.labels) + 1), np.nan))
     return swapped_differences(
@@ -520,7 +522,7 @@ def _verdicts(
     units: NDArray[np.int64],
     how: Resampling,
 ) -> NDArray[np.object_]:
-    """Say whether the other is better or worse; all arrays [M, K + 1], ``units`` [M, 1]."""
+    """Decide whether the other is better or worse; all arrays [M, K + 1], ``units`` [M, 1]."""
     if how.test == "interval":
         apart = (low > 0) | (high < 0)
     else:
@@ -531,7 +533,7 @@ def _verdicts(
 
 def _every_pair(comparison: DetectorComparison) -> PairedDifferences:
     """Compare each detector with each other one."""
-    # The draws of all results are known, so only exchanges are new.
+    # Reuse the draws of all results; only swaps are new.
     how, results = comparison.resampling, list(comparison.evaluations.values())
     first, values, draws = results[0], comparison.intervals.value, comparison.draws
     N, M = values.shape
@@ -546,7 +548,7 @@ def _every_pair(comparison: DetectorComparison) -> PairedDifferences:
         lower, upper = _ends(of_draws, difference, counts, units, how)
         delta[i, j], low[i, j], high[i, j] = difference, lower, upper
         delta[j, i], low[j, i], high[j, i] = -difference, -upper, -lower
-        # Exchanges with the first result were made before; the others are made here.
+        # Swaps with the first result exist already; compute the others here.
         if not j:
             alone[number] = comparison.unadjusted[i - 1]
         else:
@@ -560,8 +562,8 @@ def _every_pair(comparison: DetectorComparison) -> PairedDifferences:
 
 
 def check_comparable(names: Sequence[str], results: Sequence[Evaluation]) -> None:
-    """Check that there are two results or more, of one ground truth under one protocol."""
-    # Ranked and unranked results have different metrics, and so have two protocols.
+    """Check that there are at least two results with one ground truth and one protocol."""
+    # Ranked and unranked results have different metrics, and so do different protocols.
     check_one_truth(names, results)
     first = results[0]
     for name, other in zip(names[1:], results[1:], strict=True):
@@ -584,12 +586,12 @@ def check_comparable(names: Sequence[str], results: Sequence[Evaluation]) -> Non
 
 
 def check_one_truth(names: Sequence[str], results: Sequence[Evaluation]) -> None:
-    """Check that there are two results or more, of one ground truth."""
+    """Check that there are at least two results with one ground truth."""
     if len(results) < 2:
         raise InputError("a comparison", "have two results or more", got=len(results))
     first = results[0]
     for name, other in zip(names[1:], results[1:], strict=True):
-        if not first.has_same_truth(other):
+        if not first._has_same_truth(other):
             raise InputError(
                 "compared results",
                 "have the same ground truth",

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from boxscore._utils.progress import stage
 from boxscore._utils.text import counted, printable
-from boxscore.cli.arguments import DETECTIONS, INPUTS, OUTPUT, PER_CLASS, ROWS, Option
+from boxscore.cli.arguments import DETECTIONS, INPUTS, OUTPUT, PER_CLASS, ROWS, SHOW, Option
 from boxscore.cli.choices import chosen, readers
 from boxscore.cli.output import Remembered, Section, remembered_warnings, rows_of, written
 from boxscore.cli.streams import as_typed, coloured, say, show
@@ -111,6 +111,7 @@ OPTIONS = (
     ),
     *PLAN,
     *ROWS,
+    SHOW,
     MEMORY_LIMIT,
     SCHEDULER,
     SCRATCH,
@@ -149,14 +150,14 @@ OPTIONS = (
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read, evaluate each, compare, print; return the exit status."""
+    """Read, evaluate, compare and print; return the exit status."""
     with contextlib.ExitStack() as stack:
         return _run(arguments, stack)
 
 
 def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
-    """Keep what is evaluated in partitions in ``stack`` until it is compared."""
-    # Refuse what cannot be done before a file is read.
+    """Keep partitioned evaluations open in ``stack`` until they are compared."""
+    # Reject invalid options before reading a file.
     rows = rows_of(arguments)
     _check_sequential(arguments, per_class=arguments.per_class or rows != ALL_ROWS)
     paths: list[Path] = arguments.detections
@@ -174,7 +175,7 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
         ]
     for digest in digests if arguments.strict else ():
         digest.refuse()
-    # One of three: a plan, batch by batch, or all images.
+    # Run one of three modes: a plan, batch by batch, or all images.
     if arguments.plan:
         _show_plan(named, arguments, rows)
     elif arguments.sequential:
@@ -188,7 +189,7 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
 def _in_parts(
     paths: Sequence[Path], arguments: argparse.Namespace, stack: contextlib.ExitStack
 ) -> list[Evaluation]:
-    """Evaluate each in parts, which stay on disk or on the cluster as long as the stack lives."""
+    """Evaluate each in partitions, which remain on disk or on the cluster as long as the stack is open."""
     calls = [with_detections(path, arguments) for path in paths]
     if arguments.scheduler is None:
         from boxscore.extensions.large.command_line import evaluation_in_parts
@@ -204,14 +205,14 @@ def _in_parts(
 def _show_comparison(
     named: dict[str, Evaluation], arguments: argparse.Namespace, rows: Rows, messages: Remembered
 ) -> None:
-    """Compare over all images, and print the differences or a table for a paper; write the report."""
+    """Compare over all images, print the differences or a table for a paper, and write the report."""
     import pandas as pd
 
     from boxscore.diagnostics import compare_detectors
     from boxscore.reports import paper_table
 
     stage("comparing")
-    # The same draws serve the table, the paper and the report.
+    # The table, the paper and the report share the draws.
     comparison = compare_detectors(
         named,
         resamples=arguments.resamples,
@@ -223,10 +224,10 @@ def _show_comparison(
         progress=True,
         workers=readers(arguments),
     )
-    # A table for a paper has one line per detector, so it has no classes.
+    # A table for a paper has one row per detector, so it has no classes.
     per_class = arguments.per_class or rows != ALL_ROWS
     table = None
-    if arguments.output in ("latex", "markdown") and not per_class:
+    if arguments.output in ("latex", "markdown") and not (per_class or arguments.show):
         table = paper_table(
             comparison,
             form=arguments.output,
@@ -240,7 +241,7 @@ def _show_comparison(
         save_comparison(comparison, arguments, messages)
     if comparison.scores_text and arguments.output != "text":
         say(comparison.scores_text)
-    # Classes come above the total; a terminal shows one table per pair.
+    # Classes come before the total; a terminal shows one table per pair.
     frame, words = comparison.total_frame(), ""
     if per_class:
         classes, words = chosen_rows(comparison.to_frame(), rows)
@@ -259,14 +260,14 @@ def _show_comparison(
 
 
 def _check_sequential(arguments: argparse.Namespace, *, per_class: bool) -> None:
-    """Refuse what does not go with reading batch by batch, before anything is read."""
-    # Options of batches mean nothing without them.
+    """Reject options that contradict reading in batches before reading anything."""
+    # Options of batches need --sequential.
     if not arguments.sequential:
         for name in ("batch", "order"):
             if getattr(arguments, name) is not None:
                 raise InputError(f"--{name}", "be beside --sequential", got=getattr(arguments, name))
         return
-    # The test is of one difference in one metric; the rest needs all images at hand.
+    # The test is for one difference in one metric; other output needs all images.
     if len(arguments.detections) != 2:
         raise InputError("--sequential", "compare two files", got=len(arguments.detections))
     if len(arguments.metrics or ()) > 1:
@@ -289,7 +290,7 @@ def _show_sequential(named: dict[str, Evaluation], arguments: argparse.Namespace
     from boxscore.diagnostics import compare_sequentially
 
     stage("comparing")
-    # The order of the images is that of the file, random, or a list of names.
+    # Read images in file order, in random order, or in the order of a list.
     first = next(iter(named.values()))
     order = arguments.order or "listed"
     result = compare_sequentially(
@@ -304,7 +305,7 @@ def _show_sequential(named: dict[str, Evaluation], arguments: argparse.Namespace
         progress=True,
         workers=readers(arguments),
     )
-    # Columns that are the same in every row go into the title.
+    # Move columns that are the same in every row to the title.
     frame, title = result.to_frame(), "Comparison batch by batch"
     if arguments.output == "text":
         title = f"{printable(result.first)} (first) and {printable(result.other)} (other), {result.metric}"
@@ -313,7 +314,7 @@ def _show_sequential(named: dict[str, Evaluation], arguments: argparse.Namespace
 
 
 def _check_plan(arguments: argparse.Namespace) -> None:
-    """Refuse what a plan does not read, and what only a plan reads."""
+    """Reject options that a plan does not read, and options that only a plan reads."""
     if not arguments.plan:
         for name in ("difference", "power"):
             if (value := getattr(arguments, name)) is not None:
@@ -328,13 +329,13 @@ def _check_plan(arguments: argparse.Namespace) -> None:
 
 
 def _show_plan(named: dict[str, Evaluation], arguments: argparse.Namespace, rows: Rows) -> None:
-    """Print what the images can show, and how many it takes."""
+    """Print the difference that these images can show, and the number of images needed."""
     import pandas as pd
 
     from boxscore.diagnostics import plan_comparison
 
     stage("planning")
-    # Plan from the two results at hand.
+    # Plan from the two given results.
     (first, one), (other, two) = named.items()
     plan = plan_comparison(
         one,
@@ -349,20 +350,20 @@ def _show_plan(named: dict[str, Evaluation], arguments: argparse.Namespace, rows
         progress=True,
         workers=readers(arguments),
     )
-    # One row per class where it is asked for.
+    # Make one row per class on request.
     per_class, words = arguments.per_class or rows != ALL_ROWS, ""
     frame, curve = plan.total_frame(), plan.curve_frame()
     if per_class:
         classes, words = chosen_rows(plan.to_frame(), rows)
         frame = pd.concat([classes, frame], ignore_index=True)
-    # On a terminal the first sentence is the title; in files the names are.
+    # On a terminal, the first sentence is the title; in files, the names are.
     sentences = [as_typed(text) for text in plan.sentences]
     names = f"{printable(first)} (first) and {printable(other)} (other)"
     head, *rest = [*sentences, f"Planned from {names}."]
     if arguments.output != "text":
         head, rest = f"Images to tell {names} apart", sentences
     if per_class:
-        # With classes, the curve is a table of its own.
+        # With classes, the curve is a separate table.
         head += f" {words}" * bool(words)
         ends = ("detectable_low", "detectable_high"), ("images_needed_low", "images_needed_high")
         sections = [
@@ -373,7 +374,7 @@ def _show_plan(named: dict[str, Evaluation], arguments: argparse.Namespace, rows
         ]
     else:
         sections = [Section(head, table_columns(curve), "\n".join(rest))]
-    # JSON has everything, whatever is shown.
+    # JSON always has everything.
     value = {
         "table": "Plan of a comparison",
         "protocol": one.protocol.name,
@@ -387,8 +388,8 @@ def _show_plan(named: dict[str, Evaluation], arguments: argparse.Namespace, rows
 
 
 def _section(comparison: DetectorComparison, other: str, frame: pd.DataFrame, words: str) -> Section:
-    """Return what a terminal shows of one pair: the names are above the table, not in every row."""
-    # Counts, intervals and the meaning of the columns are in the note, once.
+    """Return the terminal section of one pair, with the names above the table instead of in every row."""
+    # State counts, intervals and the meaning of the columns once, in the note.
     first, second = comparison.evaluations[comparison.first], comparison.evaluations[other]
     counts, detections, how = first.counts, second.counts["detections"], comparison.resampling
     note = (
@@ -402,7 +403,7 @@ def _section(comparison: DetectorComparison, other: str, frame: pd.DataFrame, wo
     )
     if comparison.scores_text:
         note = f"{comparison.scores_text}\n{note}"
-    # Columns that say the same in every row are left out.
+    # Leave out columns that are the same in every row.
     rows = frame[frame["other"] == other].drop(columns=["first", "other", "standard_error"])
     for name, nothing in (("class", EVERY_CLASS), ("decided_by_ties", False)):
         if rows[name].isin([nothing, None]).all():
@@ -414,7 +415,7 @@ def _section(comparison: DetectorComparison, other: str, frame: pd.DataFrame, wo
 
 
 def _units(how: Resampling) -> str:
-    """Say what was resampled."""
+    """Describe what was resampled."""
     return counted(how.units, "image" if how.group is None else "group")
 
 

@@ -1,16 +1,17 @@
-"""A detector with scores beside one without: which of its boxes count, where the other's are simply there.
+"""Choose score thresholds fairly when a detector with scores is compared with one without.
 
 Goal
 ----
-Boxes without scores are counted. A detector with scores is counted at a score threshold, and the threshold of
-its best F1 must not be chosen on the images that it is then counted on: that would favour it.
+Boxes without scores are simply counted. A detector with scores is counted at a score threshold. Choosing the
+threshold of its best F1 on the images where it is then counted would favor it.
 
 Conventions
 -----------
-- The images are cut into two halves at random, by the seed; a group of images stays together. Of each half
-  the threshold with the best F1 of all classes together is found, at IoU 0.5 or else the first IoU threshold,
-  and the boxes of the *other* half with at least that score count. Then no score is read any more.
-- The halves and thresholds belong to the detector: resampled and exchanged images keep them.
+- The images are split randomly into two halves, by the seed; groups stay together. On each half, the
+  threshold with the best F1 over all classes is found, at IoU 0.5 if the protocol has it and otherwise at the
+  first IoU threshold. The boxes of the *other* half with at least that score count. After that, scores are
+  not used.
+- Halves and thresholds belong to the detector: resampled and swapped images keep them.
 
 References
 ----------
@@ -41,15 +42,15 @@ IOU = 0.5
 
 
 class CrossFit(NamedTuple):
-    """Where the boxes of a detector with scores were cut."""
+    """The score thresholds of a detector compared with one without scores."""
 
     iou_threshold: float
-    """At which F1 was the best."""
+    """IoU threshold of the best F1."""
     score_thresholds: tuple[float, float]
-    """Of the first half of the images, chosen on the second; and of the second."""
+    """Thresholds of the first half of the images, chosen on the second, and of the second half."""
 
     def text(self, name: str) -> str:
-        """Say it in a line."""
+        """Describe the thresholds in one line."""
         first, second = self.score_thresholds
         return (
             f"{printable(name)} has scores: its boxes count from the best F1 at IoU {self.iou_threshold:g}, "
@@ -60,7 +61,7 @@ class CrossFit(NamedTuple):
 def counted_alike(
     evaluations: Mapping[str, Evaluation], units: Units | None, seed: int
 ) -> tuple[dict[str, Evaluation], dict[str, CrossFit]]:
-    """Count boxes with scores like those without, where there are both; else nothing changes."""
+    """Count boxes with scores like those without if both occur; otherwise change nothing."""
     without = [one for one in evaluations.values() if not _is_ranked(one)]
     if not without or len(without) == len(evaluations):
         return dict(evaluations), {}
@@ -79,11 +80,11 @@ def _is_ranked(evaluation: Evaluation) -> bool:
 def _cross_fitted(
     name: str, evaluation: Evaluation, protocol: Protocol, units: Units | None, seed: int
 ) -> tuple[Evaluation, CrossFit]:
-    """Return the result of the boxes that count, under a protocol that reads no score."""
+    """Return the result of the boxes that count, under a protocol without scores."""
     _check(name, evaluation, protocol)
     thresholds = evaluation.protocol.matching.iou_thresholds
     iou = IOU if IOU in thresholds else thresholds[0]
-    first = _first_half(evaluation.image_count, units, seed)
+    first = _first_half(evaluation._image_count, units, seed)
     best = [_best(name, evaluation, half, iou) for half in (~first, first)]
     of_image = np.where(first, *best)
     detections = evaluation.detections
@@ -96,7 +97,7 @@ def _cross_fitted(
 
 
 def _check(name: str, evaluation: Evaluation, protocol: Protocol) -> None:
-    """Refuse what cannot be counted again without its files."""
+    """Reject results that cannot be counted again without their files."""
     if not source_of(evaluation).is_here:
         rule = "be evaluated at once where others have no scores"
         cause = "its boxes are counted again from its best F1, and parts do not hold them"
@@ -112,7 +113,7 @@ def _check(name: str, evaluation: Evaluation, protocol: Protocol) -> None:
 
 
 def _first_half(images: int, units: Units | None, seed: int) -> BoolArray:
-    """Whether each image is of the first half, [I]."""
+    """Tell whether each image belongs to the first half, [I]."""
     count = unit_count(images, units)
     order = np.random.default_rng(seed).permutation(count)
     first = np.zeros(count, dtype=bool)

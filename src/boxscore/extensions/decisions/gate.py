@@ -1,27 +1,28 @@
-"""A gate for pipelines: whether metrics meet their bounds.
+"""Check whether metrics meet their bounds: a gate for CI pipelines.
 
 Conventions
 -----------
-- A result is the JSON object that ``boxscore evaluate --output json`` prints and a report folder holds as
-  ``result.json``.
-- An undefined metric meets no bound. A result with values that no evaluation gives (infinite, above 1) is
-  refused.
-- A bound on a class is ``CLASS METRIC=NUMBER``: the last word before the last ``=`` is the metric, all before
-  it the class, with or without quotes around it.
-- A baseline must have been made under the same protocol: its signature must be equal except for the
-  version. Otherwise a drop could come from a change of rules.
-- A baseline must be of the same images and classes, and define the same metrics: what it lacks fails. Results
-  of older versions do not say which images; then their number must be the same, and a warning says so.
-- Against a baseline's numbers, a metric fails when it is worse by more than the tolerance.
-- Against a baseline's detections, it fails when the drop is more than chance: by the swap test
-  (:mod:`boxscore.extensions.decisions.swapping`), of drops alone and adjusted for all metrics that are
-  checked. At the default confidence one in twenty of equal detectors fails, however many metrics there are.
-- With a tolerance it fails when the whole interval of the difference lies below it: a margin cannot be
-  exchanged. That is not adjusted for the number of metrics.
-- A gate that looks at every commit spends its level over the looks that a history records
-  (:mod:`boxscore.extensions.decisions.sequential`): then equal detectors ever fail with the probability of
-  the level.
-- Too few images to tell are no failure, and the result says so.
+- A result is the JSON object that ``boxscore evaluate --output json`` prints and that a report folder
+  contains as ``result.json``.
+- An undefined metric does not meet any bound. A result with impossible values (infinite, above 1) is
+  rejected.
+- A bound on a class is ``CLASS METRIC=NUMBER``: the last word before the last ``=`` is the metric, everything
+  before it the class, with or without quotes.
+- A baseline must use the same protocol: its signature must be equal except for the version. Otherwise a drop
+  could result from a change of rules.
+- A baseline must have the same images and classes, and define the same metrics; anything missing fails.
+  Results of older versions do not identify their images; then the number of images must be the same, and a
+  warning says so.
+- Compared with a baseline's numbers, a metric fails if it is worse by more than the tolerance.
+- Compared with a baseline's detections, it fails if the drop is significant: by a one-sided swap test
+  (:mod:`boxscore.extensions.decisions.swapping`), adjusted for all checked metrics. At the default
+  confidence, one in twenty comparisons of equal detectors fails, for any number of metrics.
+- With a tolerance, it fails if the whole interval of the difference is below it, because the swap test has no
+  tolerance. This is not adjusted for the number of metrics.
+- A gate that runs at every commit distributes its level over the looks that a history records
+  (:mod:`boxscore.extensions.decisions.sequential`). Equal detectors then fail at any commit with at most the
+  probability of the level.
+- Too few images for a decision do not fail, and the result says so.
 """
 
 from __future__ import annotations
@@ -49,33 +50,33 @@ if TYPE_CHECKING:
 _ADVICE = "write it with boxscore evaluate --output json"
 
 HIGHEST = 1 + 1e-9
-"""No metric is higher, but for the last bits of a sum."""
+"""Upper limit of a metric, with tolerance for rounding."""
 
 NO_ERROR = "absent from the input"
 """The rule for an error in the input."""
 
 COUNTS = ("class", "ground_truths", "ignored", "detections", "true_positives")
-"""Keys of a class in a result that are no metrics."""
+"""Keys of a class in a result that are not metrics."""
 
 Values = Mapping[str, "float | None"]
 
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What is checked; the classes are read when a bound asks for one."""
+    """The result to check; classes are read when a bound needs one."""
 
     metrics: Values
     signature: str
     read_classes: Callable[[], Mapping[str, Values]]
     lower_is_better: frozenset[str] = frozenset()
-    """Metrics, by key, that fall when a detector gets better: miss rates."""
+    """Keys of metrics that fall as detectors improve: miss rates."""
     images: int | None = None
     images_digest: str = ""
-    """How many images there are and which; unknown in some results."""
+    """Number and digest of the images; unknown in some results."""
 
 
 class Bound(NamedTuple):
-    """What a metric is compared with; of all classes together where ``class_name`` is None."""
+    """A bound of a metric; for all classes together if ``class_name`` is None."""
 
     metric: str
     number: float
@@ -83,7 +84,7 @@ class Bound(NamedTuple):
 
 
 class Check(NamedTuple):
-    """One bound and whether it is met."""
+    """A bound, and whether it is met."""
 
     metric: str
     value: float | None
@@ -92,16 +93,16 @@ class Check(NamedTuple):
     class_name: str | None = None
     baseline: float | None = None
     low: float | None = None
-    """Ends of the interval of the difference to the baseline, where there is one."""
+    """Ends of the interval of the difference from the baseline, if there is one."""
     high: float | None = None
     p_value: float | None = None
-    """Of the drop, adjusted for all metrics that are checked."""
+    """P-value of the drop, adjusted for all checked metrics."""
     undecided: bool = False
-    """Whether there are too few images to tell; that passes."""
+    """Whether there are too few images for a decision, which passes."""
 
     @property
     def title(self) -> str:
-        """Name what is checked, the class first."""
+        """Name the check, the class first."""
         return self.metric if self.class_name is None else f"{self.class_name} {self.metric}"
 
     def as_dict(self) -> dict[str, Any]:
@@ -111,9 +112,9 @@ class Check(NamedTuple):
 
 
 def result_of(evaluation: Evaluation) -> Result:
-    """Return what is checked of an evaluation."""
+    """Return the result of an evaluation in the form that is checked."""
 
-    # Metrics of classes are made only if a bound of a class asks for them.
+    # Compute the metrics of classes only if a bound needs them.
     def classes() -> dict[str, dict[str, float | None]]:
         columns = {name: values.tolist() for name, values in evaluation.class_values.items()}
         return {
@@ -126,26 +127,26 @@ def result_of(evaluation: Evaluation) -> Result:
         evaluation.signature,
         classes,
         frozenset(evaluation.protocol.lower_is_better),
-        evaluation.image_count,
-        evaluation.image_fingerprint,
+        evaluation._image_count,
+        evaluation._image_fingerprint,
     )
 
 
 def read_result(path: Path) -> Result:
-    """Read a result in JSON, and check that it is one."""
-    # Repeated keys would hide a value, so they are refused.
+    """Read a result from JSON, and validate it."""
+    # Repeated keys would hide a value, so reject them.
     try:
         result = json_once(read_bytes(path).decode("utf-8-sig"))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}.") from None
     except (ValueError, RecursionError):
         raise FileFormatError(f"{path}: a result must be JSON, each key once; {_ADVICE}.") from None
-    # Check what is used of the file; classes are checked when they are read.
+    # Validate what is used of the file; classes are validated when they are read.
     metrics: Any = result.get("metrics") if isinstance(result, dict) else None
     if not _are_numbers(metrics) or not isinstance(result.get("signature"), str):
         raise FileFormatError(f"{path}: a result must have metrics and a signature; {_ADVICE}.")
     _check_values(metrics, str(path))
-    # Older results lack some of these; they then say less, and are not refused.
+    # Older results lack some of these keys, and are accepted.
     rows = result.get("per_class")
     falls = result.get("lower_is_better", [])
     counts, digest = result.get("counts"), result.get("images_digest")
@@ -181,19 +182,20 @@ def _are_numbers(values: Any) -> bool:
 
 
 def is_value(value: Any) -> bool:
-    """Whether an evaluation may give this as a metric: a number in [0, 1], or None."""
+    """Tell whether an evaluation can give this value as a metric: a number in [0, 1], or None."""
     return value is None or (type(value) in (int, float) and 0 <= value <= HIGHEST)
 
 
 def _check_values(values: Values, place: str) -> None:
     for name, value in values.items():
-        if not is_value(value):  # no evaluation gives it: a bound says nothing
+        # An evaluation cannot give this value, so a bound would be meaningless.
+        if not is_value(value):
             rule, got = "be a number in [0, 1], or null", f"{value!s:.40}"
             raise FileFormatError(name, rule, got=got, place=place, cause=_ADVICE)
 
 
 def json_once(text: str | bytes) -> Any:
-    """Read JSON; a key that comes twice is a ValueError, for readers differ in which they take."""
+    """Parse JSON; raise ValueError for repeated keys, which readers treat differently."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len({key for key, _ in pairs}) < len(pairs):
@@ -204,15 +206,15 @@ def json_once(text: str | bytes) -> Any:
 
 
 def parse_bound(text: str, result: Result, *, name: str) -> Bound:
-    """Read ``AP=0.35``, or ``person AP=0.35``; the metric and the class must be known."""
-    # The last = separates, since names of classes may have one.
+    """Parse ``AP=0.35`` or ``person AP=0.35``; the metric and the class must be known."""
+    # Split at the last =, because class names may contain one.
     target, sign, number = text.rpartition("=")
     if not sign:
         raise InputError(name, "have the form METRIC=NUMBER, or CLASS METRIC=NUMBER", got=repr(text))
     target = target.strip()
     class_text, _, metric = target.rpartition(" ")
     class_name = None
-    # A metric of the whole wins; else the last word is the metric of the class before it.
+    # Prefer an overall metric; otherwise the last word is the metric of the class before it.
     if target not in result.metrics and class_text:
         known = result.read_classes()
         class_name = _class_named(class_text, known, name)
@@ -223,7 +225,7 @@ def parse_bound(text: str, result: Result, *, name: str) -> Bound:
         value = float(number)
     except ValueError:
         raise InputError(name, "end in a number", got=repr(text)) from None
-    # A bound beyond 0..1 is mostly a percentage.
+    # A bound outside 0..1 is usually a percentage.
     if not 0 <= value <= 1:
         cause = f"is {value / 100:g} meant, in place of per cent?" if 1 < value <= 100 else ""
         raise InputError(
@@ -233,7 +235,7 @@ def parse_bound(text: str, result: Result, *, name: str) -> Bound:
 
 
 def _class_named(text: str, known: Mapping[str, Values], name: str) -> str:
-    """Find a class as it is written, without the blanks around it, or without its quotes."""
+    """Find a class as written, without surrounding blanks, or without its quotes."""
     bare = text.strip()
     unquoted = bare[1:-1] if len(bare) > 1 and bare[0] == bare[-1] and bare[0] in "'\"" else bare
     for each in (text, bare, unquoted):
@@ -249,7 +251,7 @@ def _class_named(text: str, known: Mapping[str, Values], name: str) -> str:
 def check_bounds(
     result: Result, *, minimum: Sequence[Bound] = (), maximum: Sequence[Bound] = ()
 ) -> list[Check]:
-    """Compare metrics with bounds; both ends are allowed values."""
+    """Compare metrics with bounds, which are inclusive."""
     done = []
     for bounds, sign in ((minimum, ">="), (maximum, "<=")):
         for metric, bound, class_name in bounds:
@@ -261,7 +263,7 @@ def check_bounds(
 
 
 def check_input(errors: Iterable[str], *, of: str = "") -> list[Check]:
-    """Return a failed check for each error in the input, by its code; ``of`` says whose."""
+    """Return a failed check for each error in the input, by its code; ``of`` names the input."""
     return [Check(f"{code} ({of})" if of else code, None, NO_ERROR, False) for code in errors]
 
 
@@ -273,9 +275,9 @@ def check_baseline(
     only: Sequence[str] = (),
     place: str = "the baseline",
 ) -> list[Check]:
-    """Check that no metric, or none of ``only``, is worse than in a baseline by more than the tolerance.
+    """Check that no metric, or none of ``only``, is worse than the baseline's by more than the tolerance.
 
-    A miss rate is worse when it is higher, any other metric when it is lower.
+    A miss rate is worse if it is higher, any other metric if it is lower.
     """
     if not same_rules(result.signature, baseline.signature):
         raise InputError(
@@ -285,7 +287,7 @@ def check_baseline(
             place=place,
             cause="scores under two protocols do not compare",
         )
-    # Check every metric that either side has: one that vanished is a failure, not a pass.
+    # Check every metric that either side has: a missing metric fails.
     known = list(dict.fromkeys([*result.metrics, *baseline.metrics]))
     chosen = [metric_named(key, known, option="--metrics") for key in only]
     done = _check_same_data(result, baseline)
@@ -293,12 +295,13 @@ def check_baseline(
     for key in chosen or known:
         before, value = _defined(baseline.metrics.get(key)), _defined(result.metrics.get(key))
         if before is None and value is None:
-            continue  # undefined on both sides, such as APs without small objects
+            # Undefined on both sides, such as APs without small objects.
+            continue
         compared = True
         if before is None:
             done.append(Check(key, value, "in the baseline, which lacks it", False))
             continue
-        # Worse means higher for metrics that fall, else lower.
+        # Worse means higher for metrics that fall as detectors improve, otherwise lower.
         falls = key in result.lower_is_better | baseline.lower_is_better
         sign, slack = ("<=", "+") if falls else (">=", "-")
         rule = f"{sign} {before:.4f}" + (f" {slack} {tolerance:g}" if tolerance else "") + " (baseline)"
@@ -314,9 +317,9 @@ def check_baseline(
 
 
 def _check_same_data(result: Result, baseline: Result) -> list[Check]:
-    """Return a failed check for images, and for classes, that are not those of the baseline."""
+    """Return a failed check for images, and for classes, that differ from the baseline's."""
     done = []
-    # The count of images first, then their digest; without digests equal counts prove nothing.
+    # Compare the number of images first, then their digest; without digests, equal numbers prove nothing.
     new, old = result.images, baseline.images
     if new is not None and old is not None and new != old:
         done.append(Check("images", new, f"{old} (baseline)", False, baseline=old))
@@ -328,10 +331,11 @@ def _check_same_data(result: Result, baseline: Result) -> list[Check]:
             f"{which} says how many images it is of, not which: they may be others. "
             f"W{_ADVICE[1:]} of this version."
         )
-    # Other classes mean another mean, even over the same images.
+    # Other classes give another mean, even over the same images.
     try:
         names, baseline_names = list(result.read_classes()), list(baseline.read_classes())
-    except FileFormatError:  # a result of metrics alone
+    # A result that has only metrics.
+    except FileFormatError:
         return done
     more = [name for name in names if name not in {*baseline_names}]
     fewer = [name for name in baseline_names if name not in {*names}]
@@ -351,12 +355,12 @@ def check_difference(
     place: str = "the baseline",
     lower_is_better: frozenset[str] = frozenset(),
 ) -> list[Check]:
-    """Check that no metric of a comparison's first other is significantly worse than that of its first.
+    """Check that no metric of the comparison's first other is significantly worse than the baseline.
 
-    Without a tolerance by the swap test; with one, where the whole interval of the difference lies beyond it.
+    Without a tolerance, use the swap test; with one, fail if the whole interval of the difference exceeds it.
     """
     done = []
-    # Without tolerance, the test under exchanged results is the sharper one.
+    # Without a tolerance, the swap test is more powerful.
     total, how = comparison.total.take(0), comparison.resampling
     exchanged = tolerance == 0 and how.test == "swap"
     # An undefined baseline cannot become worse.
@@ -370,12 +374,12 @@ def check_difference(
         falls = metric in lower_is_better
         change, slack = ("rise", "+") if falls else ("drop", "-")
         rule = f"no significant {change} from {before:.4f}" + (f" {slack} {tolerance:g}" if tolerance else "")
-        # Too few images decide nothing: the check passes and says so.
+        # With too few images, the check passes and says so.
         few = total.verdict[row] == TOO_FEW or (not exchanged and low is None)
         undecided = value is not None and few
         if undecided:
             met = True
-        # By the test, or by the end of the interval that matters.
+        # Use the test, or the relevant end of the interval.
         elif exchanged:
             met = value is not None and p_value is not None and p_value > how.level
         elif falls:
@@ -396,7 +400,7 @@ def check_drop(
     lower_is_better: frozenset[str] = frozenset(),
     place: str = "the baseline",
 ) -> Check:
-    """Check that one metric is not significantly worse than that of a baseline, at one look of many."""
+    """Check at one look of many that one metric is not significantly worse than a baseline's."""
     before, value = _defined(drop.first), _defined(drop.other)
     if before is None:
         raise InputError("a baseline", f"define {drop.metric}", got="none", place=place)
@@ -411,7 +415,7 @@ def _defined(value: float | None) -> float | None:
 
 
 def same_rules(signature: str, other: str) -> bool:
-    """Whether two signatures are equal except for the version."""
+    """Tell whether two signatures are equal except for the version."""
     first, second = (
         [part for part in each.split("|") if not part.startswith("v:")] for each in (signature, other)
     )

@@ -1,32 +1,33 @@
-"""A score threshold with a guarantee for new images: of recall, precision or false positives per image.
+"""Choose score thresholds with guarantees for new images: recall, precision or false positives per image.
 
 Goal
 ----
-The threshold that some images suggest is right for these images. This one comes with a statement about new
-images of the same source, whatever the detector and the distribution of its scores, and with the number of
-images that the statement needs.
+A threshold chosen on some images is optimal for these images only. This module gives a statement about new
+images from the same source, valid for any detector and score distribution, and the number of images that the
+statement needs.
 
 Conventions
 -----------
-- The unit is the image. The images are independent, and new ones come from the same source: frames of one
-  video are not independent. The detector was neither trained nor chosen on them.
-- Recall and false positives per image change in one direction with the threshold, so conformal risk control
-  applies. Among n images and a new one, each is as likely to be the new one, whose loss is at most B: the
+- The unit is the image. Images are independent, and new ones come from the same source; frames of one video
+  are not independent. The detector was neither trained nor selected on them.
+- Recall and false positives per image are monotonic in the threshold, so conformal risk control applies.
+  Among n images and a new one, each is equally likely to be the new one, whose loss is at most B. The
   threshold is the first at which (sum of losses + B) / (n + 1) is small enough. Then the loss of a new image
   is small enough *on average*, over sets of n images and new images; for a single set it may be larger.
-- Recall: the loss of an image is the share of its objects that is missed, B = 1. Images without objects are
-  left out. If too much is missed even at the lowest score, there is no threshold, and the average counts such
-  a set as a loss of 0, because the theorem needs a threshold without loss. Near that limit, the thresholds
-  that exist miss more than was asked for.
-- False positives per image: the loss of an image is their number, at most ``at_most`` = B. All images
-  count.
-- Precision goes up and down, so it is tested (learn then test): at thresholds fixed in advance, from high to
-  low, whether the mean precision of the images with a detection above it is too low, with the p-value of
-  Hoeffding and Bentkus. With the confidence asked for, it is high enough at the threshold for *this* set.
-- What is guaranteed is a mean over images. Recall and precision pooled over objects and detections give
-  crowded images more weight; their loss has no bound unless the number of objects has one.
-- The matches of all detections count. Matching takes detections by descending score, so dropping low scores
-  does not change the others: what is counted at a threshold is what an evaluation of the rest would count.
+- Recall: the loss of an image is the fraction of its objects that is missed, B = 1. Images without objects
+  are left out. If too much is missed even at the lowest score, there is no threshold. The average then counts
+  such a set as a loss of 0, because the theorem needs a threshold without loss. Near that limit, the existing
+  thresholds miss more than requested.
+- False positives per image: the loss of an image is their number, at most ``at_most`` = B. All images count.
+- Precision is not monotonic, so it is tested (learn then test) at thresholds fixed in advance, from high to
+  low. The null hypothesis is that the mean precision of images with a detection above the threshold is too
+  low; the p-value is that of Hoeffding and Bentkus. With the requested confidence, precision is high enough
+  at the threshold for *this* set.
+- The guaranteed quantity is a mean over images. Recall and precision pooled over objects and detections give
+  crowded images more weight; their loss is unbounded unless the number of objects is bounded.
+- The matches of all detections are used. Matching takes detections by descending score, so dropping low
+  scores does not change the others: the counts at a threshold equal those of evaluating the remaining
+  detections.
 
 References
 ----------
@@ -60,37 +61,38 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ROUNDING = 1e-9
-"""Sums of fractions are compared up to this, relative to the number of images."""
+"""Tolerance for sums of fractions, relative to the number of images."""
 
 NEAR = 2
-"""Standard errors of the recall at the lowest score, within which another set might have no threshold."""
+"""Number of standard errors of the recall at the lowest score within which another set might have no
+threshold."""
 
 GRID = np.arange(99, -1, -1) / 100
 """Thresholds at which precision is tested, descending."""
 
 STARTS = tuple(range(0, len(GRID), 10))
-"""Positions on the grid where a sequence of tests begins; each has its share of the error."""
+"""Positions on the grid at which a sequence of tests starts; each has its share of the error."""
 
 NEVER = -np.inf
-"""In place of a score, of an object that no detection matches."""
+"""Score of an object that no detection matches."""
 
 
 class Guaranteed(NamedTuple):
-    """Thresholds with a guarantee, and the images they are based on; arrays of one shape, or scalars."""
+    """Thresholds with a guarantee, and the number of images behind them; arrays of one shape, or scalars."""
 
     score: Floats
-    """The threshold, float64; NaN where none is guaranteed."""
+    """The threshold, float64; NaN if there is no guarantee."""
     value: Floats
     """The guaranteed quantity on these images: a mean over images, float64."""
     pooled: Floats
     """The same, pooled over all objects or detections; not guaranteed, float64."""
     images: Counts
-    """Images that the guarantee is based on, int64."""
+    """Number of images that the guarantee is based on, int64."""
     images_needed: Counts
-    """The fewest images that can give it, for a detector without errors; int64."""
+    """The minimum number of images for a detector without errors; int64."""
     note: Any
-    """Why there is no threshold, whether there was nearly none, or how many images have more false positives
-    than are counted; text."""
+    """Text: why there is no threshold, whether it is close to not existing, or how many images have more
+    false positives than are counted."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -105,9 +107,9 @@ class ThresholdGuarantees(ClassResult):
     total : Guaranteed, scalars
     measure : {"recall", "precision", "fppi"}
     level : float
-        What is asked for.
+        The requested level.
     promise : str
-        What the thresholds guarantee, in a sentence.
+        One sentence that says what the thresholds guarantee.
     """
 
     per_class: Guaranteed
@@ -117,47 +119,47 @@ class ThresholdGuarantees(ClassResult):
     promise: str
 
     first_out = ("pooled", "images_needed")
-    """Columns that a narrow terminal does without first."""
+    """Columns that a narrow terminal drops first."""
 
     @property
     def title(self) -> str:
-        """A heading for the table."""
+        """Heading of the table."""
         sign = "<=" if self.measure == "fppi" else ">="
         what = "false positives" if self.measure == "fppi" else f"mean {self.measure}"
         return f"Score thresholds that guarantee {what} per image {sign} {self.level:g}"
 
     def terminal_rows(self, frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-        """Return the rows, and the promise."""
+        """Return the rows, and the guarantee."""
         return frame, self.promise
 
 
 class Sample(NamedTuple):
-    """Detections and objects of one class, or of all, as a guarantee reads them."""
+    """Detections and objects of one class, or of all, in the form that guarantees use."""
 
     image: NDArray[np.int32]
-    """Of the counted detections, [D]."""
+    """Image of each counted detection, [D]."""
     score: FloatArray
     true: BoolArray
     weight: FloatArray
-    """How much each counts where it is true, [D]."""
+    """Weight of each detection if it is true, [D]."""
     truth_image: NDArray[np.int32]
-    """Of the counted ground truths, [G]."""
+    """Image of each counted ground truth, [G]."""
     truth_score: FloatArray
-    """Highest score of a true positive of each; ``NEVER`` without one, [G]."""
+    """Highest score of a true positive of each ground truth; ``NEVER`` without one, [G]."""
     truth_weight: FloatArray
 
     def take(self, detections: Any, truths: Any) -> Sample:
-        """Take some detections and some ground truths."""
+        """Select some detections and some ground truths."""
         columns = [column[detections] for column in self[:4]], [column[truths] for column in self[4:]]
         return Sample(*columns[0], *columns[1])
 
     def pooled_recall(self, score: float) -> float:
-        """Return the share of all objects that is detected."""
+        """Return the fraction of all objects that is detected."""
         detected = self.truth_weight[self.truth_score >= score].sum()
         return float(detected / self.truth_weight.sum()) if len(self.truth_weight) else math.nan
 
     def pooled_precision(self, score: float) -> float:
-        """Return the share of all detections that is true."""
+        """Return the fraction of all detections that is true."""
         left = self.score >= score
         true, false = self.weight[left & self.true].sum(), np.count_nonzero(left & ~self.true)
         return float(true / (true + false)) if left.any() else math.nan
@@ -175,41 +177,41 @@ def threshold_guarantee(
     at_most: int | None = None,
     confidence: float | None = None,
 ) -> ThresholdGuarantees:
-    """Score thresholds with a guarantee for new images: of recall, precision or false positives per image.
+    """Choose thresholds with a guarantee for new images: recall, precision or false positives per image.
 
     Parameters
     ----------
     evaluation : Evaluation
-        Of images that the detector was neither trained nor chosen on, independent of each other.
+        Evaluation of independent images on which the detector was neither trained nor selected.
     recall : float, optional
         The expected recall of a new image with objects is at least this, in (0, 1).
     precision : float, optional
         The mean precision of new images with a detection above the threshold is at least this, in (0, 1),
-        with some confidence.
+        with the given confidence.
     fppi : float, optional
         The expected false positives of a new image are at most this.
     iou_threshold : float, optional
-        A threshold of the protocol (default: its first).
+        One of the protocol's IoU thresholds (default: the first).
     area : str, default "all"
-        An area range of the protocol.
+        One of the protocol's area ranges.
     at_most : int, optional
-        For ``fppi``: an image counts at most this many false positives (default: the max detections of the
-        protocol, for all classes together times the classes).
+        For ``fppi``: maximum number of false positives that count per image (default: the max detections of
+        the protocol, multiplied by the number of classes for all classes together).
     confidence : float, optional
-        For ``precision``: the probability that the threshold of such a set of images is right, in (0, 1)
+        For ``precision``: the probability that the threshold from such a set of images is right, in (0, 1)
         (default: 0.95).
 
     Returns
     -------
     ThresholdGuarantees
-        For recall the highest thresholds that the guarantee allows, for the others the lowest.
+        For recall the highest allowed thresholds, for the others the lowest.
 
     Raises
     ------
     InputError
-        When not one of ``recall``, ``precision`` and ``fppi`` is given, a value is out of range, the images
-        are too few for every class, which detections of an image count depends on other images, or scores
-        lie outside [0, 1] where precision is asked for.
+        When not exactly one of ``recall``, ``precision`` and ``fppi`` is given, a value is out of range,
+        there are too few images for every class, max detections are shared between images, or scores are
+        outside [0, 1] with ``precision``.
 
     Examples
     --------
@@ -222,12 +224,11 @@ def threshold_guarantee(
     >>> float(result.total.score), float(result.total.value), int(result.total.images_needed)
     (0.3, 0.7777777777777778, 3)
     """
-    # Accept one measure, and options that it reads. Matching must treat images one by one, or they are not
-    # independent.
+    # Accept one measure and its options. Matching must treat images separately, or they are not independent.
     asked = {"recall": recall, "precision": precision, "fppi": fppi}
-    measure, level = _asked({name: value for name, value in asked.items() if value is not None})
+    measure, level = _measure_and_level({name: value for name, value in asked.items() if value is not None})
     _refuse_unread(measure, at_most=at_most, confidence=confidence)
-    evaluation.require_scores()
+    evaluation._require_scores()
     protocol = evaluation.protocol
     if not protocol.scope.is_matched_alone:
         raise InputError(
@@ -236,10 +237,10 @@ def threshold_guarantee(
             got=protocol.name,
             cause="which detections of an image count depends there on the other images",
         )
-    # Read the detections and objects of the evaluation once, of all classes and of each.
+    # Extract the detections and objects of the evaluation once, for all classes and for each.
     t, a = threshold_index(evaluation, iou_threshold), area_index(evaluation, area)
     whole, parts = samples_of(evaluation.matched, t, a)
-    # Ask for the guarantee of each class and of all together; the promise says what is guaranteed and what is
+    # Compute the guarantee of each class and of all together; the text says what is guaranteed and what is
     # not.
     if measure == "recall":
         answers = [guaranteed_recall(one, level) for one in (*parts, whole)]
@@ -248,7 +249,7 @@ def threshold_guarantee(
             f"is at least {level:g}. Not guaranteed: recall pooled over all objects"
         )
     elif measure == "precision":
-        # Precision is tested on a grid that is fixed in advance, so scores must be in its range.
+        # Precision is tested on a fixed grid, so scores must be within its range.
         share = _share(0.95 if confidence is None else confidence, "confidence")
         _check_scores(whole.score)
         answers = [guaranteed_precision(one, level, share) for one in (*parts, whole)]
@@ -258,8 +259,8 @@ def threshold_guarantee(
             "guaranteed: precision pooled over all detections"
         )
     else:
-        # False positives have no largest number of their own, so an image counts at most ``at_most``.
-        count, caps = evaluation.image_count, _caps(evaluation, at_most, len(parts))
+        # False positives are unbounded, so an image counts at most ``at_most``.
+        count, caps = evaluation._image_count, _caps(evaluation, at_most, len(parts))
         answers = [
             guaranteed_fppi(one, level, images=count, at_most=cap)
             for one, cap in zip((*parts, whole), caps, strict=True)
@@ -269,7 +270,7 @@ def threshold_guarantee(
             f"guaranteed: on average over new images of the same source, at most {level:g} false positives "
             f"per image, counted up to {caps[0]:,}{in_all}"
         )
-    # If no class has enough images, refuse with the number that the nearest one needs.
+    # If no class has enough images, raise an error with the smallest number needed.
     if all(one.images < one.images_needed for one in answers):
         nearest = min(answers[::-1], key=lambda one: (one.images_needed, -one.images))
         raise InputError(
@@ -277,9 +278,9 @@ def threshold_guarantee(
             f"be at least {nearest.images_needed:,} to guarantee {measure} {level:g}"
             + (f" where an image counts up to {caps[0]:,}" if measure == "fppi" else ""),
             got=f"{nearest.images:,}",
-            cause=_what_to_do(measure, nearest.images),
+            cause=_advice(measure, nearest.images),
         )
-    # Turn the answers into columns, one entry per class, with the types that an empty list would lose.
+    # Turn the answers into columns, one entry per class, with explicit types for empty lists.
     total = answers.pop()
     columns: list[Any] = [np.array(column) for column in zip(*answers, strict=True)]
     columns[-1] = np.array([one.note for one in answers], dtype=object)
@@ -288,15 +289,15 @@ def threshold_guarantee(
     return ThresholdGuarantees(evaluation.labels, Guaranteed(*columns), total, measure, level, promise)
 
 
-# ---------------------------------------------------------------- what is asked
+# ---------------------------------------------------------------- options
 
 
 _READ_FOR = {"at_most": "fppi", "confidence": "precision"}
 _WHICH = {"recall": "with objects", "precision": "with detections", "fppi": ""}
 
 
-def _asked(given: dict[str, float]) -> tuple[str, float]:
-    """Return what is to be guaranteed, and the level."""
+def _measure_and_level(given: dict[str, float]) -> tuple[str, float]:
+    """Return the measure to guarantee, and its level."""
     if len(given) != 1:
         raise InputError(
             "a guarantee",
@@ -333,7 +334,7 @@ def _check_scores(scores: FloatArray) -> None:
 
 
 def _caps(evaluation: Evaluation, at_most: int | None, classes: int) -> list[int]:
-    """Return how many false positives an image counts at most, of each class and of all together."""
+    """Return the maximum counted false positives per image, for each class and for all together."""
     if at_most is not None:
         return [checks.whole_number(at_most, 1, name="at_most")] * (classes + 1)
     most, matching = evaluation.protocol.caps[-1], evaluation.protocol.matching
@@ -347,8 +348,8 @@ def _caps(evaluation: Evaluation, at_most: int | None, classes: int) -> list[int
     return [most] * classes + [most if matching.caps_image else most * max(classes, 1)]
 
 
-def _what_to_do(measure: str, images: int) -> str:
-    """Say what to do about too few images."""
+def _advice(measure: str, images: int) -> str:
+    """Suggest what to do about too few images."""
     if measure == "recall":
         return f"these can guarantee {images / (images + 1):.4g} at best: evaluate more"
     if measure == "precision":
@@ -356,13 +357,13 @@ def _what_to_do(measure: str, images: int) -> str:
     return "evaluate more, or count fewer in an image: --at-most (in Python at_most=)"
 
 
-# ---------------------------------------------------------------- what is read
+# ---------------------------------------------------------------- data
 
 
 def samples_of(matched: Matches, threshold: int, area: int) -> tuple[Sample, list[Sample]]:
-    """Read the counted detections and objects of all classes, and of each."""
-    # Give each object the score of the detection that is its true positive, or NEVER. The maximum matters
-    # only where an object has several.
+    """Extract the counted detections and objects of all classes, and of each."""
+    # Give each object the score of its true positive, or NEVER. The maximum matters only if an object has
+    # several.
     outcomes = matched.detection_outcomes(threshold, area)
     truths = np.flatnonzero(matched.counted(area))
     pairs, best = matched.pairs_true(threshold, area), np.full(len(matched.truth_image), NEVER)
@@ -377,7 +378,7 @@ def samples_of(matched: Matches, threshold: int, area: int) -> tuple[Sample, lis
         best,
         np.ones(len(best)) if truth_weight is None else truth_weight,
     )
-    # Sort counted detections and objects by class: a class is then a slice of each.
+    # Sort counted detections and objects by class, so that a class is a slice of each.
     detections = np.flatnonzero(outcomes.counted)
     classes = len(matched.categories)
     edges = np.searchsorted(matched.category[detections], np.arange(classes + 1))
@@ -394,25 +395,25 @@ def samples_of(matched: Matches, threshold: int, area: int) -> tuple[Sample, lis
 
 
 def guaranteed_recall(sample: Sample, level: float) -> Guaranteed:
-    """Return the highest threshold whose expected recall of an image is at least the level."""
-    # Weigh each object by its share of the objects of its image: the sum over found objects is the recall of
-    # the image.
+    """Return the highest threshold at which the expected recall of an image is at least the level."""
+    # Weight each object by 1 over the number of objects in its image: the sum over found objects is the
+    # recall of the image.
     images, of_image = np.unique(sample.truth_image, return_inverse=True)
     n = len(images)
     share = sample.truth_weight / np.bincount(of_image, weights=sample.truth_weight, minlength=n)[of_image]
-    # Add up the recalls from the highest score down, over distinct scores.
+    # Add up the recalls over distinct scores, from the highest down.
     needed = _ceiling(level / (1 - level))
     seen = sample.truth_score > NEVER
     score, total = _sums_down(sample.truth_score[seen], share[seen])
-    # Sum of losses + 1 <= (1 - level) (n + 1), written with recalls.
+    # Require sum of losses + 1 <= (1 - level) (n + 1), written with recalls.
     enough = np.flatnonzero(total >= (level - ROUNDING) * (n + 1))
-    # Refuse where images are too few, or where even the lowest score misses too much.
+    # There is no threshold if images are too few, or if even the lowest score misses too much.
     if n < needed:
         return _none(n, needed, _too_few(n, needed, "with objects"))
     if not len(enough):
         most = _rounded_down(total[-1] / (n + 1)) if len(total) else 0
         return _none(n, needed, f"at most {most:g} is possible" if most else "no object is detected")
-    # Note where the largest possible recall is close to the level, in standard errors.
+    # Add a note if the largest possible recall is close to the level, in standard errors.
     most = float(total[-1] / (n + 1))
     at_lowest = np.bincount(of_image[seen], weights=share[seen], minlength=n)
     is_near = most - level < NEAR * float(at_lowest.std()) / math.sqrt(n)
@@ -422,8 +423,8 @@ def guaranteed_recall(sample: Sample, level: float) -> Guaranteed:
 
 
 def guaranteed_fppi(sample: Sample, level: float, *, images: int, at_most: int) -> Guaranteed:
-    """Return the lowest score whose expected false positives of an image are at most the level."""
-    # Count at most ``at_most`` false positives per image, those of the highest scores: rank them in their
+    """Return the lowest score at which the expected false positives of an image are at most the level."""
+    # Count at most ``at_most`` false positives per image, those with the highest scores: rank them in their
     # image.
     needed = max(_ceiling(at_most / level - 1), 1)
     order = group_order(sample.image, sample.score)
@@ -433,12 +434,12 @@ def guaranteed_fppi(sample: Sample, level: float, *, images: int, at_most: int) 
     # Add them up from the highest score down; the condition adds the largest loss of a new image.
     score, total = _sums_down(sample.score, counts)
     few_enough = np.flatnonzero(total + at_most <= (level + ROUNDING) * (images + 1))
-    # Refuse where images are too few, or where no score is low enough.
+    # There is no threshold if images are too few, or if no score is low enough.
     if images < needed:
         return _none(images, needed, _too_few(images, needed, ""))
     if not len(few_enough):
         return _none(images, needed, "false positives score highest" if len(score) else "no detections")
-    # The count is capped, so say how many images have more false positives than it counts.
+    # The count is capped, so report how many images have more false positives.
     chosen = float(score[few_enough[-1]])
     left = sample.image[~sample.true & (sample.score >= chosen)]
     more = int(np.count_nonzero(np.bincount(left) > at_most))
@@ -448,7 +449,7 @@ def guaranteed_fppi(sample: Sample, level: float, *, images: int, at_most: int) 
 
 
 def _sums_down(score: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the distinct scores, descending, and the sums of the weights from each of them up."""
+    """Return the distinct scores, descending, and the sums of the weights at or above each."""
     distinct, at = np.unique(score, return_inverse=True)
     return distinct[::-1], np.cumsum(np.bincount(at, weights=weight, minlength=len(distinct))[::-1])
 
@@ -474,7 +475,7 @@ def _none(images: int, needed: int, reason: str) -> Guaranteed:
 
 def guaranteed_precision(sample: Sample, level: float, confidence: float) -> Guaranteed:
     """Return the lowest threshold of the grid that passes its test."""
-    # Share the allowed error over the starts of the sequences (Bonferroni); fewer images than ``needed`` can
+    # Divide the allowed error over the starts of the sequences (Bonferroni); fewer images than ``needed`` can
     # never pass.
     error = (1 - confidence) / len(STARTS)
     needed = _ceiling(math.log(error) / math.log(level))
@@ -483,7 +484,7 @@ def guaranteed_precision(sample: Sample, level: float, confidence: float) -> Gua
         return _none(len(images), needed, _too_few(len(images), needed, "with detections"))
 
     def losses(position: int) -> FloatArray:
-        """Return the share of false positives of each image that has a detection above the threshold."""
+        """Return the fraction of false positives of each image that has a detection above the threshold."""
         # Only images with a detection above the threshold have a precision, [images].
         left = sample.score >= GRID[position]
         true = np.bincount(of_image[left], sample.weight[left] * sample.true[left], len(images))
@@ -492,7 +493,8 @@ def guaranteed_precision(sample: Sample, level: float, confidence: float) -> Gua
         shares: FloatArray = false[some] / (true + false)[some]
         return shares
 
-    # Test from high thresholds to low and stop at the first failure; no adjustment over thresholds is needed.
+    # Test from high thresholds to low and stop at the first failure, so no adjustment over thresholds is
+    # needed.
     lowest = lowest_passed(lambda position: p_value(losses(position), 1 - level), error)
     if lowest < 0:
         return _none(len(images), needed, "no threshold passes the test")
@@ -505,7 +507,7 @@ def guaranteed_precision(sample: Sample, level: float, confidence: float) -> Gua
 def lowest_passed(p_value_at: Callable[[int], float], error: float) -> int:
     """Return the last position on the grid that a sequence of tests reaches, or -1.
 
-    Each sequence goes on while the p-value is at most ``error``.
+    Each sequence continues while the p-value is at most ``error``.
     """
     lowest = -1
     for start in STARTS:
@@ -516,7 +518,7 @@ def lowest_passed(p_value_at: Callable[[int], float], error: float) -> int:
 
 
 def p_value(losses: FloatArray, risk: float) -> float:
-    """Return the Hoeffding-Bentkus p-value of "the mean loss is above the risk"; losses [n] in [0, 1]."""
+    """Return the Hoeffding-Bentkus p-value for the null that the mean loss, of [n], is above the risk."""
     n = len(losses)
     mean = float(losses.mean()) if n else 1.0
     if mean >= risk:
@@ -529,7 +531,7 @@ def p_value(losses: FloatArray, risk: float) -> float:
 
 
 def _binomial_tail(most: int, n: int, chance: float) -> float:
-    """Return the probability of at most so many successes in n trials."""
+    """Return the probability of at most ``most`` successes in n trials."""
     k = np.arange(1, most + 1)
     log_ratio = np.log((n - k + 1) / k) + math.log(chance / (1 - chance))
     log_terms = n * math.log1p(-chance) + np.append(0.0, np.cumsum(log_ratio))

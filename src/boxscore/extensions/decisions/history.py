@@ -1,10 +1,10 @@
-"""An append-only history of checks: one JSON object per line, one line per run.
+"""Append to and read a history of checks: one JSON object per line, one line per run.
 
 Conventions
 -----------
-- A line is added whole or not at all, by one write at the file's end under a lock: runs on one machine, or on
-  a shared file system with locks, may add at the same time. Nothing that stands there is ever changed.
-- A line that is no record (a merge conflict, a file that was cut) is skipped and counted, never guessed at.
+- A line is appended atomically, by one write at the end of the file under a lock. Runs on one machine, or on
+  a shared file system with locks, may append concurrently. Existing lines never change.
+- Lines that are not records (a merge conflict, a truncated file) are skipped and counted.
 - A record's ``time`` is UTC, ISO 8601.
 """
 
@@ -27,13 +27,13 @@ from boxscore.errors import FileFormatError, InputError
 from boxscore.extensions.decisions.gate import is_value, json_once
 
 SCHEMA_VERSION = 1
-"""Version of a record; keys may be added within a version, never changed or dropped."""
+"""Version of the record format; keys may be added within a version, but never changed or removed."""
 
 TRIES = 100
-"""How many times a history is opened again that another run has removed."""
+"""Maximum attempts to reopen a history that another run has removed."""
 
 PICTURES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
-"""Not read for the fingerprint of a folder: the images of a data set score nothing."""
+"""Extensions that the fingerprint of a folder skips, because images do not affect scores."""
 
 
 class Record(NamedTuple):
@@ -45,28 +45,28 @@ class Record(NamedTuple):
     signature: str
     passed: bool
     whole: Mapping[str, Any]
-    """The line as it stands in the file."""
+    """The line as it is in the file."""
 
 
 class History(NamedTuple):
-    """The runs of a file, in its order, and the numbers of the lines that are no records."""
+    """The runs in a file, in order, and the numbers of the lines that are not records."""
 
     records: list[Record]
     damaged: list[int]
 
 
 class Look(NamedTuple):
-    """One sequential check among those of a history."""
+    """A sequential check of a history."""
 
     number: int
-    """From 1; the same for a run that is an earlier one again."""
+    """Counts from 1; a repeated run has the number of the original."""
     again: bool
 
 
 def next_look(earlier: History, record: Mapping[str, Any]) -> Look:
-    """Count the sequential checks of a history; ``record`` is the run that follows, without its look.
+    """Count the sequential checks of a history; ``record`` is the next run, without its look.
 
-    A line that is no record may have been one, so it counts.
+    An unreadable line may have been a check, so it counts.
     """
     looks = set[int]()
     for run in earlier.records:
@@ -82,7 +82,7 @@ def next_look(earlier: History, record: Mapping[str, Any]) -> Look:
 
 
 def _same_run(earlier: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
-    """Whether all that was read and asked is the same, and the answer."""
+    """Tell whether all inputs, options and results are the same."""
     hashes = _hashes(record)
     return (
         bool(hashes)
@@ -102,15 +102,15 @@ def _hashes(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def now() -> str:
-    """Return the time as a record has it."""
+    """Return the time in the format of records."""
     return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def fingerprint(path: Path) -> str | None:
-    """Return the SHA-256 of a file; of a folder, that of its files' hashes; None of a pipe or device.
+    """Return the SHA-256 of a file or folder; None for a pipe or device.
 
-    A folder's is the hash of the lines ``<sha256>  <path>`` that ``sha256sum`` prints of its files in the
-    order of their paths, without images.
+    For a folder it is the hash of the lines ``<sha256>  <path>`` that ``sha256sum`` prints for its files
+    sorted by path, without images.
     """
     import hashlib
 
@@ -141,29 +141,30 @@ def _file_hash(path: Path) -> str | None:
 
 
 def append_record(path: Path, record: Mapping[str, Any]) -> None:
-    """Add a record as one line at the file's end; the file is made where it is missing."""
+    """Append a record as one line; the file is created if it does not exist."""
     _append(path, lambda _: record)
 
 
 def append_after(path: Path, make: Callable[[History], Mapping[str, Any]]) -> None:
-    """Add the record that follows from the runs in the file; no other run adds one in between."""
+    """Append the record that ``make`` computes from the runs in the file; no other run appends in between."""
     _append(path, lambda file: make(_earlier(file)))
 
 
 def _append(path: Path, make: Callable[[int], Mapping[str, Any]]) -> None:
     refuse_replacing("a history", path)
     try:
-        # Under a lock, so that two runs cannot mix their lines.
+        # Hold a lock, so that two runs cannot mix their lines.
         made = None if path.exists() else Path(os.path.realpath(path))
         with _locked(path) as file:
             size = os.lseek(file, 0, os.SEEK_END)
-            with _whole_or_nothing(file, size, made):
-                # The record is made under the lock too: it may depend on the lines before.
+            with _undo_on_error(file, size, made):
+                # Compute the record under the lock too, because it may depend on the lines before.
                 record = {"schema": SCHEMA_VERSION, **make(file)}
                 line = json.dumps(json_value(record), allow_nan=False).encode() + b"\n"
                 if size:
                     os.lseek(file, size - 1, os.SEEK_SET)
-                    if os.read(file, 1) != b"\n":  # a cut line: it must not spoil this one as well
+                    # After a truncated line, start a new one.
+                    if os.read(file, 1) != b"\n":
                         line = b"\n" + line
                 if os.write(file, line) < len(line):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -180,9 +181,10 @@ def _earlier(file: int) -> History:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[int]:
-    """Open the file and wait for the others; again where one of them removed the file that it had made."""
+    """Open the file and wait for its lock; retry if another run removed the file that it had created."""
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
-    for left in reversed(range(TRIES)):  # some file systems say that no file has a name
+    # Some file systems report that the open file has no name.
+    for left in reversed(range(TRIES)):
         file = os.open(path, flags, 0o666)
         try:
             _lock(file)
@@ -190,12 +192,13 @@ def _locked(path: Path) -> Iterator[int]:
                 yield file
                 return
         finally:
-            os.close(file)  # and gives the lock back
+            # This releases the lock.
+            os.close(file)
 
 
 @contextlib.contextmanager
-def _whole_or_nothing(file: int, size: int, made: Path | None) -> Iterator[None]:
-    """After an error leave nothing of a line, nor an empty file that was not there before."""
+def _undo_on_error(file: int, size: int, made: Path | None) -> Iterator[None]:
+    """After an error, remove the partial line, and the file if it was created here."""
     try:
         yield
     except BaseException:
@@ -208,7 +211,7 @@ def _whole_or_nothing(file: int, size: int, made: Path | None) -> Iterator[None]
 
 
 def _lock(file: int) -> None:
-    """Wait for the others; where there are no locks, the one write at the end has to do."""
+    """Wait for the lock; without support for locks, rely on the single write."""
     try:
         import fcntl
     except ImportError:  # Windows
@@ -218,7 +221,7 @@ def _lock(file: int) -> None:
 
 
 def read_history(path: Path) -> History:
-    """Read the runs of a file.
+    """Read the runs in a file.
 
     Raises
     ------
@@ -230,7 +233,8 @@ def read_history(path: Path) -> History:
     try:
         with path.open("rb") if path.is_file() else io.BytesIO(read_bytes(path)) as file:
             records, damaged = _runs(file)
-    except (OSError, ValueError) as error:  # a NUL byte in the path
+    # A NUL byte in the path.
+    except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise InputError(f"{path}: cannot be read: {reason}.") from None
     if not records:
@@ -258,8 +262,8 @@ def _lines(file: Any) -> Iterator[tuple[int, bytes]]:
 
 
 def _record(line: bytes) -> Record | None:
-    """Read one line; None where it is no record."""
-    # A line is written by other runs, perhaps cut off: everything that is used of it is checked.
+    """Parse one line; None if it is not a record."""
+    # Another run wrote the line, perhaps incompletely, so validate everything that is used.
     try:
         whole = json_once(line)
         if not isinstance(whole, dict) or whole.get("schema") != SCHEMA_VERSION:

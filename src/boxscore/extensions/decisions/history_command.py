@@ -30,7 +30,7 @@ from boxscore.extensions.shell.parameters import METRICS
 from boxscore.protocols.metric_names import metric_named
 
 SHOWN = 3
-"""Metrics of the table and the picture where none are chosen."""
+"""Default number of metrics in the table and the plot."""
 
 OPTIONS = (
     Option(
@@ -48,23 +48,23 @@ OPTIONS = (
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read, print, draw; return the exit status."""
-    # Refuse a wrong plot before anything is read.
+    """Read, print and plot; return the exit status."""
+    # Reject an invalid plot path before reading anything.
     if arguments.plot is not None:
         form = arguments.plot.suffix.removeprefix(".").lower()
         checks.one_of(form, PLOT_FORMS, name="the ending of --plot")
         if not arguments.plot.parent.is_dir():
             raise InputError("--plot", "be in a folder that exists", got=repr(str(arguments.plot)))
-    # A damaged line costs its run, not the history.
+    # A damaged line loses its run, not the history.
     records, damaged = read_history(arguments.history)
     if damaged:
         lines = f"{len(damaged)} damaged line{'s are' if len(damaged) > 1 else ' is'}"
         warn_user(f"{arguments.history}: {lines} skipped, the first is line {damaged[0]}.")
-    # Metrics of the last run by default; a name may be of any run.
+    # Show the metrics of the last run by default; names may come from any run.
     shown = list(records[-1].metrics)[:SHOWN]
     known = list(dict.fromkeys(name for record in reversed(records) for name in record.metrics))
     chosen = [metric_named(name, known, option="--metrics") for name in arguments.metrics or shown]
-    # Draw, then print every run.
+    # Plot, then print every run.
     if arguments.plot is not None:
         from boxscore.reports import plots
 
@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _note(records: list[Record]) -> str:
-    """Say where the protocol changed: the scores before and after do not compare."""
+    """Report changes of the protocol: scores before and after are not comparable."""
     changed = [
         after.whole["time"]
         for before, after in itertools.pairwise(records)

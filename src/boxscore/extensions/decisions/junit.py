@@ -1,10 +1,10 @@
-"""Checks as JUnit XML, which CI systems show as tests: one test case per check.
+"""Write checks as JUnit XML, which CI systems show as tests: one test case per check.
 
 Conventions
 -----------
-- The form is that of the Ant task that GitLab, Jenkins, Azure and GitHub's actions read: ``testsuites``, one
-  ``testsuite`` with its counts, a ``testcase`` each, with a ``failure`` where a check failed.
-- Names come from files: what XML cannot hold is replaced, the rest escaped.
+- The format is that of the Ant task, which GitLab, Jenkins, Azure and GitHub's actions read: ``testsuites``
+  with one ``testsuite`` and its counts, and a ``testcase`` per check, with a ``failure`` if the check failed.
+- Names come from files: characters that XML cannot represent are replaced, the rest is escaped.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def as_junit(checks: Sequence[Check], *, time: str, properties: Mapping[str, str
     ----------
     checks : sequence of Check
     time : str
-        Of the run, UTC, ISO 8601.
+        Time of the run, UTC, ISO 8601.
     properties : mapping of str to str
-        Of the suite: signature, name of the model, ...
+        Properties of the suite: signature, name of the model, ...
     """
     # JUnit needs the counts before the cases.
     failed = sum(not check.passed for check in checks)
@@ -41,7 +41,7 @@ def as_junit(checks: Sequence[Check], *, time: str, properties: Mapping[str, str
         *(f"      <property{_attributes(name=key, value=value)}/>" for key, value in properties.items()),
         "    </properties>",
     ]
-    # A passed case is one tag; a failed one says what it had and what it must have.
+    # A passed case is one tag; a failed one has the value and the rule.
     for check in checks:
         case = f"    <testcase{_attributes(classname=SUITE, name=f'{check.title} {check.rule}', time=0)}"
         if check.passed:
@@ -62,5 +62,5 @@ def _attributes(**values: object) -> str:
 
 
 def _plain(text: str) -> str:
-    """Replace what XML 1.0 has no way to write."""
+    """Replace characters that XML 1.0 cannot represent."""
     return re.sub("[\ud800-\udfff\ufffe\uffff]", "\N{REPLACEMENT CHARACTER}", printable(text))

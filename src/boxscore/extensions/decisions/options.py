@@ -1,4 +1,4 @@
-"""Options of several commands of this extension."""
+"""Define options that several commands of this extension share."""
 
 from __future__ import annotations
 

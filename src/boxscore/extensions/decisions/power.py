@@ -1,28 +1,28 @@
-"""How many images it takes to tell two detectors apart, and which differences these images can show.
+"""Plan comparisons: how many images it takes to tell two detectors apart, and which differences show.
 
 Goal
 ----
-A data set that is too small calls nothing different. Before collecting more images or chasing a
-small gain, this says which difference the verdict of :mod:`boxscore.extensions.decisions.compare` can see,
-and with which power: the probability of a verdict of the right sign if the difference is real.
+A data set that is too small shows no differences. Before you collect more images or chase a small gain, this
+analysis tells which difference the verdict of :mod:`boxscore.extensions.decisions.compare` can detect, and
+with which power: the probability of a verdict with the right sign if the difference is real.
 
 Conventions
 -----------
-- The test is the swap test. Its exchanges give the standard deviation of the difference between equal
-  detectors, and paired draws of images that of the difference itself. The observed difference adds its square
-  over the number of images to the variance of the exchanges; that is subtracted.
-- Both shrink with the square root of the number of images. With few images the critical value is a
-  quantile of Student's t, and power that of the noncentral t distribution.
-- Images without objects count as images to collect, in the same share as here; degrees of freedom come from
-  the images with an object, per class from those with an object of the class.
-- The verdict per class allows for all classes (max-T): the critical value is that of the largest of them.
-- Ranges (95 %) allow for the uncertainty of the variance: a chi-square interval, with fewer degrees of
-  freedom where few images make up most of it (estimated by leaving out one image, or one group of many, at a
-  time). Where the observed difference is planned for, they allow for its interval as well (MOVER).
+- The test is the swap test. Swaps give the standard deviation of the difference between equal detectors;
+  paired draws of images give that of the difference itself. The observed difference adds its square over the
+  number of images to the variance of the swaps, which is subtracted.
+- Both shrink with the square root of the number of images. With few images, the critical value is a quantile
+  of Student's t, and power follows the noncentral t distribution.
+- Images without objects count as images to collect, in the same proportion as here; degrees of freedom come
+  from the images with an object, per class from those with an object of the class.
+- The verdict per class is adjusted for all classes (max-T): the critical value is that of their maximum.
+- Ranges (95%) include the uncertainty of the variance: a chi-square interval, with fewer degrees of freedom
+  if a few images dominate it (estimated by leaving out one image, or one group of many, at a time). If the
+  plan is for the observed difference, they include its interval as well (MOVER).
 - A plan for the observed difference is optimistic: a difference that is worth planning for is often smaller
-  than it looks. Its power on these images says no more than its p-value.
-- There is no plan where no interval holds or no verdict is given: for a class in fewer than 5 images, for
-  fewer than 10 images with objects, or for fewer than 6 groups.
+  than it looks. Its power on these images adds nothing to its p-value.
+- There is no plan without a valid interval or verdict: for a class in fewer than 5 images, for fewer than 10
+  images with objects, or for fewer than 6 groups.
 
 References
 ----------
@@ -77,10 +77,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_LEFT_OUT = 500
-"""Images, or groups of many, that are left out one at a time."""
+"""Maximum number of images, or groups of them, that are left out one at a time."""
 
 MOST_IMAGES = 1e12
-"""A plan for more is none."""
+"""Largest number of images in a plan."""
 
 RANGE = 0.95
 """Confidence of the ranges."""
@@ -89,63 +89,64 @@ NORMAL = NormalDist()
 
 
 class Plan(NamedTuple):
-    """What images can show, and how many it takes; arrays [..., M]."""
+    """The difference that images can show, and the number of images needed; arrays [..., M]."""
 
     images: Counts
-    """Images, or groups of images, here with an object that the metric is over, int64."""
+    """Number of given images, or groups of images, with an object of the metric, int64."""
     delta: Floats
-    """Observed: other minus first, float64."""
+    """Observed difference: other minus first, float64."""
     standard_error: Floats
-    """Of ``delta``, float64."""
+    """Standard error of ``delta``, float64."""
     detectable: Floats
-    """The smallest difference that as many images see with the power asked for, float64; infinite above 1."""
+    """The smallest difference that this number of images detects with the requested power, float64; infinite
+    above 1."""
     detectable_low: Floats
     detectable_high: Floats
     difference: Floats
-    """What is planned for: as given, or ``delta``, float64."""
+    """The planned difference: as given, or ``delta``, float64."""
     power: Floats
-    """To see it with as many images as here, float64."""
+    """Power to detect it with the given images, float64."""
     images_needed: Floats
-    """Images, of which as large a share has objects as here, to see it with the power asked for; float64, NaN
-    where there is no number."""
+    """Number of images, with the same proportion having objects, to detect it with the requested power;
+    float64, NaN if there is none."""
     images_needed_low: Floats
     images_needed_high: Floats
-    """Infinite where the difference may be 0."""
+    """Upper end of its range; infinite if the difference may be 0."""
 
 
 class PowerCurve(NamedTuple):
-    """Power to see the planned difference over all classes, by the number of images; N numbers."""
+    """Power to detect the planned difference over all classes, by number of images; N numbers."""
 
     images: FloatArray
     """Whole numbers, [N]."""
     power: FloatArray
     """[M, N]."""
     low: FloatArray
-    """Lower end of its range, [M, N]."""
+    """Lower end of the range of power, [M, N]."""
     high: FloatArray
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class ComparisonPlan(ClassResult):
-    """How many images a verdict takes, per class and over all classes; M metrics.
+    """The number of images that a verdict needs, per class and over all classes; M metrics.
 
     Attributes
     ----------
     classes : list of str, [K]
     per_class : Plan, [K, M]
-        Of each class alone, decided among all of them.
+        Plan of each class, adjusted for all of them.
     total : Plan, [M]
     metrics : list of str, [M]
     curve : PowerCurve
     target : float
-        The power asked for.
+        The requested power.
     confidence : float
-        Verdicts err with a chance of at most 1 - this.
+        Verdicts are wrong with a probability of at most 1 - this.
     image_count : int
-        Images here, or groups of images, those without objects too.
+        Number of given images, or groups of images, including those without objects.
     unit : {"image", "group"}
     is_observed : bool
-        Whether the differences planned for are the observed ones.
+        Whether the plan is for the observed differences.
     """
 
     per_class: Plan
@@ -163,7 +164,7 @@ class ComparisonPlan(ClassResult):
         return {"metric": self.metrics}
 
     def frame_of(self, classes: Sequence[str], values: Plan) -> pd.DataFrame:
-        """Lay out the plan; numbers of images are whole, and missing where there is none or no end."""
+        """Build the table; numbers of images are integers, and missing if undefined or infinite."""
         frame = super().frame_of(classes, values)
         for name in ("images_needed", "images_needed_low", "images_needed_high"):
             frame[name] = frame[name].where(np.isfinite(frame[name])).astype("Int64")
@@ -184,7 +185,7 @@ class ComparisonPlan(ClassResult):
 
     @property
     def sentences(self) -> list[str]:
-        """What the plan says over all classes, metric by metric, and what to beware of."""
+        """Describe the plan over all classes, metric by metric, and its caveats."""
         sentences = [text for m in range(len(self.metrics)) for text in self._sentences_of(m)]
         if self.is_observed:
             sentences.append(
@@ -229,7 +230,7 @@ class ComparisonPlan(ClassResult):
 
 
 def _hundredths(*values: float) -> list[str]:
-    """Write values times 100 with as many decimals as two digits of the smallest need, at most four."""
+    """Format values times 100 with the decimals that two digits of the smallest need, at most four."""
     least = min((100 * value for value in values if 0 < value < math.inf), default=1.0)
     decimals = min(max(1 - math.floor(math.log10(least)), 0), 4)
     return [f"{100 * min(value, 1.0):.{decimals}f}" for value in values]
@@ -249,33 +250,33 @@ def plan_comparison(
     progress: bool = False,
     workers: Workers = "auto",
 ) -> ComparisonPlan:
-    """Say which differences of two detectors these images can show, and how many images one takes.
+    """Compute the difference of two detectors that these images can show, and the number of images needed.
 
     Parameters
     ----------
     first, other : Evaluation
-        Of one ground truth under one protocol. The closer they are to what will be compared, the better:
-        two versions of a model need fewer images than two models.
+        Results with one ground truth and protocol, as similar as possible to those that will be compared: two
+        versions of a model need fewer images than two models.
     difference : float, optional
-        The difference to see, over all classes and in each of them, in (0, 1] (default: the observed one).
+        The difference to detect, over all classes and in each of them, in (0, 1] (default: the observed one).
     power : float, default 0.8
-        The chance to see it, in [0.5, 0.999].
+        The probability of detecting it, in [0.5, 0.999].
     confidence : float, default 0.95
-        Of the verdicts.
+        Confidence of the verdicts.
     resamples : int, default 1000
-        Draws, and exchanges.
+        Number of draws, and of swaps.
     seed : int, default 0
     metrics : sequence of str, optional
         Names of summary metrics; by default the first one of the summary.
     group : str or sequence, optional
-        What is drawn and exchanged together, as in
+        Images that are drawn and swapped together, as in
         :func:`~boxscore.extensions.diagnostics.bootstrap.bootstrap_intervals`; the plan is then a number of
         groups.
     progress : bool, default False
         Show progress bars if stderr is a terminal.
     workers : int or "auto", default "auto"
-        Processes that share the draws and exchanges where that pays, as for
-        :func:`boxscore.evaluate`. The result is the same.
+        Processes that share the draws and swaps if that is faster, as for :func:`boxscore.evaluate`. The
+        result is the same.
 
     Returns
     -------
@@ -285,7 +286,7 @@ def plan_comparison(
     ------
     InputError
         When an option is out of range, the images, objects, classes or protocols differ, or there are too few
-        images or groups to plan from.
+        images or groups for a plan.
 
     Examples
     --------
@@ -297,7 +298,7 @@ def plan_comparison(
     >>> round(float(plan.total.delta[0]), 6), bool(plan.total.images_needed[0] > 40)
     (0.1, True)
     """
-    # Check the options and the results; the default is the first metric alone.
+    # Check the options and the results; by default, use only the first metric.
     if difference is not None:
         difference = checks.number_between(difference, 0, 1, name="difference", open_low=True)
     target = checks.number_between(power, 0.5, 0.999, name="power")
@@ -305,30 +306,32 @@ def plan_comparison(
     check_comparable(["first", "other"], [first, other])
     rows = chosen_rows(first, metrics)[: None if metrics else 1]
     warn_of_frames(first, group)
-    # Count the units that each value is of; too few have no plan.
+    # Count the units behind each value; too few have no plan.
     units = units_of_images(first, group)
-    size = unit_count(first.image_count, units)
+    size = unit_count(first._image_count, units)
     counts = units_of_values(first, rows, units)
     enough = _enough(counts, units)
     shared: dict[str, Any] = {"resamples": resamples, "seed": seed, "units": units}
     shared |= {"progress": progress, "workers": workers}
-    # The same draws for both results give paired differences; their spread is corrected for n - 1.
+    # Use the same draws for both results to pair differences; correct their standard deviation for n - 1.
     both = [resampled_metrics(result, rows, **shared) for result in (first, other)]
     delta, draws = both[1][0] - both[0][0], both[1][1] - both[0][1]
     low, high = intervals_that_hold(draws, delta, confidence, "expanded_percentile", counts, units)
     error = spread(draws) * np.sqrt(counts / np.maximum(counts - 1, 1))
-    # Exchanges give the spread between equal detectors, and the critical value that allows for all classes.
+    # Swaps give the standard deviation between equal detectors, and the critical value adjusted for all
+    # classes.
     equal, level = error, np.full(delta.shape, (1 + confidence) / 2)
-    if first.holds_matches and other.holds_matches:
+    if first._holds_matches and other._holds_matches:
         swapped = swapped_differences(first, other, rows, **shared).values
-        at_random = swapped[1:] if len(swapped) > resamples else swapped  # unless all are made, one is none
+        # Drop the observed order, unless all swaps are made.
+        at_random = swapped[1:] if len(swapped) > resamples else swapped
         equal = _spread_of_equal(at_random, delta, error, counts)
         level[:, :-1] = _level_among_classes(swapped, confidence)[:, None]
-    # The spread is itself uncertain: degrees of freedom follow from leaving out units.
+    # The standard deviation is itself uncertain: estimate its degrees of freedom by leaving out units.
     stage("how certain the spread is")
     freedom = _freedom_of_spread(first, other, rows, units, size, seed, resamples, counts, workers=workers)
     wanted = np.abs(delta) if difference is None else np.where(np.isfinite(delta), difference, np.nan)
-    # Fill the plan entry by entry, where the difference varies and there are enough units.
+    # Fill the plan entry by entry, if the difference varies and there are enough units.
     plans = np.full((len(Plan._fields), *delta.shape), np.nan)
     plans[0], plans[1], plans[6] = counts, delta, delta if difference is None else wanted
     says = enough & (error > NEGLIGIBLE) & np.isfinite(equal)
@@ -337,15 +340,16 @@ def plan_comparison(
         of_equal, deviation = float(equal[place]), float(error[place])
         test = _Test(of_equal, deviation, size, float(counts[place]) / size, float(level[place]))
         tests[place] = test
-        # Find the smallest difference to see, with a range from the uncertainty of the spread.
+        # Find the smallest detectable difference, with a range from the uncertainty of the standard
+        # deviation.
         ratios = _variance_range(float(freedom[place]))
         seen = [_possible(test.detectable(target) * math.sqrt(ratio)) for ratio in (1.0, *ratios)]
         plans[(slice(2, 6), *place)] = (deviation, *seen)
         to_see = float(wanted[place])
         if not to_see > NEGLIGIBLE:
             continue
-        # Then the units to see the difference asked for, with the range of the observed one if it is planned
-        # for.
+        # Find the units needed for the planned difference, with the range of the observed one if that is
+        # planned for.
         if difference is None:
             ratios = _with_interval(ratios, *(float(values[place]) for values in (delta, low, high)))
         needed = test.needed(to_see, target)
@@ -376,15 +380,15 @@ def plan_comparison(
 def _spread_of_equal(
     exchanged: FloatArray, delta: FloatArray, error: FloatArray, counts: NDArray[np.int64]
 ) -> FloatArray:
-    """Take the spread of exchanges, [rows, K + 1], without what the observed difference adds to it."""
+    """Return the standard deviation of swaps, [rows, K + 1], without the part of the observed difference."""
     squares = (exchanged**2).mean(axis=0) - delta**2 / np.maximum(counts, 1)
-    # The square of a large difference is not the exact part of it: what is left may be too small.
+    # The square of a large difference is only approximately that part: the rest may be too small.
     spread_of_equal: FloatArray = np.sqrt(np.maximum(squares, error**2 / 4))
     return spread_of_equal
 
 
 def _enough(counts: NDArray[np.int64], units: Units | None) -> NDArray[np.bool_]:
-    """Whether there is a plan, by the units that a value is of, [rows, K + 1]; an error if for no row."""
+    """Tell whether enough units support a plan, [rows, K + 1]; raise an error if no row has enough."""
     least = LEAST_UNITS if units is None else LEAST_UNITS_OF_VERDICT
     enough = enough_units(counts, units)
     enough[:, -1] &= counts[:, -1] >= least
@@ -408,25 +412,26 @@ def _possible(difference: float) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class _Test:
-    """The swap test of one metric, from the spread of equal detectors and of the difference at ``size``."""
+    """The swap test of one metric, from the standard deviations of equal detectors and of the difference."""
 
     equal: float
     spread: float
     size: int
     share: float
-    """Of the units, with an object."""
+    """Fraction of the units that have an object."""
     level: float
     """Probability below the critical value."""
 
     @property
     def least(self) -> float:
-        """Units without which there is no verdict."""
+        """Return the minimum number of units for a verdict."""
         return float(math.ceil(LEAST_UNITS_OF_VERDICT / self.share))
 
     def _terms(self, units: float) -> tuple[float, float]:
-        """Return the critical value as it shifts power, and the spread of the statistic: 26.7.10."""
+        """Return the critical value's shift of power, and the statistic's standard deviation: 26.7.10."""
         freedom = max(int(units * self.share) - 1, 1)
-        if freedom >= 100:  # two digits are plenty, and quantiles are computed once
+        # Two digits suffice, so quantiles are computed once.
+        if freedom >= 100:
             digits = 10 ** (len(str(freedom)) - 2)
             freedom = freedom // digits * digits
         critical = student_quantile(self.level, freedom)
@@ -435,23 +440,23 @@ class _Test:
         )
 
     def power(self, difference: float, units: float) -> float:
-        """Chance of a verdict of the right sign."""
+        """Return the probability of a verdict with the right sign."""
         if units * self.share < LEAST_UNITS_OF_VERDICT:
             return 0.0
         critical, scale = self._terms(units)
         return NORMAL.cdf((difference / self.equal * math.sqrt(units / self.size) - critical) / scale)
 
     def _standardized(self, power: float, units: float) -> float:
-        """Return the difference that is seen, in spreads of equal detectors of as many units."""
+        """Return the detectable difference, in standard deviations of equal detectors for these units."""
         critical, scale = self._terms(units)
         return critical + NORMAL.inv_cdf(power) * scale
 
     def detectable(self, power: float) -> float:
-        """Return the smallest difference that is seen with this power."""
+        """Return the smallest difference that is detected with this power."""
         return self._standardized(power, self.size) * self.equal
 
     def needed(self, difference: float, power: float) -> float:
-        """Return the number of units, not rounded: it is the number for its own degrees of freedom."""
+        """Return the number of units, unrounded, consistent with its own degrees of freedom."""
         units = MOST_IMAGES
         for _ in range(20):
             known = units
@@ -463,9 +468,9 @@ class _Test:
 
 
 def _level_among_classes(values: FloatArray, confidence: float) -> FloatArray:
-    """Probability below the critical value of one class among all, as a normal quantile; [rows].
+    """Return the normal-quantile probability below the critical value of one class among all; [rows].
 
-    ``values`` are exchanged differences, [exchanges, rows, K + 1].
+    ``values`` are swapped differences, [swaps, rows, K + 1].
     """
     differences = np.abs(np.where(np.isnan(values), 0.0, values)[..., :-1])
     scale = np.sqrt((differences**2).mean(axis=0))
@@ -488,16 +493,16 @@ def _freedom_of_spread(
     *,
     workers: Workers,
 ) -> FloatArray:
-    """Degrees of freedom of the variance, as of a chi-square distribution, [rows, K + 1].
+    """Return the chi-square degrees of freedom of the variance, [rows, K + 1].
 
-    A variance is the sum of the units' squares: those of normal units have as many degrees of freedom as
-    units, less one; where a few units make most of the sum, fewer.
+    A variance is the sum of the squares of the units. Normal units have one degree of freedom each, minus
+    one; if a few units dominate the sum, there are fewer.
     """
     parts = min(size, MOST_LEFT_OUT)
     part = (np.random.default_rng(seed).permutation(size) % parts).astype(np.uint16)
     left_out = LeftOut(part if units is None else part[units], 0, parts)
     of_first, of_other = (
-        each.weighted_metrics(rows, left_out, workers=workers).values for each in (first, other)
+        each._weighted_metrics(rows, left_out, workers=workers).values for each in (first, other)
     )
     values = of_other - of_first
     defined = np.isfinite(values)
@@ -510,7 +515,7 @@ def _freedom_of_spread(
 
 
 def _variance_range(freedom: float) -> tuple[float, float]:
-    """Return the ends of the range of a variance, as shares of its estimate."""
+    """Return the ends of the range of a variance, relative to its estimate."""
     reach = NORMAL.inv_cdf((1 + RANGE) / 2)
     step = 2 / (9 * freedom)
     above, below = ((1 - step + sign * reach * math.sqrt(step)) ** 3 for sign in (1, -1))
@@ -518,7 +523,7 @@ def _variance_range(freedom: float) -> tuple[float, float]:
 
 
 def _with_interval(shares: tuple[float, float], delta: float, low: float, high: float) -> tuple[float, float]:
-    """Widen the range of a number of units, as shares of it, by the interval of the difference."""
+    """Widen the relative range of a number of units by the interval of the difference."""
     near, far = sorted((low, high), key=abs)
     ends = (delta / far) ** 2 if far else 1.0, (delta / near) ** 2 if near * delta > 0 else math.inf
     if math.isinf(ends[1]) or math.isnan(ends[1]) or math.isinf(shares[1]):
@@ -529,7 +534,7 @@ def _with_interval(shares: tuple[float, float], delta: float, low: float, high: 
 
 
 def _curve(tests: Sequence[_Test | None], wanted: FloatArray, freedom: FloatArray, size: int) -> PowerCurve:
-    """Power over numbers of units, from too few on until all metrics are nearly sure."""
+    """Compute power by number of units, from too few until all metrics are nearly certain."""
     images: list[int] = []
     columns: list[FloatArray] = []
     for number in _round_numbers(size):
@@ -548,7 +553,7 @@ def _curve(tests: Sequence[_Test | None], wanted: FloatArray, freedom: FloatArra
 
 
 def _round_numbers(size: int) -> list[int]:
-    """Numbers of units for a curve: 1, 2, 5, 10, ... around what there is, which is among them."""
+    """Return the numbers of units for a curve: 1, 2, 5, 10, ... around the given number, and this one."""
     first = max(LEAST_UNITS_OF_VERDICT, size // 20)
     numbers = [digit * 10**power for power in range(9) for digit in (1, 2, 5)]
     return sorted({size, *(number for number in numbers if first <= number <= 1000 * size)})

@@ -1,10 +1,10 @@
-"""A summary of a gate for a pull request, in GitHub's Markdown: the verdict first, classes folded.
+"""Summarize a gate for a pull request in GitHub Markdown: the verdict first, classes folded.
 
 Conventions
 -----------
-- The first line is :data:`MARKER`, by which a workflow finds the comment that it wrote before.
-- A comment holds 65,536 characters: classes are listed as far as there is room, and the rest is counted.
-- Names come from files: Markdown in them is escaped, and ``@`` notifies nobody.
+- The first line is :data:`MARKER`, by which a workflow finds its earlier comment.
+- A comment may have 65,536 characters: classes are listed as space permits, and the rest is counted.
+- Names come from files: Markdown in them is escaped, and ``@`` does not notify anyone.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from boxscore.extensions.decisions.gate import Check
 MARKER = "<!-- boxscore check -->"
 
 MOST_CLASSES = 100
-"""Rows of the folded table: the worst first."""
+"""Maximum rows of the folded table, the worst first."""
 
 LONGEST = 60
-"""Characters of a name."""
+"""Maximum characters of a name."""
 
 
 def pull_request_summary(
@@ -41,14 +41,15 @@ def pull_request_summary(
     ----------
     done : sequence of Check
     note : str
-        The outcome on its first line; what it means on the others.
+        The outcome on its first line, explanations on the others.
     signature : str
     name : str, optional
-        Of the model.
+        Name of the model.
     evaluation : Evaluation, optional
-        Lists its classes, where there is no comparison.
+        Its classes are listed if there is no comparison.
     comparison : DetectorComparison, optional
-        Of the baseline and what is checked: lists the differences of all metrics and of each class.
+        Comparison of the baseline and the checked result: lists the differences of all metrics and of each
+        class.
     """
     outcome, *meaning = note.split("\n")
     mark = ":x:" if any(not check.passed for check in done) else ":white_check_mark:"
@@ -69,13 +70,13 @@ def pull_request_summary(
 def _title(name: str | None) -> str:
     if name is None:
         return "boxscore"
-    return f"boxscore, `{printable(_quiet(name)).replace('`', '')}`"
+    return f"boxscore, `{printable(_escaped_name(name)).replace('`', '')}`"
 
 
 def _of_checks(done: Sequence[Check]) -> dict[str, list[Any]]:
-    """Columns of the checks; of those with a baseline, the difference and its interval."""
-    # Columns of a baseline only where any check has one.
-    columns: dict[str, list[Any]] = {"metric": [_quiet(check.title) for check in done]}
+    """Build the columns of the checks; for those with a baseline, the difference and its interval."""
+    # Include columns of a baseline only if some check has one.
+    columns: dict[str, list[Any]] = {"metric": [_escaped_name(check.title) for check in done]}
     if any(check.baseline is not None for check in done):
         columns["baseline"] = [check.baseline for check in done]
     columns["now"] = [check.value for check in done]
@@ -97,7 +98,7 @@ def _of_checks(done: Sequence[Check]) -> dict[str, list[Any]]:
 
 
 def _sentence(comparison: DetectorComparison) -> str:
-    """Say in a line how many classes got better or worse."""
+    """Count in one line how many classes improved or got worse."""
     verdicts = comparison.per_class.verdict[0, 0].tolist()
     count = {word: verdicts.count(word) for word in ("worse", "better")}
     changed = [f"{number} {word}" for word, number in count.items() if number]
@@ -106,7 +107,7 @@ def _sentence(comparison: DetectorComparison) -> str:
 
 
 def _differences(comparison: DetectorComparison) -> dict[str, list[Any]]:
-    """Columns of the classes' first metric: those that are worse first, then by difference."""
+    """Build the columns of the classes' first metric: worse ones first, then by difference."""
     rank = {"worse": 0, "better": 1}
     lines = comparison.per_class.take(0, 0)
     delta = [value if value == value else None for value in lines.delta.tolist()]
@@ -115,7 +116,7 @@ def _differences(comparison: DetectorComparison) -> dict[str, list[Any]]:
         key=lambda k: (rank.get(lines.verdict[k], 2), delta[k] is None, delta[k] or 0.0),
     )[:MOST_CLASSES]
     return {
-        "class": [_quiet(comparison.classes[k]) for k in rows],
+        "class": [_escaped_name(comparison.classes[k]) for k in rows],
         "baseline": [lines.value_first[k] for k in rows],
         "now": [lines.value_other[k] for k in rows],
         "difference": ["" if delta[k] is None else fixed(lines.delta[k], signed=True) for k in rows],
@@ -125,14 +126,14 @@ def _differences(comparison: DetectorComparison) -> dict[str, list[Any]]:
 
 
 def _classes(evaluation: Evaluation) -> dict[str, list[Any]]:
-    """Columns of the classes, the lowest first."""
+    """Build the columns of the classes, the lowest first."""
     values = evaluation.class_values
     first = next(iter(values.values()), None)
     if first is None:
         return {}
     rows = sorted(range(len(first)), key=lambda k: (first[k] != first[k], first[k]))[:MOST_CLASSES]
     return {
-        "class": [_quiet(evaluation.labels[k]) for k in rows],
+        "class": [_escaped_name(evaluation.labels[k]) for k in rows],
         "objects": [evaluation.class_counts["ground_truths"].tolist()[k] for k in rows],
         **{key: [column[k] for k in rows] for key, column in [*values.items()][:3]},
     }
@@ -145,7 +146,7 @@ def _interval(low: Any, high: Any) -> str:
 
 
 def _table(columns: Mapping[str, Sequence[Any]]) -> str:
-    """Write a table in which a failure is bold, and ``@`` no name."""
+    """Write a table with failures in bold, and ``@`` escaped."""
     text = markdown_table(columns).replace("| FAILED |", "| **failed** |")
     return text.replace("@", "@<!-- -->")
 
@@ -156,6 +157,6 @@ def _folded(title: str, text: str, rows: int = 0) -> str:
     return f"<details><summary>{title}</summary>\n\n{text}{more}\n\n</details>"
 
 
-def _quiet(text: str) -> str:
-    """Cut a name to a length."""
+def _escaped_name(text: str) -> str:
+    """Truncate and escape a name."""
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

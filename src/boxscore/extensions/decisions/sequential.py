@@ -1,30 +1,29 @@
-"""Whether two detectors differ, tested again after every batch of images: the answer may come early.
+"""Test after every batch of images whether two detectors differ, and stop as early as possible.
 
 Goal
 ----
-A p-value is for one look at data whose size was fixed. Looking after every batch and stopping at the first
-p-value below 5 % errs far more often. Here one may look, and stop, at any time.
+A p-value is valid for a single look at data of a fixed size. Looking after every batch and stopping at the
+first p-value below 5% gives far more false positives. With this test you may look, and stop, at any time.
 
 Conventions
 -----------
-- The images come in batches, in an order that does not depend on which detector did what. In each batch the
-  two detectors' whole results of an image, or of a group of images, are exchanged as in the swap test
-  (:mod:`boxscore.extensions.decisions.swapping`), and each batch is scored by itself; images are matched one
+- The images come in batches, in an order that does not depend on the results. In each batch, whole results of
+  an image (or group of images) are swapped between the two detectors as in the swap test
+  (:mod:`boxscore.extensions.decisions.swapping`), and each batch is scored separately; images are matched one
   by one.
-- The null hypothesis: given all before it, every exchange in a batch is equally likely. Nothing is assumed of
-  scores, nor that images are alike or in random order.
+- The null hypothesis: given everything before it, all swaps in a batch are equally likely. There is no
+  assumption about scores, nor that images are alike or in random order.
 - A bet of size b pays ``exp(b z) / mean of exp(b z*)``: z is the difference in the batch in standard
-  deviations of the exchanges, z* that of each exchange, the observed one among them. So its mean under the
-  null is 1, whether all exchanges are made or some at random. Each exchange counts with its opposite.
-- Payments multiply over batches. A stake is spread evenly over the sizes of bets, for better and for worse.
-  The capital is a martingale that is never negative: it reaches 1 / a with probability at most a, whenever it
-  is looked at (Ville). ``p_value`` is 1 / (the largest capital so far).
-- An undefined difference counts as 0, exchanged or not. A batch whose exchanges are all the same pays 1.
-- A batch that is not complete is not read: looked at twice, it would be two bets on the same images. More
-  images at the end of the order leave what there was as it is, exchanges too.
-- A gate that looks at commit after commit sees the same images again and again: capital does not multiply
-  there. Look k may spend 1 / (k (k + 1)) of the level, which add up to 1, however the looks depend on each
-  other (Bonferroni).
+  deviations of the swaps, z* that of each swap, including the observed one. So its mean under the null is 1,
+  whether all swaps are made or a random selection. Each swap counts with its opposite.
+- Payments multiply over batches. A stake is divided evenly over the sizes of bets, in both directions. The
+  capital is a nonnegative martingale: it reaches 1 / a with probability at most a, at any time (Ville).
+  ``p_value`` is 1 / (the largest capital so far).
+- An undefined difference counts as 0, swapped or not. A batch in which all swaps are equal pays 1.
+- Incomplete batches are not read: reading them twice would be two bets on the same images. Appending images
+  leaves existing batches and their swaps unchanged.
+- A gate at every commit sees the same images repeatedly, so capital does not multiply there. Look k may spend
+  1 / (k (k + 1)) of the level, which add up to 1, for any dependence between looks (Bonferroni).
 
 References
 ----------
@@ -67,23 +66,23 @@ if TYPE_CHECKING:
     import pandas as pd
 
 BETS = np.array([0.125, 0.25, 0.5, 1.0, 2.0])
-"""Sizes of bets, per standard deviation of a batch: the best one is how far off the mean of z is."""
+"""Sizes of bets, per standard deviation of a batch: the best one is the distance of the mean of z from 0."""
 
 IMAGES_OF_BATCH, GROUPS_OF_BATCH = 50, 5
-"""In a batch, where nobody says how many."""
+"""Default number in a batch."""
 
 Order = str | Sequence[Any]
 """``listed``, ``random``, or the ids of the images to read."""
 
 
 class BatchReading(NamedTuple):
-    """How the images are read."""
+    """Options of reading images in batches."""
 
     resamples: int
     confidence: float
     seed: int
     batch: int
-    """Images of a batch, or groups."""
+    """Images or groups per batch."""
     group: Group = None
 
 
@@ -91,9 +90,9 @@ class Batch(NamedTuple):
     """One batch, and the capital after it."""
 
     images: int
-    """Read so far."""
+    """Images read so far."""
     first: float
-    """Score of the first detector on this batch alone."""
+    """Score of the first detector on this batch only."""
     other: float
     better: float
     """Natural logarithm of the capital of the bets that the other is better."""
@@ -102,26 +101,26 @@ class Batch(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class SequentialComparison(DiagnosticResult):
-    """Two detectors compared batch by batch, up to the verdict or the last batch; B batches were read.
+    """Comparison of two detectors batch by batch, up to the verdict or the last of B batches.
 
     Attributes
     ----------
     first, other : str
     metric : str
     images : ndarray, int64 [B]
-        Read up to and with each batch.
+        Images read up to and including each batch.
     value_first, value_other : ndarray, float64 [B]
-        Score on each batch alone.
+        Score on each batch only.
     better, worse : ndarray, float64 [B]
         Capital of the bets that the other is better, and worse, after each batch.
     p_value : ndarray, float64 [B]
-        Valid at whichever batch one stops.
+        Valid at every batch.
     verdicts : ndarray of object, [B]
-        ``better``, ``worse`` (the other) or ``cannot tell``, after each batch.
+        ``better`` or ``worse`` (referring to the other) or ``cannot tell``, after each batch.
     score_first, score_other : float
-        On all images read.
+        Score on all images read.
     given : int
-        Images that could have been read.
+        Number of available images.
     reading : BatchReading
     """
 
@@ -142,16 +141,16 @@ class SequentialComparison(DiagnosticResult):
 
     @property
     def verdict(self) -> str:
-        """Whether the other is ``better`` or ``worse``, or ``cannot tell``."""
+        """The verdict: the other is ``better`` or ``worse``, or ``cannot tell``."""
         return str(self.verdicts[-1])
 
     @property
     def images_read(self) -> int:
-        """Images up to the verdict, or in all complete batches."""
+        """Number of images up to the verdict, or in all complete batches."""
         return int(self.images[-1])
 
     def verdict_text(self) -> str:
-        """Say what was read and what the verdict is of, in a few sentences."""
+        """Describe in a few sentences how many images were read and what the verdict means."""
         level, left = 1 - self.reading.confidence, self.given - self.images_read
         if self.verdict != "cannot tell":
             end = f"stopped after {self.images_read:,} of {counted(self.given, 'image')}"
@@ -209,26 +208,26 @@ def compare_sequentially(
     Parameters
     ----------
     evaluations : mapping of str to Evaluation
-        Two, by name, of one ground truth under one protocol that matches each image alone.
+        Two results, by name, with one ground truth and a protocol that matches images separately.
     metric : str, optional
-        The one that decides (default: the first of the protocol).
+        The metric that decides (default: the first of the protocol).
     batch : int, optional
-        Images of a batch, or groups of images (default: 50 images, 5 groups).
+        Images per batch, or groups of images (default: 50 images, 5 groups).
     order : {"listed", "random"} or sequence of ids, default "listed"
-        In which order images are read; of ids, only these images.
+        Order in which images are read; with ids, only these images.
     resamples : int, default 1000
-        Number of exchanges in each batch; all, where there are no more.
+        Number of swaps in each batch; all of them if there are no more.
     confidence : float, default 0.95
-        1 - the largest probability of a verdict on equal detectors, whenever one stops.
+        1 - the maximum probability of a verdict on equal detectors, for any stopping time.
     seed : int, default 0
-        Seed of the exchanges, and of a random order.
+        Seed of the swaps, and of a random order.
     group : str or sequence, optional
-        Column of the images, pattern with a group for their names, or a label for each image: what is
-        exchanged as a whole.
+        Column of the images, pattern with a group for their names, or a label for each image: images with the
+        same value are swapped together.
     progress : bool, default False
     workers : int or "auto", default "auto"
-        Processes that share the exchanges of a batch where that pays, as for
-        :func:`boxscore.evaluate`. The result is the same.
+        Processes that share the swaps of a batch if that is faster, as for :func:`boxscore.evaluate`. The
+        result is the same.
 
     Returns
     -------
@@ -237,8 +236,8 @@ def compare_sequentially(
     Raises
     ------
     InputError
-        When there are not two, their images, objects, classes or protocols differ, images are not matched
-        each alone, there is no complete batch, or an option breaks a rule.
+        When there are not exactly two results, their images, objects, classes or protocols differ, images are
+        not matched separately, there is no complete batch, or an option is invalid.
 
     Examples
     --------
@@ -251,7 +250,7 @@ def compare_sequentially(
     >>> result.verdict, result.images_read
     ('worse', 24)
     """
-    # Check what is asked, and cut the images into batches in an order that no result decides.
+    # Check the options, and split the images into batches in an order that does not depend on results.
     check_intervals(confidence, "percentile")
     if len(evaluations) != 2:
         raise InputError("a sequential comparison", "have two results", got=len(evaluations))
@@ -259,7 +258,7 @@ def compare_sequentially(
     row, how, rows = _checked(
         evaluations, metric, batch, order, BatchReading(resamples, confidence, seed, 0, group)
     )
-    # Stop when the logarithm of the capital reaches that of 1 / (1 - confidence), less a rounding error.
+    # Stop when the log of the capital reaches that of 1 / (1 - confidence), with tolerance for rounding.
     bound, read = -math.log(max(1 - confidence, 1e-300)) - 1e-12, list[Batch]()
     verdicts, largest = list[str](), list[float]()
     both = both_detectors(first, other)
@@ -274,11 +273,11 @@ def compare_sequentially(
         verdicts.append(("better" if one.better > one.worse else "worse") if ended else "cannot tell")
         if ended:
             break
-    # Score both results on all images that were read.
+    # Score both results on all images read.
     columns = [np.array(column) for column in zip(*read, strict=True)]
-    seen = np.isin(np.arange(first.image_count), np.concatenate(rows.batches[: len(read)]))
+    seen = np.isin(np.arange(first._image_count), np.concatenate(rows.batches[: len(read)]))
     sides = both.take_images(np.repeat(seen, 2))
-    scores = weighted_metrics(sides, first.protocol, [row], _sides(int(seen.sum()))).values[:, 0, -1]
+    scores = weighted_metrics(sides, first.protocol, [row], _side_weights(int(seen.sum()))).values[:, 0, -1]
     return unchangeable(
         SequentialComparison(
             first_name,
@@ -300,7 +299,7 @@ def compare_sequentially(
 
 
 class DropSoFar(NamedTuple):
-    """What a gate learns of one look: whether one detector is worse, by all batches."""
+    """The result of one look of a gate: whether one detector is worse, over all batches."""
 
     metric: str
     first: float
@@ -322,8 +321,8 @@ def drop_in_batches(
     group: Group,
     workers: Workers = "auto",
 ) -> DropSoFar:
-    """Read every complete batch, and return how sure it is that the other is worse than the first."""
-    # Read in the order of the file: a gate sees the same batches at every commit.
+    """Read every complete batch, and return the p-value that the other is worse than the first."""
+    # Read in file order, so that a gate sees the same batches at every commit.
     row, how, rows = _checked(
         {"baseline": first, "checked": other},
         metric,
@@ -332,7 +331,7 @@ def drop_in_batches(
         BatchReading(resamples, confidence, seed, 0, group),
     )
     both = both_detectors(first, other)
-    # By Ville's inequality, 1 over the largest capital so far is a p-value, whenever it is looked at.
+    # By Ville's inequality, 1 over the largest capital so far is a p-value at any time.
     largest = max(one.worse for one in _read(both, first.protocol, row, how, rows, workers))
     before, value = first.metrics[row.key], other.metrics[row.key]
     return DropSoFar(
@@ -345,7 +344,7 @@ def drop_in_batches(
 
 
 def share_of_look(look: int) -> float:
-    """Return how much of the level look ``look`` may spend, from 1: all shares add up to 1."""
+    """Return the fraction of the level that look ``look`` may spend, from 1: all fractions add up to 1."""
     return 1 / (look * (look + 1))
 
 
@@ -353,7 +352,7 @@ def share_of_look(look: int) -> float:
 
 
 class _Rows(NamedTuple):
-    """Rows of the images of each complete batch, ascending, and the unit of every image."""
+    """Image rows of each complete batch, ascending, and the unit of every image."""
 
     batches: list[NDArray[np.intp]]
     units: NDArray[np.int32] | None
@@ -367,12 +366,12 @@ def _checked(
     order: Order,
     how: BatchReading,
 ) -> tuple[SummaryRow, BatchReading, _Rows]:
-    """Check what is asked, and lay out the batches."""
-    # Only held matches of images that are matched one by one can be cut into batches.
+    """Check the options, and make the batches."""
+    # Only matches in memory of images that are matched separately can be split into batches.
     results = list(evaluations.values())
     check_comparable(list(evaluations), results)
     first = results[0]
-    if not all(result.holds_matches for result in results):
+    if not all(result._holds_matches for result in results):
         raise InputError(
             "a sequential comparison",
             "be of results whose matches are held",
@@ -408,7 +407,7 @@ def _checked(
             got=len(start),
             cause="smaller batches: --batch N (in Python batch=)",
         )
-    # Cut at batch borders and leave out the last, incomplete batch.
+    # Split at batch borders and drop the last, incomplete batch.
     cuts = np.searchsorted(np.sort(place, kind="stable"), np.arange(whole + 1))
     by_batch = ordered[np.argsort(place, kind="stable")]
     parts = [np.sort(by_batch[cuts[b] : cuts[b + 1]]) for b in range(whole)]
@@ -416,8 +415,8 @@ def _checked(
 
 
 def _ordered(evaluation: Evaluation, order: Order, seed: int) -> NDArray[np.intp]:
-    """Return the rows of the images in the order in which they are read."""
-    count = evaluation.image_count
+    """Return the rows of the images in reading order."""
+    count = evaluation._image_count
     if isinstance(order, str):
         checks.one_of(order, ("listed", "random"), name="order")
         listed = np.arange(count)
@@ -440,14 +439,13 @@ def _read(
     sign = -1.0 if row.key in protocol.lower_is_better else 1.0
     better, worse, images = np.zeros(len(BETS)), np.zeros(len(BETS)), 0
     for number, batch in enumerate(rows.batches):
-        # Take the images of the batch from both detectors: virtual images alternate between them.
+        # Take the images of the batch from both detectors, which alternate.
         chosen = np.zeros(len(both.images) // 2, dtype=bool)
         chosen[batch] = True
         units = None
         if rows.units is not None:
             units = np.unique(rows.units[batch], return_inverse=True)[1].ravel().astype(np.int32)
-        # The seed follows from the number of the batch, so that a batch has the same exchanges however many
-        # follow.
+        # Derive the seed from the number of the batch, so that later batches do not change its swaps.
         swaps = Swaps.of_seed(len(batch), how.resamples, _seed_of(how.seed, number), units)
         sides = both.take_images(np.repeat(chosen, 2))
         values = weighted_metrics_shared(sides, protocol, [row], swaps, workers=workers).values[:, 0, -1]
@@ -458,30 +456,29 @@ def _read(
 
 
 def _seed_of(seed: int, batch: int) -> int:
-    """Return a seed for a batch, the same however many batches follow."""
+    """Return the seed of a batch, independent of the number of later batches."""
     return int.from_bytes(np.random.SeedSequence([seed, batch]).generate_state(4).tobytes(), "little")
 
 
 def payments(differences: FloatArray) -> FloatArray:
-    """Return the logarithm of what each bet pays, for better and for worse, [2, bets].
+    """Return the logarithm of the payment of each bet, in both directions, [2, bets].
 
-    ``differences`` are those of each exchange, the observed one first, [exchanges]; the opposite of each
-    belongs to them.
+    ``differences`` are those of each swap, the observed one first, [swaps]; their opposites are implied.
     """
     differences = np.where(np.isnan(differences), 0.0, differences)
-    # Scale by the spread of the exchanges, with each exchange and its opposite in the mean, which is then 0.
+    # Scale by the standard deviation of the swaps; with the opposites the mean is 0.
     spread = math.sqrt(float((differences**2).mean()))
     if spread <= NEGLIGIBLE:
         return np.zeros((2, len(BETS)))
     z = differences / spread
-    # Divide each bet by its mean over all exchanges, in logarithms, so that no exponential overflows.
+    # Divide each bet by its mean over all swaps, as logarithms, to avoid overflow.
     sizes = np.abs(z)[:, None] * BETS
     expected = np.logaddexp.reduce(np.logaddexp(sizes, -sizes), axis=0) - math.log(2 * len(z))
     return np.stack([z[0] * BETS - expected, -z[0] * BETS - expected])
 
 
 def _spread(capital: FloatArray) -> float:
-    """Logarithm of the mean of capitals."""
+    """Return the logarithm of the mean of capitals."""
     return float(np.logaddexp.reduce(capital) - math.log(len(capital)))
 
 
@@ -490,7 +487,7 @@ def _capital(logarithms: FloatArray) -> FloatArray:
     return capital
 
 
-def _sides(images: int) -> list[FloatArray]:
-    """Weights of the virtual images that give each detector what it did."""
+def _side_weights(images: int) -> list[FloatArray]:
+    """Return the weights of the virtual images that select each detector."""
     first = np.tile([1.0, 0.0], images)
     return [first, 1 - first]

@@ -1,21 +1,21 @@
-"""Whether two detectors differ by more than chance: their results of an image are exchanged at random.
+"""Test whether two detectors differ by more than chance: swap their results of images at random.
 
 Goal
 ----
-If one detector is as good as the other, it does not matter which of them is credited with what either did in
-an image. The difference of their scores is compared with what it becomes when whole results of images are
-exchanged. That needs no assumption on how scores are distributed, and holds for few images.
+If two detectors are equally good, it does not matter which of them made which result in an image. The swap
+test compares the difference of their scores with the differences after swapping whole results of images. It
+needs no assumption on the distribution of scores, and is valid for few images.
 
 Conventions
 -----------
-- An exchange takes all of an image, or of a group of images: every class, at every threshold.
-- ``p`` is the share of the exchanges whose difference is as large as the observed one, which is one of them.
-  All exchanges are made where there are no more of them than were asked for.
-- Over classes the largest difference of all, each in its standard deviations, is compared with the largest in
-  each exchange (max-T): the chance that any of equally good classes is called different is within the level.
-  Over several detectors p-values are adjusted by Holm's method.
-- Both detectors' matches are merged as those of twice the images, and an exchange weighs them 0 and 1:
-  nothing is matched again, and ties go as in an evaluation.
+- A swap takes everything of an image, or of a group of images: every class, at every threshold.
+- ``p`` is the fraction of the swaps whose difference is at least as large as the observed one, which is
+  included. All swaps are made if there are no more than requested.
+- Over classes, the largest difference, in standard deviations of each class, is compared with the largest one
+  in each swap (max-T): the probability that any of equally good classes is called different stays within the
+  level. Over several detectors, p-values are adjusted by Holm's method.
+- The matches of both detectors are merged as if there were twice as many images, and a swap weights them 0
+  and 1. So matches are reused, and ties are ordered as in an evaluation.
 
 References
 ----------
@@ -43,22 +43,22 @@ from boxscore.matching.matches import Matches, merge
 from boxscore.protocols.summary import SummaryRow
 
 NEGLIGIBLE = 1e-12
-"""Differences closer than this are equal: the same numbers, added up in another order."""
+"""Differences closer than this are equal: sums in another order may differ by rounding."""
 
 
 class SwappedDifferences(NamedTuple):
-    """Other minus first when results of units are exchanged, [exchanges, rows, K + 1]; first as observed."""
+    """Other minus first after swapping results of units, [swaps, rows, K + 1]; the observed one is first."""
 
     values: FloatArray
 
     @property
     def observed(self) -> FloatArray:
-        """The difference without an exchange, [rows, K + 1]."""
+        """The difference without a swap, [rows, K + 1]."""
         first: FloatArray = self.values[0]
         return first
 
     def p_values(self) -> FloatArray:
-        """Return the share of exchanges as far from 0, [rows, K + 1]; NaN where a score is undefined."""
+        """Return the fraction of swaps as far from 0, [rows, K + 1]; NaN if a score is undefined."""
         return _shares(np.abs(self.values))
 
     def p_values_of_classes(self) -> FloatArray:
@@ -69,14 +69,14 @@ class SwappedDifferences(NamedTuple):
     def p_values_of_drops(self, lower_is_better: NDArray[np.bool_]) -> FloatArray:
         """Return p-values of drops over all classes, adjusted over the metrics, [rows].
 
-        ``lower_is_better`` says which metrics get worse when they rise, [rows].
+        ``lower_is_better`` marks the metrics that get worse when they rise, [rows].
         """
         drops = self.values[..., -1] * np.where(lower_is_better, 1.0, -1.0)
         return _adjusted(np.concatenate([drops, -drops]))
 
 
 def _adjusted(values: FloatArray) -> FloatArray:
-    """Compare each of a family with the largest of all, in standard deviations; [N, family] to [family]."""
+    """Compare each of a family with the maximum of all, in standard deviations; [N, family] to [family]."""
     spread = np.sqrt((np.where(np.isnan(values), 0.0, values) ** 2).mean(axis=0))
     varies = spread > NEGLIGIBLE
     scaled = np.where(varies, values / np.where(varies, spread, 1.0), -np.inf)
@@ -88,8 +88,8 @@ def _adjusted(values: FloatArray) -> FloatArray:
 
 
 def _shares(values: FloatArray) -> FloatArray:
-    """Return the share of exchanges that are at least as large as the first, [exchanges, ...] to [...]."""
-    # An exchange that leaves a score undefined counts against a difference.
+    """Return the fraction of swaps that are at least as large as the first, [swaps, ...] to [...]."""
+    # A swap that leaves a score undefined counts against a difference.
     shares = (~(values < values[0] - NEGLIGIBLE)).mean(axis=0)
     return np.where(np.isnan(values[0]), np.nan, shares)
 
@@ -105,36 +105,37 @@ def swapped_differences(
     progress: bool = False,
     workers: Workers = "auto",
 ) -> SwappedDifferences:
-    """Exchange the results of two evaluations of the same images, at random or in every way.
+    """Swap the results of two evaluations of the same images, at random or in every way.
 
     Parameters
     ----------
     first, other : Evaluation
-        Of one ground truth under one protocol, with their matches.
+        Evaluations with one ground truth and one protocol, with their matches.
     rows : sequence of SummaryRow
     resamples : int
-        Number of exchanges; all, where there are no more.
+        Number of swaps; all of them if there are no more.
     seed : int
     units : ndarray of int32, [images], optional
-        Group of each image, exchanged as a whole.
+        Group of each image; groups are swapped together.
     progress : bool, default False
     workers : int or "auto", default "auto"
-        Processes that share the exchanges where that pays, as for
-        :func:`boxscore.evaluate`. The result is the same.
+        Processes that share the swaps if that is faster, as for :func:`boxscore.evaluate`. The result is the
+        same.
 
     Returns
     -------
     SwappedDifferences
     """
-    swaps = Swaps.of_seed(first.image_count, resamples, seed, units)
+    swaps = Swaps.of_seed(first._image_count, resamples, seed, units)
     both, name = both_detectors(first, other), "swap test" if progress else ""
     values = weighted_metrics_shared(both, first.protocol, rows, swaps, progress=name, workers=workers).values
     return SwappedDifferences(values[1::2] - values[::2])
 
 
 def both_detectors(first: Evaluation, other: Evaluation) -> Matches:
-    """Merge the matches of two detectors as those of twice the images: the first one's are the even ones."""
-    every = Images.of_ids(np.broadcast_to(np.int64(0), 2 * first.image_count))  # known by their number alone
+    """Merge the matches of two detectors as twice the images; the first one has the even ones."""
+    # Images are identified by number only.
+    every = Images.of_ids(np.broadcast_to(np.int64(0), 2 * first._image_count))
     sides = []
     for side, matches in enumerate((first.matched, other.matched)):
         rows = 2 * first.images.rows(matches.images.ids) + np.int32(side)
@@ -150,14 +151,15 @@ def both_detectors(first: Evaluation, other: Evaluation) -> Matches:
 
 
 def holm(p_values: FloatArray) -> FloatArray:
-    """Adjust p-values of a family (axis 0) by Holm's method; NaN is in no family.
+    """Adjust p-values of a family (axis 0) by Holm's method; NaN is excluded.
 
     Returns
     -------
     ndarray of float64
-        Of the same shape.
+        Array of the same shape.
     """
-    order = np.argsort(p_values, axis=0, kind="stable")  # NaN last
+    # NaN is last.
+    order = np.argsort(p_values, axis=0, kind="stable")
     ascending = np.take_along_axis(p_values, order, axis=0)
     size = np.isfinite(p_values).sum(axis=0)
     ranks = np.arange(len(p_values)).reshape(-1, *[1] * (p_values.ndim - 1))

@@ -1,1 +1,1 @@
-"""Explain a score: error types, confusions, calibration, intervals, slices, one file per question."""
+"""Explain a score: error types, confusions, calibration, intervals, slices. Each question has one file."""

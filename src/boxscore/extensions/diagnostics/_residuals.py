@@ -1,31 +1,34 @@
-"""The calibration error without what chance adds to it, and an interval of it.
+"""Compute the calibration error without the contribution of sampling noise, and its interval.
 
 Goal
 ----
-The plain error adds up absolute gaps. Where scores are calibrated, chance alone makes every gap other than 0,
-so the plain error is too large, the more so the fewer detections a bin has; over resampled images it is
-larger still. Both are removed here.
+The plain error adds up absolute gaps. Even if scores are calibrated, sampling noise makes every gap nonzero,
+so the plain error is too large. The bias grows as bins have fewer detections, and again over resampled
+images. This module removes both biases.
 
 Conventions
 -----------
-- The *residual* of a detection is 1 or 0, as it is true or false, minus its score. A bin's residual is the
-  sum; divided by the number of detections it is the gap.
-- Split the images at random into halves. One half says of each bin which sign its gap has, the other how
-  large it is: chance that is in the sign is not in the size. The *debiased* error is the mean over all
-  splits. With a residual r of standard error s that is r erf(r / sqrt(2) s) - 2 s phi(r / s) for each bin.
-- A bin with an expected residual m is given m erf(m / 2 s) in expectation: 0 where scores are calibrated, |m|
-  where the gap is large, never more than |m|, and less by at most 0.48 s between. So the debiased error is
-  0 on average for calibrated scores, and can be below 0; otherwise it is too small, if at all.
-- The standard error is that of calibrated scores, whose residuals have the variance s (1 - s): outcomes that
-  are all the same by chance do not make it 0. Detections of an image depend on one another, so the variance
-  is multiplied by a design effect, one number of 1 or more for a class: by how much more the sums over images
-  vary than those of as many independent residuals.
-- Sums are those of exact digits (:mod:`boxscore._utils.exact_sums`): the same in any pieces. Pieces are of
-  disjoint units; where units are groups of images, their sums are gathered by unit first.
-- The plain error errs upwards and the debiased error downwards. The interval starts at the low end of the
-  debiased error and ends at the high end of the plain one, each over resampled images, their mean shifted to
-  the value itself; so it holds on either side, and is wider where bins are poor. Draws that vary less than
-  the standard errors, as those of outcomes that are all the same, get normal noise that makes up for it.
+- The *residual* of a detection is 1 (true) or 0 (false) minus its score. The residual of a bin is the sum;
+  divided by the number of detections, it is the gap.
+- Split the images at random into halves. One half determines the sign of the gap in each bin, the other half
+  its size, so that noise in the sign does not enter the size. The *debiased* error is the mean over all
+  splits. For a residual r with standard error s, this mean is r erf(r / sqrt(2) s) - 2 s phi(r / s) in each
+  bin.
+- For a bin with an expected residual m, the expectation of this mean is m erf(m / 2 s): 0 if scores are
+  calibrated, |m| if the gap is large, never more than |m|, and at most 0.48 s less in between. So the
+  debiased error is 0 on average for calibrated scores, and can be negative; for other scores it is never too
+  large on average.
+- The standard error assumes calibrated scores, whose residuals have the variance s (1 - s). So it is not 0 if
+  all outcomes happen to be the same. Detections of one image depend on each other, so the variance is
+  multiplied by a design effect: one number per class, at least 1. It is the ratio of the variance of the sums
+  over images to the variance that independent residuals would have.
+- Sums use exact digits (:mod:`boxscore._utils.exact_sums`), so partitioning does not change them. Partitions
+  hold disjoint units; if units are groups of images, their sums are first gathered by unit.
+- The plain error is biased upwards and the debiased error downwards. The interval starts at the low end of
+  the debiased error and ends at the high end of the plain error. Both ends come from resampled images, with
+  the mean of the draws shifted to the value. So the interval holds in both directions, and is wider if bins
+  have few detections. If draws vary less than the standard errors, for example because all outcomes are the
+  same, normal noise makes up the difference.
 
 References
 ----------
@@ -56,36 +59,36 @@ from boxscore.extensions.weights.resampling import Units, unit_count
 from boxscore.scoring.summary import WeightSets
 
 DIGITS = 2
-"""Of the residual of a unit: whole multiples of 2**-62."""
+"""Digits of the residual of a unit: whole multiples of 2**-62."""
 
 HELD = 1 << 27
-"""Bytes of the weights that are sent to all pieces at a time, and of what they return."""
+"""Bytes for the weights sent to all partitions at a time, and for the results that they return."""
 
 
 class Errors(NamedTuple):
-    """The expected calibration error; arrays [..., K + 2]: of each class, of all detections, and the mean."""
+    """Expected calibration errors; arrays [..., K + 2]: each class, all detections, the mean over classes."""
 
     plain: FloatArray
     debiased: FloatArray
 
 
 class UnitSums(NamedTuple):
-    """What each unit (an image, or images that belong together) of a piece has in each cell; arrays [C]."""
+    """Sums of each unit (an image, or a group of images) of a partition in each cell; arrays [C]."""
 
     place: Positions
-    """Of the cell among those of all pieces; ascending."""
+    """Position of the cell among those of all partitions; ascending."""
     unit: IntArray
-    """Ascending in a cell."""
+    """Unit; ascending in each cell."""
     residual: IntArray
-    """Digits, [digits, C]."""
+    """Digits of the residual, [digits, C]."""
     detections: IntArray
 
 
 class Counted(NamedTuple):
-    """What is counted of the units of a piece, [P] of cells and [Q] of bins of all classes together."""
+    """Counts of the units of a partition: [P] per cell, [Q] per bin of all classes together."""
 
     units: IntArray
-    """With detections, of each class and in all, [K + 1]."""
+    """Units with detections, for each class and in total, [K + 1]."""
     apart: IntArray
     """Units of each cell."""
     total_apart: IntArray
@@ -95,27 +98,27 @@ class Counted(NamedTuple):
 
 
 class Cells(NamedTuple):
-    """The cells of all pieces, [P]: bins of a class that have detections."""
+    """The P cells of all partitions: bins of a class that contain detections."""
 
     category: IntArray
     bin: Positions
     """Position among the bins of all classes together, [P]."""
     classes: int
     bins: int
-    """Q."""
+    """Number of these bins, Q."""
 
     @classmethod
     def of(cls, cell: IntArray, classes: int, bins: int) -> Cells:
-        """Give a number to each bin that occurs."""
+        """Assign a number to each bin that occurs."""
         position, present = numbered(cell % bins)
         return cls(cell // bins, position, classes, len(present))
 
     def by_class(self, values: Any) -> Any:
-        """Add up numbers [P] by classes, [K]."""
+        """Add up values [P] by class, [K]."""
         return np.bincount(self.category, values, self.classes).astype(np.float64, copy=False)
 
     def over_classes(self, values: Any) -> Any:
-        """Add up whole numbers [..., P] by bins, [..., Q]."""
+        """Add up whole numbers [..., P] by bin, [..., Q]."""
         order = np.argsort(self.bin, kind="stable")
         starts = np.flatnonzero(np.diff(self.bin[order], prepend=-1))
         return np.add.reduceat(values[..., order], starts, axis=-1) if len(starts) else values[..., :0]
@@ -123,23 +126,23 @@ class Cells(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class BinnedResiduals:
-    """Residuals of each unit in each cell, in pieces, and what all have together.
+    """Residuals of each unit in each cell, in partitions, and the totals of all partitions.
 
     Attributes
     ----------
     pieces : Pieces
-        Of UnitSums.
+        UnitSums of each partition.
     spans : sequence of (int, int)
-        Of the units of each piece.
+        First unit and end of the units of each partition.
     cells : Cells
     noise : ndarray of float64, [P]
-        Standard error of the residual of each bin of a class.
+        Standard error of the residual of each cell.
     total_noise : ndarray of float64, [Q]
     detections : ndarray of int64, [P]
     units : ndarray of int64, [K + 1]
-        Units with detections, of each class and in all.
+        Units with detections, for each class and in total.
     class_weights : ndarray of float64, [K], or None
-        How much each class counts in the mean over classes; None: all the same.
+        Weight of each class in the mean over classes; None weighs all the same.
     """
 
     pieces: Pieces
@@ -162,12 +165,12 @@ class BinnedResiduals:
         units: Units | None = None,
         class_weights: FloatArray | None = None,
     ) -> BinnedResiduals:
-        """Add up the rows of pieces by units and cells, and find the noise of the cells."""
+        """Add up the rows of the partitions by unit and cell, and estimate the noise of the cells."""
         cells = Cells.of(sums.cell, classes, len(ends) - 1)
         by_unit = rows.then(_unit_sums, ends, sums.cell, units)
         if units is not None and rows.count > 1:
-            by_unit = _gathered(by_unit, units, unit_count(images, units))
-        counts, most, spans = zip(*by_unit.results(_counted, cells), strict=True)
+            by_unit = _gather_by_unit(by_unit, units, unit_count(images, units))
+        counts, most, spans = zip(*by_unit.results(_count_units, cells), strict=True)
         total = Counted(*(functools.reduce(np.add, column) for column in zip(*counts, strict=True)))
         self = cls(by_unit, spans, cells, *(np.empty(0),) * 2, sums.detections, total.units, class_weights)
         ones = np.ones((1, unit_count(images, units)), dtype=np.uint8)
@@ -176,7 +179,7 @@ class BinnedResiduals:
         return dataclasses.replace(self, noise=noises[0], total_noise=noises[1])
 
     def errors(self, weights: WeightSets | Sequence[FloatArray]) -> Errors:
-        """Compute the errors of sets of whole-number weights of units; both arrays are [sets, K + 2]."""
+        """Compute the errors for sets of whole-number weights of units; both arrays are [sets, K + 2]."""
         each: list[Errors] = []
         for batch in self._batches(weights):
             residual, detections = self._weighed(batch)
@@ -186,7 +189,7 @@ class BinnedResiduals:
         return Errors(*(np.array(values) for values in zip(*each, strict=True)))
 
     def spread(self) -> FloatArray:
-        """Return the standard error of the errors that the noise of the bins makes, [K + 2]."""
+        """Return the standard error of the errors that follows from the noise of the bins, [K + 2]."""
         detections = self.cells.by_class(self.detections)
         classes = np.sqrt(self.cells.by_class(self.noise**2)) / np.maximum(detections, 1)
         total = np.sqrt((self.total_noise**2).sum()) / max(detections.sum(), 1)
@@ -195,7 +198,7 @@ class BinnedResiduals:
         return np.concatenate([classes, [total, mean]])
 
     def _batches(self, weights: WeightSets | Sequence[FloatArray]) -> Iterator[Any]:
-        """Hold as many sets at a time as have their room, in few bytes."""
+        """Yield batches with as many sets of weights as fit the memory limit, in a compact type."""
         room = HELD if self.pieces.room is None else min(HELD, self.pieces.room // 4)
         returned = 8 * (DIGITS + 1) * len(self.noise) * len(self.spans)
         every, batch = iter(weights), list[Any]()
@@ -208,7 +211,7 @@ class BinnedResiduals:
             yield np.stack(batch)
 
     def _weighed(self, weights: Any) -> tuple[IntArray, IntArray]:
-        """Add up residuals and detections of all pieces, [digits, sets, P] and [sets, P]."""
+        """Add up weighted residuals and detections of all partitions, [digits, sets, P] and [sets, P]."""
         sets, P = len(weights), len(self.cells.category)
         own = [(weights[:, first:end], first) for first, end in self.spans]
         residual = np.zeros((DIGITS, sets, P), dtype=np.int64)
@@ -226,7 +229,8 @@ class BinnedResiduals:
         noise, total_noise = self.noise * (detections > 0), self.total_noise * (total > 0)
         of_class = cells.by_class(detections)
 
-        # Sum over bins by class, then divide once by the class's detections; a class without any is NaN.
+        # Sum over bins by class, then divide once by the number of detections of the class; NaN for a class
+        # without any.
         def over_bins(size: FloatArray, total_size: FloatArray) -> FloatArray:
             whole = total_size.sum() / total.sum() if total.any() else np.nan
             classes = np.divide(
@@ -234,7 +238,7 @@ class BinnedResiduals:
             )
             return np.concatenate([classes, [whole, mean_over_classes(classes, self.class_weights)]])
 
-        # The absolute residual, and what is left of it without the noise of sampling.
+        # Take the absolute residual, and the residual without sampling noise.
         return Errors(
             over_bins(np.abs(residual), np.abs(total_residual)),
             over_bins(half_sampled(residual, noise), half_sampled(total_residual, total_noise)),
@@ -242,9 +246,9 @@ class BinnedResiduals:
 
 
 def half_sampled(residual: FloatArray, noise: FloatArray) -> FloatArray:
-    """Size of residuals whose sign another half of the images gives, in the mean over all halves."""
-    # The closed form of the mean over all halves (see the module): no half is drawn. A residual without noise
-    # keeps its size.
+    """Return the mean size of residuals if one half of the images gives the sign and the other the size."""
+    # Use the closed form of the mean over all halves (see the module docstring), so that no half is drawn. A
+    # residual without noise keeps its size.
     size = np.abs(residual)
     z = np.divide(size, noise, out=np.full_like(size, np.inf), where=noise > 0)
     sure = np.fromiter(map(math.erf, (z / math.sqrt(2)).tolist()), np.float64, len(z))
@@ -252,21 +256,21 @@ def half_sampled(residual: FloatArray, noise: FloatArray) -> FloatArray:
     return debiased
 
 
-# ---------------------------------------------------------------- what pieces are asked
+# ---------------------------------------------------------------- per partition
 
 
 def _unit_sums(rows: ScoredRows, ends: FloatArray, cell: IntArray, units: Units | None) -> UnitSums:
-    """Add up the residuals of a piece."""
+    """Add up the residuals of a partition by unit and cell."""
     number = np.zeros(int(cell[-1]) + 1 if len(cell) else 0, dtype=np.int64)
     number[cell] = np.arange(len(cell))
     unit = rows.image if units is None else units[rows.image].astype(np.int64)
     residual = digits_of(rows.true - rows.score, DIGITS)
     ones = np.ones(len(unit), dtype=np.int64)
-    return _grouped(UnitSums(number[cells_of(rows, ends)], unit, residual, ones))
+    return _merge_groups(UnitSums(number[cells_of(rows, ends)], unit, residual, ones))
 
 
-def _grouped(sums: UnitSums) -> UnitSums:
-    """Add up what is of one cell and unit."""
+def _merge_groups(sums: UnitSums) -> UnitSums:
+    """Add up the entries that share a cell and unit."""
     order, start = _groups(sums.place, sums.unit)
     if not len(start):
         return sums
@@ -280,7 +284,7 @@ def _grouped(sums: UnitSums) -> UnitSums:
 
 
 def _groups(high: IntArray, low: IntArray) -> tuple[Positions, Positions]:
-    """Order pairs of numbers, and return where each group of equal ones starts."""
+    """Sort pairs of numbers, and return the order and the start of each group of equal pairs."""
     # Put both numbers into one key, shifted to start at 0, so that one stable integer sort orders the pairs.
     least = int(low.min(initial=0))
     span = int(low.max(initial=least)) + 1 - least
@@ -289,12 +293,12 @@ def _groups(high: IntArray, low: IntArray) -> tuple[Positions, Positions]:
     return order, np.flatnonzero(np.diff(keys[order], prepend=-1))
 
 
-def _gathered(by_unit: Pieces, units: Units, count: int) -> Pieces:
-    """Gather what units have in several pieces: as many pieces, each of some units."""
+def _gather_by_unit(by_unit: Pieces, units: Units, count: int) -> Pieces:
+    """Gather the sums of units that occur in several partitions: each result holds a range of units."""
     images = np.cumsum(np.bincount(units, minlength=count))
     shares = np.arange(1, by_unit.count) / by_unit.count * images[-1]
     ends = [0, *(np.searchsorted(images, shares) + 1).tolist(), count]
-    return by_unit.then(_in_order_of_units).exchanged(_cut, ends, _of_units)
+    return by_unit.then(_in_order_of_units).exchanged(_units_between, ends, _of_units)
 
 
 def _in_order_of_units(sums: UnitSums) -> UnitSums:
@@ -302,30 +306,30 @@ def _in_order_of_units(sums: UnitSums) -> UnitSums:
     return UnitSums(*(column[..., order] for column in sums))
 
 
-def _cut(sums: UnitSums, low: int, high: int) -> UnitSums:
-    """Take the units in [low, high) of what is in their order."""
+def _units_between(sums: UnitSums, low: int, high: int) -> UnitSums:
+    """Take the units in [low, high), in their order."""
     part = slice(*np.searchsorted(sums.unit, [low, high]).tolist())
     return UnitSums(*(column[..., part].copy() for column in sums))
 
 
 def _of_units(parts: Sequence[UnitSums]) -> UnitSums:
-    return _grouped(UnitSums(*(np.concatenate(column, axis=-1) for column in zip(*parts, strict=True))))
+    return _merge_groups(UnitSums(*(np.concatenate(column, axis=-1) for column in zip(*parts, strict=True))))
 
 
-def _together(sums: UnitSums, cells: Cells) -> UnitSums:
-    """Add up the classes of each unit and bin."""
-    return _grouped(sums._replace(place=cells.bin[sums.place]))
+def _over_classes(sums: UnitSums, cells: Cells) -> UnitSums:
+    """Add up the classes in each unit and bin."""
+    return _merge_groups(sums._replace(place=cells.bin[sums.place]))
 
 
-def _counted(sums: UnitSums, cells: Cells) -> tuple[Counted, int, tuple[int, int]]:
-    """Count units; also return the most detections of a unit in a bin, and the span of units."""
-    # Count the distinct units of each class, from one sort of (class, unit) pairs.
-    P, K, total = len(cells.category), cells.classes, _together(sums, cells)
+def _count_units(sums: UnitSums, cells: Cells) -> tuple[Counted, int, tuple[int, int]]:
+    """Count units; also return the most detections of a unit in a bin, and the range of units."""
+    # Count the distinct units of each class with one sort of (class, unit) pairs.
+    P, K, total = len(cells.category), cells.classes, _over_classes(sums, cells)
     of_class = cells.category[sums.place]
     order, start = _groups(of_class, sums.unit)
     units = np.bincount(of_class[order[start]], minlength=K)
-    # Add up squared numbers of detections per cell and per bin of all classes: whole numbers, exact in any
-    # order, so pieces add up.
+    # Add up squared numbers of detections per cell and per bin of all classes. They are whole numbers, so
+    # sums over partitions are exact in any order.
     squares, total_squares = np.zeros(P, dtype=np.int64), np.zeros(cells.bins, dtype=np.int64)
     np.add.at(squares, sums.place, sums.detections**2)
     np.add.at(total_squares, total.place, total.detections**2)
@@ -336,13 +340,13 @@ def _counted(sums: UnitSums, cells: Cells) -> tuple[Counted, int, tuple[int, int
         squares,
         total_squares,
     )
-    # Units of a piece are in one span, which later asks for the weights of these units only.
+    # The units of a partition span one range; later only their weights are needed.
     span = (int(sums.unit.min()), int(sums.unit.max()) + 1) if len(sums.unit) else (0, 0)
     return counts, int(total.detections.max(initial=0)), span
 
 
 def _weighed(sums: UnitSums, weights: Any, first: int) -> tuple[Positions, IntArray, IntArray]:
-    """Add up the units of each cell under sets of weights; which cells, [digits, sets, p] and [sets, p]."""
+    """Add up the units of each cell under sets of weights; return cells, [digits, sets, p] and [sets, p]."""
     start = np.flatnonzero(np.diff(sums.place, prepend=-1))
     residual = np.zeros((DIGITS, len(weights), len(start)), dtype=np.int64)
     detections = np.zeros((len(weights), len(start)), dtype=np.int64)
@@ -361,8 +365,8 @@ def _weighed(sums: UnitSums, weights: Any, first: int) -> tuple[Positions, IntAr
 def _noises(
     by_unit: Pieces, cells: Cells, sums: CellSums, counts: Counted, residual: IntArray, most: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the standard errors of the residuals of cells, and of bins of all classes together."""
-    # Round the exact digits of the whole data set once, for cells and for bins of all classes.
+    """Return the standard errors of the residuals of cells, and of the bins of all classes together."""
+    # Round the exact digits of the whole data set once, for cells and for the bins of all classes.
     together = cells.over_classes
     of_cells = rounded(residual), sums.detections, rounded(sums.squares), rounded(sums.variance)
     of_bins = (
@@ -371,15 +375,15 @@ def _noises(
         rounded(together(sums.squares)),
         rounded(together(sums.variance)),
     )
-    # Ask every piece for the squares of its units about the mean. A power of two of the size of the largest
-    # unit scales them for the digits and changes no bit.
+    # Let every partition add up the squared differences of its units from the mean. A power of two near the
+    # largest unit scales them to fit the digits, which is exact.
     gaps = [one[0] / one[1] for one in (of_cells, of_bins)]
     scale = 2.0 ** most.bit_length()
     answers = by_unit.results(_squares_apart, cells, *gaps, scale)
     apart, total_apart = (
         rounded(functools.reduce(np.add, column)) * scale**2 for column in zip(*answers, strict=True)
     )
-    # Bins of all classes are treated as one class.
+    # Treat the bins of all classes as one class.
     nothing = np.zeros(cells.bins, dtype=np.intp)
     return (
         _noise(*of_cells, apart, counts.apart, counts.squares, cells.category),
@@ -390,9 +394,9 @@ def _noises(
 def _squares_apart(
     sums: UnitSums, cells: Cells, gap: FloatArray, total_gap: FloatArray, scale: float
 ) -> tuple[IntArray, IntArray]:
-    """Add up, in each cell and bin, the squares by which units differ from their mean, of ``scale``."""
+    """Add up squared differences of units from their mean in each cell and bin, in units of ``scale``."""
     answers = []
-    for one, mean in ((sums, gap), (_together(sums, cells), total_gap)):
+    for one, mean in ((sums, gap), (_over_classes(sums, cells), total_gap)):
         differs = (rounded(one.residual) - one.detections * mean[one.place]) / scale
         answers.append(added(one.place, differs**2, len(mean)))
     return answers[0], answers[1]
@@ -408,15 +412,15 @@ def _noise(
     unit_squares: IntArray,
     category: Positions,
 ) -> FloatArray:
-    """Return the standard error of each bin's residual, if the scores of its class are calibrated."""
+    """Return the standard error of each bin's residual, assuming that its class has calibrated scores."""
     K, several = int(category.max(initial=-1)) + 1, units > 1
     gap = residual / in_bin
-    # Of n residuals about their mean, or of sums of h n of them about theirs, the squares add up to less than
-    # the variance of the whole: to 1 - 1 / n of it, or to 1 less the sum of h squared.
-    # Scale both sums of squares to what they estimate, units apart and detections apart [P].
+    # The squared differences of n residuals from their own mean underestimate the variance by the factor 1 -
+    # 1 / n. For sums of h n residuals the factor is 1 minus the sum of h squared. Correct both sums of
+    # squares: over units, and over single detections [P].
     apart = apart[several] / (1 - (unit_squares / in_bin.astype(np.float64) ** 2)[several])
     alone = (squares - in_bin * gap**2)[several] / (1 - 1 / in_bin[several])
-    # Their ratio is the design effect of a class, at least 1; it multiplies the variance of calibrated
+    # Their ratio is the design effect of a class, at least 1. It multiplies the variance of calibrated
     # scores.
     dependent, independent = (np.bincount(category[several], each, K) for each in (apart, alone))
     effect = np.divide(dependent, independent, out=np.ones(K), where=independent > 0)

@@ -1,4 +1,4 @@
-"""What every diagnostic returns, computed once per evaluation: arrays, and a table for people."""
+"""Define the base classes of diagnostic results: arrays computed once per evaluation, and tables of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Floats = Any
 """A float64 array of values per class, or one number for all classes together."""
 
 Counts = Any
-"""The same of int64."""
+"""An int64 array of counts per class, or one number for all classes together."""
 
 Options = ParamSpec("Options")
 Answer = TypeVar("Answer")
@@ -35,35 +35,36 @@ SHOWN_ROWS, SHOWN_COLUMNS = 10, 14
 
 
 class DiagnosticResult:
-    """The answer to one question: attributes hold arrays, computed once; :meth:`to_frame` makes a table.
+    """The result of a diagnostic: attributes hold arrays, and :meth:`to_frame` makes a table.
 
-    A subclass is a frozen dataclass. Totals over all classes are other attributes and the one row of
-    :meth:`total_frame`, never a row among the classes.
+    Totals over all classes are separate attributes and the rows of :meth:`total_frame`, never a row among the
+    classes. Subclasses are frozen dataclasses.
     """
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the rows as a DataFrame: one row per class, or per whatever the result lists."""
+        """Return the result as a DataFrame, with one row per class or per listed entry."""
         raise NotImplementedError
 
-    def total_frame(self) -> pd.DataFrame | None:
-        """Return the same columns for all classes together; None where there is no such total."""
-        return None
-
     def terminal_rows(self, frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-        """Return the rows of :meth:`to_frame` that a terminal shows, and a line on those that it does not."""
+        """Return the rows of :meth:`to_frame` that a terminal shows, and a line on the rows left out."""
         return frame, ""
 
+    def _total_rows(self) -> pd.DataFrame | None:
+        """Return the table of all classes together, if this result has one."""
+        total: Callable[[], pd.DataFrame] | None = getattr(self, "total_frame", None)
+        return None if total is None else total()
+
     def printed_frame(self) -> pd.DataFrame:
-        """Return what a page or terminal prints: the rows, and the totals below them."""
+        """Return the table that a page or terminal prints: the rows, then the totals."""
         import pandas as pd
 
-        total = self.total_frame()
+        total = self._total_rows()
         rows = self.to_frame()
         return rows if total is None else pd.concat([rows, total], ignore_index=True)
 
     def _shown(self) -> tuple[str, pd.DataFrame]:
-        """Return what a short form shows: everything, or of many rows the totals alone."""
-        frame, total = self.printed_frame(), self.total_frame()
+        """Return the text and table of the short form: all rows, or only the totals if there are many."""
+        frame, total = self.printed_frame(), self._total_rows()
         name = type(self).__name__
         if total is None or len(frame) <= SHOWN_ROWS:
             return f"{name}, {counted(len(frame), 'row')}", frame
@@ -80,13 +81,13 @@ class DiagnosticResult:
         return f"<div><b>{title}</b>{html_table(columns, most=SHOWN_ROWS)}</div>"
 
     def plot(self, **options: Any) -> Any:
-        """Draw the result with matplotlib, if there is a plot of it; a notebook shows the figure.
+        """Draw the result with matplotlib; a notebook shows the figure.
 
         Parameters
         ----------
         **options
-            Those of the function of :mod:`boxscore.plots`: ``errors``, ``error_curves``,
-            ``confusion_matrix``, ``compare`` or ``sweep``; ``ax`` is where to draw.
+            Options of the matching function of :mod:`boxscore.plots`: ``errors``, ``error_curves``,
+            ``confusion_matrix``, ``compare`` or ``sweep``. ``ax`` is the axes to draw on.
 
         Returns
         -------
@@ -95,7 +96,7 @@ class DiagnosticResult:
         Raises
         ------
         InputError
-            When there is no plot of such a result, or an option breaks a rule.
+            When this kind of result has no plot, or an option is out of range.
         MissingDependencyError
             When matplotlib is not installed.
         """
@@ -103,22 +104,23 @@ class DiagnosticResult:
 
 
 def _shown_columns(frame: pd.DataFrame) -> dict[str, list[Any]]:
-    """Return the columns for a notebook: an index that has a name first; of many columns the ends."""
+    """Return the columns for a notebook: a named index first; of many columns only the first and the last."""
     import pandas as pd
 
-    # Of many columns, show the first and the last.
+    # Show only the first and the last of many columns.
     columns = [(str(name), values.astype(object).tolist()) for name, values in frame.items()]
     if len(columns) > SHOWN_COLUMNS:
         half = SHOWN_COLUMNS // 2
         gap = ("\N{HORIZONTAL ELLIPSIS}", [""] * len(frame))
         columns = [*columns[:half], gap, *columns[-half:]]
-    # An index with a name is a column.
+    # Turn a named index into a column.
     if frame.index.name is not None:
         across = f"{frame.index.name} \\ {frame.columns.name}"
         columns = [(across, frame.index.astype(object).tolist()), *columns]
     made: dict[str, list[Any]] = {}
     for name, values in columns:
-        while name in made:  # a class of that name
+        # Avoid a class of the same name.
+        while name in made:
             name += " "
         made[name] = [
             None if value is pd.NA else short_list(value) if isinstance(value, list) else value
@@ -129,7 +131,7 @@ def _shown_columns(frame: pd.DataFrame) -> dict[str, list[Any]]:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class ClassResult(DiagnosticResult):
-    """Values of each class, and the same values of all classes together.
+    """Values per class, and the same values for all classes together.
 
     Attributes
     ----------
@@ -137,7 +139,7 @@ class ClassResult(DiagnosticResult):
     per_class : NamedTuple of ndarray, [K, ...]
         Its fields are the columns of the table.
     total : NamedTuple, [...]
-        The same fields, of all classes together: numbers, or arrays without the axis of the classes.
+        The same fields for all classes together: numbers, or arrays without the class axis.
     """
 
     classes: list[str]
@@ -145,7 +147,7 @@ class ClassResult(DiagnosticResult):
     total: Any
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the classes: one row each, or one for each class and entry of the second axis."""
+        """Return one row per class, or one per class and entry of the second axis."""
         return self.frame_of(self.classes, self.per_class)
 
     def total_frame(self) -> pd.DataFrame:
@@ -153,11 +155,14 @@ class ClassResult(DiagnosticResult):
         return self.frame_of([EVERY_CLASS], self.total)
 
     def second_axis(self) -> Mapping[str, Any]:
-        """Columns that name the entries of the second axis, if there is one."""
+        """Return columns that name the entries of the second axis, if there is one."""
         return {}
 
     def frame_of(self, classes: Sequence[str], values: Any) -> pd.DataFrame:
-        """Lay out values whose first axis, where they have one more than the total, is the classes."""
+        """Build the table of values.
+
+        If they have one axis more than the total, the first axis is the classes.
+        """
         import pandas as pd
 
         columns = {name: np.ravel(column) for name, column in values._asdict().items()}
@@ -173,7 +178,7 @@ class ClassResult(DiagnosticResult):
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class ClassResultWithMean(ClassResult):
-    """Values of each class, of all classes together, and their mean over classes.
+    """Values per class, for all classes together, and their mean over classes.
 
     Attributes
     ----------
@@ -184,22 +189,22 @@ class ClassResultWithMean(ClassResult):
     mean: Any
 
     def total_frame(self) -> pd.DataFrame:
-        """Return the row of all classes together and that of the mean over classes."""
+        """Return one row for all classes together and one for the mean over classes."""
         both = self.total._make(map(np.array, zip(self.total, self.mean, strict=True)))
         return self.frame_of([EVERY_CLASS, MEAN], both)
 
 
 class CurvesByClass(DiagnosticResult):
-    """Points of a curve of each class, class by class, and of all classes together, which come last.
+    """Points of one curve per class, class by class, then the curve of all classes together.
 
-    A subclass is a dataclass with these fields, and its points.
+    Subclasses are dataclasses that add the columns of the points.
     """
 
     classes: list[str]
     bounds: NDArray[np.intp]
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per class and distinct score: ``class`` and the columns of the points."""
+        """Return one row per class and distinct score: ``class``, then the columns of the points."""
         names = np.repeat(np.array(self.classes, dtype=object), np.diff(self.bounds[:-1]))
         return self.frame_of(names, slice(self.bounds[-2]))
 
@@ -209,12 +214,12 @@ class CurvesByClass(DiagnosticResult):
         return self.frame_of(names, slice(self.bounds[-2], None))
 
     def frame_of(self, classes: NDArray[np.object_], rows: slice) -> pd.DataFrame:
-        """Lay out some rows of the points, with the class of each."""
+        """Build the table of some rows of the points, with the class of each."""
         raise NotImplementedError
 
 
 def mean_over_classes(values: NDArray[np.float64], weights: NDArray[np.float64] | None = None) -> np.float64:
-    """Mean of the classes [K] that define a value, by the weights of classes; NaN when none does."""
+    """Average values [K] over the classes that define them, with class weights; NaN if no class does."""
     if weights is not None:
         return np.float64(weighted_mean(values, weights))
     defined = ~np.isnan(values)
@@ -224,7 +229,7 @@ def mean_over_classes(values: NDArray[np.float64], weights: NDArray[np.float64] 
 
 
 def once_per_evaluation(function: Question[Options, Answer]) -> Question[Options, Answer]:
-    """Compute a diagnostic once per evaluation and options; its arrays are shared, so read-only."""
+    """Compute a diagnostic once per evaluation and options. Its arrays are shared, so they are read-only."""
     signature = inspect.signature(function)
 
     def answer(evaluation: Evaluation, *args: Options.args, **kwargs: Options.kwargs) -> Answer:
@@ -234,9 +239,10 @@ def once_per_evaluation(function: Question[Options, Answer]) -> Question[Options
         key = (function.__qualname__, *((name, _hashable(value)) for name, value in options))
         try:
             hash(key)
-        except TypeError:  # the function itself refuses the option
+        # An unhashable option: the function itself rejects it.
+        except TypeError:
             return function(evaluation, *args, **kwargs)
-        return evaluation.once(key, lambda: unchangeable(function(evaluation, *args, **kwargs)))
+        return evaluation._once(key, lambda: unchangeable(function(evaluation, *args, **kwargs)))
 
     return cast("Question[Options, Answer]", functools.update_wrapper(answer, function))
 

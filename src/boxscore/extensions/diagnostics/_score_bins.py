@@ -1,11 +1,11 @@
-"""Counted detections in bins of their scores: the rows of every piece, the ends of the bins, and sums.
+"""Bin counted detections by score: select the rows of every partition, compute bin edges, add up cells.
 
 Conventions
 -----------
-- Bins are ``(low, high]``; the first includes 0. Equally many detections are in a bin of all classes together
-  where ends are quantiles, as :func:`numpy.quantile` interpolates them.
-- A *cell* is a bin of a class that has detections, numbered class * bins + bin.
-- Sums are those of exact digits: the same in every order, whatever the pieces.
+- Bins are ``(low, high]``; the first includes 0. With quantile edges (interpolated as in
+  :func:`numpy.quantile`), each bin of all classes together has equally many detections.
+- A *cell* is a bin of one class that contains detections. Its number is class * bins + bin.
+- Sums use exact digits, so neither order nor partitioning changes them.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ Binning = Literal["width", "count"]
 
 
 class ScoredRows(NamedTuple):
-    """The N counted detections of a piece that a score threshold leaves, in class order; arrays [N]."""
+    """The N counted detections of a partition at or above a score threshold, in class order; arrays [N]."""
 
     category: IntArray
     image: IntArray
-    """Row among all images."""
+    """Row in the table of all images."""
     score: FloatArray
     true: BoolArray
     iou: FloatArray
-    """0 unless a true positive."""
+    """0 for detections that are not true positives."""
 
 
 def scored_rows(
     evaluation: Evaluation, place: Place, threshold: int, area: int, score_threshold: float
 ) -> ScoredRows:
-    """Select the detections of a piece."""
+    """Select the detections of a partition."""
     counted = counted_detections(evaluation.matched, threshold, area)
     rows = np.flatnonzero(counted.score >= score_threshold)
     return ScoredRows(
@@ -56,7 +56,7 @@ def scored_rows(
 
 
 def check_probabilities(pieces: Pieces) -> None:
-    """Refuse scores outside [0, 1]; of several the highest of the first class is named."""
+    """Reject scores outside [0, 1]; the error names the highest of the first class."""
     outside = [one for one in pieces.results(_outside) if one is not None]
     if outside:
         score = -min(outside)[1]
@@ -70,11 +70,11 @@ def _outside(rows: ScoredRows) -> tuple[int, float] | None:
     return (int(rows.category[outside[0]]), -float(rows.score[outside[0]])) if len(outside) else None
 
 
-# ---------------------------------------------------------------- the ends of bins
+# ---------------------------------------------------------------- bin edges
 
 
 def ends_of_bins(pieces: Pieces, bins: int, binning: Binning) -> FloatArray:
-    """Divide [0, 1], or the detections of all pieces; [bins + 1]."""
+    """Divide [0, 1], or the detections of all partitions, into bins; [bins + 1]."""
     shares = np.linspace(0, 1, bins + 1)
     if binning == "width":
         return shares
@@ -93,22 +93,22 @@ def _keys(rows: ScoredRows) -> KeyArray:
 
 
 class CellSums(NamedTuple):
-    """Sums over the detections of each cell, [P]; digits [digits, P]."""
+    """Sums over the detections of each cell, [P]; exact digits are [digits, P]."""
 
     cell: IntArray
-    """Ascending."""
+    """Cell; ascending."""
     detections: IntArray
     true: IntArray
     score: IntArray
     iou: IntArray
     squares: IntArray
-    """Of residuals: 1 or 0, as a detection is true or false, minus its score."""
+    """Sum of squared residuals: 1 (true) or 0 (false) minus the score."""
     variance: IntArray
-    """Of residuals, where scores are calibrated: s (1 - s)."""
+    """Variance of the residuals if scores are calibrated: s (1 - s)."""
 
 
 def sums_of_cells(pieces: Pieces, ends: FloatArray) -> CellSums:
-    """Add up all pieces."""
+    """Add up the cells of all partitions."""
     answers = pieces.results(_sums, ends)
     cells = np.unique(np.concatenate([one.cell for one in answers]))
     columns: Mapping[str, Any] = {
@@ -140,7 +140,7 @@ def cells_of(rows: ScoredRows, ends: FloatArray) -> Positions:
 
 
 def numbered(keys: IntArray) -> tuple[Positions, Positions]:
-    """Give a number to each key that occurs, ascending; the number of each, and the key of each number."""
+    """Assign a number to each key, ascending; return the number of each entry, and the key of each number."""
     is_there = np.zeros(int(keys.max(initial=-1)) + 1, dtype=bool)
     is_there[keys] = True
     return (np.cumsum(is_there) - 1)[keys], np.flatnonzero(is_there)

@@ -1,10 +1,10 @@
-"""Tools as sets of choices, for :mod:`boxscore.extensions.diagnostics.explaining`.
+"""Describe tools as sets of choices, for :mod:`boxscore.extensions.diagnostics.explaining`.
 
 Conventions
 -----------
-A tool is a protocol reduced to what its AP over all areas at the largest max detections depends on; where it
-ranks nothing, to what its first summary metric depends on. A choice is one or more fields of it that belong
-together, as the fields themselves say.
+A tool is a protocol reduced to the fields that affect its AP over all areas at the largest max detections. If
+the protocol does not rank detections, its first summary metric takes the place of AP. A choice is one field,
+or several that belong together, as the fields declare.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import SummaryRow, named_kind
 
 ORIENTED = ("quadrilateral", "rotated", "probiou")
-"""Similarities of oriented boxes: each can compare what the others do."""
+"""Similarities of oriented boxes; they compare the same objects."""
 
 
 class Tool(NamedTuple):
-    """A protocol, and the name the user gave it."""
+    """A protocol and the name that the user gave it."""
 
     name: str
     protocol: Protocol
 
 
 class Choice(NamedTuple):
-    """One choice: its step, the field that says it, and the paths of all fields that it covers."""
+    """One choice: its step, its main field, and the paths of all fields that it covers."""
 
     step: Step
     field: Field
@@ -44,11 +44,11 @@ class Choice(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What the choice is called."""
+        """Name of the choice."""
         return self.step.title
 
     def text(self, tool: Tool) -> str:
-        """Write how a tool makes the choice."""
+        """Describe the tool's choice."""
         written = self.field.written(tool.protocol, self.step.text)
         return written if self.step.text is not None else written.replace("_", " ")
 
@@ -65,16 +65,16 @@ def _choices() -> tuple[Choice, ...]:
 
 
 CHOICES = _choices()
-"""The choices that move the number, in the order of the waterfall's steps."""
+"""The choices that affect the number, in the order of the waterfall's steps."""
 
 
 def tool_names() -> list[str]:
-    """Names that :func:`~boxscore.diagnostics.explain` knows: protocols of boxes, and aliases."""
+    """Return the names that :func:`~boxscore.diagnostics.explain` accepts: box protocols, and aliases."""
     return sorted([*tool_protocols(), *tool_protocols(oriented=True), *_aliases()])
 
 
 def tool_protocols(*, oriented: bool = False) -> list[str]:
-    """Names of the shipped protocols that compare upright boxes, or oriented ones."""
+    """Return the names of the shipped protocols that compare upright boxes, or oriented ones."""
     kinds = ORIENTED if oriented else ("box",)
     protocols = {name: load_protocol(name) for name in protocol_names()}
     return [
@@ -87,9 +87,9 @@ def tool_protocols(*, oriented: bool = False) -> list[str]:
 def fits(
     protocol: Protocol, ground_truth: GroundTruth, detections: Detections, asked: Protocol | None = None
 ) -> bool:
-    """Whether tables hold what a protocol compares, and the scores and labels of images that it reads.
+    """Tell whether the tables have the objects, scores and image labels that a protocol reads.
 
-    ``asked`` is one that the user named: what else it reads of tables, others may read as well.
+    ``asked`` is the protocol that the user named: other protocols may read the same optional columns.
     """
     more = {*_beyond_plain(protocol)}
     plain = more <= ({*_beyond_plain(asked)} if asked is not None else set())
@@ -104,12 +104,12 @@ def fits(
 
 
 def fits_scores(protocol: Protocol, detections: Detections) -> bool:
-    """Whether detections have the scores that a protocol reads, or none where it reads none."""
+    """Tell whether detections have scores if a protocol reads them, and none if it does not."""
     return (protocol.matching.scores == "given") == detections.scored
 
 
 def _beyond_plain(protocol: Protocol) -> list[str]:
-    """Fields for which plain tables are not enough."""
+    """List the fields that need more than plain tables."""
     return [refusal.name for refusal in protocol.scope.refusals("plain_tables")]
 
 
@@ -132,12 +132,12 @@ def _holds_what_is_compared(ground_truth: GroundTruth, detections: Detections, p
 
 @functools.cache
 def _aliases() -> dict[str, str]:
-    """Other names of tools, and the protocol that each stands for."""
+    """Map other names of tools to protocols."""
     return {alias: name for name in tool_protocols() for alias in load_protocol(name).aliases}
 
 
 def tool_of(tool: str | Path | Mapping[str, Any] | Protocol, iou: float | None) -> Tool:
-    """Return a tool by name, or any protocol as one; ``iou`` replaces its thresholds."""
+    """Return a tool by name, or wrap any protocol; ``iou`` replaces its thresholds."""
     if isinstance(tool, str) and not tool.endswith(".toml"):
         name = _aliases().get(tool, tool)
         if name not in protocol_names():
@@ -150,18 +150,18 @@ def tool_of(tool: str | Path | Mapping[str, Any] | Protocol, iou: float | None) 
 
 
 def reduced_tool(name: str, protocol: Protocol, iou: float | None = None) -> Tool:
-    """Reduce a protocol to what its number depends on, all areas together, at the largest max detections."""
-    # One AP at the largest max detections; without an order of scores, the protocol's own metric.
+    """Reduce a protocol to the fields that affect its number: all areas, the largest max detections."""
+    # Keep one AP at the largest max detections; without ranking, keep the protocol's own metric.
     matching = protocol.matching.replaced(max_detections=protocol.matching.max_detections[-1:])
     metric = "AP"
     if protocol.rows and not any(named_kind(row.metric).needs_order for row in protocol.rows):
         first = protocol.rows[0]
         metric, iou = first.metric, first.iou if iou is None else iou
-    # One threshold in place of the protocol's.
+    # Replace the thresholds of the protocol by one.
     if iou is not None:
         checks.number_between(iou, 0, 1, name="iou", open_low=True)
         matching = matching.replaced(iou_thresholds=(iou,))
-    # Names, types and area ranges go, so that tools that differ only in them are equal.
+    # Drop names, types and area ranges, so that tools that differ only in these are equal.
     reduced = protocol.replaced(
         name="explained",
         title="",
@@ -179,12 +179,12 @@ def reduced_tool(name: str, protocol: Protocol, iou: float | None = None) -> Too
 
 
 def with_similarity(tool: Tool, other: Tool) -> Tool:
-    """Return the tool with the other's similarity, where the same tables have what both compare.
+    """Return the tool with the other's similarity, if the same tables serve both.
 
     Raises
     ------
     ProtocolError
-        When the two compare different objects, such as boxes and masks.
+        When the two compare different kinds of objects, such as boxes and masks.
     """
     given, wanted = tool.protocol.similarity, other.protocol.similarity
     if given != wanted and not any({given, wanted} <= {*kinds} for kinds in (("mask", "boundary"), ORIENTED)):
@@ -197,7 +197,7 @@ def with_similarity(tool: Tool, other: Tool) -> Tool:
 
 
 def with_choices(tool: Tool, other: Tool, choices: Sequence[Choice]) -> Tool | None:
-    """Return the tool with some choices made as the other makes them; None where rules do not allow them."""
+    """Return the tool with some choices of the other tool; None if the combination is not allowed."""
     paths = [path for choice in choices for path in choice.paths]
     try:
         return with_fields(tool, {path: operator.attrgetter(path)(other.protocol) for path in paths})
@@ -206,9 +206,9 @@ def with_choices(tool: Tool, other: Tool, choices: Sequence[Choice]) -> Tool | N
 
 
 def with_fields(tool: Tool, values: Mapping[str, Any]) -> Tool:
-    """Return a tool with fields of its protocol, ``table.name`` or ``name``, changed at once.
+    """Return a tool with fields of its protocol (``table.name`` or ``name``) changed together.
 
-    One of them alone can break a rule.
+    Changing one of them alone may be invalid.
     """
     fields: dict[str, dict[str, Any]] = {}
     for path, value in values.items():

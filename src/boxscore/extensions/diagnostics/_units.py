@@ -1,4 +1,4 @@
-"""The units of intervals and verdicts: images, or groups of images that belong together."""
+"""Group images into the independent units of intervals and tests: single images, or groups such as videos."""
 
 from __future__ import annotations
 
@@ -27,19 +27,20 @@ from boxscore.matching.matches import Matches
 from boxscore.protocols.summary import SummaryRow
 
 Group = str | Sequence[Any] | None
-"""A column of the images, a pattern with a group for their names, or a label for each image, by id."""
+"""A column of the images, a regular expression for their names with one group, or a label for each image, by
+id."""
 
 FEWEST_FRAMES = 5
-"""Consecutive numbers under one name, on average, that look like the frames of a video."""
+"""Minimum average number of consecutively numbered images per name that looks like a video."""
 
 
 def units_of_images(evaluation: Evaluation, group: Group) -> Units | None:
-    """Return the group of each image, [I]; None where each stands alone.
+    """Return the group of each image, [I]; None if each image is a unit of its own.
 
     Raises
     ------
     InputError
-        When there is no such column, the pattern fits a name nowhere, or an image has no group.
+        When there is no such column, the pattern matches no name, or an image has no group.
     """
     if group is None:
         return None
@@ -55,7 +56,7 @@ def units_of_images(evaluation: Evaluation, group: Group) -> Units | None:
 
 
 def _labels(evaluation: Evaluation, group: str | Sequence[Any]) -> list[Any]:
-    # Labels per image as given, or a column of the images.
+    # Read labels as given, or a column of the images.
     images = evaluation.images
     if not isinstance(group, str):
         labels = list(group)
@@ -63,7 +64,7 @@ def _labels(evaluation: Evaluation, group: str | Sequence[Any]) -> list[Any]:
         return labels
     if group in images.columns:
         return list(images.columns[group].tolist())
-    # Else a pattern with one group over the names of the images.
+    # Otherwise match a pattern with one group against the names of the images.
     if "(" not in group:
         known = [repr(name) for name in images.columns]
         rule = f"be a column of the images ({', '.join(known)})" if known else "be a column of the images"
@@ -75,9 +76,9 @@ def _labels(evaluation: Evaluation, group: str | Sequence[Any]) -> list[Any]:
         raise InputError("group", "be a regular expression", got=repr(group), cause=str(error)) from None
     if not pattern.groups:
         raise InputError("group", "have a group in brackets: '(.+)_[0-9]+'", got=repr(group))
-    # Every image must fit: a rest of images without group would bias the intervals.
+    # Require a match for every image: images without a group would bias the intervals.
     labels = []
-    for name in evaluation.image_names(group):
+    for name in evaluation._image_names(group):
         match = pattern.search(name)
         if match is None:
             raise InputError("group", "fit the name of every image", got=f"{group!r}, not in {name!r}")
@@ -86,10 +87,10 @@ def _labels(evaluation: Evaluation, group: str | Sequence[Any]) -> list[Any]:
 
 
 def warn_of_frames(evaluation: Evaluation, group: Group) -> None:
-    """Warn where names count up like the frames of videos, and no group is given."""
+    """Warn if file names are numbered like video frames and no group is given."""
     if group is not None:
         return
-    runs, images = _numbered_runs(evaluation.images.names), evaluation.image_count
+    runs, images = _numbered_runs(evaluation.images.names), evaluation._image_count
     if 1 < runs <= images / FEWEST_FRAMES:
         warn_user(
             f"the images look like frames of {counted(runs, 'video')}: their names count up. "
@@ -100,7 +101,7 @@ def warn_of_frames(evaluation: Evaluation, group: Group) -> None:
 
 
 def _numbered_runs(names: list[str]) -> int:
-    """Count the runs of names that differ in a last number alone, which counts up; 0 where some have none."""
+    """Count the runs of names that differ only in a last number, which counts up; 0 if some have none."""
     last = re.compile(r"^(.*?\D)(\d+)(\D*)$")
     stems: dict[tuple[str, str], list[int]] = {}
     for name in names:
@@ -112,7 +113,7 @@ def _numbered_runs(names: list[str]) -> int:
 
 
 def _counts_up(numbers: list[int]) -> bool:
-    """Whether numbers are equally spaced, but for a few that are missing."""
+    """Tell whether numbers are equally spaced, apart from a few missing ones."""
     steps = np.diff(np.sort(numbers))
     return len(steps) > 0 and bool(np.mean(steps == np.median(steps)) >= 0.9)
 
@@ -120,7 +121,7 @@ def _counts_up(numbers: list[int]) -> bool:
 def units_of_values(
     evaluation: Evaluation, rows: Sequence[SummaryRow], units: Units | None
 ) -> NDArray[np.int64]:
-    """Count the units with an object that each metric is over, per class and, last, in all: [rows, K + 1]."""
+    """Count the units with an object behind each metric, per class and, last, in total: [rows, K + 1]."""
     areas = [evaluation.protocol.position_of(row)[0] for row in rows]
     distinct = sorted(set(areas))
     options: dict[str, Any] = {"areas": distinct, "units": units}
@@ -136,15 +137,15 @@ class _WithObjects(NamedTuple):
     """The units with an object that counts in an area range."""
 
     counts: IntArray
-    """Of each class and, last, in all; [K + 1]."""
+    """Number of units for each class and, last, in total; [K + 1]."""
     pairs: IntArray
-    """Unit times K plus class, each once."""
+    """Unit times K plus class, without repetitions."""
 
 
 def _with_objects(
     matched: Matches, place: Place, *, areas: Sequence[int], units: Units | None
 ) -> list[_WithObjects]:
-    """Find the units in some images, for each area range; without groups only their counts are kept."""
+    """Find the units in some images for each area range; without groups keep only their counts."""
     K, found = len(matched.categories), []
     for area in areas:
         objects = np.flatnonzero(matched.taking_part(area))
@@ -161,7 +162,7 @@ def _counts(pairs: IntArray, K: int) -> IntArray:
 
 
 def _joined(every: Sequence[_WithObjects], *, disjoint: bool) -> IntArray:
-    """Count the units of all images: those of partitions are disjoint where each image is one."""
+    """Count the units of all images: those of partitions are disjoint if each image is a unit."""
     if disjoint or len(every) == 1:
         counts: IntArray = np.sum([one.counts for one in every], axis=0)
         return counts
@@ -169,7 +170,7 @@ def _joined(every: Sequence[_WithObjects], *, disjoint: bool) -> IntArray:
 
 
 def enough_units(counts: NDArray[np.int64], units: Units | None) -> NDArray[np.bool_]:
-    """Whether an interval of a value holds, by the units that it is of, [..., K + 1]; the last is of all."""
+    """Tell whether enough units support an interval, [..., K + 1]; the last is for all classes."""
     least = np.full(counts.shape[-1], LEAST_UNITS_OF_CLASS)
     least[-1] = LEAST_UNITS if units is None else LEAST_GROUPS
     enough: NDArray[np.bool_] = counts >= least
@@ -177,7 +178,7 @@ def enough_units(counts: NDArray[np.int64], units: Units | None) -> NDArray[np.b
 
 
 def note_on_few_images(evaluation: Evaluation, row: SummaryRow) -> str:
-    """Say what intervals over all classes do not cover; nothing where most classes are in enough images."""
+    """Warn that scores are biased upwards if half of the classes are in few images; empty otherwise."""
     counts = units_of_values(evaluation, [row], None)[0, :-1]
     counts = np.sort(counts[counts > 0])
     middle = int(counts[len(counts) // 2]) if len(counts) else 0

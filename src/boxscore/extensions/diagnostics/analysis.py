@@ -1,21 +1,22 @@
-"""COCO's analysis of errors: precision-recall curves in steps, each forgiving one kind of error more.
+"""Compute COCO's error analysis: precision-recall curves in steps, each forgiving one more kind of error.
 
 Goal
 ----
-The numbers behind the stacked plot of the COCO site, mmdetection's ``coco_error_analysis.py`` and sahi.
+These are the numbers behind the stacked plots of the COCO site, mmdetection's ``coco_error_analysis.py`` and
+sahi.
 
 Conventions
 -----------
-- The steps: ``C75`` and ``C50`` are the curves at IoU .75 and .50, ``Loc`` at .10: poor localisation is
-  forgiven. From there on an unmatched detection is not counted if it overlaps an object of another class:
-  in ``Sim`` one of the same supercategory, in ``Oth`` of any class. ``BG`` is 1 wherever ``Oth`` is above 0:
-  no false positive is left; ``FN`` is 1.
-- A detection overlaps an object of another class if .10 of its area or more lies in it, as in a crowd: an
-  object forgives any number of detections.
-- Where the similarity knows no share of a detection (keypoints, ProbIoU), the similarity itself is asked.
-- Without supercategories ``Sim`` is ``Loc``; a class without one is similar to no other.
-- 101 recall points and COCO's precision, objects of every area, and max detections per image and class. How
-  pairs are measured, and which objects are ignored, is the protocol's choice.
+- The steps: ``C75`` and ``C50`` are the curves at IoU .75 and .50. ``Loc`` is the curve at .10, which
+  forgives poor localization. The later steps keep this threshold and do not count an unmatched detection that
+  overlaps an object of another class: in ``Sim`` a class of the same supercategory, in ``Oth`` any class.
+  ``BG`` is 1 wherever ``Oth`` is above 0, as if there were no false positives; ``FN`` is 1.
+- A detection overlaps an object of another class if at least .10 of its area is inside it. As for crowds, one
+  object can forgive any number of detections.
+- Similarities without such a ratio (keypoints, ProbIoU) use the similarity itself.
+- Without supercategories ``Sim`` equals ``Loc``. A class without a supercategory has no similar classes.
+- The curves use 101 recall points, COCO's precision, objects of every area, and max detections per image and
+  class. The protocol decides how pairs are measured and which objects are ignored.
 
 References
 ----------
@@ -56,28 +57,28 @@ if TYPE_CHECKING:
 STEPS = ("C75", "C50", "Loc", "Sim", "Oth", "BG", "FN")
 THRESHOLDS = (0.1, 0.5, 0.75)
 FORGIVEN = ("nothing", "similar", "other")
-"""Whose objects forgive a detection that matches nothing: an area range of the matches for each."""
+"""Objects that forgive an unmatched detection; the matches have one area range for each."""
 
 RULES = ApRules(precision_epsilon=float(np.spacing(1)))
 
 
 class Areas(NamedTuple):
-    """Areas under the curves of the steps, the mean over the recall points; float64 arrays of one shape."""
+    """Areas under the curves of the steps (the mean over the recall points); float64 arrays of one shape."""
 
     C75: Floats
     """AP at IoU .75."""
     C50: Floats
     """AP at IoU .50."""
     Loc: Floats
-    """At IoU .10."""
+    """AP at IoU .10."""
     Sim: Floats
-    """Confusions with similar classes forgiven too."""
+    """AP with confusions between similar classes forgiven too."""
     Oth: Floats
-    """Confusions with any class forgiven too."""
+    """AP with confusions between any classes forgiven too."""
     BG: Floats
-    """Without false positives: the recall at IoU .10."""
+    """AP without false positives: the recall at IoU .10."""
     FN: Floats
-    """1."""
+    """Always 1."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -114,7 +115,7 @@ class ErrorCurves(DiagnosticResult):
     precision : ndarray of float64, [K, 7, 101]
         Interpolated; NaN for a class without ground truth.
     mean : ndarray of float64, [7, 101]
-        Over classes.
+        Mean over classes.
     """
 
     classes: list[str]
@@ -159,7 +160,8 @@ def error_areas(
     max_detections : int, default 100
         Use the N highest-scoring detections per image and class.
     absent_classes : {"skip", "zero"}, default "skip"
-        Classes without ground truth: left out of the mean, or 0 in every step but FN, as in mmdetection.
+        Classes without ground truth: "skip" leaves them out of the mean, "zero" counts them as 0 in every
+        step but FN, as mmdetection does.
 
     Returns
     -------
@@ -181,7 +183,7 @@ def error_areas(
     [0.0, 0.5, 0.5, 0.5, 1.0, 1.0, 1.0]
     """
     curves = error_curves(evaluation, max_detections=max_detections, absent_classes=absent_classes)
-    counted, weights = _in_means(curves.precision, absent_classes, evaluation.class_weights)
+    counted, weights = _in_means(curves.precision, absent_classes, evaluation._class_weights)
     values = np.ascontiguousarray(counted.transpose(1, 2, 0))  # [7,R,K], the order of pycocotools' mean
     if weights is None:
         total = [mean_of_defined(of_step) for of_step in values]
@@ -213,12 +215,12 @@ def error_curves(
     """
     checks.whole_number(max_detections, 1, name="max_detections")
     checks.one_of(absent_classes, get_args(Absent), name="absent_classes")
-    evaluation.require_scores()
+    evaluation._require_scores()
     warn_of_subsets(evaluation, "curves of errors are")
     protocol = _protocol_of_steps(evaluation.protocol, max_detections)
     curves = source_of(evaluation).matched_anew("curves of errors", _matches_of_steps, protocol)
     precision = np.stack(_steps(curves), axis=1)  # [K,7,R]
-    counted, weights = _in_means(precision, absent_classes, evaluation.class_weights)
+    counted, weights = _in_means(precision, absent_classes, evaluation._class_weights)
     mean = np.full(precision.shape[1:], np.nan)
     if len(counted):
         mean = mean_of_lines(np.ascontiguousarray(np.moveaxis(counted, 0, -1)), weights)
@@ -227,9 +229,9 @@ def error_curves(
 
 
 def _steps(curves: Sequence[Curves]) -> list[FloatArray]:
-    """Precision at the recall points of each step, [K, R] each; NaN for a class without ground truth.
+    """Return the precision of each step at the recall points, [K, R]; NaN without ground truth.
 
-    ``curves`` are of each of :data:`FORGIVEN`.
+    ``curves`` has one entry for each of :data:`FORGIVEN`.
     """
     loc, c50, c75 = curves[0].interpolated.transpose(0, 2, 1)
     similar, other = (one.at(0)[0].T for one in curves[1:])
@@ -250,22 +252,22 @@ def _protocol_of_steps(protocol: Protocol, max_detections: int) -> Protocol:
 
 
 def _over(protocol: Protocol, names: Sequence[str]) -> Protocol:
-    """Return the protocol with area ranges of every area."""
+    """Return the protocol with area ranges of these names that include every area."""
     ranges = dict.fromkeys(names, (0.0, EVERY_AREA))
     ignore = protocol.ignore.replaced(area_ranges=ranges, column_ranges={}, height_slack=0.0)
     return protocol.replaced(ignore=ignore)
 
 
 def _matches_of_steps(evaluation: Evaluation, protocol: Protocol) -> Matches:
-    """Match once, and say for each of :data:`FORGIVEN` what does not count where it matches nothing."""
-    matcher = evaluation.matcher.under(_over(protocol, ["all"]))
+    """Match once, and mark for each of :data:`FORGIVEN` the unmatched detections that do not count."""
+    matcher = evaluation._matcher.under(_over(protocol, ["all"]))
     matches = matcher.match()
     forgiven = (one[matches.row] for one in _forgiven(evaluation, matcher, protocol))
     return matches.leaving_out([np.zeros(len(matches), dtype=bool), *forgiven])
 
 
 def _forgiven(evaluation: Evaluation, matcher: Matcher, protocol: Protocol) -> tuple[BoolArray, BoolArray]:
-    """Whether each detection overlaps an object of a similar class, and of any other class; [D] each."""
+    """Tell whether each detection overlaps an object of a similar class, and of any other class; [D] each."""
     truth, detections = evaluation.ground_truth, evaluation.detections
     pairs = matcher.across_classes(
         iou_threshold=protocol.matching.lowest_threshold, by_foreground=np.ones(len(truth), dtype=bool)
@@ -280,7 +282,7 @@ def _forgiven(evaluation: Evaluation, matcher: Matcher, protocol: Protocol) -> t
 
 
 def _supercategories(categories: Categories) -> NDArray[np.intp]:
-    """Return a number for the supercategory of each class, [K]; a class without one has its own."""
+    """Return a number for the supercategory of each class, [K]; a class without one gets its own number."""
     names = categories.columns.get(SUPERCATEGORY, np.full(len(categories), None, dtype=object)).tolist()
     first: dict[object, int] = {}
     return np.array(
@@ -292,7 +294,7 @@ def _supercategories(categories: Categories) -> NDArray[np.intp]:
 def _in_means(
     precision: FloatArray, absent: Absent, weights: FloatArray | None
 ) -> tuple[FloatArray, FloatArray | None]:
-    """Return the curves [k, 7, R] that means over classes take in, and how much each class counts, [k]."""
+    """Return the curves [k, 7, R] that enter means over classes, and the weight of each class, [k]."""
     if absent == "zero":
         precision = np.nan_to_num(precision)
         precision[:, -1] = 1.0

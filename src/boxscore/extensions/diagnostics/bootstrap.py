@@ -1,24 +1,24 @@
-"""How certain a score is: bootstrap intervals over images.
+"""Compute bootstrap confidence intervals over images.
 
 Goal
 ----
 Resample the images with replacement many times. The spread of the score over the draws is the uncertainty
-that comes from which images happened to be collected.
+that results from the choice of images.
 
 Conventions
 -----------
-- An image drawn three times counts three times (:mod:`boxscore.extensions.weights.weighted`). Dropping the
-  repetitions, as some tools do, leaves about 63 % of the images in every draw and gives wrong intervals.
-- Nothing is matched again. The draws depend only on ``seed`` and the number of images, so two results on one
-  data set get the same draws.
-- Intervals are expanded percentiles of the draws: percentiles are too narrow for few images, and reach
-  further out here, as Student's t does, by the number of images with an object that the value is over.
-- There is no interval (NaN) for a class in fewer than 5 images, or over all classes of fewer than 10 images
-  with objects: none holds there.
-- Images of one ``group`` (a video, a patient) are drawn together. They are alike, and intervals that take
-  them for independent are too narrow.
-- A class without ground truth in a draw is undefined there. It is left out of that draw's mean, as the
-  protocol does.
+- An image drawn three times counts three times (:mod:`boxscore.extensions.weights.weighted`). Some tools drop
+  the repetitions, which leaves about 63% of the images in every draw and gives wrong intervals.
+- Draws reuse the matches. They depend only on ``seed`` and the number of images, so two results on one data
+  set get the same draws.
+- Intervals are expanded percentiles of the draws. Plain percentiles are too narrow for few images, so they
+  are widened as in Student's t, by the number of images that have an object.
+- There is no interval (NaN) for a class in fewer than 5 images, or over all classes if fewer than 10 images
+  have objects: it would not be reliable.
+- Images of one ``group`` (a video, a patient) are drawn together. They are alike, and intervals that treat
+  them as independent are too narrow.
+- A class without ground truth in a draw is undefined there. As in the protocol, it is left out of the mean of
+  that draw.
 
 References
 ----------
@@ -55,22 +55,22 @@ from boxscore.protocols.summary import SummaryRow
 from boxscore.scoring.summary import summary_table
 
 MOST_CACHED_DRAWS = 1 << 22
-"""Numbers, 32 MB."""
+"""Number of cached values, 32 MB."""
 
 
 class Intervals(NamedTuple):
     """Intervals of M summary metrics; arrays [..., M]."""
 
     value: Floats
-    """The score itself."""
+    """The score."""
     low: Floats
     high: Floats
     standard_error: Floats
     """Standard deviation over the draws."""
     draws: Counts
-    """Number of draws in which it is defined."""
+    """Number of draws in which the score is defined."""
     images: Counts
-    """Images, or groups of images, with an object that it is over: what the interval counts."""
+    """Images, or groups of images, that have an object of the metric."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -84,7 +84,7 @@ class BootstrapIntervals(ClassResult):
     total : Intervals, [M]
     metrics : list of str, [M]
     note : str
-        What the intervals over all classes do not cover; empty where classes are in enough images.
+        Warning that scores are biased upwards if half of the classes are in few images; empty otherwise.
     """
 
     per_class: Intervals
@@ -110,7 +110,7 @@ def bootstrap_intervals(
     progress: bool = False,
     workers: Workers = "auto",
 ) -> BootstrapIntervals:
-    """Confidence intervals for every summary metric, over all classes and for every class.
+    """Compute confidence intervals of every summary metric, over all classes and for each class.
 
     Parameters
     ----------
@@ -120,20 +120,20 @@ def bootstrap_intervals(
     confidence : float, default 0.95
         Confidence level of the intervals.
     method : {"expanded_percentile", "percentile", "bias_corrected"}, default "expanded_percentile"
-        How intervals are computed.
+        How intervals are computed from the draws.
     seed : int, default 0
         Random seed.
     metrics : sequence of str, optional
         Names of summary metrics; all by default.
     group : str or sequence, optional
-        What is drawn together, such as the frames of a video: a column of the images, or a regular
-        expression whose first group is read off their file names. Or a label for each image, in the order
-        of their ids.
+        Images that are drawn together, such as the frames of a video: a column of the images, a regular
+        expression whose first group is matched in their file names, or a label for each image in the order of
+        their ids.
     progress : bool, default False
         Show a progress bar if stderr is a terminal.
     workers : int or "auto", default "auto"
-        Processes that share the draws where that pays, as for
-        :func:`boxscore.evaluate`. The result is the same.
+        Processes that share the draws if that is faster, as for :func:`boxscore.evaluate`. The result is the
+        same.
 
     Returns
     -------
@@ -154,7 +154,7 @@ def bootstrap_intervals(
     >>> [round(float(number[0]), 2) for number in (result.low, result.value, result.high)]
     [0.47, 0.8, 1.0]
     """
-    # Check the options before the draws, which take the time.
+    # Check the options before the slow part, the draws.
     rows = chosen_rows(evaluation, metrics)
     check_intervals(confidence, method)
     warn_of_frames(evaluation, group)
@@ -163,7 +163,7 @@ def bootstrap_intervals(
     value, draws = resampled_metrics(
         evaluation, rows, resamples=resamples, seed=seed, units=units, progress=progress, workers=workers
     )
-    # Turn the draws into intervals. Classes in too few images get none.
+    # Turn the draws into intervals. Classes in too few images get NaN.
     defined = np.isfinite(draws).sum(axis=0)
     counts = units_of_values(evaluation, rows, units)
     ends = intervals_that_hold(draws, value, confidence, method, counts, units)
@@ -187,9 +187,10 @@ def resampled_metrics(
     progress: bool = False,
     workers: Workers = "auto",
 ) -> tuple[FloatArray, FloatArray]:
-    """Compute metrics of all images, [rows, K + 1], and of each draw, [resamples, rows, K + 1].
+    """Compute the metrics of all images, [rows, K + 1], and of each draw, [resamples, rows, K + 1].
 
-    Cached for the evaluation if they are not very many: intervals and comparisons need the same draws.
+    Unless they are very many, draws are cached for the evaluation: intervals and comparisons use the same
+    draws.
     """
     if not rows:
         name = f"the summary of {evaluation.protocol.name}"
@@ -197,15 +198,15 @@ def resampled_metrics(
 
     def compute() -> tuple[FloatArray, FloatArray]:
         stage("intervals over resampled images")
-        draws = Draws.of_seed(evaluation.image_count, resamples, seed, units)
-        resampled = evaluation.weighted_metrics(rows, draws, progress=progress, workers=workers)
+        draws = Draws.of_seed(evaluation._image_count, resamples, seed, units)
+        resampled = evaluation._weighted_metrics(rows, draws, progress=progress, workers=workers)
         return summary_table(rows, evaluation.protocol, evaluation.curves_of), resampled.values
 
     if resamples * len(rows) * (len(evaluation.labels) + 1) > MOST_CACHED_DRAWS:
         return compute()
     of_units = None if units is None else units.tobytes()
     key = ("draws of metrics", tuple(row.key for row in rows), resamples, seed, of_units)
-    return evaluation.once(key, compute)
+    return evaluation._once(key, compute)
 
 
 def intervals_that_hold(
@@ -216,16 +217,16 @@ def intervals_that_hold(
     counts: NDArray[np.int64],
     units: Units | None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of intervals, [..., K + 1]; NaN where too few units have an object."""
+    """Return the ends of intervals, [..., K + 1]; NaN if too few units have an object."""
     low, high = interval(draws, value, confidence, method, counts)
     enough = enough_units(counts, units)
     return np.where(enough, low, np.nan), np.where(enough, high, np.nan)
 
 
 def chosen_rows(evaluation: Evaluation, metrics: Sequence[str] | None) -> list[SummaryRow]:
-    """Return the protocol's summary rows of these names, or all but expectations over orders.
+    """Return the protocol's summary rows of these names; by default all but expectations over orders.
 
-    An expectation under every set of weights takes long; it has an interval where it is asked for.
+    An expectation is slow to compute for every set of weights, so it has an interval only on request.
     """
     rows = {row.key: row for row in evaluation.protocol.rows}
     quick = [key for key, row in rows.items() if row.metric != "AP_expected"]

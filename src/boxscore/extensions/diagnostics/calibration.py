@@ -1,22 +1,22 @@
-"""Calibration: whether four in five detections of confidence 0.8 are correct.
+"""Compute calibration: compare the confidence of detections with their precision, per bin and in total.
 
 Conventions
 -----------
-- Counted detections are binned by confidence. A bin's ``confidence`` is the mean score in it, its
-  ``accuracy`` the share of true positives (precision), its ``gap`` accuracy minus confidence: negative is
-  overconfident.
-- The expected calibration error (ECE) is the mean absolute gap over detections; the maximum error (MCE)
-  is the largest absolute gap of a bin. Empty bins are left out.
-- Chance alone makes the ECE of calibrated scores larger than 0, by .1 and more of few detections. The
-  *debiased* error stands beside it: 0 on average for calibrated scores, so it can be negative, and too small
-  rather than too large for others (:mod:`boxscore.extensions.diagnostics._residuals`). Chance adds to MCE and
-  LaECE too, which stay as they are.
-- The interval is one of the true error in the same bins: from the low end of the debiased error to the high
-  end of the plain one. It starts at 0 where the scores may be calibrated. There is none for a class with
-  detections in fewer than 5 images, or in all in fewer than 10.
-- For the localisation-aware error (LaECE) a detection's confidence should equal precision times the mean IoU
-  of the true positives.
-- Missed objects have no effect: calibration says nothing about recall. Detections of a class without ground
+- Counted detections are binned by confidence. For each bin, ``confidence`` is the mean score, ``accuracy``
+  the fraction of true positives (precision), and ``gap`` accuracy minus confidence. A negative gap means
+  overconfidence.
+- The expected calibration error (ECE) is the mean absolute gap over detections; the maximum error (MCE) is
+  the largest absolute gap of a bin. Empty bins are left out.
+- Sampling noise alone makes the ECE of calibrated scores larger than 0, by .1 or more for few detections. The
+  *debiased* error corrects for this: it is 0 on average for calibrated scores, so it can be negative; for
+  other scores it tends to be too small rather than too large
+  (:mod:`boxscore.extensions.diagnostics._residuals`). MCE and LaECE have the same bias and are not corrected.
+- The interval is for the true error in the same bins: from the low end of the debiased error to the high end
+  of the plain one. It starts at 0 if the scores may be calibrated. There is no interval for a class with
+  detections in fewer than 5 images, or over all classes in fewer than 10.
+- For the localization-aware error (LaECE), the confidence of a detection should equal precision times the
+  mean IoU of the true positives.
+- Missed objects have no effect: calibration does not measure recall. Detections of a class without ground
   truth are false positives. Bins are ``(low, high]``; the first includes 0.
 
 References
@@ -74,7 +74,7 @@ from boxscore.extensions.weights.resampling import (
 METHOD: Method = "expanded_percentile"
 
 BESIDE = ("debiased_error", "low", "high")
-"""Columns whose mean over classes is resampled itself."""
+"""Columns whose mean over classes is resampled directly."""
 
 
 class ReliabilityBins(NamedTuple):
@@ -84,9 +84,9 @@ class ReliabilityBins(NamedTuple):
     confidence: Floats
     """Mean score."""
     accuracy: Floats
-    """Share of true positives."""
+    """Fraction of true positives."""
     mean_iou: Floats
-    """Of the true positives."""
+    """Mean IoU of the true positives."""
     gap: Floats
     """Accuracy - confidence."""
     localisation_gap: Floats
@@ -95,7 +95,7 @@ class ReliabilityBins(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Reliability(ClassResult):
-    """Confidence against accuracy, bin by bin.
+    """Confidence against accuracy in each bin.
 
     Attributes
     ----------
@@ -117,16 +117,16 @@ class Reliability(ClassResult):
 
 
 class CalibrationErrors(NamedTuple):
-    """Errors over all bins; arrays of one shape, NaN without detections."""
+    """Calibration errors over all bins; arrays of one shape, NaN without detections."""
 
     detections: Counts
     expected_error: Floats
     """ECE."""
     debiased_error: Floats
-    """ECE without what chance adds to it; negative where the gaps are smaller than chance makes them."""
+    """ECE corrected for sampling noise; negative if the gaps are smaller than expected from noise."""
     low: Floats
     high: Floats
-    """Ends of the interval of the ECE; NaN of too few images."""
+    """Upper end of the interval of the ECE; NaN for too few images. The lower end is ``low``."""
     maximum_error: Floats
     """MCE."""
     localisation_expected_error: Floats
@@ -134,7 +134,7 @@ class CalibrationErrors(NamedTuple):
     confidence: Floats
     """Mean score."""
     accuracy: Floats
-    """Share of true positives."""
+    """Fraction of true positives."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -166,7 +166,7 @@ def reliability(
     binning: Binning = "width",
     score_threshold: float = 0.0,
 ) -> Reliability:
-    """Confidence against accuracy, bin by bin.
+    """Compare confidence with accuracy in each score bin.
 
     Parameters
     ----------
@@ -195,8 +195,8 @@ def _binned(
     binning: Binning,
     score_threshold: float,
 ) -> Iterator[tuple[Pieces, FloatArray, CellSums]]:
-    """Select the detections of all pieces, and add them up by class and bin."""
-    evaluation.require_scores()
+    """Select the detections of all partitions, and add them up by class and bin."""
+    evaluation._require_scores()
     checks.whole_number(bins, 1, name="bins", high=checks.MOST_BINS)
     checks.one_of(binning, get_args(Binning), name="binning")
     checks.number_between(score_threshold, 0, 1, name="score_threshold")
@@ -212,7 +212,7 @@ def _binned(
 
 
 def _reliability(classes: list[str], ends: FloatArray, sums: CellSums) -> Reliability:
-    """Lay out the sums of each bin of each class."""
+    """Build the result from the sums of each bin of each class."""
     shape = len(classes), len(ends) - 1
 
     def laid_out(values: IntArray) -> IntArray:
@@ -231,7 +231,7 @@ def _reliability(classes: list[str], ends: FloatArray, sums: CellSums) -> Reliab
 
 
 def _bins(count: IntArray, true: IntArray, score: IntArray, iou: IntArray) -> ReliabilityBins:
-    """Divide sums over the detections of each bin, of which the last two are digits: their means."""
+    """Divide the sums over each bin by its detections; the last two sums are exact digits."""
     with np.errstate(invalid="ignore"):
         confidence, accuracy, overlap = rounded(score) / count, true / count, rounded(iou) / true
         expected = np.where(true > 0, accuracy * overlap, accuracy)
@@ -252,7 +252,7 @@ def calibration_error(
     seed: int = 0,
     group: Group = None,
 ) -> Calibration:
-    """Calibration errors of each class and of all detections together.
+    """Compute the calibration errors of each class and of all detections together.
 
     Parameters
     ----------
@@ -264,8 +264,7 @@ def calibration_error(
     bins : int, default 10
         Number of bins of the score.
     binning : {"width", "count"}, default "width"
-        Bins of equal width, or of equally many detections. Widths divide [0, 1]; detections of all classes
-        are counted together.
+        Bins of equal width over [0, 1], or bins with equally many detections of all classes together.
     score_threshold : float, default 0
         Leave out detections that score below this.
     resamples : int, default 200
@@ -275,9 +274,9 @@ def calibration_error(
     seed : int, default 0
         Random seed.
     group : str or sequence, optional
-        What is resampled together, such as the frames of a video: a column of the images, or a regular
-        expression whose first group is read off their file names. Or a label for each image, in the order
-        of their ids.
+        Images that are resampled together, such as the frames of a video: a column of the images, a regular
+        expression whose first group is matched in their file names, or a label for each image in the order of
+        their ids.
 
     Returns
     -------
@@ -291,7 +290,7 @@ def calibration_error(
 
     Examples
     --------
-    Four detections of score 0.8, of which three are true: chance explains the gap of 0.05.
+    Three of four detections with score 0.8 are true positives: sampling noise explains the gap of 0.05.
 
     >>> from boxscore import Detections, GroundTruth, evaluate
     >>> boxes = [[0, 0, 9, 9]] * 4
@@ -301,31 +300,31 @@ def calibration_error(
     >>> round(float(total.expected_error), 4), bool(total.debiased_error < 0)
     (0.05, True)
     """
-    # Bin the detections; sums over bins are exact digits, the same in any partitions.
+    # Bin the detections; sums over bins use exact digits, so partitioning does not change them.
     checks.whole_number(resamples, 0, name="resamples", high=MOST_RESAMPLES)
     check_intervals(confidence, METHOD)
     with _binned(evaluation, iou_threshold, area, bins, binning, score_threshold) as (rows, bin_ends, sums):
         result, units = _reliability(evaluation.labels, bin_ends, sums), units_of_images(evaluation, group)
-        # Compute residuals per unit, and from them the error of all images: each unit once.
-        images, K = evaluation.image_count, len(result.classes)
-        residuals = BinnedResiduals.of(rows, bin_ends, sums, images, K, units, evaluation.class_weights)
+        # Compute residuals per unit, and from them the error over all images, with each unit counted once.
+        images, K = evaluation._image_count, len(result.classes)
+        residuals = BinnedResiduals.of(rows, bin_ends, sums, images, K, units, evaluation._class_weights)
         count = unit_count(images, units)
         value = residuals.errors([np.ones(count)])
         unknown = np.full(value.plain.shape[1], np.nan)
         ends = unknown, unknown
-        # Draw units and compute the same errors under each draw; the intervals follow from these.
+        # Draw units and compute the same errors for each draw, then the intervals.
         if resamples:
             stage("intervals over resampled images")
             warn_of_frames(evaluation, group)
             draws = residuals.errors(Draws.of_seed(count, resamples, seed))
             ends = _ends(residuals, value, draws, confidence, units, seed)
-    # The columns are the classes, all detections together (K) and the mean over classes (K + 1).
+    # Columns are the classes, all detections together (K) and the mean over classes (K + 1).
     beside = (value.debiased[0], *ends)
     errors = _errors(result.per_class, *(values[:K] for values in beside))
     total = _errors(result.total, *(values[K] for values in beside))
     means = dict(zip(BESIDE, (values[K + 1] for values in beside), strict=True))
     for name in CalibrationErrors._fields[1:]:
-        means.setdefault(name, mean_over_classes(getattr(errors, name), evaluation.class_weights))
+        means.setdefault(name, mean_over_classes(getattr(errors, name), evaluation._class_weights))
     return Calibration(result.classes, errors, total, CalibrationErrors(total.detections, **means))
 
 
@@ -338,23 +337,25 @@ def _ends(
     seed: int,
 ) -> tuple[FloatArray, FloatArray]:
     """Return low ends of the debiased error, high ends of the plain one, [K + 2]; NaN for too few images."""
-    # The mean over classes, last, is in as many units as all classes together.
+    # The last entry, the mean over classes, covers as many units as all classes together.
     counts, enough = (
         np.append(values, values[-1]) for values in (residuals.units, enough_units(residuals.units, units))
     )
-    # One normal number per draw, from the seed: draws that vary less than the standard errors are widened by
-    # it.
+    # Draw one normal number per draw from the seed. It widens draws that vary less than the standard errors.
     noise, least = np.random.default_rng(seed).standard_normal(len(draws.plain)), residuals.spread()
 
     def around(of_draws: FloatArray, of_all: FloatArray) -> FloatArray:
-        """Shift draws so that their mean is the value: chance adds to each once more. Add lacking noise."""
+        """Shift draws so that their mean is the value, which removes the bias of resampling.
+
+        Add missing noise.
+        """
         defined = np.isfinite(of_draws)
         mean = np.where(defined, of_draws, 0.0).sum(axis=0) / np.maximum(defined.sum(axis=0), 1)
         lacking = np.sqrt(np.maximum(least**2 - np.nan_to_num(spread(of_draws)) ** 2, 0))
         shifted: FloatArray = of_draws - mean + of_all + lacking * noise[:, None]
         return shifted
 
-    # The low end comes from the debiased error and the high end from the plain one, each about its own value.
+    # Take the low end from the debiased error and the high end from the plain one, each around its own value.
     (low, _), (_, high) = (
         interval(around(of_draws, of_all[0]), of_all[0], confidence, METHOD, counts)
         for of_draws, of_all in ((draws.debiased, value.debiased), (draws.plain, value.plain))

@@ -1,7 +1,7 @@
-"""The commands that print one diagnostic: a row each.
+"""Define the commands that each print one diagnostic, in one table.
 
-A row names a function of ``boxscore.diagnostics``, whose parameters are options of the command, and what the
-command has besides.
+Each entry names a function of ``boxscore.diagnostics``, whose parameters become options of the command, and
+further options.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from boxscore._utils import checks
 from boxscore._utils.records import NamedTuple
-from boxscore.cli.arguments import OUTPUT, PER_CLASS, ROWS, Option, inputs_beside
+from boxscore.cli.arguments import OUTPUT, PER_CLASS, ROWS, SHOW, Option, inputs_beside
 from boxscore.errors import InputError
 from boxscore.extensions.large.options import MEMORY_LIMIT
 from boxscore.extensions.shell.parameters import METRICS, options_of
@@ -26,42 +26,42 @@ if TYPE_CHECKING:
 
 
 class Diagnostic(NamedTuple):
-    """One command.
+    """A command that prints one diagnostic.
 
     Attributes
     ----------
     description : str
-        Above its help.
+        Text above the options in the help.
     function : str
-        Of ``boxscore.diagnostics``; takes an evaluation and what it has parameters for.
+        Function of ``boxscore.diagnostics``; takes an evaluation and the parameters.
     title : str
-        Above its table; may name options in braces.
+        Title of the table; may name options in braces.
     note : str
-        Below the title in a terminal, of the function itself, not of one in ``instead``; may name the
+        Line below the title in a terminal, for ``function`` only, not those of ``instead``; may name the
         protocol in braces.
     extra : tuple of Option
-        Options besides the function's parameters, or in place of one.
+        Options that are not parameters of the function, or that replace one.
     exclusive : tuple of str
-        Names of options of which one at most is given.
+        Names of mutually exclusive options.
     instead : mapping of str to str
-        An option that chooses another function, and that function.
+        Options that choose another function, and that function.
     only_with, not_with : mapping of str to str
-        An option that is read only with another one of ``instead``, or only without it.
+        Options that need one of the options of ``instead``, or exclude it.
     digits : int
         Decimals in text, Markdown and LaTeX.
     first_out : function of a table, optional
-        The columns that a narrow terminal does without first; else those to the right.
+        Return the columns that a narrow terminal drops first; the default drops from the right.
     unset : mapping of str to function of an evaluation
-        The value of an option that is not given.
+        Default of an option, computed from the evaluation.
     in_title : mapping of str to function of the arguments
-        Words of the title, by what stands in braces there.
+        Words of the title, by the name in braces.
     sort : str, optional
-        The columns by which its rows are printed unless ``--sort`` names others, the order of the result if
-        empty; None where rows have no other order.
+        Columns to sort by unless ``--sort`` names others. Empty keeps the order of the result; None means
+        that rows cannot be sorted.
     sort_without_scores : str
-        The same for detections without scores, where it differs.
+        The same for detections without scores, if different.
     examples : tuple of str
-        Options of one call each.
+        Arguments of one example call each.
     """
 
     description: str
@@ -83,7 +83,7 @@ class Diagnostic(NamedTuple):
 
     @property
     def options(self) -> tuple[Option, ...]:
-        """The function's parameters, and the further options of the command."""
+        """Return the function's parameters and the further options of the command."""
         from boxscore import diagnostics
 
         options = options_of(getattr(diagnostics, self.function), self.extra)
@@ -93,10 +93,10 @@ class Diagnostic(NamedTuple):
 
     @property
     def arguments(self) -> tuple[Option, ...]:
-        """Every option of the command."""
+        """Return all options and arguments of the command."""
         options = self.options
         rows = () if self.sort is None else ROWS
-        return (*inputs_beside(options), MEMORY_LIMIT, OUTPUT, *options, *rows)
+        return (*inputs_beside(options), MEMORY_LIMIT, OUTPUT, *options, *rows, SHOW)
 
     def help(self, name: str) -> str:
         """Return the text above the options."""
@@ -112,13 +112,13 @@ class Diagnostic(NamedTuple):
         )
 
     def run(self, arguments: argparse.Namespace) -> int:
-        """Read, evaluate, print; return the exit status."""
+        """Read, evaluate and print; return the exit status."""
         from boxscore.cli.inputs import evaluate_inputs, read_inputs
         from boxscore.cli.output import remembered_warnings, rows_of
         from boxscore.extensions.validation.digest_command import NOTHING, digest_of
         from boxscore.reports.rows import ALL_ROWS
 
-        # Refuse options without effect before a file is read.
+        # Reject options without effect before reading files.
         self._refuse_unread(arguments)
         rows = ALL_ROWS if self.sort is None else rows_of(arguments, sort=self.sort)
         # Evaluate in memory or in partitions; the quick checks need everything in memory.
@@ -132,7 +132,7 @@ class Diagnostic(NamedTuple):
                     from boxscore.extensions.large.command_line import evaluation_in_parts
 
                     evaluation, digest = stack.enter_context(evaluation_in_parts(arguments)), NOTHING
-            # Errors stop here; findings are printed below the table.
+            # With --strict, stop on errors here; findings are printed below the table.
             if arguments.strict:
                 digest.refuse()
             if self.sort_without_scores and not evaluation.has_scores:
@@ -142,7 +142,7 @@ class Diagnostic(NamedTuple):
         return 0
 
     def _refuse_unread(self, arguments: argparse.Namespace) -> None:
-        """Refuse options that what is asked for does not read."""
+        """Reject options that the chosen function does not read."""
         for option in self.options:
             given = getattr(arguments, option.dest)
             if given == option.default:
@@ -163,11 +163,11 @@ class Diagnostic(NamedTuple):
         from boxscore.extensions.shell.frames import chosen_rows, print_frame
         from boxscore.reports.rows import ALL_ROWS
 
-        # Options that are not set take their default from the evaluation.
+        # Compute the defaults of options that depend on the evaluation.
         for dest, value_of in self.unset.items():
             if getattr(arguments, dest) is None:
                 setattr(arguments, dest, value_of(evaluation))
-        # The function and its arguments are found by name: an option has the name of the parameter.
+        # Find the function and its arguments by name: options are named like the parameters.
         instead = [name for dest, name in self.instead.items() if _is_given(getattr(arguments, dest))]
         function = getattr(diagnostics, instead[0] if instead else self.function)
         values: dict[str, Any] = {"progress": True, "workers": readers(arguments)}
@@ -175,21 +175,22 @@ class Diagnostic(NamedTuple):
             value = getattr(arguments, option.dest)
             values[option.dest] = option.combine(value) if option.combine and value is not None else value
         for value in [*values.values()]:
-            if isinstance(value, dict):  # an option that is several parameters
+            # One option can set several parameters.
+            if isinstance(value, dict):
                 values |= value
         options = {
             parameter: values[parameter]
             for parameter in inspect.signature(function).parameters
             if parameter in values
         }
-        # Compute, and take the rows that the result has for classes and in total.
+        # Compute the result, and take its rows per class and in total.
         per_class = values.get("per_class", True) or rows != ALL_ROWS
         words_of_title = {name: words_of(arguments) for name, words_of in self.in_title.items()}
         usual_title = self.title.format_map({**vars(arguments), **words_of_title})
         stage(f"computing: {usual_title}")
         result = function(evaluation, **options)
         frame, totals = _frames(result, per_class=per_class)
-        # The words around the table: by the result, or by the command.
+        # Take the title and the note from the result, or from the command.
         note = "" if instead else self.note
         note = note or getattr(result, "note", "")
         if arguments.output == "text" and hasattr(result, "terminal_rows"):
@@ -197,7 +198,7 @@ class Diagnostic(NamedTuple):
             note = note or rest
         frame, words = chosen_rows(frame, rows, falling=evaluation.protocol.lower_is_better)
         frame = frame if totals is None else _below(frame, totals)
-        # A column that says "all classes" in every row goes into the title.
+        # Move a column that reads "all classes" in every row to the title.
         title = getattr(result, "title", "") or usual_title
         if arguments.output == "text" and "class" in frame and (frame["class"] == EVERY_CLASS).all():
             frame, title = frame.drop(columns="class"), f"{title}, all classes together"
@@ -220,11 +221,12 @@ def _is_given(value: object) -> bool:
 
 
 def _frames(result: Any, *, per_class: bool) -> tuple[pd.DataFrame, pd.DataFrame | None]:
-    """Return the table of a result, or its totals alone, and the totals below; a named index is a column."""
+    """Return the table of a result, or only its totals, and the totals below; a named index is a column."""
     frame: pd.DataFrame = result
     totals = None
-    if hasattr(result, "total_frame"):
-        frame, totals = result.to_frame(), result.total_frame()
+    if hasattr(result, "to_frame"):
+        frame = result.to_frame()
+        totals = result.total_frame() if hasattr(result, "total_frame") else None
         if totals is not None and not per_class:
             frame, totals = totals, None
     return (frame if frame.index.name is None else frame.reset_index()), totals
@@ -242,7 +244,7 @@ def _edges_or_count(values: list[float]) -> int | list[float]:
 
 
 def _guarantee(text: str) -> dict[str, float]:
-    """Read ``recall=0.9``: what is to be guaranteed, and the level."""
+    """Parse ``recall=0.9``: the rate to guarantee, and its level."""
     measure, _, level = text.partition("=")
     try:
         if measure in ("recall", "precision", "fppi"):
@@ -254,14 +256,14 @@ def _guarantee(text: str) -> dict[str, float]:
 
 
 def _best_score(evaluation: Evaluation) -> float:
-    """Return the score of the best F1, as the report has it; with none, every detection counts."""
+    """Return the score of the best F1, as in the report; without one, keep every detection."""
     from boxscore.extensions.diagnostics.confusion import EVERY_SCORE
 
     return max(evaluation.operating_score, EVERY_SCORE)
 
 
-def _and_score(arguments: argparse.Namespace) -> str:
-    """Name the score threshold, unless every detection counts."""
+def _score_phrase(arguments: argparse.Namespace) -> str:
+    """Describe the score threshold; empty if every detection counts."""
     from boxscore.extensions.diagnostics.confusion import EVERY_SCORE
 
     score: float = arguments.score_threshold
@@ -269,7 +271,7 @@ def _and_score(arguments: argparse.Namespace) -> str:
 
 
 def _least_confused(frame: pd.DataFrame) -> list[str]:
-    """Order the classes of a confusion matrix by how rarely others are taken for them; background stays."""
+    """Order predicted classes by ascending counts of confusion; keep the background."""
     names = list(map(str, frame.columns[1:]))
     counts = frame.iloc[:, 1:].to_numpy(dtype=float)
     wrong = counts.sum(axis=0) - counts.diagonal()
@@ -329,6 +331,7 @@ DIAGNOSTICS = {
                 "report)",
                 kind=float,
                 metavar="S",
+                short="--conf",
             ),
             Option(
                 "top",
@@ -344,7 +347,7 @@ DIAGNOSTICS = {
         first_out=_least_confused,
         sort=None,
         unset={"score_threshold": _best_score},
-        in_title={"and_score": _and_score},
+        in_title={"and_score": _score_phrase},
         examples=("", "--score-threshold 0.25", "--normalise truth --output csv", "--top 20"),
     ),
     "operating-points": Diagnostic(
@@ -426,7 +429,7 @@ DIAGNOSTICS = {
             Option(
                 "by",
                 "size, relative_size, aspect_ratio, crowdedness, or a column of images or annotations",
-                required=True,
+                default="size",
                 metavar="WHAT",
             ),
             Option(
@@ -439,7 +442,7 @@ DIAGNOSTICS = {
                 combine=_edges_or_count,
             ),
         ),
-        examples=("--by size", "--by camera", "--by relative_size --bins 0 0.01 0.1 1"),
+        examples=("", "--by camera", "--by relative_size --bins 0 0.01 0.1 1"),
     ),
     "ties": Diagnostic(
         "Print the expected, lowest and highest AP over all orders of equally scored detections.",
@@ -450,4 +453,4 @@ DIAGNOSTICS = {
         examples=("", "--metrics AP --per-class"),
     ),
 }
-"""By name of the command."""
+"""The commands, by name."""

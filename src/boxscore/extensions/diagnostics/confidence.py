@@ -1,17 +1,16 @@
-"""What a detector does at a given confidence threshold, and which threshold to use.
+"""Compute precision, recall and F-score by confidence, and choose a confidence threshold.
 
 Goal
 ----
-Precision, recall and F-score as functions of the confidence, from counted detections; and the threshold to
-choose: that of the best F-score, or one that reaches a given precision or recall.
+The threshold to choose is the one with the best F-score, or one that reaches a given precision or recall.
 
 Conventions
 -----------
 - A threshold ``s`` keeps the detections with ``score >= s``. Greedy matching takes detections by descending
-  score, so dropping low scores does not change the other matches: nothing is matched again.
-- Nothing is interpolated. Ignored detections are not counted.
-- All classes together are a micro average, with one threshold for all. False positives of classes without
-  ground truth count there, as they would in use.
+  score, so dropping low scores does not change the other matches, and the matches are reused.
+- Curves are not interpolated. Ignored detections do not count.
+- All classes together are a micro average, with one threshold for all. It includes false positives of classes
+  without ground truth, as they would occur in use.
 
 References
 ----------
@@ -45,7 +44,7 @@ COUNTS = ("true_positives", "false_positives", "false_negatives")
 class Rates(NamedTuple):
     """Counts and rates at confidence thresholds; arrays of one shape, float64.
 
-    Counts are whole numbers, but where groups count as a part of one.
+    Counts are whole numbers, unless groups have fractional weights.
     """
 
     score: Floats
@@ -58,19 +57,19 @@ class Rates(NamedTuple):
     f_score: Floats
 
     def take(self, positions: Any) -> Rates:
-        """Return the values at some positions."""
+        """Return the values at the given positions."""
         return Rates(*(column[positions] for column in self))
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class ConfidenceCurves(CurvesByClass):
-    """Counts and rates at every confidence that occurs, per class and over all classes.
+    """Counts and rates at every distinct score, per class and over all classes.
 
     Attributes
     ----------
     classes : list of str, [K]
     rates : Rates, [N]
-        Class by class, all classes together last; scores descend in each.
+        Class by class, then all classes together; scores descend within each.
     bounds : ndarray of intp, [K + 2]
         Where each class starts in ``rates``, where all classes together start, and the end.
     """
@@ -85,11 +84,11 @@ class ConfidenceCurves(CurvesByClass):
 
     @property
     def total(self) -> Rates:
-        """The curve of all classes together."""
+        """Return the curve of all classes together."""
         return self.of_class(len(self.classes))
 
     def frame_of(self, classes: NDArray[np.object_], rows: slice) -> pd.DataFrame:
-        """Lay out some rows of the rates, with the class of each; whole counts are integers."""
+        """Build the table of some rows of the rates, with the class of each; whole counts are integers."""
         import pandas as pd
 
         rates = self.rates.take(rows)
@@ -113,7 +112,7 @@ class OperatingPoints(ClassResult):
     total: Rates
 
     def frame_of(self, classes: Sequence[str], values: Rates) -> pd.DataFrame:
-        """Lay out values; counts that are NaN are missing."""
+        """Build the table of the values; undefined counts are missing."""
         return super().frame_of(classes, values).astype(dict.fromkeys(_whole(values), "Int64"))
 
 
@@ -121,7 +120,7 @@ class OperatingPoints(ClassResult):
 def confidence_curve(
     evaluation: Evaluation, *, iou_threshold: float | None = None, area: str = "all", beta: float = 1.0
 ) -> ConfidenceCurves:
-    """Count and rate detections at every confidence that occurs.
+    """Compute counts and rates at every distinct score.
 
     Parameters
     ----------
@@ -137,21 +136,24 @@ def confidence_curve(
     InputError
         When the protocol does not have the threshold or the range, or beta is not positive.
     """
-    counts = evaluation.score_counts(threshold_index(evaluation, iou_threshold), area_index(evaluation, area))
+    counts = evaluation._score_counts(
+        threshold_index(evaluation, iou_threshold), area_index(evaluation, area)
+    )
     return ConfidenceCurves(evaluation.labels, _rates(counts, beta), counts.bounds)
 
 
 STEPS = 64
-"""Points of an outlined curve for each doubling of its counts, at most."""
+"""Maximum number of points of an outlined curve per doubling of its counts."""
 
 
 @once_per_evaluation
 def outlined_curves(evaluation: Evaluation) -> ConfidenceCurves:
-    """Return the curves with fewer points, for drawing: at the protocol's first threshold and area range.
+    """Return curves with fewer points, for plots, at the protocol's first threshold and area range.
 
-    Between two of them the detections grow by a 64th at most. The best F-score and both ends are kept.
+    Between neighboring points the number of detections grows by at most 1/64. The best F-score and both ends
+    are kept.
     """
-    counts = evaluation.score_counts(keep=_outline)
+    counts = evaluation._score_counts(keep=_outline)
     kept = [np.array(_outline(counts.curve(k)), dtype=np.intp) for k in range(len(counts.positive))]
     at = np.concatenate([start + of_class for start, of_class in zip(counts.bounds, kept, strict=False)])
     bounds, rates = np.cumsum([0, *map(len, kept)]).astype(np.intp), _rates(counts, 1.0).take(at)
@@ -159,7 +161,7 @@ def outlined_curves(evaluation: Evaluation) -> ConfidenceCurves:
 
 
 def _outline(counts: ScoreCounts) -> list[int]:
-    """Keep the points of one curve, or of a range of it, at which a step of counts is reached."""
+    """Keep the points of a curve, or of a chunk of it, at which the counts reach the next step."""
     fraction, exponent = np.frexp(counts.true + counts.false)
     step = STEPS * exponent + np.floor(2 * STEPS * fraction)
     keep = np.diff(step, prepend=np.nan) != 0
@@ -180,7 +182,7 @@ def operating_points(
     at_recall: float | None = None,
     beta: float = 1.0,
 ) -> OperatingPoints:
-    """One threshold per class: the best F-score, or the one asked for.
+    """Choose a confidence threshold per class: the best F-score, or a given score, precision or recall.
 
     Parameters
     ----------
@@ -192,16 +194,16 @@ def operating_points(
     at_score : float, optional
         Use this threshold for every class.
     at_precision : float, optional
-        The lowest threshold that still has this precision, in (0, 1].
+        The lowest threshold that has at least this precision, in (0, 1].
     at_recall : float, optional
-        The highest threshold that already has this recall, in (0, 1].
+        The highest threshold that has at least this recall, in (0, 1].
     beta : float, default 1
         Weight of recall against precision in the F-score.
 
     Returns
     -------
     OperatingPoints
-        NaN where no threshold qualifies. Of equal F-scores the one with the highest threshold is taken.
+        NaN where no threshold qualifies. If F-scores are equal, the highest threshold wins.
 
     Raises
     ------
@@ -230,23 +232,24 @@ def operating_points(
             checks.number_between(value, -np.inf, np.inf, name=name)
         else:
             checks.number_between(value, 0, 1, name=name, open_low=True)
-    # Count at every distinct score. In partitions only the points that may be chosen come back.
+    # Count at every distinct score. With partitions, only the candidate points are returned.
     keep = functools.partial(
         _kept, beta=beta, at_score=at_score, at_precision=at_precision, at_recall=at_recall
     )
-    counts = evaluation.score_counts(
+    counts = evaluation._score_counts(
         threshold_index(evaluation, iou_threshold), area_index(evaluation, area), keep
     )
     rates = _rates(counts, beta)
     # Choose the point of each class and, last, of all classes together. Without a point, rates are NaN, or 0
-    # at a score that no detection reaches.
+    # if no detection reaches the score.
     points = []
     for k, count in enumerate(counts.positive.tolist()):
         curve = rates.take(counts.part(k))
         position = _position(curve, count, at_score=at_score, at_precision=at_precision, at_recall=at_recall)
         if position != NO_POINT:
             point = curve.take(position)
-        elif at_score is not None:  # no detection has it
+        # No detection reaches the score.
+        elif at_score is not None:
             rate = 0.0 if count else np.nan
             point = Rates(*map(np.float64, (np.nan, 0, 0, count, np.nan, rate, rate)))
         else:
@@ -257,7 +260,7 @@ def operating_points(
 
 
 def _kept(counts: ScoreCounts, *, beta: float, **asked: float | None) -> list[int]:
-    """Keep the requested point of one curve, or of a range of it."""
+    """Keep the requested point of a curve, or of a chunk of it."""
     position = _position(_rates(counts, beta), int(counts.positive[0]), **asked)
     return [] if position == NO_POINT else [position]
 
@@ -286,7 +289,7 @@ def _position(
     at_precision: float | None,
     at_recall: float | None,
 ) -> int:
-    """Position of the requested point on the curve, or NO_POINT."""
+    """Return the position of the requested point on the curve, or NO_POINT."""
     if at_score is not None:
         return int(np.searchsorted(-curve.score, -at_score, side="right")) - 1
     if at_precision is not None:
@@ -301,5 +304,5 @@ def _position(
 
 
 def _whole(rates: Rates) -> list[str]:
-    """Return the counts that are whole numbers, or missing: all, but where groups count as a part of one."""
+    """Name the counts that are whole numbers or missing: all, unless groups have fractional weights."""
     return [name for name in COUNTS if not np.any(np.modf(getattr(rates, name))[0] > 0)]

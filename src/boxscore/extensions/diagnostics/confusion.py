@@ -1,18 +1,19 @@
-"""Confusion across classes: what each object was predicted as, with background as one more class.
+"""Compute the confusion matrix across classes, with background as one more class.
 
 Conventions
 -----------
-- Rows are the truth, columns the prediction; ``(background)`` is last in both. An unassigned object counts
-  in the background's column, an unassigned detection in its row.
-- Only detections with ``score >= score_threshold`` are used: a matrix describes one operating point.
-- Detections are assigned one to one to objects of their image with an IoU of ``iou_threshold`` or more,
-  whatever their classes. ``assign="score"``: by descending score, each to the free object it overlaps most.
-  ``assign="iou"``: pairs by descending IoU. Of equal IoUs the object that comes first in the file is taken.
-- Without scores pairs go by IoU; of equal ones first those of one class, then by classes and boxes: no order
-  of a file decides.
-- Ignored ground truths (crowds, difficult objects) are left out, and so is an unassigned detection that
-  overlaps an ignored ground truth of its class, or whose class is not annotated exhaustively in its image
-  where the protocol ignores what matches nothing there.
+- Rows are true classes, columns predicted classes; ``(background)`` is last in both. An object without a
+  detection counts in the background column, a detection without an object in the background row.
+- Only detections with ``score >= score_threshold`` count, so a matrix describes one operating point.
+- Detections are assigned one to one to objects of their image with an IoU of at least ``iou_threshold``,
+  regardless of class. ``assign="score"`` assigns detections by descending score, each to the free object with
+  the largest overlap. ``assign="iou"`` assigns pairs by descending IoU. If IoUs are equal, the object that
+  comes first in the file is taken.
+- Without scores, pairs are assigned by IoU. Ties prefer pairs of the same class, then compare classes and
+  boxes, so the order of rows in a file does not matter.
+- Ignored ground truths (crowds, difficult objects) are left out. So is an unassigned detection that overlaps
+  an ignored ground truth of its class, or whose class is not annotated exhaustively in its image if the
+  protocol ignores unmatched detections there.
 """
 
 from __future__ import annotations
@@ -45,41 +46,42 @@ Assign = Literal["score", "iou"]
 Normalise = Literal["none", "truth", "predicted", "all"]
 
 SCORE_THRESHOLD = 0.25
-"""Where no other is given."""
+"""The default score threshold."""
 
 EVERY_SCORE = -1e300
 """A score threshold that every detection reaches."""
 
 PER_LISTED = 100
-"""Bytes of an image that is listed for a cell, its id and its text."""
+"""Bytes per image listed for a cell: its id and its text."""
 
 MOST_CELLS = 1 << 27
-"""Cells of a whole matrix, 8 bytes each."""
+"""Maximum cells of a dense matrix, 8 bytes each."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Cells:
     """One row per assigned pair, missed object or unassigned detection, [N]."""
 
-    truth: NDArray[np.intp]  # class row, K for background
+    # True class; K for background.
+    truth: NDArray[np.intp]
     predicted: NDArray[np.intp]
     image: NDArray[np.int32]
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class ConfusionMatrix(DiagnosticResult):
-    """What each class was predicted as: the cells that occur, and a matrix of them on request.
+    """Counts of predicted classes per true class: the nonzero cells, and a dense matrix on request.
 
     Attributes
     ----------
     labels : list of str, [K + 1]
         The classes, then ``(background)``.
     truth, predicted : ndarray of intp, [N]
-        Positions in ``labels`` of the cells that are not 0, row by row.
+        Positions in ``labels`` of the nonzero cells, row by row.
     count : ndarray of int64, [N]
-        What the cells hold.
+        Counts of the cells.
     normalise : {"none", "truth", "predicted", "all"}
-        What :attr:`values` are shares of.
+        How :attr:`values` are normalized.
     """
 
     labels: list[str]
@@ -90,12 +92,12 @@ class ConfusionMatrix(DiagnosticResult):
 
     @functools.cached_property
     def counts(self) -> NDArray[np.int64]:
-        """Rows are the truth, columns the prediction; [K + 1, K + 1].
+        """Return the dense matrix; rows are true classes, columns predicted ones; [K + 1, K + 1].
 
         Raises
         ------
         InputError
-            When there are too many classes for a matrix; the cells that occur are there.
+            When there are too many classes for a dense matrix; the nonzero cells are still available.
         """
         n = len(self.labels)
         if n * n > MOST_CELLS:
@@ -113,7 +115,7 @@ class ConfusionMatrix(DiagnosticResult):
 
     @property
     def values(self) -> NDArray[np.int64] | NDArray[np.float64]:
-        """The counts, or shares of each row, of each column, or of everything; [K + 1, K + 1], 0/0 is NaN."""
+        """Return the counts, or fractions of a row, a column or the total; [K + 1, K + 1], 0/0 is NaN."""
         if self.normalise == "none":
             return self.counts
         axis = {"truth": 1, "predicted": 0, "all": None}[self.normalise]
@@ -124,7 +126,7 @@ class ConfusionMatrix(DiagnosticResult):
 
     @property
     def shares_of_truth(self) -> NDArray[np.float64]:
-        """Of the true class's objects, or of the unassigned detections, that each cell holds, [N]."""
+        """Return each cell's fraction of the objects of its true class, or of unassigned detections, [N]."""
         of_truth = np.zeros(len(self.labels), dtype=np.int64)
         np.add.at(of_truth, self.truth, self.count)
         shares: NDArray[np.float64] = self.count / of_truth[self.truth]
@@ -132,7 +134,7 @@ class ConfusionMatrix(DiagnosticResult):
         return shares
 
     def counts_of(self, rows: Sequence[int]) -> NDArray[np.int64]:
-        """Return the part of :attr:`counts` with some classes only, [n, n] for n positions in ``labels``."""
+        """Return the submatrix of :attr:`counts` for some classes, [n, n] for n positions in ``labels``."""
         place = np.full(len(self.labels), -1)
         place[list(rows)] = np.arange(len(rows))
         truth, predicted = place[self.truth], place[self.predicted]
@@ -142,7 +144,7 @@ class ConfusionMatrix(DiagnosticResult):
         return counts
 
     def most_confused(self, most: int) -> NDArray[np.intp]:
-        """Rows of the ``most`` classes with most confusions with other classes; ascending."""
+        """Return the rows of the ``most`` classes that are most confused with other classes; ascending."""
         K = len(self.labels) - 1
         right, wrong, every = (np.zeros(K, dtype=np.int64) for _ in range(3))
         diagonal = (self.truth == self.predicted) & (self.truth < K)
@@ -155,9 +157,9 @@ class ConfusionMatrix(DiagnosticResult):
         return np.sort(order[:most])
 
     def largest(self, most: int | None, *, background: bool = True) -> NDArray[np.intp]:
-        """Positions of the ``most`` largest cells off the diagonal between classes, then of the others.
+        """Return the positions of the ``most`` largest off-diagonal cells between classes, then others.
 
-        Both go by descending counts; of equal ones the first.
+        Both are sorted by descending count; ties keep their order.
         """
         last = len(self.labels) - 1
         order = np.argsort(-self.count, kind="stable")
@@ -173,7 +175,7 @@ class ConfusionMatrix(DiagnosticResult):
         return pd.DataFrame(self.values, index=index, columns=columns, copy=True)
 
     def _shown(self) -> tuple[str, pd.DataFrame]:
-        """Return what a short form shows: of a matrix that is too large the cells that occur."""
+        """Return the text and table of the short form; a matrix that is too large shows its nonzero cells."""
         if len(self.labels) ** 2 <= MOST_CELLS:
             return super()._shown()
         import pandas as pd
@@ -190,9 +192,9 @@ class ConfusionMatrix(DiagnosticResult):
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class TopConfusions(DiagnosticResult):
-    """Cells of the confusion matrix off its diagonal: between classes, then with the background.
+    """The largest off-diagonal cells of the confusion matrix: between classes, then with the background.
 
-    Both are ordered by their counts, the largest first.
+    Both are sorted by descending count.
 
     Attributes
     ----------
@@ -202,13 +204,13 @@ class TopConfusions(DiagnosticResult):
         Positions in ``labels``.
     count : ndarray of int64, [N]
     share_of_truth : ndarray of float64, [N]
-        Of the true class's objects; for ``(background)``, of the unassigned detections.
+        Fraction of the objects of the true class; for ``(background)``, of the unassigned detections.
     images : list of ndarray of int32, [N]
         Rows of the images behind each cell.
     image_ids : ndarray
         Id of each image row.
     missed, unassigned : int
-        All objects without a detection, and all detections without an object, listed or not.
+        All objects without a detection and all detections without an object, listed or not.
     """
 
     labels: list[str]
@@ -222,7 +224,7 @@ class TopConfusions(DiagnosticResult):
     unassigned: int
 
     def terminal_rows(self, frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-        """Return the confusions between classes, and the number of those with the background in a line."""
+        """Return the confusions between classes, and a line with the number of those with the background."""
         background = len(self.labels) - 1
         between = (self.truth < background) & (self.predicted < background)
         note = f"With the background: {counted(self.missed, 'object')} missed, "
@@ -244,13 +246,13 @@ class TopConfusions(DiagnosticResult):
 
 
 def _counted_cells(evaluation: Evaluation, place: Place, **options: Any) -> tuple[IntArray, IntArray]:
-    """Return the numbers of the cells of some images, row by row, and count what is in each."""
+    """Return the numbers of the nonzero cells of some images, row by row, and their counts."""
     cells = _checked_cells(evaluation, **options)
     return np.unique(cells.truth * len(_labels(evaluation)) + cells.predicted, return_counts=True)
 
 
 def _added(answers: Sequence[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]:
-    """Add up the cells of disjoint images."""
+    """Add up the cells of disjoint sets of images."""
     cells, counts = (np.concatenate(column) for column in zip(*answers, strict=True))
     cell, where = np.unique(cells, return_inverse=True)
     count = np.zeros(len(cell), dtype=np.int64)
@@ -267,20 +269,19 @@ def confusion_matrix(
     assign: Assign | None = None,
     normalise: Normalise = "none",
 ) -> ConfusionMatrix:
-    """Count, for each true class, what it was predicted as.
+    """Count how often each true class was predicted as each class.
 
     Parameters
     ----------
     evaluation : Evaluation
     iou_threshold : float, default 0.5
-        Minimum IoU of a match. It is above 0, and 1 at most.
+        Minimum IoU of a match, above 0 and at most 1.
     score_threshold : float, optional
-        Detections below it are left out (default: 0.25, and none without scores).
+        Leave out detections that score below this (default: 0.25; without scores, all are kept).
     assign : {"score", "iou"}, optional
-        What is matched first: the highest score, or the pair of the highest IoU (default: the highest score,
-        and the highest IoU without scores).
+        Match by descending score, or pairs by descending IoU (default: score; IoU without scores).
     normalise : {"none", "truth", "predicted", "all"}, default "none"
-        Counts, or shares of the true class, of the predicted class, or of all. 0/0 is NaN.
+        Counts, or fractions of the true class, of the predicted class, or of the total. 0/0 is NaN.
 
     Returns
     -------
@@ -289,7 +290,7 @@ def confusion_matrix(
     Raises
     ------
     InputError
-        When an option is out of range: so is a score threshold above 0 where detections have no scores.
+        When an option is out of range, such as a score threshold above 0 for detections without scores.
     """
     checks.one_of(normalise, get_args(Normalise), name="normalise")
     options = {"iou_threshold": iou_threshold, "score_threshold": score_threshold, "assign": assign}
@@ -308,18 +309,18 @@ def top_confusions(
     limit: int | None = 20,
     background: bool = True,
 ) -> TopConfusions:
-    """List the cells off the diagonal with the images behind each: between classes, then with the background.
+    """List the largest off-diagonal cells with their images: between classes, then with the background.
 
-    Both are ordered by their counts, the largest first.
+    Both are sorted by descending count.
 
     Parameters
     ----------
     evaluation, iou_threshold, score_threshold, assign
         As in :func:`confusion_matrix`.
     limit : int or None, default 20
-        Rows between classes, and as many with the background; None for all.
+        Maximum rows between classes, and with the background; None for all.
     background : bool, default True
-        Whether missed objects and unassigned detections are listed too.
+        Whether to list missed objects and unassigned detections too.
 
     Returns
     -------
@@ -328,14 +329,14 @@ def top_confusions(
     Raises
     ------
     InputError
-        When an option is out of range: so is a score threshold above 0 where detections have no scores.
+        When an option is out of range, such as a score threshold above 0 for detections without scores.
     """
     options: dict[str, Any] = {
         "iou_threshold": iou_threshold,
         "score_threshold": score_threshold,
         "assign": assign,
     }
-    # Take the largest cells off the diagonal from the matrix, then collect their images.
+    # Take the largest off-diagonal cells of the matrix, then collect their images.
     matrix = confusion_matrix(evaluation, **options)
     last, chosen = len(matrix.labels) - 1, matrix.largest(limit, background=background)
     truth, predicted = matrix.truth[chosen], matrix.predicted[chosen]
@@ -343,7 +344,7 @@ def top_confusions(
     listed = int(matrix.count[chosen].sum())
     what = f"the images of {counted(listed, 'confusion')}"
     source_of(evaluation).check_room(PER_LISTED * listed, what, "fewer cells (--top), or a larger limit")
-    # Each partition names the images of each cell; the lists are joined and sorted.
+    # Each partition lists the images of each cell; join and sort the lists.
     every = source_of(evaluation).answers("confusions", _images_among_all, asked)
     images = [np.sort(np.concatenate(same)) for same in zip(*every, strict=True)]
     return TopConfusions(
@@ -368,9 +369,9 @@ def images_of_cells(
     score_threshold: float | None = None,
     assign: Assign | None = None,
 ) -> list[NDArray[np.int32]]:
-    """Return the rows of the images behind some cells of the confusion matrix of the same options, ascending.
+    """Return the ascending image rows of some cells of the confusion matrix with the same options.
 
-    ``truth`` and ``predicted`` are their positions in its ``labels``.
+    ``truth`` and ``predicted`` are positions in its ``labels``.
     """
     cells = _checked_cells(evaluation, iou_threshold, score_threshold, assign)
     n = len(evaluation.ground_truth.categories) + 1
@@ -386,20 +387,20 @@ def images_of_cells(
 def _images_among_all(
     evaluation: Evaluation, place: Place, *, truth: Any, predicted: Any, **options: Any
 ) -> list[NDArray[np.int32]]:
-    """Return the rows among all of the images behind some cells."""
+    """Return the rows, in the table of all images, of the images of some cells."""
     rows = images_of_cells(evaluation, truth, predicted, **options)
     return [rows_among_all(one, place).astype(np.int32) for one in rows]
 
 
 def _labels(evaluation: Evaluation) -> list[str]:
-    """Return the classes and the background; none is called as the column of the true classes."""
+    """Return the classes and the background, under names that differ from the column of true classes."""
     return [*evaluation.categories.labels_beside(TRUTH), BACKGROUND]
 
 
 def _checked_cells(
     evaluation: Evaluation, iou_threshold: float, score_threshold: float | None, assign: Assign | None
 ) -> _Cells:
-    evaluation.require_overlaps("confusions")
+    evaluation._require_overlaps("confusions")
     scored = evaluation.detections.scored
     checks.number_between(iou_threshold, 0, 1, name="iou_threshold", open_low=True)
     if score_threshold is None:
@@ -417,7 +418,7 @@ def _checked_cells(
 def _by_content(
     truth: GroundTruth, detections: Detections, pairs: CrossPairs, rows: NDArray[np.intp]
 ) -> Iterator[NDArray[Any]]:
-    """Yield what decides between equal overlaps, the weightiest last: same class, then classes and boxes."""
+    """Yield the sort keys that break ties of overlap, the strongest last: same class, classes, boxes."""
     sides = [(table, side[rows]) for table, side in ((detections, pairs.detection), (truth, pairs.truth))]
     for table, of_pair in sides:
         yield from table.boxes[of_pair].T[::-1]
@@ -429,11 +430,11 @@ def _by_content(
 @once_per_evaluation
 def _cells(evaluation: Evaluation, iou_threshold: float, score_threshold: float, assign: Assign) -> _Cells:
     truth, detections = evaluation.ground_truth, evaluation.detections
-    ignored = evaluation.matcher.ignoring.ignored
-    pairs = evaluation.matcher.across_classes(iou_threshold=iou_threshold, score_threshold=score_threshold)
+    ignored = evaluation._matcher.ignoring.ignored
+    pairs = evaluation._matcher.across_classes(iou_threshold=iou_threshold, score_threshold=score_threshold)
 
     # Sort the pairs with counted objects by score or overlap, in one lexsort; the last key is the object's
-    # row. Without scores the content of rows decides, so that no order of a file does.
+    # row. Without scores, the content of rows breaks ties, so that file order does not matter.
     real = np.flatnonzero(~ignored[pairs.truth])
     by_overlap, by_score = -pairs.iou[real], pairs.position[real]
     if detections.scored:
@@ -441,17 +442,17 @@ def _cells(evaluation: Evaluation, iou_threshold: float, score_threshold: float,
         real = real[np.lexsort((pairs.truth[real], second, first))]
     else:
         real = real[np.lexsort((*_by_content(truth, detections, pairs, real), by_overlap))]
-    # Assign greedily in this order: one detection to one object, whatever their classes.
+    # Assign greedily in this order: one detection to one object, regardless of class.
     taken = real[greedy_one_to_one(pairs.detection[real], pairs.truth[real])]
     object_row, detection_row = pairs.truth[taken], pairs.detection[taken]
 
-    # A detection is free unless it is assigned, is on an ignored object of its class, or does not count where
-    # it matches nothing.
+    # A detection is unassigned unless it is matched, overlaps an ignored object of its class, or is ignored
+    # when unmatched.
     free = np.ones(len(detections), dtype=bool)
     free[detection_row] = False
     excused = ignored[pairs.truth] & (truth.category[pairs.truth] == detections.category[pairs.detection])
     free[pairs.detection[excused]] = False
-    free[evaluation.matcher.inexhaustive] = False
+    free[evaluation._matcher.inexhaustive] = False
     lone = pairs.rows[free[pairs.rows]]
     # Objects without a detection are missed.
     missed = ~ignored

@@ -1,7 +1,10 @@
 """Explain why two tools give two numbers, or find the tool that gave one.
 
+Without options: print what each known tool computes from these files.
+
 Examples
 --------
+  boxscore explain instances.json results.json
   boxscore explain instances.json results.json --from ultralytics-old --to coco
   boxscore explain instances.json results.json --number 0.595
   boxscore explain VOC2007 results_dir --image-set test --from voc2012 --ablation
@@ -14,12 +17,13 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from boxscore.cli.arguments import INPUTS, OUTPUT, Option
+from boxscore.cli.arguments import OUTPUT, SHOW, Option, inputs_beside
 from boxscore.cli.inputs import evaluate_inputs, ground_truth_arguments, read_inputs
 from boxscore.cli.output import Section, written
-from boxscore.cli.streams import show
+from boxscore.cli.streams import say, show
 from boxscore.data.unlisted import listing
 from boxscore.errors import InputError
+from boxscore.evaluation import Evaluation, evaluate
 from boxscore.extensions.diagnostics._tools import tool_of
 from boxscore.extensions.federated.image_label_files import read_hierarchy
 from boxscore.extensions.shell.frames import table_columns, table_rows
@@ -29,9 +33,7 @@ from boxscore.similarity.registry import needs_of
 if TYPE_CHECKING:
     import pandas as pd
 
-OPTIONS = (
-    *INPUTS,
-    OUTPUT,
+_OPTIONS = (
     Option("from", "a tool, protocol or FILE.toml", variable="first", metavar="TOOL"),
     Option("to", "a tool, protocol or FILE.toml", default="coco", variable="last", metavar="TOOL"),
     Option("number", "search the known tools for this number", metavar="X"),
@@ -42,8 +44,11 @@ OPTIONS = (
         kind=bool,
         default=False,
     ),
-    Option("iou-threshold", "compare AP at this IoU threshold only", kind=float, metavar="T"),
+    Option("iou-threshold", "compare AP at this IoU threshold only", kind=float, metavar="T", short="--iou"),
+    SHOW,
 )
+
+OPTIONS = (*inputs_beside(_OPTIONS), OUTPUT, *_OPTIONS)
 
 WITHOUT = {
     "--memory-limit": "needs all detections at once; each step between two tools matches the boxes again"
@@ -51,23 +56,22 @@ WITHOUT = {
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read, explain, print; return the exit status."""
+    """Read, explain and print; return the exit status."""
     from boxscore.diagnostics import ablation, explain, find_number, tool_names
     from boxscore.extensions.diagnostics._tools import tool_of
 
-    # Two ways to ask: between two tools, or which tools give a number.
+    # Explain the difference between two tools, find the tools that give a number, or list what each gives.
     if arguments.protocol is not None:
         raise InputError("explain", "be given --from and --to", got=f"--protocol {arguments.protocol}")
-    if (arguments.first is None) == (arguments.number is None):
-        raise InputError(
-            "explain",
-            "be given either --from TOOL or --number X",
-            got="neither" if arguments.first is None else "both",
-            cause=f"known tools: {', '.join(tool_names())}",
-        )
+    if arguments.first is not None and arguments.number is not None:
+        rule = "be given either --from TOOL or --number X"
+        raise InputError("explain", rule, got="both", cause=f"known tools: {', '.join(tool_names())}")
+    if arguments.first is None and arguments.ablation:
+        cause = f"known tools: {', '.join(tool_names())}"
+        raise InputError("--ablation", "be given with --from TOOL", got="no --from", cause=cause)
     if arguments.expansions:
         return _expansions(arguments)
-    # The tools decide what is read of the files, such as masks.
+    # The tools decide which data are read, such as masks.
     named = [arguments.first] if arguments.ablation else [arguments.first, arguments.last]
     tools = [] if arguments.first is None else [tool_of(name, None).protocol for name in named]
     evaluation = evaluate_inputs(read_inputs(arguments, *tools))
@@ -77,8 +81,11 @@ def run(arguments: argparse.Namespace) -> int:
             "name tools of that similarity with --from and --to, such as --from lvis-segm --to lvis-boundary",
             got=f"--iou-type {arguments.iou_type}",
         )
-    # Every way prints one table.
+    # Each mode prints one table.
     tables = (evaluation.ground_truth, evaluation.detections)
+    if arguments.number is None and arguments.first is None:
+        _print_every_tool(evaluation, arguments)
+        return 0
     if arguments.number is not None:
         frame = find_number(*tables, arguments.number)
         _print(frame, arguments.output, f"Tools that give {arguments.number}, nearest first")
@@ -94,6 +101,26 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _print_every_tool(evaluation: Evaluation, arguments: argparse.Namespace) -> None:
+    """Print the AP of every known tool, nearest to that of the last tool first, and what to type next."""
+    from boxscore.diagnostics import find_number
+
+    tables = (evaluation.ground_truth, evaluation.detections)
+    last = tool_of(arguments.last, None).protocol
+    number = next(iter(evaluate(*tables, protocol=last, digest=False).metrics.values()))
+    frame = find_number(*tables, 0.0 if number != number else number)
+    # Tools with several metrics are compared by AP over all their IoU thresholds.
+    frame = frame[(frame["metric"] == "AP") | ~frame["tool"].isin(frame[frame["metric"] == "AP"]["tool"])]
+    frame = frame.drop_duplicates("tool").drop(columns="found").reset_index(drop=True)
+    _print(
+        frame,
+        arguments.output,
+        f"What each tool computes from these files, nearest to {arguments.last} first",
+    )
+    far = frame["tool"].iloc[-1]
+    say(f"Why two tools differ: boxscore explain GT DT --from {far} --to {arguments.last}")
+
+
 def _expansions(arguments: argparse.Namespace) -> int:
     """Score the data as given and expanded."""
     from boxscore.diagnostics import expansions
@@ -104,12 +131,12 @@ def _expansions(arguments: argparse.Namespace) -> int:
             "have a protocol, --from, and --hierarchy FILE.json",
             got="no --from" if arguments.first is None else "no --hierarchy",
         )
-    # Read the data once expanded along the hierarchy, and the ground truth once as it is.
+    # Read the data expanded along the hierarchy, and the ground truth also unexpanded.
     protocol = tool_of(arguments.first, None).protocol
     wide = read_inputs(arguments, protocol)
     path, arguments.hierarchy = arguments.hierarchy, None
     given = {**ground_truth_arguments(arguments), **needs_of(protocol)}
-    given |= {"note": _said_before, "needs_areas": False}
+    given |= {"note": _skip_note, "needs_areas": False}
     # Both have the same classes, so that only the expansion differs.
     narrow = read_ground_truth(arguments.ground_truth, read_options(**given))
     narrow = listing(narrow, [wide.detections])
@@ -118,8 +145,8 @@ def _expansions(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _said_before(text: str) -> None:
-    """Leave out a note on the ground truth, which was read before."""
+def _skip_note(text: str) -> None:
+    """Skip a note on the ground truth: it was printed when it was first read."""
 
 
 def _print(frame: pd.DataFrame, form: str, title: str, *, value: dict[str, Any] | None = None) -> None:

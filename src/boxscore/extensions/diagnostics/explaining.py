@@ -1,23 +1,25 @@
-"""Why two tools give two numbers: a waterfall from one to the other, one choice at a time.
+"""Explain why two tools give two numbers: change one choice at a time from one tool to the other.
 
 Goal
 ----
-A tool is a set of choices, and a protocol writes them down. Changing one tool's protocol into another's,
-choice by choice, shows the effect of each.
+A tool is a set of choices, which a protocol describes. Changing one tool's protocol into another's, choice by
+choice, shows the effect of each choice.
 
 Conventions
 -----------
-- The number is the tool's AP over its IoU thresholds, all areas, largest max detections; with ``iou`` given,
-  AP at that one threshold in both. Of a tool that ranks nothing it is its first metric, at its threshold.
-- The steps come in a fixed order (:data:`CHOICES`), and each starts where the previous one ended: a step's
-  ``delta`` depends on the order, their sum does not. Choices that two tools share have no step.
-- A choice that the others do not allow yet waits until they do; where all wait, they are one step.
+- The number is the tool's AP over its IoU thresholds, all areas, at the largest max detections. With ``iou``,
+  it is AP at that one threshold in both tools. For a tool that does not rank detections, it is the first
+  metric at its threshold.
+- Steps have a fixed order (:data:`CHOICES`), and each starts where the previous one ended: a single ``delta``
+  depends on the order, the sum does not. Choices that two tools share have no step.
+- A choice that is invalid together with the current others waits until it is valid. If all remaining choices
+  wait, they become one step.
 - Deltas add up to the difference exactly: values are rounded to multiples of 2**-53, which changes at most
   the last bit, and float64 subtraction of such numbers is exact.
 
 References
 ----------
-Each protocol file names its tool and what is special about it: ``boxscore protocols NAME``.
+Each protocol file names its tool and its special rules: ``boxscore protocols NAME``.
 """
 
 from __future__ import annotations
@@ -52,9 +54,8 @@ from boxscore.extensions.diagnostics._tools import (
 )
 from boxscore.extensions.diagnostics.ties import ends_of_ties
 from boxscore.extensions.federated.hierarchy import Hierarchy, expand_classes
-from boxscore.matching.ignoring import ignoring
+from boxscore.matching.ignoring import ignoring, prepared
 from boxscore.matching.matcher import Matcher
-from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol, protocol_names
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.tables.ap import Interpolation
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Explanation:
-    """The way from one tool's number to another's.
+    """The steps from one tool's number to another's.
 
     Attributes
     ----------
@@ -74,7 +75,7 @@ class Explanation:
         The tools.
     first_value, last_value : float
     steps : tuple of (str, float, float)
-        What changed, the change of AP, and AP after it.
+        Description of the change, change of AP, and AP after it.
     """
 
     first: str
@@ -85,7 +86,7 @@ class Explanation:
 
     @property
     def table(self) -> pd.DataFrame:
-        """The waterfall, one row per choice: ``change, delta, value``; the rows of both tools around them."""
+        """Return the waterfall: one row per choice, ``change, delta, value``, between the tools' rows."""
         import pandas as pd
 
         rows = [
@@ -123,9 +124,10 @@ def explain(
     ground_truth : GroundTruth
     detections : Detections
     first, last : str, Path, mapping or Protocol
-        A tool (:func:`tool_names`), or any protocol; both of boxes, of keypoints, or of masks or boundaries.
+        A tool (:func:`tool_names`), or any protocol. Both compare boxes, or keypoints, or masks and
+        boundaries.
     iou : float, optional
-        Compare AP at this one threshold instead of over those of each tool.
+        Compare AP at this one threshold instead of at the thresholds of each tool.
 
     Returns
     -------
@@ -141,14 +143,15 @@ def explain(
     tables = _Tables(ground_truth, detections)
     value = tables.value(start)
     now, first_value, steps = with_similarity(start, end), value, []
-    # One row for the similarity, if it differs.
+    # Add one row for the similarity, if it differs.
     if now != start:
         after = tables.value(now)
         text = f"similarity: {start.protocol.similarity} -> {end.protocol.similarity}"
         steps.append((text, after - value, after))
         value = after
-    # Then one choice after the other; the differences add up to the whole, since each starts where one ended.
-    for changed, choices in _way(now, end):
+    # Then change one choice after the other. Each step starts where the last one ended, so the differences
+    # add up.
+    for changed, choices in _tools_between(now, end):
         after = tables.value(changed)
         steps.append(
             (" and ".join(_change(choice, now, changed) for choice in choices), after - value, after)
@@ -157,8 +160,8 @@ def explain(
     return Explanation(start.name, end.name, first_value, value, tuple(steps))
 
 
-def _way(now: Tool, end: Tool) -> Iterator[tuple[Tool, Sequence[Choice]]]:
-    """Yield the tools on the way from one to another, and the choices that each has changed."""
+def _tools_between(now: Tool, end: Tool) -> Iterator[tuple[Tool, Sequence[Choice]]]:
+    """Yield the intermediate tools from one to another, with the choices that each one changed."""
     left = [choice for choice in CHOICES if with_choices(now, end, [choice]) != now]
     while left:
         allowed = ([choice] for choice in left if with_choices(now, end, [choice]) is not None)
@@ -170,7 +173,7 @@ def _way(now: Tool, end: Tool) -> Iterator[tuple[Tool, Sequence[Choice]]]:
 
 
 def _change(choice: Choice, old: Tool, new: Tool) -> str:
-    """Write a change in words; equal words differ in last bits."""
+    """Describe a change in words; if the words are equal, show the values in full precision."""
     before, after = choice.text(old), choice.text(new)
     return f"{choice.title}: {f'{before} -> {after}' if before != after else f'last bits of {before}'}"
 
@@ -224,8 +227,7 @@ def ablation(
     Returns
     -------
     DataFrame
-        ``change, delta, value``; the row of the base first. Changes that the base already makes have no
-        row.
+        ``change, delta, value``; the row of the base first. Changes that the base already has are left out.
     """
     import pandas as pd
 
@@ -236,7 +238,8 @@ def ablation(
     for name, changes in VARIANTS.items():
         try:
             changed = with_fields(tool, changes)
-        except ProtocolError:  # other rules of the tool do not allow it
+        # Other rules of the tool do not allow the change.
+        except ProtocolError:
             continue
         if changed != tool:
             after = tables.value(changed)
@@ -247,14 +250,15 @@ def ablation(
 def find_number(
     ground_truth: GroundTruth, detections: Detections, number: float | str, *, within: float | None = None
 ) -> pd.DataFrame:
-    """Search the known tools for the one that yields a number.
+    """Search the known tools for one that gives a number.
 
     Parameters
     ----------
     ground_truth : GroundTruth
     detections : Detections
     number : float or str
-        As it was seen: ``0.595``, or ``59.5`` for a percentage. A string keeps its zeros (``"0.700"``).
+        The number as printed: ``0.595``, or ``59.5`` for a percentage. A string keeps its zeros
+        (``"0.700"``).
     within : float, optional
         Largest difference that counts as a match; by default half a unit of the number's last digit.
 
@@ -267,11 +271,11 @@ def find_number(
     Raises
     ------
     InputError
-        When the number is not one between 0 and 100.
+        When the number is not between 0 and 100.
     """
     import pandas as pd
 
-    # The last digit of the number says how far a rounded value may be off.
+    # The last digit of the number limits the rounding error.
     text = str(number).strip().rstrip("%")
     try:
         wanted = float(text)
@@ -281,7 +285,7 @@ def find_number(
     digits = len(text.partition(".")[2])
     scale = 100.0 if wanted > 1 or str(number).strip().endswith("%") else 1.0
     margin = 0.5 * 10.0**-digits / scale if within is None else within
-    # Score the data under every tool that can read them; tables are prepared once.
+    # Score the data under every tool that can read them; shared tables are prepared once.
     rows, tables = [], _Tables(ground_truth, detections)
     oriented = fits(load_protocol("coco-rotated"), ground_truth, detections)
     for name in tool_protocols(oriented=oriented):
@@ -289,10 +293,11 @@ def find_number(
             continue
         metrics = dict(tables.metrics(tool_of(name, None)))
         if len(metrics) == 2 and metrics["AP"] == metrics.get("AP50"):
-            del metrics["AP"]  # one threshold, one value
+            # A single threshold has a single value.
+            del metrics["AP"]
         for key, value in metrics.items():
             rows.append((name, key, value, value - wanted / scale))
-    # The slack keeps binary fractions from missing a value exactly on the margin.
+    # Add slack, so that binary fractions do not miss a value exactly on the margin.
     frame = pd.DataFrame(rows, columns=["tool", "metric", "value", "difference"])
     frame["found"] = frame["difference"].abs() <= margin * (1 + 1e-9)
     order = frame["difference"].abs().sort_values(kind="stable").index
@@ -305,22 +310,22 @@ def expansions(
     hierarchy: Hierarchy,
     protocol: str | Path | Mapping[str, Any] | Protocol = "openimages-challenge",
 ) -> pd.DataFrame:
-    """Score data as it is and expanded along a hierarchy of classes: the truth, the detections, or both.
+    """Score data as given and expanded along a class hierarchy: the truth, the detections, or both.
 
     Parameters
     ----------
     ground_truth : GroundTruth
-        Not expanded, with its labels of images.
+        Unexpanded, with its image labels.
     detections : Detections
-        Not expanded.
+        Unexpanded.
     hierarchy : Hierarchy
     protocol : str, Path, mapping or Protocol, default "openimages-challenge"
 
     Returns
     -------
     DataFrame
-        ``ground_truth, detections, value``: "as given" or "expanded" twice, and the protocol's first summary
-        metric; NaN where it is undefined.
+        ``ground_truth, detections, value``: "as given" or "expanded" for each, and the protocol's first
+        summary metric; NaN where it is undefined.
 
     Raises
     ------
@@ -336,7 +341,8 @@ def expansions(
     for truth, of_truth in ((ground_truth, "as given"), (wider, "expanded")):
         for one, of_detections in ((given, "as given"), (expand_classes(given, hierarchy), "expanded")):
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", BoxscoreWarning)  # classes above that the truth does not have
+                # The truth lacks some parent classes.
+                warnings.simplefilter("ignore", BoxscoreWarning)
                 matcher = Matcher(truth, align(one, truth), rules)
                 metrics = Evaluation(truth, matcher.detections, rules, matcher.match()).metrics
             rows.append((of_truth, of_detections, next(iter(metrics.values()))))
@@ -345,24 +351,24 @@ def expansions(
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-    """What one protocol makes of two tables.
+    """The result of two tables under one protocol.
 
     Attributes
     ----------
     protocol, title : str
     metric : str
-        What the protocol calls its number.
+        Name of the metric in the protocol.
     value : float
-        AP over the protocol's IoU thresholds; without scores the protocol's first metric. NaN where it is
+        AP over the protocol's IoU thresholds; without scores, the protocol's first metric. NaN where it is
         undefined.
     AP50 : float
-        At IoU 0.5; NaN where that is none of its thresholds.
+        AP at IoU 0.5; NaN if the protocol does not have this threshold.
     difference : float
-        From the first reading.
+        Difference from the first reading.
     lowest, highest : float
         Bounds over the orders of equally scored detections; see :func:`boxscore.diagnostics.tie_bounds`.
     choices : tuple of str
-        What it chooses differently from the first: ``title: choice``.
+        Choices that differ from the first protocol: ``title: choice``.
     """
 
     protocol: str
@@ -378,19 +384,19 @@ class Reading:
 
 @dataclasses.dataclass(frozen=True)
 class Readings:
-    """The numbers that protocols read off the same tables.
+    """The results of the same tables under several protocols.
 
     Attributes
     ----------
     readings : tuple of Reading
-        The first, then the others by their names.
+        The first protocol, then the others sorted by name.
     """
 
     readings: tuple[Reading, ...]
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row per protocol: the fields of :class:`Reading`, ``choices`` in one text."""
+        """Return one row per protocol: the fields of :class:`Reading`, with ``choices`` as one text."""
         import pandas as pd
 
         rows = [{**dataclasses.asdict(one), "choices": "; ".join(one.choices)} for one in self.readings]
@@ -406,7 +412,7 @@ class Readings:
         return {"first": self.readings[0].protocol, "readings": rows}
 
 
-def readings(
+def compare_protocols(
     ground_truth: GroundTruth,
     detections: Detections,
     first: str | Path | Mapping[str, Any] | Protocol | None = None,
@@ -418,8 +424,8 @@ def readings(
     ground_truth : GroundTruth
     detections : Detections
     first : str, Path, mapping or Protocol, optional
-        What the others are compared with. When not given, ``coco`` where it fits, else the protocol that
-        reads most of what the ground truth holds.
+        Protocol to compare the others with. The default is ``coco`` if it fits, otherwise the protocol that
+        reads most of the ground truth's columns.
 
     Returns
     -------
@@ -430,12 +436,12 @@ def readings(
     InputError
         When no protocol fits, or ``first`` does not.
     """
-    # Align once: every protocol then sees the same rows.
+    # Align once, so that every protocol sees the same rows.
     aligned = align(detections, ground_truth)
     shipped = [load_protocol(name) for name in protocol_names()]
     chosen = None if first is None else load_protocol(first)
     fitting = [protocol for protocol in shipped if fits(protocol, ground_truth, aligned, chosen)]
-    # The others are compared with the given protocol, or the one nearest to what the files hold.
+    # Compare with the given protocol, or with the one that reads most of the data.
     if chosen is not None:
         if not fits(chosen, ground_truth, aligned, chosen):
             known = ", ".join(protocol.name for protocol in fitting)
@@ -449,7 +455,7 @@ def readings(
         raise InputError(
             "a protocol", "fit what the files hold", got="none that does", place=detections.source
         )
-    # Score each protocol and the orders of its equal scores; prepared tables are shared.
+    # Score each protocol, and bound it over the order of equal scores; prepared tables are shared.
     tables = _Tables(ground_truth, detections)
     readings: list[Reading] = []
     start_tool = reduced_tool(fitting[0].name, fitting[0])
@@ -457,7 +463,7 @@ def readings(
         tool = reduced_tool(protocol.name, protocol)
         metrics, bounds = tables.bounds(tool)
         value = metrics["AP"]
-        # Name only the choices that differ from the first protocol's and act here.
+        # Name only the choices that differ from the first protocol and have an effect on this data.
         readings.append(
             Reading(
                 protocol=protocol.name,
@@ -482,7 +488,7 @@ def readings(
 
 
 def _chosen(choice: Choice, first: Tool, tool: Tool) -> str:
-    """Write a tool's choice, which is not the first tool's; equal words differ in last bits."""
+    """Describe a choice that differs from the first tool; if the words are equal, show full precision."""
     text = choice.text(tool)
     return f"{choice.title}: {'last bits of ' if text == choice.text(first) else ''}{text}"
 
@@ -493,7 +499,7 @@ def _other_similarity(first: Tool, other: Tool) -> tuple[str, ...]:
 
 
 def _closeness(protocol: Protocol, ground_truth: GroundTruth) -> tuple[int, bool]:
-    """How much of what ground truth holds a protocol reads; COCO's comes first among equals."""
+    """Return how much of the ground truth a protocol reads; among equals COCO wins."""
     column = similarity_of(protocol).column
     compared = column is not None and getattr(ground_truth, column, None) is not None
     flags = bool(ignoring(ground_truth, protocol).ignored.any())
@@ -502,20 +508,21 @@ def _closeness(protocol: Protocol, ground_truth: GroundTruth) -> tuple[int, bool
 
 
 class _Tables:
-    """Two tables scored under many protocols; overlaps that these measure alike are computed once."""
+    """Two tables to score under many protocols; protocols share the overlaps that they have in common."""
 
     def __init__(self, ground_truth: GroundTruth, detections: Detections) -> None:
         self._truth, self.detections = ground_truth, align(detections, ground_truth)
         self._matchers: dict[Any, Matcher] = {}
 
     def metrics(self, tool: Tool) -> dict[str, float]:
-        """Evaluate under a tool's protocol, without the warnings that evaluating the tables gives anyway."""
+        """Evaluate under a tool's protocol, without the warnings that every evaluation repeats."""
         return self.evaluation(tool).metrics
 
     def bounds(self, tool: Tool) -> tuple[dict[str, float], tuple[float, float]]:
         """Evaluate, and bound the AP over the orders of equal scores."""
         result = self.evaluation(tool)
-        if not tool.protocol.asks_for("AP"):  # counted: no order decides, or not that of equal scores alone
+        # Counting metrics do not depend on the order of equal scores, or not on it alone.
+        if not tool.protocol.asks_for("AP"):
             value = result.metrics["AP"] if tool.protocol.matching.scores == "none" else math.nan
             return result.metrics, (value, value)
         _, lowest, highest = ends_of_ties(result, ["AP"]).total[:, 0].tolist()
@@ -533,7 +540,7 @@ class _Tables:
             return Evaluation(matcher.ground_truth, matcher.detections, protocol, matcher.match())
 
     def value(self, tool: Tool) -> float:
-        """AP, as a multiple of 2**-53."""
+        """Return AP, as a multiple of 2**-53."""
         value = self.metrics(tool)["AP"]
         if math.isnan(value):
             raise InputError(

@@ -1,14 +1,15 @@
-"""The curves of AP once a kind of error is fixed: images say what each fix does, and classes are scored.
+"""Compute the curves of AP after fixing each kind of error, from fixes per image and scores per class.
 
 Conventions
 -----------
-- Map: each detection of some images gets its error and each object its state. Of a detection a row stays: its
-  class, its score, and two bits for each fix, whether it is still there and whether it is right. Where a fix
-  gives it another class, a row of that class has the two bits of this fix.
-- Exchange: rows of a class come together by descending score, equal ones by image and rank. Where something
-  is fixed the errors come first among equal scores.
-- With all false positives last, true positives alone decide: the rows of these are left out.
-- Every number is a quotient of whole numbers: no order of images and no cut of a class decides a bit.
+- Map: in each partition, every detection gets its error and every object its state. For each detection, a row
+  keeps its class, its score, and two bits per fix: whether it remains and whether it is right. If a fix
+  changes its class, a row of the new class holds the two bits of this fix.
+- Exchange: the rows of a class are sorted by descending score, ties by image and rank. If something is fixed,
+  errors come first among equal scores.
+- With all false positives last, only true positives matter, so the rows of false positives are dropped.
+- Every number is a quotient of whole numbers, so the order of images and the chunks of a class do not change
+  it.
 """
 
 from __future__ import annotations
@@ -33,33 +34,34 @@ from boxscore.scoring.totals import Before, Totals
 
 
 class Fix(NamedTuple):
-    """What counts once a kind of error is fixed."""
+    """The data after fixing a kind of error."""
 
     category: NDArray[np.int32]  # [D]
     true: BoolArray  # [D]
     keep: BoolArray  # [D]
     positive: BoolArray  # [G]
     errors_last: bool = False
-    """Whether what is not right comes after all that is."""
+    """Whether detections that are not right are ranked after all that are."""
 
 
 class Fixes(NamedTuple):
-    """What fixes make of some images."""
+    """The fixes of some images."""
 
     rows: NDArray[np.intp]
-    """Of the detections that took part, by image and descending score, [N]."""
+    """Rows of the detections that took part, by image and descending score, [N]."""
     every: Mapping[str, Callable[[], Fix]]
-    """By its name, the first that of no fix; one is made at a time, which takes several bytes a row."""
+    """Functions that make the fixes, by name; the first makes no fix. Each fix takes several bytes per row,
+    so they are made one at a time."""
     counts: IntArray
-    """Of errors; those of disjoint images add up."""
+    """Counts of errors; those of disjoint images add up."""
 
 
 Fixed = Callable[..., Fixes]
-"""Takes the evaluation of some images and options."""
+"""Function of the evaluation of some images, and options."""
 
 
 class _Known(NamedTuple):
-    """What some images say besides their rows; F fixes, K classes."""
+    """Data of some images besides their rows; F fixes, K classes."""
 
     names: tuple[str, ...]
     errors_last: tuple[bool, ...]
@@ -69,7 +71,7 @@ class _Known(NamedTuple):
 
 
 class _Numbers(NamedTuple):
-    """What some classes, or a range of the scores of one, come to under each fix."""
+    """Results of some classes, or of a chunk of one class, under each fix."""
 
     best: FloatArray
     """Best precision at or after each recall point, [F, k, R]."""
@@ -80,16 +82,16 @@ class _Numbers(NamedTuple):
 def curves_of_fixes(
     evaluation: Evaluation, fixed: Fixed, options: Mapping[str, Any], rules: ApRules
 ) -> tuple[dict[str, Curves], IntArray]:
-    """Return the curves of each fix, by its name, and the counts of all errors."""
-    # Each place lays out its own rows; only sums per class come back. Then the rows of each class come
-    # together where they are and are scored under every fix.
+    """Return the curves of each fix, by name, and the counts of all errors."""
+    # Each partition makes its own rows, and only sums per class are returned. Then each worker gathers the
+    # rows of its classes and scores them under every fix.
     with source_of(evaluation).pieces("error types", _rows, {"fixed": fixed, "options": options}) as pieces:
         names, errors_last, *columns = zip(*pieces.results(_known), strict=True)
         rows, positive, counts = (np.sum(column, axis=0) for column in columns)
         count = functools.partial(_counted, fixes=len(positive))
         blocks = pieces.by_class(rows, _numbers, count, positive, rules)
-    # The envelope of a class is the largest of those of its ranges, and counts add up: no rounding depends on
-    # how a class was cut.
+    # The envelope of a class is the maximum over its chunks, and counts add up, so chunking does not affect
+    # rounding.
     numbers = zip(*(_folded(ranges) for ranges in blocks), strict=True)
     best, true, kept = (np.concatenate(column, axis=1) for column in numbers)
     curves = {}
@@ -98,25 +100,25 @@ def curves_of_fixes(
             Totals.of_objects(positive[number], 0, np.zeros_like(rows), thresholds=1),
             recalled=true[number, None],
             counted=kept[number, None],
-            # Errors that come last have no row, and are detections of their class all the same.
+            # Errors that rank last have no row, but still are detections of their class.
             has_detections=kept[0 if is_last else number] > 0,
         )
         curves[name] = Curves(None, rules, totals=totals, state={"best": best[number, None]})
     return curves, counts
 
 
-# ---------------------------------------------------------------- of some images
+# ---------------------------------------------------------------- per partition of images
 
 
 def _rows(evaluation: Evaluation, place: Place, *, fixed: Fixed, options: Mapping[str, Any]) -> ClassRows:
-    """Lay out the detections of some images by class, with what each fix does to them."""
+    """Sort the detections of some images by class, with the effect of each fix."""
     fixes = fixed(evaluation, **options)
     truth, given = evaluation.ground_truth, evaluation.detections.category
     K, rows = len(truth.categories), fixes.rows
     category, score, at = given[rows], ranked_by(evaluation.detections)[rows], np.arange(len(rows))
     bits, positive, errors_last = np.zeros(len(rows), dtype=np.uint32), [], []
     moved: list[tuple[NDArray[np.intp], NDArray[np.int32], NDArray[np.uint32]]] = []
-    # Two bits for each fix fit into a word, so that one sort by class and score serves all fixes.
+    # Store two bits per fix in one word, so that one sort by class and score serves all fixes.
     for number, make in enumerate(fixes.every.values()):
         fix = make()
         there = fix.keep[rows]
@@ -125,8 +127,8 @@ def _rows(evaluation: Evaluation, place: Place, *, fixed: Fixed, options: Mappin
         two |= right.astype(np.uint32) << np.uint32(1)
         two <<= np.uint32(2 * number)
         if fix.category is not given:
-            # A detection that the fix gives another class leaves its own: a row of the new class is there
-            # under this fix alone.
+            # If the fix changes the class of a detection, it leaves its old class, and a row of the new class
+            # exists only under this fix.
             of_fix = fix.category[rows]
             others = np.flatnonzero((of_fix != category) & there)
             moved.append((others, of_fix[others], two[others]))
@@ -135,8 +137,8 @@ def _rows(evaluation: Evaluation, place: Place, *, fixed: Fixed, options: Mappin
         positive.append(np.bincount(truth.category[fix.positive], minlength=K))
         errors_last.append(fix.errors_last)
     if moved:
-        # A further row stands where the row of its detection does: equal scores stay in order of image and
-        # rank, whichever class they are of.
+        # Place the new row at the position of its detection, so that equal scores stay in the order of image
+        # and rank in every class.
         at = np.concatenate([at, *(one for one, _, _ in moved)])
         order = stable_order(at, len(rows))
         at = at[order]
@@ -151,38 +153,38 @@ def _rows(evaluation: Evaluation, place: Place, *, fixed: Fixed, options: Mappin
 
 
 def _known(rows: ClassRows) -> _Known:
-    """Copy what is no row: nothing may hold on to the pages of what is stored."""
+    """Copy everything but the rows, so that no reference keeps the stored pages alive."""
     known: _Known = rows.known
     return known._replace(rows=known.rows.copy(), positive=known.positive.copy(), counts=known.counts.copy())
 
 
-# ---------------------------------------------------------------- of some classes
+# ---------------------------------------------------------------- per class
 
 
-def _two(bits: NDArray[np.uint32], fix: int) -> tuple[BoolArray, BoolArray]:
-    """Whether each row is there under a fix, and whether it is right."""
+def _bits_of_fix(bits: NDArray[np.uint32], fix: int) -> tuple[BoolArray, BoolArray]:
+    """Tell whether each row remains under a fix, and whether it is right."""
     return (bits & np.uint32(1 << 2 * fix)) != 0, (bits & np.uint32(2 << 2 * fix)) != 0
 
 
 def _counted(rows: ClassRows, fixes: int) -> IntArray:
-    """Count what is right and what is there under each fix, [F, 2]."""
-    every = (_two(rows.columns[0], fix) for fix in range(fixes))
+    """Count the right and the remaining rows under each fix, [F, 2]."""
+    every = (_bits_of_fix(rows.columns[0], fix) for fix in range(fixes))
     return np.array([[np.count_nonzero(right), np.count_nonzero(there)] for there, right in every])
 
 
 def _numbers(
     rows: ClassRows, classes: Classes, before: IntArray | None, positive: IntArray, rules: ApRules
 ) -> _Numbers:
-    """Score some classes, or a range of the scores of one, under each fix."""
+    """Score some classes, or a chunk of one class, under each fix."""
     category, score, bits = rows.category, rows.score, rows.columns[0]
     errors_first = _errors_first(category, score, bits)
     numbers = []
     for number, of_fix in enumerate(positive[:, classes.low : classes.high]):
-        # Only rows that are there take part; with no fix equal scores stay as they were ranked.
-        there, right = _two(errors_first if number else bits, number)
+        # Use only rows that remain; without a fix, equal scores keep their rank.
+        there, right = _bits_of_fix(errors_first if number else bits, number)
         kept = np.flatnonzero(there)
         outcomes = Outcomes.all_counted(category[kept], score[kept], right[None, kept], of_fix)
-        # A range continues the counts of all higher scores of its class.
+        # Continue the counts of all higher scores of the class.
         so_far = None if before is None else Before(*before[number, :, None, None])
         counts = TruePositiveCounts(outcomes)
         best = Curves(counts, rules, before=so_far).best[0]
@@ -193,17 +195,17 @@ def _numbers(
 def _errors_first(
     category: NDArray[np.int32], score: FloatArray, bits: NDArray[np.uint32]
 ) -> NDArray[np.uint32]:
-    """Put what is wrong without a fix before what is right, where scores of a class are equal."""
+    """Put rows that are wrong without a fix before right ones, among equal scores of a class."""
     equal = (score[1:] == score[:-1]) & (category[1:] == category[:-1])
-    # Rows alone with their score stay: only tied ones, mostly few, are sorted.
+    # Sort only the tied rows, which are usually few.
     tied = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
-    key = 2 * np.append(0, np.cumsum(~equal))[tied] + _two(bits[tied], 0)[1]
+    key = 2 * np.append(0, np.cumsum(~equal))[tied] + _bits_of_fix(bits[tied], 0)[1]
     bits = bits.copy()
     bits[tied] = bits[tied[np.argsort(key, kind="stable")]]
     return bits
 
 
 def _folded(ranges: Sequence[_Numbers]) -> _Numbers:
-    """Put the ranges of a class together."""
+    """Combine the chunks of a class."""
     best, true, kept = zip(*ranges, strict=True)
     return _Numbers(np.maximum.reduce(best), np.sum(true, axis=0), np.sum(kept, axis=0))

@@ -1,13 +1,13 @@
-"""Scores of each image: what was detected, what was missed, and its average precision.
+"""Compute scores per image: counts, precision, recall, F1 and average precision.
 
 Conventions
 -----------
-- One row per image, in the order of the data set, also for images without objects or detections.
-- Counts are those of one IoU threshold and area range, of detections at or above a confidence. An ignored
-  object or detection is in none of them.
-- An image's AP is the mean over the classes that it has counted objects of, each ranked within the image
-  alone and averaged by the protocol's rule. It is a number to sort images by: the mean of these is not the
-  data set's AP, which ranks the detections of all images together.
+- There is one row per image, in the order of the data set, including images without objects or detections.
+- Counts refer to one IoU threshold and area range, and to detections at or above a confidence. Ignored
+  objects and detections do not count.
+- An image's AP is the mean over the classes that have counted objects in it, each ranked within the image and
+  averaged by the protocol's rule. It is meant for sorting images: its mean is not the data set's AP, which
+  ranks the detections of all images together.
 - Precision is undefined without detections, recall and AP without objects.
 """
 
@@ -48,7 +48,7 @@ class ImageScores(DiagnosticResult):
     precision, recall, f1, average_precision : ndarray of float64, [I]
         NaN where undefined.
     scored : bool
-        Whether the detections have scores; AP is undefined without, and has no column.
+        Whether the detections have scores; without them AP is undefined and has no column.
     """
 
     image_ids: NDArray[np.generic]
@@ -66,7 +66,7 @@ class ImageScores(DiagnosticResult):
         """Return one row per image."""
         import pandas as pd
 
-        # Columns without a value are left out: file names, and AP without scores.
+        # Drop columns without values: file names, and AP without scores.
         columns = {
             "image_id": self.image_ids,
             "file_name": self.file_names,
@@ -88,7 +88,7 @@ class ImageScores(DiagnosticResult):
 
 
 def _joined(answers: Sequence[ImageScores]) -> ImageScores:
-    """Put the rows of disjoint images below each other, in the order of their ids."""
+    """Concatenate the rows of disjoint images, in the order of their ids."""
     names = [field.name for field in dataclasses.fields(ImageScores) if field.name != "scored"]
     columns = {name: np.concatenate([getattr(one, name) for one in answers]) for name in names}
     return ImageScores(**columns, scored=all(one.scored for one in answers))
@@ -112,7 +112,7 @@ def image_scores(
     area : str, default "all"
         One of the protocol's area ranges.
     score_threshold : float, default 0
-        Leave out detections that score below this. AP uses them all.
+        Leave out detections that score below this. AP uses all detections.
 
     Returns
     -------
@@ -145,17 +145,17 @@ def _scores_of(
     evaluation: Evaluation, place: Place, *, iou_threshold: float | None, area: str, score_threshold: float
 ) -> ImageScores:
     """Score some images."""
-    # One threshold and one area range; scores below the least count as absent.
+    # Use one threshold and one area range; detections below the score threshold count as absent.
     t, a = threshold_index(evaluation, iou_threshold), area_index(evaluation, area)
     least = least_score(evaluation, score_threshold)
-    # Outcomes per row, then one count per image for each of the three.
+    # Get the outcome of each row, then the three counts of each image.
     images, truth, table = evaluation.ground_truth.images, evaluation.ground_truth, evaluation.detections
     outcomes = outcomes_by_row(evaluation.matched, len(table), len(truth), threshold=t, area=a)
     counts = ranked_by(table) >= least
     true = _counted(table.image[(outcomes.detection == TRUE_POSITIVE) & counts], len(images))
     false = _counted(table.image[(outcomes.detection == FALSE_POSITIVE) & counts], len(images))
     missed = _counted(truth.image[outcomes.truth(least) == MISSED], len(images))
-    # Ratios of counts: each is NaN where its denominator is 0.
+    # Divide counts; a ratio is NaN if its denominator is 0.
     precision, recall = _ratio(true, true + false), _ratio(true, true + missed)
     return ImageScores(
         images.ids,
@@ -181,8 +181,8 @@ def _ratio(part: Counts, whole: Counts) -> FloatArray:
 
 
 def _average_precision(evaluation: Evaluation, threshold: int, area: int) -> FloatArray:
-    """Compute the AP of each image, [I]; its classes are classes of the curves; NaN without scores."""
-    # Number each (image, class) pair; those with a counted object are the classes of the curves, [groups].
+    """Compute the AP of each image, [I], from curves of its (image, class) pairs; NaN without scores."""
+    # Number each (image, class) pair with a counted object; these are the classes of the curves, [groups].
     matched = evaluation.matched
     if not evaluation.has_scores:
         return np.full(len(matched.images), np.nan)
@@ -192,13 +192,14 @@ def _average_precision(evaluation: Evaluation, threshold: int, area: int) -> Flo
     groups = np.unique(truth_group[matched.counted(area)])
     if not len(groups):
         return np.full(len(matched.images), np.nan)
-    # Select the detections of such pairs and order them by pair; a stable sort keeps descending scores.
+    # Select the detections of these pairs and sort them by pair; a stable sort keeps descending scores.
     made = matched.detection_outcomes(threshold, area)
     at = np.minimum(np.searchsorted(groups, group), len(groups) - 1)
     rows = np.flatnonzero(groups[at] == group)
     rows = rows[
         np.argsort(at[rows], kind="stable")
-    ]  # descending scores in each group, as they were in a class
+        # Scores descend within each group, as they did within each class.
+    ]
     # Count the objects of each pair, and score all pairs in one pass over the curves.
     position = np.minimum(np.searchsorted(groups, truth_group), len(groups) - 1)
     counted = matched.counted(area) & (groups[position] == truth_group)
@@ -208,7 +209,7 @@ def _average_precision(evaluation: Evaluation, threshold: int, area: int) -> Flo
         at[rows], matched.score[rows], made.true[rows][None], positive, ignored=~made.counted[rows][None]
     )
     ap = Curves(TruePositiveCounts(outcomes, rules.tie_order), rules).average_precision[0]
-    # Average the APs of each image; without an object it has none.
+    # Average the APs of each image; NaN for an image without objects.
     image = groups // classes
     count = np.bincount(image, minlength=len(matched.images))
     total = np.bincount(image, weights=ap, minlength=len(matched.images))

@@ -1,15 +1,14 @@
-"""Localisation-recall-precision (LRP): one error for localisation, false positives and missed objects.
+"""Compute localization-recall-precision (LRP): one error for localization, false positives and misses.
 
 Conventions
 -----------
 - At a confidence threshold, ``LRP = (sum over true positives of (1 - IoU) / (1 - t) + FP + FN) / (TP + FP +
   FN)`` with ``t`` the IoU threshold: 0 is perfect, 1 is worst. The optimal LRP is the minimum over all
-  thresholds; the threshold that gives it is the one to use.
-- Its parts at that threshold: ``localisation`` is the mean ``1 - IoU`` of the true positives,
+  confidence thresholds, and its threshold is the recommended one.
+- Components at that threshold: ``localisation`` is the mean ``1 - IoU`` of the true positives,
   ``false_positive`` is 1 - precision, ``false_negative`` is 1 - recall.
-- The mean over classes leaves out classes without ground truth, and a part where it is undefined.
-- A class with ground truth and no detection has LRP 1. LRPs at different IoU thresholds do not
-  compare.
+- The mean over classes leaves out classes without ground truth, and undefined components.
+- A class with ground truth but no detections has LRP 1. LRPs at different IoU thresholds are not comparable.
 
 References
 ----------
@@ -45,7 +44,7 @@ COUNTS = ("true_positives", "false_positives", "false_negatives")
 
 
 class LrpParts(NamedTuple):
-    """LRP and its parts at a confidence threshold; arrays of one shape, float64 and int64."""
+    """LRP and its components at a confidence threshold; arrays of one shape, float64 and int64."""
 
     score: Floats
     """The threshold."""
@@ -68,7 +67,7 @@ class LocalisationRecallPrecision(ClassResult):
     per_class : LrpParts, [K]
         NaN for a class without ground truth.
     total : LrpParts, scalars
-        Means over classes; its counts are sums, its score is NaN.
+        Means over classes; counts are sums, and the score is NaN.
     """
 
     per_class: LrpParts
@@ -83,7 +82,7 @@ def localisation_recall_precision(
     area: str = "all",
     at_score: float | None = None,
 ) -> LocalisationRecallPrecision:
-    """Optimal LRP of each class, or LRP at a given confidence.
+    """Compute the optimal LRP of each class, or LRP at a given confidence.
 
     Parameters
     ----------
@@ -121,9 +120,9 @@ def localisation_recall_precision(
         raise InputError("iou_threshold", "be below 1 for LRP", got=f"{threshold:g}")
     if at_score is not None:
         checks.number_between(at_score, -np.inf, np.inf, name="at_score")
-    # Count at distinct scores with the sums of 1 - IoU, which are exact digits until the end.
+    # Count at distinct scores, with exact sums of 1 - IoU.
     keep = functools.partial(_kept, threshold=threshold, at_score=at_score)
-    counts = evaluation.score_counts(t, area_index(evaluation, area), keep, overlaps=True)
+    counts = evaluation._score_counts(t, area_index(evaluation, area), keep, overlaps=True)
     # Read each class at its best point, and average over classes.
     rows = [_parts(counts, k, threshold, at_score) for k in range(len(evaluation.labels))]
     columns = zip(*rows, strict=True) if rows else [()] * len(LrpParts._fields)
@@ -131,14 +130,14 @@ def localisation_recall_precision(
     parts = LrpParts(*(np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True)))
     total = parts._replace(
         score=np.float64(np.nan),
-        **{name: mean_over_classes(getattr(parts, name), evaluation.class_weights) for name in MEANS},
+        **{name: mean_over_classes(getattr(parts, name), evaluation._class_weights) for name in MEANS},
         **{name: getattr(parts, name).sum() for name in COUNTS},
     )
     return LocalisationRecallPrecision(evaluation.labels, parts, total)
 
 
 def _kept(counts: ScoreCounts, *, threshold: float, at_score: float | None) -> list[int]:
-    """Keep the point of one curve, or of a range of it, that is read."""
+    """Keep the point of a curve, or of a chunk of it, that is read."""
     if at_score is not None:
         last = int(np.searchsorted(-counts.score, -at_score, side="right")) - 1
         return [last] if last >= 0 else []
@@ -149,16 +148,16 @@ def _kept(counts: ScoreCounts, *, threshold: float, at_score: float | None) -> l
 
 
 def _lrp(true: Any, false: Any, distance: Any, positive: Any, threshold: float) -> Any:
-    """Return the LRP of what each threshold keeps; NaN without ground truth and detection."""
+    """Return the LRP at each threshold; NaN without ground truth and detections."""
     missed = positive - true
     with np.errstate(invalid="ignore", divide="ignore"):
         return (distance / (1 - threshold) + false + missed) / (true + false + missed)
 
 
 def _parts(counts: ScoreCounts, k: int, threshold: float, at_score: float | None) -> LrpParts:
-    """Compute LRP of one class at its best threshold, or at the one given; scalars."""
+    """Compute the LRP of one class at its best threshold, or at the given one; scalars."""
     part, positive = counts.part(k), counts.positive[k]
-    # The first entry is of no detection; a threshold leaves all detections of one score or none.
+    # The first entry has no detections. A threshold keeps all detections of a score or none.
     score, true, false, distance = (
         np.append(first, column[part])
         for first, column in (
@@ -168,15 +167,15 @@ def _parts(counts: ScoreCounts, k: int, threshold: float, at_score: float | None
             (0.0, counts.distance),
         )
     )
-    # Compute LRP at every score in one pass; the first minimum is the highest threshold, or no detection at
-    # all.
+    # Compute LRP at every score. The first minimum is the highest threshold, possibly that without
+    # detections.
     missed, lrp = positive - true, _lrp(true, false, distance, positive, threshold)
     with np.errstate(invalid="ignore", divide="ignore"):
         if at_score is not None:
             best = int(np.searchsorted(-score[1:], -at_score, side="right"))
         else:
             best = int(np.argmin(lrp)) if positive else 0
-        # Divide the sums at that point; a part without a denominator is NaN.
+        # Divide the sums at that point; NaN where the denominator is 0.
         detections = true[best] + false[best]
         defined = positive > 0
         return LrpParts(

@@ -1,13 +1,13 @@
-"""Which kind of mistake each detection and each object is, by TIDE's rules.
+"""Classify each detection and each object by TIDE's kinds of error.
 
 Conventions
 -----------
-- Kinds, and which object an error is of, follow the rules in :mod:`boxscore.extensions.diagnostics.tide`.
-- With scores the matching is TIDE's own. Without scores it is that of the protocol, at one of its thresholds,
-  and no detection is left out: there is no order to match or to cut by. A detection that the protocol ignores
-  is no error then, and an object is served once for each kind that is fixed, not once for all: no score says
-  which error on it comes first. Of equal overlaps an unmatched object comes first, then the class and the box
-  decide, not the order of the file.
+- The rules are those of :mod:`boxscore.extensions.diagnostics.tide`.
+- With scores, the matching is TIDE's own. Without scores, it is the protocol's, at one of its thresholds, and
+  all detections take part, because they cannot be ranked. A detection that the protocol ignores is then not
+  an error. Each kind of fix can serve an object once, instead of all kinds together, because no score ranks
+  the errors on it. If overlaps are equal, an unmatched object comes first; then class and box decide, never
+  file order.
 """
 
 from __future__ import annotations
@@ -34,29 +34,37 @@ from boxscore.matching.outcomes import IGNORED, TRUE_POSITIVE, outcomes_by_row
 ERROR_TYPES = ("classification", "localisation", "both", "duplicate", "background", "missed")
 NO_ERROR = -1
 MOST_DETECTIONS = 100
-"""Per image, over all classes, where detections are ranked."""
+"""Detections per image over all classes, if detections are ranked."""
 
 
 class Errors(NamedTuple):
-    """What was decided of each row of the two tables."""
+    """The classification of each row of the two tables."""
 
-    rows: NDArray[np.intp]  # detections within max detections, by image (ids ascending) and score
-    true: BoolArray  # [D] by table row
+    # Detections within max detections, by image (ascending id) and score.
+    rows: NDArray[np.intp]
+    # [D] by table row.
+    true: BoolArray
     excused: BoolArray  # [D]
-    kind: NDArray[np.int8]  # [D] position in ERROR_TYPES, or NO_ERROR
-    object_row: NDArray[np.intp]  # [D] ground truth of a localisation or classification error
-    fixes: BoolArray  # [D] fixing this error makes it a true positive
-    positive: BoolArray  # [G] not ignored
+    # [D] position in ERROR_TYPES, or NO_ERROR.
+    kind: NDArray[np.int8]
+    # [D] ground truth of a localization or classification error.
+    object_row: NDArray[np.intp]
+    # [D] whether fixing this error makes it a true positive.
+    fixes: BoolArray
+    # [G] not ignored.
+    positive: BoolArray
     matched: BoolArray  # [G]
     missed: BoolArray  # [G]
 
 
 class _Matching(NamedTuple):
-    """What errors are named by."""
+    """The matching that errors are derived from."""
 
     true: BoolArray  # [D]
-    excused: BoolArray  # [D] neither right nor wrong
-    unnamed: BoolArray  # [D] excused, and no error is named
+    # [D] neither true nor false positive.
+    excused: BoolArray
+    # [D] excused, and not classified as an error.
+    unnamed: BoolArray
     counted: BoolArray  # [G]
     matched: BoolArray  # [G]
 
@@ -64,7 +72,7 @@ class _Matching(NamedTuple):
 def named_errors(
     evaluation: Evaluation, *, iou_threshold: float, background_iou: float, max_detections: int
 ) -> Errors:
-    """Match and name every error, by options that are checked."""
+    """Match and classify every error; options must have been checked."""
     options = {"iou_threshold": iou_threshold, "background_iou": background_iou}
     check_options(evaluation, **options, max_detections=max_detections, ranked=evaluation.detections.scored)
     return errors_of(evaluation, **options, max_detections=max_detections)
@@ -73,8 +81,8 @@ def named_errors(
 def errors_of(
     evaluation: Evaluation, *, iou_threshold: float, background_iou: float, max_detections: int
 ) -> Errors:
-    """Match and name every error, once per evaluation and options."""
-    return evaluation.once(
+    """Match and classify every error, once per evaluation and options."""
+    return evaluation._once(
         ("errors of TIDE", iou_threshold, background_iou, max_detections),
         lambda: _named(evaluation, iou_threshold, background_iou, max_detections),
     )
@@ -88,7 +96,7 @@ def check_options(
     max_detections: int,
     ranked: bool,
 ) -> None:
-    """Refuse options out of range, and warn of subsets of objects."""
+    """Reject options out of range, and warn about subsets of objects."""
     check_overlaps(iou_threshold, background_iou)
     checks.whole_number(max_detections, 1, name="max_detections")
     if not ranked:
@@ -102,22 +110,22 @@ def check_options(
 def _named(
     evaluation: Evaluation, iou_threshold: float, background_iou: float, max_detections: int
 ) -> Errors:
-    # Find the pairs that overlap at all, across classes; ignored objects are measured by the detection's
+    # Find all overlapping pairs across classes; overlap with ignored objects is relative to the detection's
     # area.
     truth, detections = evaluation.ground_truth, evaluation.detections
     ranked = detections.scored
-    pairs = evaluation.matcher.across_classes(
+    pairs = evaluation._matcher.across_classes(
         iou_threshold=background_iou,
         max_detections=max_detections if ranked else None,
-        by_foreground=evaluation.matcher.ignoring.ignored,
+        by_foreground=evaluation._matcher.ignoring.ignored,
     )
-    # Match as TIDE does, or, without scores, take the protocol's matching and sort pairs by content.
+    # Match as TIDE does; without scores, take the protocol's matching and sort pairs by content.
     if ranked:
         matching = _as_tide(evaluation, pairs, iou_threshold)
     else:
         matching = _as_protocol(evaluation, iou_threshold)
         pairs = _by_box(evaluation, pairs, matching.matched)
-    # A pair is within a class or not; an object that does not count is a region.
+    # Split pairs by same or different class; treat uncounted objects as regions.
     true, excused, unnamed, counted, matched = matching
     same_class = truth.category[pairs.truth] == detections.category[pairs.detection]
     region = ~counted[pairs.truth]
@@ -126,12 +134,12 @@ def _named(
     def best(allowed: BoolArray) -> tuple[NDArray[np.intp], FloatArray]:
         return largest_overlaps(pairs.detection, pairs.truth, pairs.iou, allowed, D)
 
-    # Largest overlap of each detection with an object of its class, of another class, and with a taken one,
-    # [D] each.
+    # Get the largest overlap of each detection with an object of its class, of another class, and with a
+    # matched one, [D] each.
     same_row, same = best(same_class & ~region)
     other_row, other = best(~same_class & ~region)
     _, taken = best(same_class & ~region & matched[pairs.truth])
-    # Apply TIDE's rules in their order; ``np.select`` takes the first that holds.
+    # Apply TIDE's rules in order; ``np.select`` takes the first that holds.
     rules = [
         (same >= background_iou) & (same <= iou_threshold),
         other >= iou_threshold,
@@ -142,45 +150,48 @@ def _named(
         ERROR_TYPES.index(name) for name in ("localisation", "classification", "duplicate", "background")
     ]
     kind = np.select(rules, order, ERROR_TYPES.index("both")).astype(np.int8)
-    # True detections, those that no rule may name, and those that were not ranked have no error.
+    # True positives, excused detections and detections beyond the limit have no error.
     took_part = np.zeros(D, dtype=bool)
     took_part[pairs.rows] = True
     kind[true | unnamed | ~took_part] = NO_ERROR
 
-    # An error of place or class is about one object. It is fixed if the object is unmatched and no better
-    # error is about it: candidates come by descending score, so the first of each object wins.
+    # A localization or classification error refers to one object. It is fixed if the object is unmatched and
+    # no higher-scoring error refers to it: candidates come by descending score, so the first one of each
+    # object wins.
     about = np.where(kind == ERROR_TYPES.index("localisation"), same_row, other_row)
     open_object = (kind == 0) | (kind == 1)
     open_object &= ~matched[about] if G else False
     fixes, usable = np.zeros(D, dtype=bool), np.zeros(G, dtype=bool)
-    candidates = pairs.rows[open_object[pairs.rows]]  # by image and descending score
+    # Sorted by image and descending score.
+    candidates = pairs.rows[open_object[pairs.rows]]
     share = about[candidates] if ranked else 2 * about[candidates] + kind[candidates]
     fixes[candidates[is_first(share)]] = True
     usable[about[candidates]] = True
-    # Objects that no error is about are missed.
+    # Objects without a match or such an error are missed.
     missed = counted & ~matched & ~usable
     return Errors(pairs.rows, true, excused, kind, about, fixes, counted, matched, missed)
 
 
 def _as_tide(evaluation: Evaluation, pairs: CrossPairs, iou_threshold: float) -> _Matching:
-    """Match by descending score, each detection to the free object that it overlaps most."""
+    """Match by descending score, each detection to the free object with the largest overlap."""
     truth, detections = evaluation.ground_truth, evaluation.detections
     same_class = truth.category[pairs.truth] == detections.category[pairs.detection]
-    ignored = evaluation.matcher.ignoring.ignored
+    ignored = evaluation._matcher.ignoring.ignored
     region = ignored[pairs.truth]
     D, G = len(detections), len(truth)
-    # Sort the pairs of one class that reach the threshold by score and then by overlap; the greedy pass takes
-    # each row once.
+    # Sort the same-class pairs that reach the threshold by score, then overlap; the greedy pass takes each
+    # row once.
     match = np.flatnonzero(same_class & ~region & (pairs.iou >= iou_threshold))
-    if len(match):  # by image and descending score already
+    # Already sorted by image and descending score.
+    if len(match):
         match = match[group_order(_runs(pairs.detection[match]), pairs.iou[match])]
     match = match[greedy_one_to_one(pairs.detection[match], pairs.truth[match])]
-    # Scatter the matches, and excuse what an ignored region of its class covers.
+    # Mark the matches, and excuse detections covered by an ignored region of their class.
     true, matched, excused = np.zeros(D, dtype=bool), np.zeros(G, dtype=bool), np.zeros(D, dtype=bool)
     true[pairs.detection[match]] = True
     matched[pairs.truth[match]] = True
     excused[pairs.detection[same_class & region & (pairs.iou > iou_threshold)]] = True
-    unjudged = evaluation.matcher.inexhaustive & ~true
+    unjudged = evaluation._matcher.inexhaustive & ~true
     return _Matching(true, (excused & ~true) | unjudged, unjudged, ~ignored, matched)
 
 
@@ -210,24 +221,25 @@ def _by_box(evaluation: Evaluation, pairs: CrossPairs, matched: BoolArray) -> Cr
 
 
 def _runs(values: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the number of the run of equal values that each is in, [N]."""
+    """Assign numbers to runs of equal values; return the run of each value, [N]."""
     return np.append(0, np.cumsum(values[1:] != values[:-1]))
 
 
 def largest_overlaps(
     rows: NDArray[np.intp], partners: NDArray[np.intp], overlap: FloatArray, allowed: BoolArray, count: int
 ) -> tuple[NDArray[np.intp], FloatArray]:
-    """Return the partner of each row with the largest overlap, of equal ones the first, and that overlap.
+    """Return the partner with the largest overlap for each row (ties: the first), and that overlap.
 
-    The pairs [P] of a row stand together. Results are [count], -1 and 0 for a row without an allowed pair.
+    The pairs [P] of a row are contiguous. Results are [count], with -1 and 0 for a row without an allowed
+    pair.
     """
     nearest, largest = np.full(count, -1, dtype=np.intp), np.zeros(count)
     chosen = np.flatnonzero(allowed)
     if not len(chosen):
         return nearest, largest
     row, value = rows.take(chosen), overlap.take(chosen)
-    # Reduce each run of pairs to its largest overlap, then find the first pair that has it: all rows in a few
-    # passes.
+    # Reduce each run of pairs to its largest overlap, then find the first pair that has it; this vectorizes
+    # over rows.
     starts = run_starts(row)
     best = np.maximum.reduceat(value, starts)
     equal = np.flatnonzero(value == np.repeat(best, np.diff(starts, append=len(chosen))))

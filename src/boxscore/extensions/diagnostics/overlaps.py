@@ -1,15 +1,15 @@
-"""How much ground truth and detections overlap, pair by pair: IoU and related measures.
+"""Compute overlaps of ground truth and detections pair by pair: IoU and related measures.
 
 Conventions
 -----------
-- A pair is an object and a detection of one class in one image, also where a flag such as ``crowd`` makes
-  matching treat the object differently.
-- IoU is what the protocol compares: of boxes, rotated boxes or masks; for keypoints the column is OKS, for
-  ProbIoU, which is not a ratio of areas, ProbIoU. IoU is symmetric.
-- IoF is the share of the detection that lies inside the object: the measure for crowds.
-- GIoU, DIoU and CIoU are of upright boxes.
-- Undefined is NaN: every measure of two boxes without area, IoF of a detection without area, DIoU and CIoU of
-  fractions of images of unknown size. Matching counts an undefined IoU as 0.
+- A pair is an object and a detection of one class in one image, even if a flag such as ``crowd`` changes how
+  the object is matched.
+- IoU is the similarity that the protocol uses: for boxes, rotated boxes or masks. For keypoints the column is
+  OKS; for ProbIoU, which is not a ratio of areas, it is ProbIoU. IoU is symmetric.
+- IoF is the fraction of the detection inside the object, the measure for crowds.
+- GIoU, DIoU and CIoU are defined for upright boxes.
+- Undefined values are NaN: every measure of two boxes without area, IoF of a detection without area, DIoU and
+  CIoU of relative boxes in images of unknown size. Matching counts an undefined IoU as 0.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ WhichPairs = Literal["overlapping", "matched", "all"]
 WHICH_PAIRS: tuple[WhichPairs, ...] = ("overlapping", "matched", "all")
 
 OVERLAP_NAMES = {"keypoints": "OKS", "probiou": "ProbIoU"}
-"""What the overlap of a similarity is called where it is not the IoU."""
+"""Names of overlaps that are not an IoU."""
 
 LEAST = sys.float_info.min
-"""An overlap that every pair which overlaps at all has."""
+"""The smallest positive overlap: every overlapping pair reaches it."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -63,14 +63,14 @@ class PairOverlaps(DiagnosticResult):
     Attributes
     ----------
     truth, detection : ndarray of intp, [P]
-        Rows of the two tables as evaluated.
+        Rows in the evaluated tables.
     overlaps : dict of str to ndarray of float64, [P]
-        ``IoU`` (``OKS``, ``ProbIoU``) first, then those of ``GIoU``, ``DIoU``, ``CIoU`` and ``IoF`` that the
-        protocol's objects have. NaN where undefined.
+        ``IoU`` (``OKS``, ``ProbIoU``) first, then those of ``GIoU``, ``DIoU``, ``CIoU`` and ``IoF`` that are
+        defined for the objects. NaN where undefined.
     matched : ndarray of bool, [P]
-        Whether the protocol matched the two at the IoU threshold.
+        Whether the protocol matched the pair at the IoU threshold.
     ground_truth, detections : GroundTruth, Detections
-        The tables as evaluated.
+        The evaluated tables.
     """
 
     truth: Rows
@@ -84,7 +84,7 @@ class PairOverlaps(DiagnosticResult):
         """Return one row per pair, sorted by image, class, object and descending overlap.
 
         ``image_id, file_name, class, annotation_id, detection, score``, the overlaps, ``matched``.
-        ``detection`` is the row of the detections as evaluated, from 0.
+        ``detection`` is the row in the evaluated detections, from 0.
         """
         import pandas as pd
 
@@ -102,7 +102,7 @@ class PairOverlaps(DiagnosticResult):
             **self.overlaps,
             "matched": self.matched,
         }
-        # A data set without file names has no such column.
+        # Leave out the column if the data set has no file names.
         if all(name is None for name in truth.images.file_names.tolist()):
             del columns["file_name"]
         return pd.DataFrame(columns)
@@ -118,10 +118,10 @@ def pair_overlaps(
     ----------
     evaluation : Evaluation
     which : {"overlapping", "matched", "all"}, default "overlapping"
-        Which pairs: those that overlap, those that the protocol matched, or all. All also has the pairs with
-        an overlap of 0.
+        Overlapping pairs, pairs that the protocol matched, or all pairs of one image and class, including
+        those with an overlap of 0.
     iou_threshold : float, optional
-        One of the protocol's IoU thresholds, which decides what is matched (default: the first).
+        One of the protocol's IoU thresholds, which decides the matches (default: the first).
 
     Returns
     -------
@@ -130,7 +130,7 @@ def pair_overlaps(
     Raises
     ------
     InputError
-        When the protocol does not have the threshold, or there are more pairs than can be held.
+        When the protocol does not have the threshold, or there are too many pairs for memory.
 
     Examples
     --------
@@ -143,11 +143,11 @@ def pair_overlaps(
     # Find the protocol's matches at the threshold, and all overlaps above 0 across classes.
     checks.one_of(which, WHICH_PAIRS, name="which")
     threshold = threshold_index(evaluation, iou_threshold)
-    evaluation.require_overlaps("overlaps of pairs")
+    evaluation._require_overlaps("overlaps of pairs")
     truth, detections = evaluation.ground_truth, evaluation.detections
     outcomes = outcomes_by_row(evaluation.matched, len(detections), len(truth), threshold=threshold)
     known = _Known(evaluation, by_foreground=False)
-    # Choose the pairs: all of one image and class, the matched ones, or the overlapping ones of one class.
+    # Choose all pairs of one image and class, the matched ones, or the overlapping ones of one class.
     if which == "all":
         truth_rows, rows = _all_pairs(evaluation)
     elif which == "matched":
@@ -172,11 +172,11 @@ def pair_overlaps(
 
 
 class _Known:
-    """Every overlap above 0 of an evaluation, across classes."""
+    """All overlaps above 0 of an evaluation, across classes."""
 
     def __init__(self, evaluation: Evaluation, *, by_foreground: bool) -> None:
         flags = np.full(len(evaluation.ground_truth), by_foreground)
-        pairs = evaluation.matcher.across_classes(iou_threshold=LEAST, by_foreground=flags)
+        pairs = evaluation._matcher.across_classes(iou_threshold=LEAST, by_foreground=flags)
         self._count = max(len(evaluation.ground_truth), 1)
         key = pairs.detection * self._count + pairs.truth
         order = np.argsort(key, kind="stable")
@@ -184,7 +184,7 @@ class _Known:
         self._key, self._value = key[order], pairs.iou[order]
 
     def of(self, truth: Rows, detection: Rows) -> FloatArray:
-        """Overlap of each pair, [P]; 0 where there is none."""
+        """Return the overlap of each pair, [P]; 0 for pairs that do not overlap."""
         if not len(self._key):
             return np.zeros(len(truth))
         wanted = detection * self._count + truth
@@ -199,8 +199,8 @@ def _all_pairs(evaluation: Evaluation) -> tuple[Rows, Rows]:
     truth_group, group = (
         table.image.astype(np.int64) * classes + table.category for table in (truth, detections)
     )
-    # Sort the objects by (image, class) and find those of each detection by bisection. Their number is known
-    # before a pair is made, so that too many are refused without memory.
+    # Sort the objects by (image, class) and find those of each detection by bisection. The number of pairs is
+    # known before they are made, so too many are rejected without using memory.
     by_group = np.argsort(truth_group, kind="stable")
     grouped = truth_group[by_group]
     starts = np.searchsorted(grouped, group, side="left")
@@ -212,14 +212,14 @@ def _all_pairs(evaluation: Evaluation) -> tuple[Rows, Rows]:
             got=f"{int(counts.sum()):,}",
             cause="list those that overlap, or some of the images or classes",
         )
-    # Lay the runs of objects end to end, one run for each detection, [P].
+    # Concatenate the runs of objects, one run per detection, [P].
     return by_group[ragged_ranges(starts, counts)], np.repeat(np.arange(len(group)), counts)
 
 
 def _overlaps(
     evaluation: Evaluation, truth_rows: Rows, rows: Rows, overlap: FloatArray
 ) -> dict[str, FloatArray]:
-    """Return the measures of pairs, the protocol's first."""
+    """Return the measures of pairs, the protocol's similarity first."""
     truth, detections, protocol = evaluation.ground_truth, evaluation.detections, evaluation.protocol
     name = OVERLAP_NAMES.get(protocol.similarity, "IoU")
     if protocol.similarity == "box" and protocol.boxes.aspect_ratio is None:
@@ -230,7 +230,7 @@ def _overlaps(
             in_pixels=truth.units == "pixels",
         )
         return {**others, "IoU": np.where(np.isnan(others["IoU"]), np.nan, overlap)}
-    if not evaluation.matcher.similarity.measures_foreground:
+    if not evaluation._matcher.similarity.measures_foreground:
         return {name: overlap}
     return {name: overlap, "IoF": _Known(evaluation, by_foreground=True).of(truth_rows, rows)}
 
@@ -243,7 +243,7 @@ def measures_of_boxes(
     pixel_offset: float = 0.0,
     in_pixels: bool = True,
 ) -> dict[str, FloatArray]:
-    """IoU, GIoU, DIoU, CIoU and IoF of boxes, row by row.
+    """Compute IoU, GIoU, DIoU, CIoU and IoF of boxes, row by row.
 
     Parameters
     ----------
@@ -252,7 +252,8 @@ def measures_of_boxes(
     pixel_offset : float, default 0
         1 for inclusive pixels.
     in_pixels : bool, default True
-        False for fractions of images of unknown size, where the distances in DIoU and CIoU are undefined.
+        False for relative boxes in images of unknown size, where the distances in DIoU and CIoU are
+        undefined.
 
     Returns
     -------

@@ -1,13 +1,13 @@
-"""Scores of parts of a data set: by camera, by size, by shape, by crowdedness.
+"""Compute scores of slices of a data set: by camera, size, shape or crowdedness.
 
 Conventions
 -----------
-- A slice of images uses the same matches with weight 0 for the other images: nothing is matched again.
-- A slice of objects works as COCO's area ranges do, with another quantity instead of the area: objects
-  outside are ignored, what matches them is ignored too, and an unmatched detection is a false positive in
-  the slice that its box falls in. Detections do not have the columns of the annotations: sliced by one,
-  an unmatched detection is a false positive in every slice.
-- Bins of numbers are ``[low, high)``, the last closed; COCO's area ranges are closed at both ends.
+- A slice of images reuses the matches, with weight 0 for the other images.
+- A slice of objects works like COCO's area ranges with another quantity instead of area: objects outside are
+  ignored, and so are their matches. An unmatched detection is a false positive in the slice of its box.
+  Detections do not have annotation columns, so in slices by such a column an unmatched detection is a false
+  positive in every slice.
+- Bins of numbers are ``[low, high)``, the last one closed; COCO's area ranges are closed at both ends.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ class SliceScores(DiagnosticResult):
     Attributes
     ----------
     slices : list of str, [S]
-        A value, or the ends of a bin.
+        Values, or bin edges.
     images : ndarray of int64, [S]
         Images in the slice, or with an object in it.
     ground_truths : ndarray of int64, [S]
-        Counted ones.
+        Counted ground truths in the slice.
     detections : ndarray of int64, [S]
-        Those that would count in the slice.
+        Detections that would count in the slice.
     metrics : list of str, [M]
-        ``AP``, ``AP50`` and ``AP75`` where the protocol has the threshold, ``AR``; at the
-        largest max detections.
+        ``AP``, ``AP50`` and ``AP75`` where the protocol has the threshold, ``AR``; at the largest max
+        detections.
     values : ndarray of float64, [S, M]
     """
 
@@ -93,7 +93,7 @@ class _Bins(NamedTuple):
 
 
 class _Quantity(NamedTuple):
-    """What slices of objects measure in a row, and their default edges."""
+    """The quantity that slices of objects use, and its default edges."""
 
     measure: Measure
     edges: tuple[float, ...] | None
@@ -146,7 +146,7 @@ CROWDEDNESS = "crowdedness"
 
 
 def slice_names(evaluation: Evaluation) -> list[str]:
-    """Names that :func:`slice_scores` takes for ``by`` on this data; of merged parts, columns of images."""
+    """Return the names that :func:`slice_scores` accepts for ``by``; for merged partials, image columns."""
     whose = _named(evaluation)
     if not source_of(evaluation).is_here:
         whose = {name: ["images"] for name in evaluation.images.columns}
@@ -154,7 +154,7 @@ def slice_names(evaluation: Evaluation) -> list[str]:
 
 
 def _named(evaluation: Evaluation) -> dict[str, list[str]]:
-    """Return whose each name can be: a measure of boxes, a column of images, of annotations."""
+    """Return the meanings of each name: a measure of boxes, a column of images or of annotations."""
     whose: dict[str, list[str]] = {name: ["boxes"] for name in (*QUANTITIES, CROWDEDNESS)}
     truth = evaluation.ground_truth.columns if source_of(evaluation).is_here else ()
     for each, names in (("images", evaluation.images.columns), ("annotations", truth)):
@@ -164,7 +164,7 @@ def _named(evaluation: Evaluation) -> dict[str, list[str]]:
 
 
 def _one_named(evaluation: Evaluation, by: str) -> tuple[str, str]:
-    """Return the one that ``by`` stands for, ``size`` or ``images.size``: whose it is, and its name."""
+    """Resolve ``by``, such as ``size`` or ``images.size``, to its source and its name."""
     whose = _named(evaluation)
     chosen = [(each, by) for each in whose.get(by, ())] if isinstance(by, str) else []
     before, _, name = by.partition(".") if isinstance(by, str) else ("", "", "")
@@ -177,27 +177,26 @@ def _one_named(evaluation: Evaluation, by: str) -> tuple[str, str]:
     if not chosen:
         known = slice_names(evaluation)
         if not known:
-            evaluation.require_overlaps(f"slices by {by}")
+            evaluation._require_overlaps(f"slices by {by}")
         checks.one_of(by, known, name="by")
     return chosen[0]
 
 
 @once_per_evaluation
-def slice_scores(evaluation: Evaluation, *, by: str, bins: Bins = None) -> SliceScores:
-    """AP and AR of each slice.
+def slice_scores(evaluation: Evaluation, *, by: str = "size", bins: Bins = None) -> SliceScores:
+    """Compute AP and AR of each slice.
 
     Parameters
     ----------
     evaluation : Evaluation
-    by : str
+    by : str, default "size"
         ``size`` (area in square pixels), ``relative_size`` (area over the image's area), ``aspect_ratio``
         (width over height), ``crowdedness`` (counted objects in the image), a column of the image table
-        (``images.columns``), or one of the annotation table (``ground_truth.columns``). A name that two of
-        these have is said in full: ``boxes.size``, ``images.size``, ``annotations.size``.
+        (``images.columns``), or of the annotation table (``ground_truth.columns``). An ambiguous name needs
+        its source: ``boxes.size``, ``images.size``, ``annotations.size``.
     bins : int or sequence of float, optional
-        Edges to cut numbers at, or a number of slices with equally many objects (or images). By default:
-        COCO's sizes; 1 % and 10 % of the image; 3/4 and 4/3; 0, 1, 2-4, 5-9 and more objects; and each
-        value of a column by itself.
+        Bin edges, or a number of slices with equally many objects (or images). Defaults: COCO's sizes; 1% and
+        10% of the image; 3/4 and 4/3; 0, 1, 2-4, 5-9 and more objects; one slice per value of a column.
 
     Returns
     -------
@@ -206,29 +205,28 @@ def slice_scores(evaluation: Evaluation, *, by: str, bins: Bins = None) -> Slice
     Raises
     ------
     InputError
-        When ``by`` is unknown or stands for several things, the edges do not ascend, or there are more than
-        64 slices.
+        When ``by`` is unknown or ambiguous, the edges do not ascend, or there are more than 64 slices.
     """
-    # Slices by a column of images weigh images; they match nothing again.
+    # Slice by a column of images: weight the images and reuse the matches.
     whose, name = _one_named(evaluation, by)
     if whose == "images":
         values, chosen = _column_bins(evaluation.images.columns[name], bins, name, whose)
         return _by_image(evaluation, values, chosen)
-    evaluation.require_overlaps(f"slices by {by}")
-    # Slices by a column of annotations, or by a measure of boxes, are area ranges of another quantity.
+    evaluation._require_overlaps(f"slices by {by}")
+    # Slice by a column of annotations or a measure of boxes: use area ranges of that quantity.
     truth = evaluation.ground_truth
     if whose == "annotations":
         values, chosen = _column_bins(truth.columns[name], bins, name, whose)
         return _by_object(evaluation, values, chosen)
-    # Crowdedness counts objects per image, and is a value of the image.
+    # Crowdedness counts the objects of an image, so it is a value per image.
     if name == CROWDEDNESS:
-        counted = ~evaluation.matcher.ignoring.ignored
+        counted = ~evaluation._matcher.ignoring.ignored
         objects = np.bincount(truth.image[counted], minlength=len(truth.images)).astype(np.float64)
         chosen = _edges_to_bins((0, 1, 2, 5, 10, np.inf) if bins is None else bins, objects, whole=True)
         return _by_image(evaluation, objects, chosen)
-    # Cut by edges given, by those of the quantity, or into equally many counted objects.
+    # Bin by the given edges, the default edges, or into equally many counted objects.
     quantity = QUANTITIES[name]
-    measured = quantity.measure(truth, evaluation.protocol)[~evaluation.matcher.ignoring.ignored]
+    measured = quantity.measure(truth, evaluation.protocol)[~evaluation._matcher.ignoring.ignored]
     edges = quantity.edges if bins is None else bins
     chosen = _coco_sizes() if edges is None else _edges_to_bins(edges, measured)
     return _by_object(evaluation, quantity.measure, chosen)
@@ -241,7 +239,7 @@ def _coco_sizes() -> _Bins:
 
 
 def _edges_to_bins(edges: int | Sequence[float], values: FloatArray, *, whole: bool = False) -> _Bins:
-    """Slices between edges, or of equally many values; whole numbers get simpler labels."""
+    """Make slices between edges, or with equally many values; whole numbers get simpler labels."""
     if isinstance(edges, (int, np.integer)):
         count = checks.whole_number(edges, 1, name="bins", high=checks.MOST_BINS)
         cuts = np.unique(np.quantile(values, np.linspace(0, 1, count + 1))) if len(values) else np.zeros(1)
@@ -264,7 +262,7 @@ def _label(low: float, high: float, whole: bool) -> str:
 
 
 def _column_bins(column: NDArray[Any], bins: Bins, name: str, whose: str) -> tuple[FloatArray, _Bins]:
-    """Values of a column as numbers, and its slices: each value by itself, or bins of numbers."""
+    """Return the values of a column as numbers, and its slices: one per value, or bins of numbers."""
     if bins is not None:
         try:
             values = column.astype(np.float64)
@@ -278,7 +276,7 @@ def _column_bins(column: NDArray[Any], bins: Bins, name: str, whose: str) -> tup
 
 
 def _summary(protocol: Protocol, area: str) -> tuple[SummaryRow, ...]:
-    """Summary rows of one slice, where the protocol has the threshold; without scores, precision to F1."""
+    """Return the summary rows of a slice that the protocol has; without scores, precision to F1."""
     if protocol.matching.scores != "given":
         given = [row for row in protocol.summary if row.metric in COUNTED] or list(protocol.summary)
         return tuple(row.replaced(area=area) for row in given)
@@ -290,17 +288,17 @@ def _summary(protocol: Protocol, area: str) -> tuple[SummaryRow, ...]:
 
 
 COUNTED = ("micro_F1", "precision", "recall")
-"""Kinds of metrics of detections without scores that a slice shows."""
+"""Kinds of metrics that a slice shows for detections without scores."""
 
 
 def _by_image(evaluation: Evaluation, values: FloatArray, chosen: _Bins) -> SliceScores:
-    """Weight the images outside a slice 0."""
+    """Set the weight of images outside a slice to 0."""
     area, count = next(iter(evaluation.protocol.ignore.area_ranges)), len(chosen.ranges)
     summary = _summary(evaluation.protocol, area)
     number = np.full(len(values), count, dtype=np.min_scalar_type(count))
     for k, (low, high) in enumerate(chosen.ranges):
         number[(values >= low) & (values <= high)] = k
-    weighted = evaluation.weighted_metrics(summary, Groups(number, 0, count))
+    weighted = evaluation._weighted_metrics(summary, Groups(number, 0, count))
     return SliceScores(
         chosen.labels,
         np.bincount(number, minlength=count + 1)[:count].astype(np.int64),
@@ -315,15 +313,16 @@ def _by_object(evaluation: Evaluation, quantity: Measure | FloatArray, chosen: _
     """Match once, with the slices as area ranges."""
     if len(chosen.labels) > MOST_SLICES:
         raise InputError("slices of objects", f"be at most {MOST_SLICES}", got=len(chosen.labels))
-    # Match once with all slices as ranges: they are bits of one integer, so more slices cost little.
-    matcher = evaluation.matcher
+    # Match once with all slices as ranges; each is one bit of an integer, so more slices cost little.
+    matcher = evaluation._matcher
     truth, detections = matcher.ground_truth, matcher.detections
     if callable(quantity):
         of_detections = quantity(detections, evaluation.protocol)
         matched, protocol = matcher.match_ranges(
             chosen.ranges, quantity(truth, evaluation.protocol), of_detections
         )
-    else:  # a detection has no such column: it counts in every slice
+    # Detections do not have this column, so they count in every slice.
+    else:
         matched, protocol = matcher.match_ranges(chosen.ranges, quantity, None)
     # Read each slice as an area range of the protocol.
     result = dataclasses.replace(evaluation, protocol=protocol, matched=matched)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from boxscore._utils import checks
 from boxscore._utils.files import write_atomically
-from boxscore.cli.arguments import GROUPS, INPUTS, OUTPUT, PER_CLASS, Option
+from boxscore.cli.arguments import GROUPS, OUTPUT, PER_CLASS, SHOW, Option, inputs_beside
 from boxscore.cli.choices import group_options
 from boxscore.cli.inputs import read_inputs
 from boxscore.cli.output import Section, written
@@ -40,18 +40,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST = 10_000
-"""Numbers a range may have; more is a misprint."""
+"""Maximum numbers in a range; more is likely a typo."""
 
 FEW_CLASSES = 20
-"""Classes whose best settings a terminal shows unless ``--best`` or ``--per-class`` is given."""
+"""Maximum classes whose best settings a terminal shows without ``--best`` or ``--per-class``."""
 
 SHOWN = 3
-"""Metrics in text and Markdown where none are chosen: twelve columns are too wide to read."""
+"""Default number of metrics in text and Markdown: twelve columns are too wide to read."""
 
 
-OPTIONS = (
-    *(option for option in INPUTS if option.name != "score-threshold"),
-    OUTPUT,
+_OPTIONS = (
     Option(
         "method",
         f"methods to try, of {', '.join(METHODS)}",
@@ -65,6 +63,7 @@ OPTIONS = (
         "IoU thresholds to try",
         default=(".3:.7:.1",),
         metavar="GRID",
+        short="--iou",
         many=True,
         commas=True,
     ),
@@ -79,6 +78,7 @@ OPTIONS = (
         "score-threshold",
         "score thresholds to try (default: that of each method)",
         metavar="GRID",
+        short="--conf",
         many=True,
         commas=True,
     ),
@@ -87,7 +87,10 @@ OPTIONS = (
     PER_CLASS.but(help="add one row per setting and class"),
     Option("best", "print only the best settings", kind=bool, default=False),
     PLOT.but(help="also plot the first of the metrics against the IoU threshold: a .png, .svg or .pdf file"),
+    SHOW,
 )
+
+OPTIONS = (*inputs_beside(_OPTIONS), OUTPUT, *_OPTIONS)
 
 WITHOUT = {
     "--memory-limit": "needs all detections at once; each setting suppresses and matches the boxes again"
@@ -95,7 +98,7 @@ WITHOUT = {
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read, sweep, print; return the exit status."""
+    """Read, sweep and print; return the exit status."""
     # Check all options before the first file is read.
     if arguments.plot is not None:
         _check_plot(arguments.plot)
@@ -107,21 +110,22 @@ def run(arguments: argparse.Namespace) -> int:
     )
     for value in iou_thresholds:
         checks.number_between(value, 0, 1, name="--iou-threshold")
-    # A metric may be named as the command prints it, or as a class has it.
+    # Accept metric names as the command prints them, or as per-class names.
     inputs = read_inputs(arguments)
     keys = inputs.protocol.class_keys
     metrics = list(keys.values())
     known = {
         **dict(zip(metrics, metrics, strict=True)),
         **keys,
-    }  # a class's name of a metric is one of it too
+        # Also accept per-class names of metrics.
+    }
     chosen = [
         known[name if name in known else metric_named(name, list(keys), option="--metrics")]
         for name in arguments.metrics or keys
     ]
     if arguments.metrics is None and arguments.output in ("text", "markdown", "latex"):
         chosen = chosen[:SHOWN]
-    # One sweep computes all metrics; the output chooses among them.
+    # Compute all metrics in one sweep; the output chooses among them.
     result = sweep(
         inputs.ground_truth,
         inputs.detections,
@@ -135,7 +139,7 @@ def run(arguments: argparse.Namespace) -> int:
         workers=inputs.workers,
         **group_options(arguments, inputs.detections.categories),
     )
-    # Columns of settings that were not swept are left out.
+    # Drop the columns of settings that were not swept.
     table = result.printed_frame() if arguments.per_class else result.total_frame().drop(columns="class")
     table = table[[name for name in table.columns if name in chosen or name not in metrics]]
     best = best_settings(result, metrics=[name for name in metrics if name in chosen])
@@ -145,7 +149,8 @@ def run(arguments: argparse.Namespace) -> int:
     unset = [
         name for name, given in (("sigma", sigmas), ("score_threshold", score_thresholds)) if given is None
     ]
-    named = {value: key for key, value in keys.items()}  # as evaluate and check call them
+    # Use the names of evaluate and check.
+    named = {value: key for key, value in keys.items()}
     table, whole, classes = (
         frame.drop(columns=unset).rename(columns=named) for frame in (table, whole, classes)
     )
@@ -156,14 +161,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check_plot(path: Path) -> None:
-    """Find out before the work whether the plot can be written."""
+    """Check that the plot can be written before doing the work."""
     checks.one_of(path.suffix.removeprefix(".").lower(), PLOT_FORMS, name="the ending of --plot")
     if not path.parent.is_dir():
         raise InputError("--plot", "be in a folder that exists", got=repr(str(path)))
 
 
 def _draw(result: Sweep, metric: str, path: Path) -> None:
-    """Write the picture."""
+    """Write the plot."""
     from boxscore.reports import plots
 
     figure = plots.sweep(result, metric=metric)
@@ -177,14 +182,14 @@ def _print(
     protocol: Protocol,
     arguments: argparse.Namespace,
 ) -> None:
-    """Print the grid and the best of it, or the best alone."""
+    """Print the grid and the best settings, or only the best."""
     import pandas as pd
 
-    # Without --per-class or --best, only the first metric's best setting of each class is shown.
+    # Without --per-class or --best, show only each class's best setting for the first metric.
     best = pd.concat([whole, classes], ignore_index=True)
     if not arguments.per_class and not arguments.best and len(best):
         classes = classes[classes["metric"] == best["metric"].iloc[0]]
-    # Three tables: the grid, the best of all, the best of each class.
+    # Print three tables: the grid, the best over all classes, the best of each class.
     frames = {
         "NMS sweep": table,
         "Best setting of each metric": whole.drop(columns="class"),
@@ -195,7 +200,7 @@ def _print(
     if arguments.output == "text" and len(classes) > FEW_CLASSES and not explicit:
         del frames["Best setting of each class"]
         notes["Best setting of each metric"] = "--best shows that of each class as well"
-    # Files have everything but the grid that --best leaves out.
+    # Files contain everything except the grid that --best leaves out.
     value: dict[str, Any] = {
         "table": "NMS sweep",
         "protocol": protocol.name,
@@ -225,7 +230,7 @@ def _print(
 
 
 def _best_of(frame: pd.DataFrame, protocol: Protocol) -> Callable[[int, str, str], str]:
-    """Return what marks the best value of each metric."""
+    """Return the function that marks the best value of each metric."""
     metrics = [row.key for row in protocol.rows if row.key in frame.columns]
     best = {name: frame[name].max() for name in metrics}
     values = {name: frame[name].tolist() for name in best}
@@ -237,7 +242,7 @@ def _best_of(frame: pd.DataFrame, protocol: Protocol) -> Callable[[int, str, str
 
 
 def _columns(frame: pd.DataFrame) -> dict[str, list[object]]:
-    """Columns to show: thresholds as they were written rather than to four digits."""
+    """Format columns: thresholds as they were written, not rounded to four digits."""
     columns = table_columns(frame)
     for name in ("iou_threshold", "sigma", "score_threshold"):
         if name in columns:
@@ -246,9 +251,9 @@ def _columns(frame: pd.DataFrame) -> dict[str, list[object]]:
 
 
 def grid(parts: Sequence[str], *, name: str) -> list[float]:
-    """Read a grid: numbers and ranges, each number once.
+    """Parse a grid of numbers and ranges, without repetitions.
 
-    Ranges are counted in decimals, so that .3:.9:.05 has the .35 that a user would write.
+    Ranges use decimals, so that .3:.9:.05 contains the .35 that a user would write.
 
     Raises
     ------
@@ -260,7 +265,7 @@ def grid(parts: Sequence[str], *, name: str) -> list[float]:
     >>> grid(["0", ".3:.45:.05"], name="--iou-threshold")
     [0.0, 0.3, 0.35, 0.4, 0.45]
     """
-    # Decimals count exactly: floats would miss the end of a range, or write 0.35000000000000003.
+    # Decimals are exact: floats would miss the end of a range, or give 0.35000000000000003.
     values: list[float] = []
     for part in parts:
         try:
@@ -273,7 +278,7 @@ def grid(parts: Sequence[str], *, name: str) -> list[float]:
         if len(numbers) == 1:
             values.append(float(numbers[0]))
             continue
-        # A limit keeps a tiny step from making millions of settings.
+        # The limit prevents a tiny step from creating millions of settings.
         start, stop, step = numbers
         if step <= 0 or stop < start or (stop - start) / step > MOST:
             raise InputError(name, "rise from start to stop by a step above 0", got=repr(part))

@@ -1,28 +1,29 @@
-"""Which suppression settings score best: suppression and evaluation over a grid, without repeated work.
+"""Sweep suppression settings: suppress and evaluate over a grid without repeated work.
 
 Goal
 ----
-Thresholds are usually copied from another detector's paper. This shows their effect on AP, and which are best
-for each metric and class.
+Thresholds are often copied from another detector's paper. A sweep shows their effect on AP, and finds the
+best ones for each metric and class.
 
 Method
 ------
 Overlaps are computed once: among the detections, at the lowest IoU threshold of the grid, and with the ground
-truth. Each setting selects from them. For methods that merge boxes, the latter are computed per setting.
+truth. Each setting selects from them. Methods that merge boxes need new overlaps with the ground truth for
+each setting.
 
-Every method and IoU threshold (and sigma) is suppressed and matched once. A score threshold then costs next
-to nothing: a detection affects only lower scores, in suppression and in matching, so the matches at a
-threshold are those without it, minus the detections below it. There are two exceptions, in which every score
-threshold is computed separately. Merging, because low scores change the boxes of higher ones. And protocols
-that round scores, min-max scale those that are left, clip boxes, drop what lies in regions, or take files
-as ranked: they prepare the tables anew for what each setting leaves.
+Every method and IoU threshold (and sigma) is suppressed and matched once. Score thresholds are then almost
+free: a detection affects only lower scores, in suppression and in matching, so raising the threshold only
+removes matches. In two cases, every score threshold is computed separately: for methods that merge boxes,
+because low scores change the boxes of higher ones; and for protocols that round scores, min-max scale them,
+clip boxes, drop detections in regions, or take the order of files as ranking, because they prepare the tables
+for each setting.
 
 Conventions
 -----------
-- A setting's numbers are those of ``boxscore nms`` followed by ``boxscore evaluate`` with it. What evaluation
-  refuses of any setting (one score alone, where scores are min-max scaled) is refused here too.
-- The metrics are those of the protocol under the names that they have per class: ``mAP`` is ``AP``.
-- The best setting has the highest value; of equal ones the first in the grid.
+- The numbers of a setting equal those of ``boxscore nms`` followed by ``boxscore evaluate``. If evaluation
+  rejects any setting (such as a single score where scores are min-max scaled), so does the sweep.
+- Metrics are those of the protocol under their per-class names: ``mAP`` is ``AP``.
+- The best setting has the highest value; ties go to the first in the grid.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ from boxscore.data.vocabulary import Id
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.extensions.diagnostics._result import DiagnosticResult
+from boxscore.matching.ignoring import prepared, rounded_values
 from boxscore.matching.matcher import Matcher
-from boxscore.matching.preparing import prepared, rounded_values
 from boxscore.protocols import load_protocol
 from boxscore.protocols.metric_names import metric_named
 from boxscore.protocols.protocol import Protocol
@@ -63,25 +64,25 @@ if TYPE_CHECKING:
 
 
 SETTING = ("method", "iou_threshold", "sigma", "score_threshold")
-"""The columns that make a setting."""
+"""The columns of a setting."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Sweep(DiagnosticResult):
-    """What every setting of a grid scores; S settings, K classes.
+    """The scores of every setting of a grid; S settings, K classes.
 
     Attributes
     ----------
     settings : list of Setting, [S]
-        ``method, iou_threshold, sigma, score_threshold``; None for what a method does not have.
+        ``method, iou_threshold, sigma, score_threshold``; None for options that a method does not have.
     classes : list of str, [K]
     detections : ndarray of int64, [S, K]
-        Number left after suppression, of those evaluated.
+        Number of evaluated detections left after suppression.
     values : dict of str to ndarray of float64, [S, K]
         Each metric of the protocol, per class.
     total_detections : ndarray of int64, [S]
     total : dict of str to ndarray of float64, [S]
-        All classes together: the protocol's numbers.
+        Values over all classes: the protocol's metrics.
     """
 
     settings: list[Setting]
@@ -95,7 +96,7 @@ class Sweep(DiagnosticResult):
         """Return one row per setting and class.
 
         ``method, iou_threshold, sigma, score_threshold, class, detections``, and one column per metric;
-        what a method does not have is NaN.
+        options that a method does not have are NaN.
         """
         return self._frame(self.classes, self.detections, self.values)
 
@@ -126,14 +127,14 @@ class BestSettings(DiagnosticResult):
     Attributes
     ----------
     settings : list of Setting, [S]
-        Of the sweep.
+        Settings of the sweep.
     classes : list of str, [K]
     metrics : list of str, [M]
     position : ndarray of intp, [M, K]
-        Position in ``settings``; -1 where the metric is undefined everywhere.
+        Position in ``settings``; -1 where the metric is undefined for all settings.
     value : ndarray of float64, [M, K]
     total_position, total_value : ndarray, [M]
-        All classes together.
+        The same over all classes.
     """
 
     settings: list[Setting]
@@ -145,7 +146,7 @@ class BestSettings(DiagnosticResult):
     total_value: FloatArray
 
     def to_frame(self) -> pd.DataFrame:
-        """Return ``class, metric, value`` and the setting, one row per class and metric that is defined."""
+        """Return ``class, metric, value`` and the setting, one row per class and defined metric."""
         return self._frame(self.classes, self.position, self.value)
 
     def total_frame(self) -> pd.DataFrame:
@@ -167,16 +168,17 @@ class BestSettings(DiagnosticResult):
 
 
 def _setting_columns(settings: Sequence[Setting], positions: NDArray[np.intp]) -> dict[str, Any]:
-    """Columns of some settings; what a method does not have is NaN."""
+    """Return the columns of some settings; options that a method does not have are NaN."""
     chosen = [settings[i] for i in positions.tolist()]
     numbers = {name: np.array([getattr(s, name) for s in chosen], dtype=np.float64) for name in SETTING[1:]}
     return {"method": [s.method for s in chosen], **numbers}
 
 
 class _Job(NamedTuple):
-    """Suppressed and matched once; the score thresholds are cut from that result."""
+    """A setting that is suppressed and matched once; score thresholds filter its result."""
 
-    setting: Setting  # with the lowest score threshold
+    # Has the lowest score threshold.
+    setting: Setting
     floors: tuple[float | None, ...]
 
 
@@ -200,32 +202,32 @@ def sweep(
     ----------
     ground_truth : GroundTruth
     detections : Detections
-        Raw: before any suppression.
+        Raw detections, before any suppression.
     methods : sequence of str, default ("hard",)
         Names of :data:`boxscore.suppression.methods.METHODS`.
     iou_thresholds : sequence of float, default (0.3, 0.4, 0.5, 0.6, 0.7)
         A method without this option is computed once.
     sigmas : sequence of float, optional
-        For the Gaussian methods; by default theirs.
+        Values for the Gaussian methods; by default their own.
     score_thresholds : sequence of float, optional
         By default those of the methods.
     protocol, images, classes
-        As for :func:`boxscore.evaluate`. All detections are suppressed, the chosen ones evaluated.
+        As for :func:`boxscore.evaluate`. All detections are suppressed; the selected ones are evaluated.
     workers : int, default 1
-        Threads. The result does not depend on it.
+        Number of threads. The result does not depend on it.
     **options
-        Further options of :func:`boxscore.suppress`, the same for every setting:
-        ``class_agnostic``, ``class_groups``, ``max_per_group``, ``max_per_image``, ``pixel_offset``.
+        Further options of :func:`boxscore.suppress`, the same for every setting: ``class_agnostic``,
+        ``class_groups``, ``max_per_group``, ``max_per_image``, ``pixel_offset``.
 
     Returns
     -------
     Sweep
-        :func:`best_settings` reads it.
+        Input of :func:`best_settings`.
 
     Raises
     ------
     InputError
-        When the grid is empty, a method is unknown, or an option breaks a rule of suppression or evaluation.
+        When the grid is empty, a method is unknown, or suppression or evaluation rejects an option.
 
     Examples
     --------
@@ -236,8 +238,8 @@ def sweep(
     >>> result.total_detections.tolist(), result.total["AP"].round(3).tolist()
     ([1, 2], [0.505, 1.0])
     """
-    # Check the options, and list what is suppressed together: score thresholds share a job where the protocol
-    # allows cuts after matching.
+    # Check the options, and list the jobs: score thresholds share one if the protocol allows filtering after
+    # matching.
     _refuse_settings(options)
     checks.whole_number(workers, 1, name="workers", high=checks.MOST_WORKERS)
     chosen = load_protocol(protocol)
@@ -256,7 +258,7 @@ def sweep(
             )
     if chosen.matching.scores != "given":
         raise InputError("the protocol", "rank detections for a sweep", got=chosen.name)
-    # Evaluates nothing: checks every option once, before the work.
+    # Check every option on empty tables before the work.
     evaluate(
         ground_truth,
         detections.take(np.arange(0)),
@@ -265,8 +267,9 @@ def sweep(
         classes=classes,
         digest=False,
     )
-    # Detections with a negative side would be suppressed and never evaluated: drop them before.
-    if chosen.boxes.degenerate == "drop_detections":  # inside out: not evaluated, and not to be suppressed
+    # Drop inverted boxes first: they would be suppressed but never evaluated.
+    # Inverted boxes are not evaluated, so they must not take part in suppression.
+    if chosen.boxes.degenerate == "drop_detections":
         detections = detections.take(np.flatnonzero((detections.sizes >= 0).all(axis=1)))
     stage(f"evaluating with {counted(len(jobs), 'setting')}")
     # Prepare what all settings share: ranked groups for suppression, and overlaps for matching.
@@ -277,7 +280,7 @@ def sweep(
     else:
         parts = in_threads(grid.run, jobs, workers=workers)
         rows = [row for part in progress(parts, **show) for row in part]
-    # Stack the rows of all settings, in the order of the jobs, whatever the threads did.
+    # Stack the rows of all settings in the order of the jobs, independent of threads.
     metrics = list(rows[0].values)
     return Sweep(
         [row.setting for row in rows],
@@ -310,8 +313,8 @@ def best_settings(result: Sweep, *, metrics: Sequence[str] | None = None) -> Bes
     """
     known = list(result.values)
     chosen = [metric_named(name, known, option="metrics") for name in metrics or known]
-    # Per metric, take the setting with the largest value of each class and of all, [K + 1]. ``argmax`` takes
-    # the first of equals; undefined values never win, and a class without a value gets -1.
+    # For each metric, take the setting with the largest value for each class and for all, [K + 1]. ``argmax``
+    # takes the first of equals; undefined values never win, and a class without a value gets -1.
     positions, values = [], []
     for name in chosen:
         each = np.column_stack([result.values[name], result.total[name]])  # [S, K + 1]
@@ -319,7 +322,7 @@ def best_settings(result: Sweep, *, metrics: Sequence[str] | None = None) -> Bes
         best = np.where(defined, each, -np.inf).argmax(axis=0)
         values.append(np.take_along_axis(each, best[None], axis=0)[0])
         positions.append(np.where(defined.any(axis=0), best, -1))
-    # The reshape keeps the width where no metric is asked for.
+    # The reshape keeps the width if no metric is requested.
     width = len(result.classes) + 1
     position = np.array(positions, dtype=np.intp).reshape(len(chosen), width)
     value = np.array(values, dtype=np.float64).reshape(len(chosen), width)
@@ -335,7 +338,7 @@ def best_settings(result: Sweep, *, metrics: Sequence[str] | None = None) -> Bes
 
 
 def _refuse_settings(options: GroupOptions) -> None:
-    """Refuse options that the grid sets."""
+    """Reject options that the grid sets."""
     for name in SETTING:
         if name in options:
             raise InputError(f"{name}", "be left to the grid", got="it", cause=f"pass {name}s")
@@ -349,12 +352,12 @@ def _jobs(
     *,
     apart: bool,
 ) -> list[_Job]:
-    """List what is suppressed together; if ``apart``, every score threshold is one job.
+    """List the jobs; with ``apart``, every score threshold is a job of its own.
 
-    Rounded scores can tie across a threshold; then what lies below it cannot be cut after matching. Nor can
-    it where it decides how the rest is prepared.
+    Rounded scores can tie across a threshold, so lower ones cannot be filtered after matching. The same holds
+    if they affect how the others are prepared.
     """
-    # Each option is a list with distinct values.
+    # Check that each option is a list of distinct values.
     given = {"methods": methods, "iou_thresholds": iou_thresholds}
     given |= {"sigmas": sigmas if sigmas is not None else [0.0]}
     given |= {"score_thresholds": score_thresholds if score_thresholds is not None else [0.0]}
@@ -363,17 +366,17 @@ def _jobs(
             raise InputError(name, "be a list of at least one", got=repr(values))
         if len(set(values)) < len(values):
             raise InputError(name, "be given once each", got=repr(list(values)))
-    # Score thresholds need no suppression of their own, if they can be cut after matching.
+    # Score thresholds need no jobs of their own if they can be applied after matching.
     floors: tuple[float | None, ...] = (None,) if score_thresholds is None else tuple(score_thresholds)
     jobs = []
-    # A method is run only over the options that it reads.
+    # Run a method only over the options that it reads.
     for method in methods:
         reads = METHODS[checks.one_of(method, list(METHODS), name="method")].reads
         ious: Sequence[float | None] = iou_thresholds if "iou_threshold" in reads else [None]
         widths: Sequence[float | None] = sigmas if sigmas is not None and "sigma" in reads else [None]
         for iou, sigma in itertools.product(ious, widths):
             check_method(method, iou_threshold=iou)
-            # One job per score threshold, or one at the lowest that serves all of them.
+            # Make one job per score threshold, or one at the lowest that serves all of them.
             if apart or METHODS[method].changes == "boxes":
                 jobs += [_Job(Setting(method, iou, sigma, floor), (floor,)) for floor in floors]
             else:
@@ -383,7 +386,7 @@ def _jobs(
 
 
 class _Row(NamedTuple):
-    """What one setting scores, as in :class:`Sweep`."""
+    """The scores of one setting, as in :class:`Sweep`."""
 
     setting: Setting
     classes: list[str]
@@ -394,7 +397,7 @@ class _Row(NamedTuple):
 
 
 class _Grid:
-    """The tables, and what the settings share."""
+    """The tables and the data that settings share."""
 
     def __init__(
         self,
@@ -410,31 +413,33 @@ class _Grid:
         self._images, self._classes = images, classes
         self._suppressor = Suppressor(detections, **options)
         self._ranked = self._suppressor.shared([job.setting for job in jobs])
-        self._aligned = align(detections, ground_truth)  # warns once about what is left out
+        # Warns once about detections that are left out.
+        self._aligned = align(detections, ground_truth)
         known = ground_truth.categories.rows_by_id_or_name(detections.categories.ids.tolist()) >= 0
-        self._aligned_row = _numbered(known[detections.category])  # [D], of all given
+        # [D], of all given detections.
+        self._aligned_row = _numbered(known[detections.category])
         if not protocol.scope.is_prepared_by_row:
             self._matcher = None
             return
         self._truth, evaluated = self._evaluated(self._aligned)
         image = self._truth.images.rows(self._aligned.images.ids)[self._aligned.image]
         category = self._truth.categories.rows(self._aligned.categories.ids)[self._aligned.category]
-        self._evaluated_row = _numbered((image >= 0) & (category >= 0))  # [D], of all aligned
+        # [D], of all aligned detections.
+        self._evaluated_row = _numbered((image >= 0) & (category >= 0))
         self._category = evaluated.category
         self._matcher = Matcher(self._truth, evaluated, protocol)
 
     def run(self, job: _Job) -> list[_Row]:
-        """Suppress and match once, and read off every score threshold."""
+        """Suppress and match once, and read the result at every score threshold."""
         # Suppress with the shared ranking.
         left = self._aligned_part(self._suppressor.suppress(job.setting, self._ranked[job.setting]))
-        # A method that moves boxes changes overlaps, so its detections are matched from the start.
+        # A method that moves boxes changes overlaps, so its detections are matched from scratch.
         if self._matcher is None or left.changes == "boxes":
             truth, detections = self._evaluated(left.apply(self._aligned))
             matches = Matcher(truth, detections, self._protocol).match()
             scores, category = detections.scores, detections.category
         else:
-            # Otherwise the kept rows, with their changed scores, are matched from overlaps that are computed
-            # once.
+            # Otherwise match the kept rows, with their changed scores, from the shared overlaps.
             rows = self._evaluated_row[left.indices]
             chosen = np.flatnonzero(rows >= 0)
             rows, scores = rows[chosen], left.scores[chosen]
@@ -443,19 +448,20 @@ class _Grid:
             matches = self._matcher.match_some(
                 rows, scores if decimals is None else rounded_values(scores, decimals)
             )
-        # Score thresholds only cut the matches: what is above one is matched the same way.
+        # Score thresholds only filter the matches: higher scores are matched the same way.
         nothing = self._aligned.take(np.arange(0))
         result = []
         for floor in job.floors:
             setting = job.setting._replace(score_threshold=floor)
             left_over, of_class = matches, category
-            if floor is not None and len(job.floors) > 1:  # else the suppression left nothing below it
+            # Otherwise suppression already applied the threshold.
+            if floor is not None and len(job.floors) > 1:
                 left_over, of_class = matches.take_scores_from(floor), category[scores >= floor]
             result.append(_row(setting, Evaluation(truth, nothing, self._protocol, left_over), of_class))
         return result
 
     def _aligned_part(self, left: Suppression) -> Suppression:
-        """Return what is left of the classes of the ground truth, by rows of the aligned table."""
+        """Return the kept detections whose classes are in the ground truth, by rows of the aligned table."""
         rows = self._aligned_row[left.indices]
         some = np.flatnonzero(rows >= 0)
         return dataclasses.replace(
@@ -469,12 +475,12 @@ class _Grid:
 
 
 def _numbered(survives: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Row that each survivor has among the survivors, [D]; -1 where it is left out."""
+    """Return the row of each survivor among the survivors, [D]; -1 for the others."""
     return np.where(survives, np.cumsum(survives) - 1, -1)
 
 
 def _row(setting: Setting, evaluation: Evaluation, category: NDArray[np.int32]) -> _Row:
-    """Read one setting's numbers; ``category`` is that of every detection left."""
+    """Read the numbers of one setting; ``category`` is the class of every detection left."""
     count, values, keys = len(category), evaluation.class_values, evaluation.protocol.class_keys
     counts = np.bincount(category, minlength=len(evaluation.ground_truth.categories))
     return _Row(

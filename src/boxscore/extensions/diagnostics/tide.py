@@ -1,34 +1,34 @@
-"""Error types after TIDE: what each kind of mistake costs in AP, or in F1 where there are no scores.
+"""Compute TIDE's error types: the cost of each kind of error in AP, or in F1 without scores.
 
 Goal
 ----
-Assign every false positive and every missed object one kind of error, and compute how much AP would rise if
-only that kind were fixed.
+Assign one kind of error to every false positive and every missed object, and compute how much AP would rise
+if only that kind were fixed.
 
 Conventions
 -----------
-- A false positive is, by the first rule that holds: ``localisation`` (its best object of its class
-  overlaps it by ``background_iou`` to ``iou_threshold``), ``classification`` (an object of another class by
-  ``iou_threshold`` or more), ``duplicate`` (an object of its class that is already taken, by
-  ``iou_threshold`` or more), ``background`` (nothing by more than ``background_iou``), or ``both`` (wrong
-  class and poor localisation). ``missed`` are the unmatched objects without a localisation or classification
-  error.
-- Fixing: a localisation or classification error becomes a true positive if its object is unmatched and it has
-  the highest score of such errors on it, and is dropped otherwise; duplicates, background and both are
-  dropped; missed objects are taken out of the ground truth. ``false_positives``: all of them ranked below
-  every true positive. ``false_negatives``: no object is missed. The costs overlap and do not add up to 1 -
-  AP.
+- A false positive has the first kind that applies: ``localisation`` (the best object of its class overlaps it
+  by ``background_iou`` to ``iou_threshold``), ``classification`` (an object of another class overlaps it by
+  ``iou_threshold`` or more), ``duplicate`` (an already matched object of its class overlaps it by
+  ``iou_threshold`` or more), ``background`` (no object overlaps it by more than ``background_iou``), or
+  ``both`` (wrong class and poor localization). ``missed`` objects are unmatched and without a localization or
+  classification error.
+- Fixes: a localization or classification error becomes a true positive if its object is unmatched and it has
+  the highest score of such errors on it, and is dropped otherwise. Duplicates, background and both are
+  dropped. Missed objects are removed from the ground truth. ``false_positives`` ranks all false positives
+  below every true positive. ``false_negatives`` removes all missed objects. The costs overlap and do not add
+  up to 1 - AP.
 - Matching is TIDE's at one IoU threshold: detections by descending score, 100 per image over all classes,
-  each to the free object of its class that it overlaps most (of equal overlaps the first). A detection of
-  which an ignored region covers more than ``iou_threshold`` is not counted; TIDE still names its error. Where
-  ProbIoU is compared, which knows no share that is covered, it is ProbIoU itself that exceeds the threshold.
-- Where a class is not annotated exhaustively and the protocol ignores what matches nothing, so does this:
-  such a detection is not counted and is no error.
-- AP is read at 101 recall points. ``absent_classes="zero"`` takes the mean as ``tidecv`` does: a class that
-  is detected and has no object counts as AP 0, and leaves the mean when its detections are fixed. The
+  each to the free object of its class with the largest overlap (ties: the first). A detection does not count
+  if an ignored region covers more than ``iou_threshold`` of it; TIDE still classifies it as an error. ProbIoU
+  does not define a covered fraction, so ProbIoU itself is compared with the threshold.
+- If a class is not annotated exhaustively and the protocol ignores unmatched detections there, they do not
+  count and are not errors here either.
+- AP uses 101 recall points. ``absent_classes="zero"`` takes the mean as ``tidecv`` does: a class with
+  detections but without objects counts as AP 0, and leaves the mean once its detections are fixed. The
   default leaves such classes out of every mean, as COCO does.
-- Without scores it is F1 that rises, of all classes together, under the protocol's own matching: the F1 of
-  its summary at that threshold. The rules are the same; false positives that are fixed are gone.
+- Without scores, costs are in F1 over all classes together under the protocol's own matching, as in its
+  summary at that threshold. The rules are the same, but fixed false positives are removed.
 
 References
 ----------
@@ -82,7 +82,7 @@ Absent = Literal["skip", "zero"]
 
 SPECIAL_ERRORS = ("false_positives", "false_negatives")
 NOTHING = "nothing"
-"""The fix of no error."""
+"""The fix that changes nothing."""
 
 _NOTE_ON_AP = "ap is TIDE's: 101 recall points and its own matching; evaluate's, under {protocol}, can differ"
 _NOTE_ON_F1 = "f1 is of all boxes together at this IoU, with the matching of the protocol {protocol}"
@@ -90,16 +90,16 @@ RULES = ApRules(recall_points=tuple((np.arange(101) / 100).tolist()))
 
 
 class ErrorCosts(NamedTuple):
-    """What E kinds of error cost; arrays [..., E], AP or F1 as a fraction."""
+    """The costs of E kinds of error; arrays [..., E], AP or F1 as a fraction."""
 
     counts: Counts
     """Detections, or objects for ``missed`` and ``false_negatives``."""
     value: Floats
-    """AP or F1 without a fix; the same for every kind."""
+    """AP or F1 without any fix; the same for every kind."""
     value_without: Floats
-    """With this kind fixed."""
+    """AP or F1 with this kind fixed."""
     cost: Floats
-    """Never below 0 for the six of :data:`ERROR_TYPES`."""
+    """Rise of AP or F1; never below 0 for the six of :data:`ERROR_TYPES`."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -110,15 +110,15 @@ class ErrorTypes(ClassResult):
     ----------
     classes : list of str, [K]
     per_class : ErrorCosts, [K, E]
-        NaN for a class without ground truth; F1 is NaN for one without detections, too.
+        NaN for a class without ground truth; F1 is also NaN for a class without detections.
     total : ErrorCosts, [E]
-        All classes: counts added up, AP averaged; F1 of all together.
+        All classes: counts are sums, AP is the mean, F1 counts all classes together.
     errors : tuple of str, [E]
         :data:`ERROR_TYPES`, then :data:`SPECIAL_ERRORS`.
     metric : str
-        What the costs are of: ``AP``, or ``F1`` where the detections have no scores.
+        Metric of the costs: ``AP``, or ``F1`` without scores.
     note : str
-        How it differs from the metric of the summary.
+        The difference from the metric of the summary.
     """
 
     per_class: ErrorCosts
@@ -128,11 +128,11 @@ class ErrorTypes(ClassResult):
     note: str
 
     def second_axis(self) -> dict[str, tuple[str, ...]]:
-        """Name the kinds of error."""
+        """Return the kinds of error."""
         return {"error": self.errors}
 
     def frame_of(self, classes: Sequence[str], values: ErrorCosts) -> pd.DataFrame:
-        """Lay out values; a tuple has a method ``count``, so the field has another name than its column."""
+        """Build the table of the values; ``counts`` is renamed, because tuples have a method ``count``."""
         name = self.metric.lower()
         names = {"counts": "count", "value": name, "value_without": f"{name}_without"}
         return super().frame_of(classes, values).rename(columns=names)
@@ -148,13 +148,13 @@ class ErrorList(DiagnosticResult):
         One of :data:`ERROR_TYPES`.
     image_id : ndarray, [n]
     category : ndarray of str objects, [n]
-        The class of the detection, or of the object missed.
+        The class of the detection, or of the missed object.
     score : ndarray of float64, [n]
-        NaN for missed objects, and where detections have no scores.
+        NaN for missed objects, and for detections without scores.
     boxes : ndarray of float64, [n, 4]
         Corners, in pixels.
     annotation_id, true_class : ndarray of object, [n]
-        The object of a localisation or classification error, or that was missed; else None.
+        The object of a localization or classification error, or the missed object; else None.
     """
 
     error: NDArray[np.object_]
@@ -191,20 +191,21 @@ def error_types(
     max_detections: int = MOST_DETECTIONS,
     absent_classes: Absent = "skip",
 ) -> ErrorTypes:
-    """Count each kind of error and compute what it costs in AP, or in F1 where there are no scores.
+    """Count each kind of error and compute its cost in AP, or in F1 without scores.
 
     Parameters
     ----------
     evaluation : Evaluation
-        Its protocol decides how boxes are measured and what is ignored.
+        Its protocol decides how boxes are measured and which objects are ignored.
     iou_threshold : float, default 0.5
-        Minimum IoU of a match; a threshold of the protocol where detections have no scores.
+        Minimum IoU of a match; without scores, one of the protocol's thresholds.
     background_iou : float, default 0.1
-        IoU up to which a detection counts as background.
+        Maximum IoU at which a detection counts as background.
     max_detections : int, default 100
-        Use the N highest-scoring detections per image, over all classes; all where they have no scores.
+        Use the N highest-scoring detections per image, over all classes; all without scores.
     absent_classes : {"skip", "zero"}, default "skip"
-        Classes without ground truth: left out of the mean, or AP 0 as in ``tidecv``.
+        Classes without ground truth: "skip" leaves them out of the mean, "zero" counts AP 0 as ``tidecv``
+        does.
 
     Returns
     -------
@@ -215,7 +216,7 @@ def error_types(
     InputError
         When an option is out of range.
     """
-    # Refuse what cannot be computed: without scores, or in partitions.
+    # Reject evaluations that cannot be computed: without scores, or in partitions.
     checks.one_of(absent_classes, get_args(Absent), name="absent_classes")
     names = (*ERROR_TYPES, *SPECIAL_ERRORS)
     source_of(evaluation).require("error types")
@@ -227,7 +228,7 @@ def error_types(
         rule = "be 'skip' where detections have no scores"
         cause = "F1 is of all classes together, and no mean over classes"
         raise InputError("absent_classes", rule, got="'zero'", cause=cause)
-    # The same options name the errors here and in partitions.
+    # Use the same options in memory and in partitions.
     options: dict[str, Any] = {
         "iou_threshold": iou_threshold,
         "background_iou": background_iou,
@@ -241,14 +242,14 @@ def error_types(
         of_fix = curves[fixed]
         return _ap(evaluation, of_fix, absent_classes) if ranked else _f1(evaluation, of_fix)
 
-    # Compute the metric without a fix and with each fix, [K + 1, E]; a cost is the difference. The six kinds
-    # never cost less than 0.
+    # Compute the metric without a fix and with each fix, [K + 1, E]; the cost is the difference. The six
+    # kinds never cost less than 0.
     value = values(NOTHING)
     without = np.stack([values(name) for name in names], axis=-1)
     cost = without - value[:, None]
     six = slice(len(ERROR_TYPES))
     cost[:, six] = np.maximum(cost[:, six], 0)
-    # Split off the last row, all classes together.
+    # Split off the last row, which is all classes together.
     as_is = np.repeat(value[:, None], len(names), axis=1)
     columns = (count, as_is, without, cost)
     return ErrorTypes(
@@ -285,7 +286,7 @@ def error_list(
     InputError
         When an option is out of range.
     """
-    evaluation.require_overlaps("a list of errors")
+    evaluation._require_overlaps("a list of errors")
     # List the false positives by descending score, then the missed objects.
     errors = named_errors(
         evaluation, iou_threshold=iou_threshold, background_iou=background_iou, max_detections=max_detections
@@ -295,7 +296,7 @@ def error_list(
     wrong = errors.rows[errors.kind[errors.rows] != NO_ERROR]
     wrong = wrong[descending_order(ranked_by(detections)[wrong])]
     missed = np.flatnonzero(errors.missed)
-    # Only errors of place and class are about an object; the others have None there.
+    # Only localization and classification errors have an object; the others have None.
     kind = errors.kind[wrong]
     about = (kind == 0) | (kind == 1)
     object_row = errors.object_row[wrong]
@@ -311,7 +312,7 @@ def error_list(
 
 
 def cost_unit(result: ErrorTypes) -> str:
-    """Name what the costs are of at IoU 0.50, the default: ``AP50``, or ``F1`` where there are no scores."""
+    """Name the metric of the costs at the default IoU 0.50: ``AP50``, or ``F1`` without scores."""
     return "AP50" if result.metric == "AP" else result.metric
 
 
@@ -324,9 +325,9 @@ def confusion_cost(
     background_iou: float = 0.1,
     max_detections: int = MOST_DETECTIONS,
 ) -> float:
-    """AP or F1 gained if only the classification errors of one class on objects of another were fixed.
+    """Return the AP or F1 gained by fixing only the confusions of one true class with one predicted class.
 
-    The classes are rows of the vocabulary; the rest is as in :func:`error_types`.
+    Classes are rows of the vocabulary; other options are those of :func:`error_types`.
     """
     options: dict[str, Any] = {
         "pair": (true_class, predicted_class),
@@ -341,7 +342,7 @@ def confusion_cost(
 
 
 def _only_confusion(evaluation: Evaluation, *, pair: tuple[int, int], **options: Any) -> Errors:
-    """Name no other errors than the classification errors between two classes, the true one first."""
+    """Keep only the classification errors between two classes, the true one first."""
     errors, (true_class, predicted_class) = named_errors(evaluation, **options), pair
     wrong = errors.kind == ERROR_TYPES.index("classification")
     wrong &= evaluation.detections.category == predicted_class
@@ -350,7 +351,7 @@ def _only_confusion(evaluation: Evaluation, *, pair: tuple[int, int], **options:
 
 
 def _fixes_of_confusion(evaluation: Evaluation, **options: Any) -> Fixes:
-    """Return what the fix of these errors makes of some images; nothing is counted."""
+    """Return the fix of these errors for some images, without counts."""
     errors = _only_confusion(evaluation, **options)
     every = {
         name: functools.partial(_fixed, evaluation, errors, name) for name in (NOTHING, "classification")
@@ -365,7 +366,7 @@ def missed_objects(
     background_iou: float = 0.1,
     max_detections: int = MOST_DETECTIONS,
 ) -> NDArray[np.intp]:
-    """Rows of the ground truth that are ``missed`` in :func:`error_types` of the same options, ascending."""
+    """Return the ascending rows of ``missed`` ground truths in :func:`error_types` with the same options."""
     errors = named_errors(
         evaluation, iou_threshold=iou_threshold, background_iou=background_iou, max_detections=max_detections
     )
@@ -379,10 +380,10 @@ def error_kinds(
     background_iou: float = 0.1,
     max_detections: int = MOST_DETECTIONS,
 ) -> tuple[NDArray[np.int8], NDArray[np.intp]]:
-    """Error of each detection in :func:`error_types` of the same options, and of which object, [D] each.
+    """Return the error of each detection as in :func:`error_types`, and the object of the error, [D] each.
 
-    An error is a position in :data:`ERROR_TYPES`, or ``NO_ERROR``; the object of one that is neither of class
-    nor of place means nothing.
+    Errors are positions in :data:`ERROR_TYPES`, or ``NO_ERROR``. The object is meaningless unless the error
+    is one of localization or classification.
     """
     errors = named_errors(
         evaluation, iou_threshold=iou_threshold, background_iou=background_iou, max_detections=max_detections
@@ -391,39 +392,40 @@ def error_kinds(
 
 
 def _where(condition: BoolArray, values: NDArray[np.object_], rows: NDArray[np.intp]) -> NDArray[np.object_]:
-    """``values[rows]`` where the condition holds, else None."""
+    """Return ``values[rows]`` where the condition holds, else None."""
     chosen = np.full(len(rows), None, dtype=object)
     chosen[condition] = values[rows[condition]]
     return chosen
 
 
 def _fixed(evaluation: Evaluation, errors: Errors, fixed: str) -> Fix:
-    """Fix one kind of error; ``NOTHING`` leaves all as they are."""
+    """Fix one kind of error; ``NOTHING`` changes nothing."""
     truth, detections = evaluation.ground_truth, evaluation.detections
     counted, true, category, keep = errors.positive, errors.true, detections.category, ~errors.excused
-    # Fixing a kind makes its detections true, and removes those that no object is left for.
+    # Fixing a kind makes its detections true positives, and removes those without a free object.
     if fixed in ERROR_TYPES:
         wrong = errors.kind == ERROR_TYPES.index(fixed)
         fixed_rows = wrong & errors.fixes
         keep = (keep & ~wrong) | fixed_rows
         true = true | fixed_rows
-        # A corrected class moves the detection to its object's class.
+        # A corrected class moves the detection to the class of its object.
         if fixed == "classification":
             category = category.copy()
             category[fixed_rows] = truth.category[errors.object_row[fixed_rows]]
         if fixed == "missed":
             counted = counted & ~errors.missed
-    # TIDE's two totals: without any false positive, or without any missed object.
+    # TIDE's two totals: no false positives, or no missed objects.
     elif fixed == "false_positives":
-        keep = keep & (errors.true | detections.scored)  # without an order they are gone
+        # Without scores, they are removed.
+        keep = keep & (errors.true | detections.scored)
     elif fixed == "false_negatives":
         counted = counted & errors.matched
     return Fix(category, true, keep, counted, errors_last=fixed == "false_positives")
 
 
 def _ap(evaluation: Evaluation, curves: Curves, absent_classes: Absent = "skip") -> FloatArray:
-    """AP of each class, NaN without positives, and last their mean, [K + 1]."""
-    ap, weights = curves.average_precision[0], evaluation.class_weights
+    """Return the AP of each class, NaN without positives, and last their mean, [K + 1]."""
+    ap, weights = curves.average_precision[0], evaluation._class_weights
     averaged = ap
     if absent_classes == "zero":
         has_data = curves.totals.has_detections | (curves.positive > 0)
@@ -433,8 +435,8 @@ def _ap(evaluation: Evaluation, curves: Curves, absent_classes: Absent = "skip")
 
 
 def _f1(evaluation: Evaluation, curves: Curves) -> FloatArray:
-    """F1 of each class and, last, of all together, [K + 1]."""
-    values, weights = kind_of("micro_F1").values_of(curves, evaluation.protocol), evaluation.class_weights
+    """Return the F1 of each class and, last, of all together, [K + 1]."""
+    values, weights = kind_of("micro_F1").values_of(curves, evaluation.protocol), evaluation._class_weights
     total = values.mean_of_defined() if weights is None else values.weighted_mean(weights)
     return np.append(values.mean_per_class(), total)
 
@@ -442,7 +444,7 @@ def _f1(evaluation: Evaluation, curves: Curves) -> FloatArray:
 def every_fix(
     evaluation: Evaluation, *, iou_threshold: float, background_iou: float, max_detections: int
 ) -> Fixes:
-    """Return what each fix makes of some images, and their counts of errors, [K + 1, E]."""
+    """Return each fix for some images, and the counts of their errors, [K + 1, E]."""
     errors = errors_of(
         evaluation, iou_threshold=iou_threshold, background_iou=background_iou, max_detections=max_detections
     )
@@ -452,13 +454,13 @@ def every_fix(
 
 
 def _all_counts(evaluation: Evaluation, errors: Errors) -> NDArray[np.int64]:
-    """Count the errors of each kind in each class and, last, in all; [K + 1, E]."""
+    """Count the errors of each kind in each class and, last, in total; [K + 1, E]."""
     names = (*ERROR_TYPES, *SPECIAL_ERRORS)
     return np.stack([_counts(evaluation, errors, name) for name in names], axis=-1)
 
 
 def _counts(evaluation: Evaluation, errors: Errors, name: str) -> NDArray[np.int64]:
-    """Count the errors of one kind in each class and, last, in all; [K + 1]."""
+    """Count the errors of one kind in each class and, last, in total; [K + 1]."""
     truth, detections = evaluation.ground_truth, evaluation.detections
     category = detections.category
     if name == "missed":

@@ -1,24 +1,25 @@
-"""Ties: how much the order of equally scored detections could change a metric.
+"""Bound the effect of the order of equally scored detections on AP.
 
 Goal
 ----
-Rounded scores leave thousands of detections tied. Their order then affects AP, and nothing in the data says
-which order is right. The lowest and the highest AP show by how much, and the expectation over all orders is
-what no order decides.
+Rounded scores leave thousands of detections tied. AP then depends on their order, and the data do not say
+which order is right. The lowest and the highest AP bound the effect, and the expectation over all orders does
+not depend on any order.
 
 Conventions
 -----------
 - ``lowest`` and ``highest`` put the true positives of a class last, or first, among its equally scored
-  detections: exact bounds over every order between images, matching as it is.
-- Inside one image, the order also decides which detection gets an object. ``contested`` counts the detections
-  for which it may: equally scored ones of one image and class with a candidate ground truth in common. If it
-  is 0 the bounds hold for every order; each contested detection can shift them by one true positive.
-- ``expected`` is the mean over every order between images, each as likely
-  (:mod:`boxscore.extensions.scoreless.tied`): exact, or estimated with a standard error in ``note``.
+  detections: exact bounds over every order between images, with fixed matches.
+- Within one image, the order also decides which detection is matched to an object. ``contested`` counts the
+  detections that this may affect: equally scored detections of one image and class that share a candidate
+  ground truth. If it is 0, the bounds hold for every order; otherwise each contested detection can shift them
+  by one true positive.
+- ``expected`` is the mean over all orders between images, which are equally likely
+  (:mod:`boxscore.extensions.scoreless.tied`). It is exact, or estimated with a standard error in ``note``.
 - AR and the number of true positives do not depend on the order between images.
-- Without scores all detections are tied, and the value is the expectation over all orders.
-- A protocol whose AP is no mean of precision at true detections, or whose ground truths have weights, has
-  bounds and no expectation: NaN.
+- Without scores, all detections are tied, and the value is the expectation over all orders.
+- A protocol whose AP is not a mean of precision at true positives, or whose ground truths have weights, has
+  bounds but no expectation (NaN).
 """
 
 from __future__ import annotations
@@ -60,14 +61,14 @@ class Bounds(NamedTuple):
     highest: Floats
     """True positives first."""
     tied: Counts
-    """Detections that share their class's score with another; the same for every AP."""
+    """Detections that share their score with another one of their class; the same for every AP."""
     contested: Counts
-    """Tied detections of one image that have a candidate ground truth in common."""
+    """Tied detections of one image that share a candidate ground truth."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class TieBounds(ClassResult):
-    """The lowest and the highest AP that an order of equally scored detections can give.
+    """The lowest and the highest AP over the orders of equally scored detections.
 
     Attributes
     ----------
@@ -76,7 +77,7 @@ class TieBounds(ClassResult):
     total : Bounds, [M]
     metrics : list of str, [M]
     note : str
-        How far expectations are estimated; empty where they are exact.
+        Standard error of estimated expectations; empty if they are exact.
     """
 
     per_class: Bounds
@@ -97,7 +98,7 @@ def tie_bounds(evaluation: Evaluation, *, metrics: Sequence[str] | None = None) 
     ----------
     evaluation : Evaluation
     metrics : sequence of str, optional
-        Names of summary metrics that are an AP; by default all of them.
+        Names of AP metrics of the summary; by default all of them.
 
     Returns
     -------
@@ -109,14 +110,14 @@ def tie_bounds(evaluation: Evaluation, *, metrics: Sequence[str] | None = None) 
         When a metric is unknown.
     """
     source_of(evaluation).require("bounds over ties")
-    # Value, lowest and highest come from curves under other orders of ties: nothing is matched again.
+    # Compute value, lowest and highest from curves under other orders of ties, with the same matches.
     ends = ends_of_ties(evaluation, metrics)
     rows, K, M = ends.rows, len(evaluation.labels), len(ends.rows)
     per_class, total = np.empty((4, K, M)), np.empty((4, M))
     others = [0, 2, 3]
     per_class[others], total[others] = ends.per_class, ends.total
-    errors, too_large = [evaluation.expected_error], 0
-    # The expectation takes its own computation, metric by metric; without scores it is the value.
+    errors, too_large = [evaluation._expected_error], 0
+    # The expectation is computed separately, metric by metric; without scores it is the value.
     if _ordered(evaluation):
         for m, row in enumerate(rows):
             per_class[1, :, m], total[1, m], error, large = _expected(evaluation, row)
@@ -124,7 +125,7 @@ def tie_bounds(evaluation: Evaluation, *, metrics: Sequence[str] | None = None) 
             too_large = too_large or large
     else:
         per_class[1], total[1] = per_class[0], total[0]
-    # Count the tied detections, and those whose ties can change a match.
+    # Count the tied detections, and those whose order can change a match.
     counts = [_counts_of_tied(evaluation), counts_of_contested(evaluation)]
     return TieBounds(
         evaluation.labels,
@@ -146,16 +147,16 @@ class Ends(NamedTuple):
 
 
 def _ordered(evaluation: Evaluation) -> bool:
-    """Whether detections have an order, by scores."""
+    """Tell whether detections are ordered by scores."""
     return evaluation.protocol.matching.scores != "none"
 
 
 def ends_of_ties(evaluation: Evaluation, metrics: Sequence[str] | None = None) -> Ends:
-    """Compute what :func:`tie_bounds` has, but the expectation, which takes longer; once."""
+    """Compute the bounds of :func:`tie_bounds` without the slower expectation, once per evaluation."""
     if not knows_ties(evaluation):
         source_of(evaluation).require("bounds over ties")
     key = ("ends of ties", None if metrics is None else tuple(metrics))
-    return evaluation.once(key, lambda: _ends(evaluation, metrics))
+    return evaluation._once(key, lambda: _ends(evaluation, metrics))
 
 
 def _ends(evaluation: Evaluation, metrics: Sequence[str] | None) -> Ends:
@@ -176,16 +177,16 @@ def _ends(evaluation: Evaluation, metrics: Sequence[str] | None) -> Ends:
 
 
 def _expected(evaluation: Evaluation, row: SummaryRow) -> tuple[FloatArray, float, float, int]:
-    """Return the expectation of each class, [K], and of all, its standard error, and how many have none."""
+    """Return the expectation per class [K] and in total, its standard error, and the number without one."""
     protocol = evaluation.protocol
     known: list[_Expectation] = []
-    # Replace the values of each set of curves by their expectation, once per curves, and let the summary take
-    # its usual mean.
+    # Replace the values of each set of curves by their expectation, once per curves, and let the summary
+    # average them.
 
     def curves_of(area: int, cap: int, pooled: str | None = None, /) -> Curves:
         curves = evaluation.curves_of(area, cap, pooled)
         known.append(
-            evaluation.once(
+            evaluation._once(
                 ("expected over ties", area, cap, pooled), lambda: _expectation(evaluation, area, cap, pooled)
             )
         )
@@ -204,12 +205,12 @@ def _expected(evaluation: Evaluation, row: SummaryRow) -> tuple[FloatArray, floa
 
 
 class _Expectation(NamedTuple):
-    """What is expected of the curves of all classes."""
+    """Expectations of the curves of all classes."""
 
     values: HeldValues
     error: FloatArray
     too_large: int
-    """Classes that no process can hold, whose expectation is NaN."""
+    """Number of classes that are too large for memory, whose expectation is NaN."""
 
 
 def _expectation(evaluation: Evaluation, area: int, cap: int, pooled: str | None) -> _Expectation:
@@ -224,13 +225,13 @@ def _expectation(evaluation: Evaluation, area: int, cap: int, pooled: str | None
 
 
 def _expected_of(curves: Curves, classes: int) -> tuple[FloatArray, FloatArray]:
-    """Return the expectations of some of so many classes, and their standard errors."""
+    """Return the expectations of some classes of ``classes``, and their standard errors."""
     values, error = expected_over_ties(curves, classes)
     return values.values, error
 
 
 def _note(error: float, too_large: int) -> str:
-    """Say how far expectations are estimated, and of how many classes there are none."""
+    """Describe the error of estimated expectations, and count the classes without one."""
     if too_large:
         what = f"{counted(too_large, 'class')} with more detections than one process takes"
         return f"expected: left out of {what}, and of means over classes"
@@ -240,12 +241,12 @@ def _note(error: float, too_large: int) -> str:
 
 
 def knows_ties(evaluation: Evaluation) -> bool:
-    """Whether bounds over ties can be computed: from matches, which can be asked class by class."""
+    """Tell whether bounds over ties can be computed: they need matches that can be read class by class."""
     return source_of(evaluation).keeps_matches
 
 
 def decided_by_ties(first: Evaluation, other: Evaluation, metric: str) -> bool:
-    """Whether some order of ties in both results changes the sign of their difference in an AP."""
+    """Tell whether some order of ties in both results changes the sign of their difference in AP."""
     ends = [ends_of_ties(result, [metric]).total[:, 0].tolist() for result in (first, other)]
     (_, _, highest), (_, lowest, _) = sorted(ends, key=lambda end: float(end[0]))
     return bool(lowest <= highest)
@@ -265,7 +266,7 @@ def _counts_of_tied(evaluation: Evaluation) -> NDArray[np.int64]:
 
 
 def _tied(matched: Matches) -> NDArray[np.int64]:
-    """Count in some classes, or in a range of scores, which has all detections of a score."""
+    """Count ties in some classes, or in a chunk of scores; a chunk has all detections of a score."""
     starts = tie_starts(matched.category, matched.score)
     sizes = np.diff(np.append(starts, len(matched)))
     tied = np.flatnonzero(np.repeat(sizes, sizes) > 1)
@@ -273,7 +274,7 @@ def _tied(matched: Matches) -> NDArray[np.int64]:
 
 
 def counts_of_contested(evaluation: Evaluation) -> NDArray[np.int64]:
-    """Count the contested detections of each class, [K]: each is of one image."""
+    """Count the contested detections of each class, [K]; each set of them is in one image."""
     counts: NDArray[np.int64] = np.sum(
         source_of(evaluation).answers("contested detections", _contested, {}), axis=0, dtype=np.int64
     )
@@ -286,10 +287,10 @@ def _contested(evaluation: Evaluation, place: Place) -> NDArray[np.int64]:
 
 
 def contested_detections(evaluation: Evaluation) -> NDArray[np.intp]:
-    """Positions, in class order, of tied detections that have an overlapping ground truth in common.
+    """Return the class-order positions of tied detections that share an overlapping ground truth.
 
-    Only pairs that the protocol's candidate rule leaves are known: all that reach the lowest threshold, or
-    the best of each detection.
+    Only pairs that the protocol's candidate rule keeps are known: all that reach the lowest threshold, or the
+    best one of each detection.
     """
     matched = evaluation.matched
     if not matched.every_pair:
@@ -303,6 +304,7 @@ def contested_detections(evaluation: Evaluation) -> NDArray[np.intp]:
     # finds them all.
     starts = tie_starts(matched.category, matched.score)
     tie = np.searchsorted(starts, matched.pair_detection, side="right") - 1
-    key = tie * max(len(matched.truth_image), 1) + matched.pair_truth  # a ground truth lies in one image
+    # A ground truth is in one image, so the key identifies the image.
+    key = tie * max(len(matched.truth_image), 1) + matched.pair_truth
     _, which, counts = np.unique(key, return_inverse=True, return_counts=True)
     return np.unique(matched.pair_detection[counts[which] > 1])

@@ -29,11 +29,11 @@ from numpy.typing import NDArray
 from boxscore._utils.ordering import run_starts, stable_order
 from boxscore.data.tables import GroundTruth
 from boxscore.extensions.masks.column import box_only
+from boxscore.matching.candidates import Asked, Match, PairSource
 from boxscore.matching.greedy import best_of_each
 from boxscore.matching.ignoring import Ignoring
 from boxscore.matching.matches import Bits, Matches
 from boxscore.matching.pairs import Outcome, Pairs
-from boxscore.matching.sources import Asked, Match, PairSource
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.tables.labels import ABSORBED_BITS, GROUP_TRUE_POSITIVES, TRUTH_WEIGHT
 from boxscore.protocols.tables.matching import MatchingRules

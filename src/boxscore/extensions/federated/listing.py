@@ -24,10 +24,10 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories
 from boxscore.errors import InputError
 from boxscore.extensions.federated.image_labels import ImageLabels
+from boxscore.matching.candidates import Asked, Match
 from boxscore.matching.ignoring import Ignoring
 from boxscore.matching.pairs import Outcome, Pairs
 from boxscore.matching.ranking import ranked_by, scored_enough
-from boxscore.matching.sources import Asked, Match
 from boxscore.protocols.protocol import Protocol
 
 

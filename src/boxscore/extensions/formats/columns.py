@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.checks import Place
-from boxscore._utils.files import write_atomically
+from boxscore._utils.files import Snapshot, write_atomically
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import align
 from boxscore.data.box_reading import in_pixels
@@ -47,7 +47,6 @@ from boxscore.extensions.formats._archive import Archive, Member, open_archive
 from boxscore.extensions.masks.column import Masks
 from boxscore.extensions.scoreless.answer_counts import is_answers
 from boxscore.formats._format import CONTENT, Format, ReadOptions
-from boxscore.formats._snapshots import Snapshot
 from boxscore.formats._sniffer import Sniffer
 from boxscore.formats.image_sizes import with_known_sizes
 

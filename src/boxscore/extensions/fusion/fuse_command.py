@@ -47,6 +47,7 @@ OPTIONS = (
         kind=float,
         default=0.55,
         metavar="T",
+        short="--iou",
     ),
     Option(
         "score-threshold",
@@ -54,6 +55,7 @@ OPTIONS = (
         kind=float,
         default=0.0,
         metavar="S",
+        short="--conf",
     ),
     Option(
         "confidence",
@@ -69,11 +71,11 @@ OPTIONS = (
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read, fuse, write; return the exit status."""
+    """Read, fuse and write; return the exit status."""
     from boxscore.formats.reading import read_options
     from boxscore.formats.results import check_one_form, load_results, save_table
 
-    # Check the options before any file is read.
+    # Fuse in partitions, or in memory.
     checks.one_of(arguments.method, ("wbf", "nmw"), name="method")
     files: list[Path] = arguments.detections
     if arguments.weights is not None:
@@ -85,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
         options["confidence"] = arguments.confidence
     options |= {name: getattr(arguments, name) for name in ("method", "weights")}
     options |= {name: getattr(arguments, name) for name in ("iou_threshold", "score_threshold")}
-    # In partitions, or in memory.
+    # All files must have one format, because the output has the format of the first.
     if arguments.memory_limit is not None:
         from boxscore.extensions.large.rewriting_command import rewritten_in_parts
 

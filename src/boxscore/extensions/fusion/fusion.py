@@ -2,19 +2,20 @@
 
 Goal
 ----
-One list of boxes from an ensemble, each an average of those the models agree on, for a whole data set in one
-call. Coordinates may be pixels or normalised; they are never clipped.
+The result is one list of boxes from an ensemble, for a whole data set in one call; each box is an average of
+boxes that the models agree on. Coordinates may be pixels or normalized; they are never clipped.
 
 Conventions
 -----------
-- Each model gives boxes, scores and groups (the class, or image and class); groups mean the same for all.
-- A model's scores are multiplied by its weight; boxes of a group are taken by descending weighted score, ties
-  by model and index.
-- *Weighted boxes fusion*: a box joins the cluster of its group whose **fused** box it overlaps most, if by
-  more than ``iou_threshold``; else it starts one. The fused box is the average of the members, by weighted
-  score.
-- *Non-maximum weighted*: a box joins the **best original** box it overlaps most; the average weighs with
-  weighted score times the IoU with that box, and the score is that box's.
+- Each model gives boxes, scores and groups (the class, or image and class); groups have the same meaning for
+  all models.
+- A model's scores are multiplied by its weight. Boxes of a group are processed by descending weighted score,
+  ties by model and index.
+- *Weighted boxes fusion*: a box joins the cluster of its group whose **fused** box it overlaps most, if the
+  IoU is above ``iou_threshold``; otherwise it starts a new one. The fused box is the average of the members,
+  weighted by score.
+- *Non-maximum weighted*: a box joins the **best original** box that it overlaps most. The weight in the
+  average is the weighted score times the IoU with that box, and the score is that of that box.
 
 ``ensemble-boxes`` differs: it clips to 0..1, rounds fused boxes to float32, and breaks ties arbitrarily.
 
@@ -53,23 +54,23 @@ from boxscore.suppression.soft import check_not_negative
 Confidence = Literal["average", "max", "box_and_model_average", "absent_model_aware_average"]
 
 LONG = 4096
-"""Groups with more boxes are clustered separately, many boxes at a time."""
+"""Groups with more boxes are clustered one by one, many boxes at a time."""
 
 PAIRS_TOGETHER = 1 << 16
-"""Pairs of a new box and a fused one that are compared together in long groups."""
+"""Pairs of a new box and a fused one that are compared in one batch in long groups."""
 
 
 class Fused(NamedTuple):
     """Fused boxes, best first."""
 
     boxes: FloatArray
-    """In the form of the input, [K, 4]."""
+    """In the format of the input, [K, 4]."""
     scores: FloatArray
     """[K]"""
     groups: NDArray[np.generic]
     """Group of each fused box, as given, [K]."""
     fused_into: IntArray
-    """For each input box, all models one after the other, the row of its fused box; -1 if left out, [N]."""
+    """For each input box, all models concatenated, the row of its fused box; -1 if left out, [N]."""
 
 
 def weighted_boxes_fusion(
@@ -84,22 +85,22 @@ def weighted_boxes_fusion(
     allow_overflow: bool = False,
     box_format: BoxFormat = "xyxy",
 ) -> Fused:
-    """Weighted boxes fusion of the detections of several models.
+    """Fuse the detections of several models by weighted boxes fusion.
 
     Parameters
     ----------
     boxes : sequence of array_like, [N_m, 4]
         One entry per model.
     scores : sequence of array_like, [N_m]
-        Not negative, on one scale for all models.
+        Nonnegative, on one scale for all models.
     groups : sequence of array_like of int or str, [N_m], optional
-        Boxes of different groups are never fused; None is one group.
+        Boxes of different groups are never fused; by default there is one group.
     weights : array_like, [M], optional
-        Trust in each model, positive; equal by default.
+        Positive weight of each model; equal by default.
     iou_threshold : float in [0, 1], default 0.55
-        A box joins a cluster when its IoU with the fused box is greater.
+        A box joins a cluster if its IoU with the fused box is greater.
     score_threshold : float, default 0.0
-        Leave out boxes with a lower score, before weighting.
+        Leave out boxes that score below this, before weighting.
     confidence : str, default "average"
         Score of a fused box of B members from M models, from the weighted scores c of its members:
 
@@ -122,7 +123,7 @@ def weighted_boxes_fusion(
     Raises
     ------
     InputError
-        When the models' lists differ in length, a number is NaN or negative where it must not be, a box is
+        When the models' lists differ in length, a number is NaN or not allowed to be negative, a box is
         inverted, or an option is unknown or out of range.
 
     Warns
@@ -145,7 +146,7 @@ def weighted_boxes_fusion(
 
 
 class Models(NamedTuple):
-    """Boxes, scores and groups of several models, a list of each; as for :func:`weighted_boxes_fusion`."""
+    """Boxes, scores and groups, one entry per model; as for :func:`weighted_boxes_fusion`."""
 
     boxes: Sequence[ArrayLike]
     scores: Sequence[ArrayLike]
@@ -163,7 +164,8 @@ def fused_by_clusters(
     checks.one_of(confidence, get_args(Confidence), name="confidence")
     ensemble = _gather(*models)
     ranked = ensemble.ranked
-    cluster = np.empty(len(ranked.order), dtype=np.int64)  # position of the first member
+    # Position of the first member.
+    cluster = np.empty(len(ranked.order), dtype=np.int64)
     for block in ranked.blocks():
         here = cluster[block.start : block.start + len(block)]
         _cluster(block, threshold, here)
@@ -183,7 +185,7 @@ def nmw(
     score_threshold: float = 0.0,
     box_format: BoxFormat = "xyxy",
 ) -> Fused:
-    """Non-maximum weighted: average into each box that hard NMS keeps those it drops.
+    """Fuse by non-maximum weighted: average each box that hard NMS keeps with the boxes that it drops.
 
     Scores are multiplied by the model's weight over the largest weight.
     Parameters, results and errors as in :func:`weighted_boxes_fusion`.
@@ -207,7 +209,8 @@ def fused_into_best(models: Models, iou_threshold: float) -> Fused:
     ranked = ensemble.ranked
     cluster = np.empty(len(ranked.order), dtype=np.int64)
     weight = np.empty(len(ranked.order))
-    # A member weighs its score times the IoU with the box it joins, an owner its score alone.
+    # The weight of a member is its score times the IoU with the box that it joins; that of an owner is its
+    # score.
     for block in ranked.blocks():
         here = slice(block.start, block.start + len(block))
         owner = _nearest_survivor(block, threshold)
@@ -219,7 +222,7 @@ def fused_into_best(models: Models, iou_threshold: float) -> Fused:
 
 
 def warn_of_scale(largest: float) -> None:
-    """Warn where scores, of which this is the largest, are on no scale from 0 to 1."""
+    """Warn if the largest score shows that scores are not on a scale from 0 to 1."""
     if largest > 1:
         warn_user(
             f"scores reach {largest:g}; fusion compares the models' scores, which should lie on one scale "
@@ -232,11 +235,14 @@ def _largest(scores: Sequence[ArrayLike]) -> float:
 
 
 class _Ensemble(NamedTuple):
-    corners: FloatArray  # [N, 4], of all models one after the other
+    # [N, 4], all models concatenated.
+    corners: FloatArray
     model: IntArray  # [N]
-    names: NDArray[np.generic] | None  # [N], groups as given
+    # [N], groups as given.
+    names: NDArray[np.generic] | None
     weights: FloatArray  # [M]
-    ranked: Ranked  # by weighted score
+    # By weighted score.
+    ranked: Ranked
 
 
 def _gather(
@@ -247,8 +253,8 @@ def _gather(
     score_threshold: float,
     box_format: BoxFormat,
 ) -> _Ensemble:
-    """Check the boxes of all models and put them into one table."""
-    # Each model gives one entry of every list and one positive weight.
+    """Check the boxes of all models and concatenate them."""
+    # Each model has one entry in every list and one positive weight.
     lists: dict[str, Sequence[ArrayLike]] = {"scores": scores}
     if groups is not None:
         lists["groups"] = groups
@@ -265,8 +271,8 @@ def _gather(
     box_array = np.concatenate([*box_list, np.empty((0, 4))])
     score_array = np.concatenate([*score_list, np.empty(0)])
     check_not_negative(score_array)
-    # Number the groups of all models together, so that equal names are one group. Entries without boxes are
-    # left out: an empty list is an array of floats and would change the type of all groups.
+    # Number the groups of all models together, so that equal names are one group. Skip models without boxes:
+    # an empty list is a float array and would change the type of all groups.
     names = numbers = None
     if groups is not None:
         parts = [
@@ -276,12 +282,12 @@ def _gather(
         ]
         names = np.concatenate(parts) if parts else np.empty(0, np.int64)
         numbers = check_groups(names, length=len(box_array))
-    # ``left`` holds the rows whose own score, before weighting, reaches the threshold.
+    # ``left`` contains the rows whose own score, before weighting, reaches the threshold.
     model = np.repeat(np.arange(len(counts)), counts)
     floor = checks.number_between(score_threshold, 0, np.inf, name="score_threshold")
     left = np.flatnonzero(score_array >= floor)
     corners = box_array if box_format == "xyxy" else corners_and_sizes(box_array, box_format)[0]
-    # Weight the scores, [N]; a product that overflows is refused.
+    # Weight the scores, [N]; reject a product that overflows.
     with np.errstate(over="ignore"):
         weighted = score_array * model_weights.take(model)
     checks.finite(weighted, name="weighted scores", cause="a diverged model?")
@@ -293,13 +299,18 @@ def _gather(
 
 
 class _Clusters(NamedTuple):
-    """Boxes of a block, and the clusters so far in slots; those of a group from its start on."""
+    """Boxes of a block, and the current clusters in slots; the slots of a group begin at its start."""
 
-    boxes: FloatArray  # [5, n], corners and area
-    weighted: FloatArray  # [5, n], corners times score, score
-    fused: FloatArray  # [5, n], corners and area of each slot's fused box
-    sums: FloatArray  # [5, n], sums of ``weighted`` over its members
-    founder: IntArray  # [n], position of its first member
+    # [5, n], corners and area.
+    boxes: FloatArray
+    # [5, n], corners times score, score.
+    weighted: FloatArray
+    # [5, n], corners and area of each slot's fused box.
+    fused: FloatArray
+    # [5, n], sums of ``weighted`` over its members.
+    sums: FloatArray
+    # [n], position of its first member.
+    founder: IntArray
 
 
 def _cluster(block: Block, threshold: float, cluster: IntArray) -> None:
@@ -312,35 +323,36 @@ def _cluster(block: Block, threshold: float, cluster: IntArray) -> None:
     weighted = np.concatenate([corners, np.ones((1, len(block)))]) * block.scores
     founder = np.zeros(len(block), dtype=np.int64)
     clusters = _Clusters(boxes, weighted, np.zeros_like(boxes), np.zeros_like(weighted), founder)
-    # Long groups are clustered one by one, many boxes at a time.
+    # Cluster long groups one by one, many boxes at a time.
     sizes = np.diff(block.starts)
     for group in np.flatnonzero(sizes > LONG).tolist():
         _cluster_long(clusters, int(block.starts[group]), int(block.starts[group + 1]), threshold, cluster)
-    by_size = np.argsort(-sizes, kind="stable")  # groups that still have boxes stay in front
+    # Groups that still have boxes stay in front.
+    by_size = np.argsort(-sizes, kind="stable")
     by_size = by_size[np.count_nonzero(sizes > LONG) :]
-    # All other groups take turns, the largest first: in each turn the groups that still have boxes are in
-    # front.
+    # Process all other groups in turns, the largest first: in each turn, the groups that still have boxes are
+    # in front.
     if len(by_size):
-        _cluster_abreast(clusters, block.starts.take(by_size), sizes.take(by_size), threshold, cluster)
+        _cluster_in_parallel(clusters, block.starts.take(by_size), sizes.take(by_size), threshold, cluster)
 
 
-def _cluster_abreast(
+def _cluster_in_parallel(
     clusters: _Clusters, starts: IntArray, sizes: IntArray, threshold: float, cluster: IntArray
 ) -> None:
-    """Cluster many groups, the largest first: the next box of every group at the same time."""
+    """Cluster many groups in parallel, the largest first: the next box of every group per turn."""
     boxes, weighted, fused, sums, founder = clusters
     # ``founded`` [g] counts the clusters of each group. ``ends[t]`` groups have more than t boxes: the first
     # ones, because they are sorted by size.
     founded = np.zeros(len(starts), dtype=np.int64)
     ends = np.searchsorted(-sizes, -np.arange(int(sizes[0])), side="left")
     for turn, running in enumerate(ends.tolist()):
-        # Take the next box in rank of every running group, [5, r]. Groups never meet, so each sees what it
-        # would see alone.
+        # Take the next box in rank of every running group, [5, r]. Groups are independent, so the result
+        # equals that of processing them one by one.
         first, count = starts[:running], founded[:running]
         new = first + turn
         box, weight = boxes.take(new, axis=1), weighted.take(new, axis=1)
         slot = _best_slot(fused, box, first, count, threshold)
-        # A box that joins no cluster takes the next free slot of its group and names the cluster.
+        # A box that joins no cluster takes the next free slot of its group and founds the cluster.
         is_founder = slot == first + count
         founder[slot.compress(is_founder)] = new.compress(is_founder)
         count += is_founder
@@ -364,8 +376,8 @@ def _cluster_abreast(
 def _cluster_long(clusters: _Clusters, start: int, end: int, threshold: float, cluster: IntArray) -> None:
     """Cluster one group, many boxes at a time.
 
-    The slot of each is guessed from the fused boxes as they are. With the guesses every fused box is known
-    at every moment. A guess is right if all before it are and the slot is the best at its moment, so the
+    The slot of each box is guessed from the current fused boxes. The guesses determine every fused box at
+    every step. A guess is right if all guesses before it are and the slot is the best at its step, so the
     boxes up to the first wrong guess are decided.
     """
     boxes, weighted, fused, sums, founder = clusters
@@ -377,22 +389,24 @@ def _cluster_long(clusters: _Clusters, start: int, end: int, threshold: float, c
         most = min(most, max(1, PAIRS_TOGETHER // max(count, 1)))
         some, slots = slice(at, min(at + most, end)), slice(start, start + count)
         ours = boxes[:, some]
-        # Guess each slot from the fused boxes as they are now.
+        # Guess each slot from the current fused boxes.
         guess = _best_of(_ious(fused[:, None, slots], ours[:, :, None]), threshold)
-        joins = int(np.argmax(np.append(guess, -1) < 0))  # up to the first that founds a cluster
+        # Up to the first box that founds a cluster.
+        joins = int(np.argmax(np.append(guess, -1) < 0))
         # The first box joins no cluster: its guess is certain, because no box comes before it. It founds a
-        # cluster and changes what later boxes meet.
+        # cluster, which later boxes may join.
         if joins == 0:
             cluster[at] = founder[start + count] = at
             fused[:, start + count], sums[:, start + count] = boxes[:, at], weighted[:, at]
             count, at = count + 1, at + 1
             continue
-        # Compute every state that the guessed joins would produce: first the fused boxes as they are, then
-        # one state per join, cluster by cluster.
+        # Compute every state that the guessed joins would produce: first the current fused boxes, then one
+        # state per join, cluster by cluster.
         guess, ours = guess[:joins], ours[:, :joins]
         joined, which = np.unique(guess, return_inverse=True)
         states, totals, first = [fused[:, slots]], [sums[:, slots]], count
-        latest = np.tile(np.arange(count), (joins, 1))  # [joins, count], state that a box meets in each slot
+        # [joins, count], the state of each slot when a box arrives.
+        latest = np.tile(np.arange(count), (joins, 1))
         for number, slot in enumerate(joined.tolist()):
             # Add the members in rank order: a cumulative sum rounds like one addition after the other. Each
             # column is the cluster after one more member.
@@ -401,17 +415,19 @@ def _cluster_long(clusters: _Clusters, start: int, end: int, threshold: float, c
                 :, 1:
             ]
             state = np.tile(fused[:, start + slot, None], len(members))
-            heavy = np.flatnonzero(total[4] > 0)  # a cluster whose scores are all 0 stays as given
+            # A cluster whose scores are all 0 stays as given.
+            heavy = np.flatnonzero(total[4] > 0)
             state[:4, heavy] = total[:4, heavy] / total[4, heavy]
             state[4, heavy] = (state[2, heavy] - state[0, heavy]) * (state[3, heavy] - state[1, heavy])
-            # A box meets the state after the last member before it, or the state at the start. ``latest``
-            # [joins, slots] names it.
-            joined_before = np.searchsorted(members, np.arange(joins))  # of this cluster, before each box
+            # A box sees the state after the last member before it, or the initial state. ``latest`` [joins,
+            # slots] is its number.
+            # Members of this cluster before each box.
+            joined_before = np.searchsorted(members, np.arange(joins))
             latest[:, slot] = np.where(joined_before > 0, first + joined_before - 1, slot)
             states.append(state)
             totals.append(total)
             first += len(members)
-        # Repeat the choice with the states that each box meets. All boxes before the first wrong guess are
+        # Repeat the choice with the states that each box sees. All boxes before the first wrong guess are
         # decided, with the values of a plain loop.
         state, total = np.concatenate(states, axis=1), np.concatenate(totals, axis=1)
         correct = _best_of(_ious(state[:, latest], ours[:, :, None]), threshold) == guess
@@ -419,19 +435,20 @@ def _cluster_long(clusters: _Clusters, start: int, end: int, threshold: float, c
         cluster[at : at + decided] = founder[start + guess[:decided]]
         # Set every slot to its state after the decided boxes.
         if decided < joins:
-            now = latest[decided]  # what the first undecided box meets
+            # The state for the first undecided box.
+            now = latest[decided]
         else:
             now = np.arange(count)
             now[joined] = count + np.cumsum(np.bincount(which)) - 1
         fused[:, slots], sums[:, slots] = state[:, now], total[:, now]
-        # Double the number of boxes while all guesses are right; after a wrong guess take twice what was
-        # right.
+        # Double the number of boxes while all guesses are right; after a wrong guess, take twice the number
+        # of right ones.
         at += decided
         most = 2 * most if decided == most else max(2 * decided, 1)
 
 
 def _ious(theirs: FloatArray, ours: FloatArray) -> FloatArray:
-    """IoU of fused boxes and new ones, corners and areas [5, ...] that broadcast; 0 if they do not meet."""
+    """Return the IoU of fused and new boxes, corners and areas [5, ...] that broadcast; 0 if disjoint."""
     sides = np.minimum(theirs[2:4], ours[2:4]) - np.maximum(theirs[:2], ours[:2])
     np.maximum(sides, 0, out=sides)
     shared = sides[0] * sides[1]
@@ -442,7 +459,7 @@ def _ious(theirs: FloatArray, ours: FloatArray) -> FloatArray:
 
 
 def _best_of(iou: FloatArray, threshold: float) -> IntArray:
-    """Slot of the largest IoU [boxes, slots], of equal ones the first; -1 where none is large enough."""
+    """Return the first slot with the largest IoU [boxes, slots]; -1 if none is large enough."""
     if iou.shape[1] == 0:
         return np.full(len(iou), -1)
     best = iou.argmax(axis=1)
@@ -452,51 +469,52 @@ def _best_of(iou: FloatArray, threshold: float) -> IntArray:
 def _best_slot(
     fused: FloatArray, box: FloatArray, first: IntArray, count: IntArray, threshold: float
 ) -> IntArray:
-    """Slot of the fused box each new box overlaps most and by enough, else the next free one; [g].
+    """Return the slot of the fused box that each new box overlaps most, else the next free one; [g].
 
     ``fused`` [5, n] and ``box`` [5, g] are corners and areas. Group g has slots from ``first[g]`` on, of
     which ``count[g]`` are taken; it has more boxes than that, so a table [g, S] of slots is no larger than n.
     """
-    # Lay out the taken slots of each group, [g, S]. Beyond them comes the free slot, which is empty and meets
-    # no box.
-    slots = np.minimum(np.arange(count.max(initial=0)), count[:, None])  # past the last, the free one: empty
+    # Lay out the taken slots of each group, [g, S]. The free slot follows, which is empty and overlaps no
+    # box.
+    # After the last one, the free slot: empty.
+    slots = np.minimum(np.arange(count.max(initial=0)), count[:, None])
     slots += first[:, None]
-    # Compare x first: only the pairs [P] that share some x gather all columns.
+    # Compare x first: only the pairs [P] that overlap in x gather all columns.
     meets = fused[2].take(slots) > box[0, :, None]
     meets &= fused[0].take(slots) < box[2, :, None]
     which, position = meets.nonzero()
     at = slots[which, position]
     theirs, ours = fused.take(at, axis=1), box.take(which, axis=1)
-    # The IoU of these pairs, by the functions that all of the package uses: the same bits as in NMS.
+    # Compute the IoU of these pairs with the functions of the whole package, so that NMS gives the same bits.
     sides = shared_length(theirs[:2], theirs[2:4], ours[:2], ours[2:4], 0)
     np.maximum(sides, 0, out=sides)
     shared = sides[0] * sides[1]
     iou = np.divide(shared, over(shared, theirs[4], ours[4]), out=np.zeros_like(shared), where=shared > 0)
-    # The largest IoU above the threshold, strictly: a maximum is the same in any order.
+    # Take the largest IoU strictly above the threshold: a maximum does not depend on the order.
     best, slot = np.full(len(first), threshold), first + count
     np.maximum.at(best, which, iou)
-    # Of equal overlaps the first slot wins: written in reverse, it is the last one written.
+    # Ties go to the first slot: in reverse order, it is written last.
     most = np.flatnonzero((iou == best.take(which)) & (iou > threshold))[::-1]
     slot[which.take(most)] = at.take(most)
     return slot
 
 
 def _nearest_survivor(block: Block, threshold: float) -> IntArray:
-    """For each position the better survivor it overlaps most, itself for a survivor; [n]."""
+    """Return the better survivor that each position overlaps most, itself for a survivor; [n]."""
     suppressor = greedy(block, threshold, owners=True)
     # Survivors own themselves. An overlap is at most 1, so no pair exceeds a threshold of 1.
     owner = np.where(suppressor < 0, np.arange(len(block)), suppressor)
     if threshold >= 1:
         return owner
-    # Read the pairs with a survivor twice instead of holding them: first for the largest overlap of each box,
-    # a maximum in any order.
+    # Compute the pairs with a survivor twice instead of storing them: first for the largest overlap of each
+    # box, a maximum in any order.
     best = np.zeros(len(block))
     pairs = pairs_with(block, threshold, suppressor < 0)
     for _, worse, iou in pairs:
         np.maximum.at(best, worse, iou)
-    # Then for the best survivor that reaches exactly this overlap: each pass measures the same bits, so
-    # comparing floats for equality finds the pairs of the maximum. Boxes with a pair start past the end once,
-    # before the first chunk: the minimum is then over all chunks, the same however the pairs are cut.
+    # Then for the best survivor that reaches exactly this overlap. Each pass computes the same bits, so
+    # comparing floats for equality finds the pairs of the maximum. Boxes with a pair start past the end
+    # before the first chunk, so the minimum over all chunks does not depend on the chunk size.
     owner[best > 0] = len(block)
     for better, worse, iou in pairs:
         most = np.flatnonzero(iou == best.take(worse))
@@ -512,13 +530,13 @@ def _confidence(
     *,
     allow_overflow: bool,
 ) -> FloatArray:
-    """Score [n] of each cluster, at the position of its first member."""
+    """Return the score [n] of each cluster, at the position of its first member."""
     model_weights, size = ensemble.weights, len(cluster)
     # The first member has the largest weighted score of its cluster.
     if confidence == "max" or size == 0:
         return weight / model_weights.max(initial=0) if size else weight
-    # Count and sum the members of each cluster, [n], at the position of the first one. ``bincount`` adds in
-    # the order of the positions, so in rank order.
+    # Count and sum the members of each cluster, [n], at the position of the first one. ``bincount`` adds by
+    # position, so in rank order.
     members = np.bincount(cluster, minlength=size)
     sums = np.bincount(cluster, weights=weight, minlength=size)
     if confidence == "average":
@@ -528,13 +546,15 @@ def _confidence(
     # one integer, each once.
     model = ensemble.model.take(ensemble.ranked.order)
     of_members = np.bincount(cluster, weights=model_weights.take(model), minlength=size)
-    present = np.unique(cluster * len(model_weights) + model)  # each model of a cluster once
+    # Each model of a cluster counts once.
+    present = np.unique(cluster * len(model_weights) + model)
     of_models = np.bincount(
         present // len(model_weights),
         weights=model_weights.take(present % len(model_weights)),
         minlength=size,
     )
-    with np.errstate(invalid="ignore"):  # 0 / 0 at positions that are no first member
+    # 0 / 0 at positions that are not a first member.
+    with np.errstate(invalid="ignore"):
         if confidence == "box_and_model_average":
             return np.asarray(sums / of_members * of_models / model_weights.sum())
         return np.asarray(sums / (of_members + model_weights.sum() - of_models))
@@ -545,13 +565,12 @@ def _average(
 ) -> Fused:
     """Average the members of each cluster [n], in the order of their rank, and sort by score."""
     order, size = ensemble.ranked.order, len(cluster)
-    # Sort the clusters by score. They come in the order of their first members' rows before, so equal scores
-    # keep that order.
+    # Sort the clusters by score. They are in the order of their first members' rows, so ties keep that order.
     fused_into = np.full(len(ensemble.corners), -1)
     firsts = np.flatnonzero(cluster == np.arange(size))
     firsts = firsts.take(np.argsort(order.take(firsts), kind="stable"))
     firsts = firsts.take(descending_order(score.take(firsts)))
-    # Number the clusters in this order, and give each box [n] the number of its cluster.
+    # Number the clusters in this order, and assign each box [n] the number of its cluster.
     member_of = np.empty(size, dtype=np.int64)
     member_of[firsts] = np.arange(len(firsts))
     member_of = member_of.take(cluster)
@@ -559,7 +578,8 @@ def _average(
     # Sum weights and weighted corners by cluster. ``bincount`` adds in rank order, as a plain loop would, one
     # column at a time.
     total = np.bincount(member_of, weights=weight, minlength=len(firsts))
-    several = (np.bincount(member_of, minlength=len(firsts)) > 1) & (total > 0)  # a single box stays as given
+    # A single box stays as given.
+    several = (np.bincount(member_of, minlength=len(firsts)) > 1) & (total > 0)
     corners = ensemble.corners.take(order.take(firsts), axis=0)
     for column in range(4):
         sums = np.bincount(

@@ -1,4 +1,4 @@
-"""Suppress and fuse whole tables, as commands ask for it: tables in, a table out."""
+"""Suppress and fuse whole tables, for commands."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ def fused_table(
     score_threshold: float = 0.0,
     **options: Any,
 ) -> Detections:
-    """Fuse the detections of several models: a table a model, of any images and classes.
+    """Fuse the detections of several models, one table per model, with any images and classes.
 
     Parameters
     ----------
     tables : sequence of Detections
     method : {"wbf", "nmw"}
     weights : sequence of float, optional
-        Of each model; equal when not given.
+        Weight of each model; equal by default.
     iou_threshold, score_threshold : float
     **options
-        Of :func:`boxscore.weighted_boxes_fusion`.
+        Options of :func:`boxscore.weighted_boxes_fusion`.
 
     Returns
     -------
     Detections
-        The highest scores first.
+        Sorted by descending score.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def fused_part(
     # Number images and classes across all models, in the order of their first appearance.
     images = Images.build(list(dict.fromkeys(id_ for table in tables for id_ in table.images.ids.tolist())))
     categories = classes_of_all([table.categories for table in tables], [table.source for table in tables])
-    # A group is an image and a class in one integer, image * classes + class, the same for all models.
+    # Encode image and class as one integer, image * classes + class, the same for all models.
     groups = [
         images.rows(table.images.ids)[table.image].astype(np.int64) * len(categories)
         + categories.rows(table.categories.ids)[table.category]
@@ -92,7 +92,7 @@ def fused_part(
 
 
 def classes_of_all(every: Sequence[Categories], sources: Sequence[str]) -> Categories:
-    """Return the classes of all files, each once; an id has one name in all of them."""
+    """Return the classes of all files without repetitions; an id must have one name in all of them."""
     names: dict[Id, str] = {}
     for categories, source in zip(every, sources, strict=True):
         for identifier, name in zip(categories.ids.tolist(), categories.names.tolist(), strict=True):

@@ -1,1 +1,1 @@
-"""Say what is likely wrong with data that does not fit, and read it by the class map that its boxes show."""
+"""Diagnose data that do not fit together, and read them with the class map that their boxes imply."""

@@ -1,12 +1,12 @@
-"""Detect boxes that were written in another order than the file format says.
+"""Detect boxes that are in another format than the file format says.
 
 Conventions
 -----------
-- Evidence is how many boxes reach outside their image. Where many do, and few would if the same four numbers
-  were read another way, the user is warned; nothing is changed.
-- Where no size of an image is known, only numbers that widths and heights never look like are evidence: third
-  and fourth numbers that are never smaller than the first two, though many are hardly larger (corners), and
-  many boxes that begin just where the image does, if the first two are a centre (detectors clip boxes there).
+- The evidence is the number of boxes that extend outside their image. If many do, and few would if the same
+  four numbers had another meaning, the user is warned; nothing is changed.
+- If no image size is known, only numbers that cannot be widths and heights are evidence: third and fourth
+  numbers that are never smaller than the first two, although many are hardly larger (corners); or many boxes
+  that would touch the image border if the first two numbers are a center (detectors clip boxes there).
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from boxscore.errors import BoxscoreWarning
 from boxscore.formats.reading import ROUNDED, SAMPLE_SIZE, STRIDE, SUSPICIOUS, share_outside
 
 FEWEST = 20
-"""Boxes of evidence, where no size of an image is known."""
+"""Minimum number of boxes as evidence if no image size is known."""
 COMMON, LITTLE_LARGER = 0.1, 1.5
-"""Share of the boxes in each direction whose third number is larger than the first, but by less than this."""
+"""Minimum fraction of boxes per direction whose third number exceeds the first by less than this factor."""
 CLIPPED = 0.005
-"""Share of the boxes in each direction that would touch the side of the image as centres."""
+"""Minimum fraction of boxes per direction that would touch the border as centers."""
 
 FRACTIONS = "fractions of the image's size"
-"""The reading of numbers that all lie in 0..1."""
+"""The reading of numbers that are all within 0..1."""
 
 
 _FORMS: dict[str, WrittenFormat] = {
@@ -46,14 +46,14 @@ _FORMS: dict[str, WrittenFormat] = {
 
 
 class BoxOrder(NamedTuple):
-    """What is wrong with a table's boxes, and the reading of the numbers that would be right."""
+    """The problem with a table's boxes, and the correct reading of the numbers."""
 
     message: str
     reading: str | None
     outside: float
-    """Share of the boxes that reach outside their image."""
+    """Fraction of the boxes that extend outside their image."""
     option: str = ""
-    """What to type so that the file is read that way."""
+    """Option that reads the file correctly."""
 
 
 def warn_of_box_order(
@@ -63,7 +63,7 @@ def warn_of_box_order(
     form: WrittenFormat | None = None,
     report: Callable[[BoxscoreWarning], None] = warn_user,
 ) -> None:
-    """Warn when a table's boxes look like another form of box than the format's, or than ``box_format``."""
+    """Warn if a table's boxes seem to have another format than the file's, or than ``box_format``."""
     order = box_order(table, given_sizes=given_sizes, form=form)
     if order is not None:
         code = f"{'detection' if isinstance(table, Detections) else 'annotation'}-box-order"
@@ -73,17 +73,18 @@ def warn_of_box_order(
 
 
 def box_order(table: BoxTable, *, given_sizes: bool, form: WrittenFormat | None = None) -> BoxOrder | None:
-    """Return what is wrong with the form of a table's boxes; None where nothing is suspicious."""
+    """Return the problem with the format of a table's boxes; None if there is no suspicion."""
     if (
         not len(table)
-        or table.rotated is not None  # five numbers are not taken for four
+        # Rotated boxes have five numbers.
+        or table.rotated is not None
         or table.quadrilaterals is not None
         or table.units == "fractions"
     ):
         return None
     if np.isnan(table.images.sizes).all():
         return _order_without_images(table) if given_sizes and form is None else None
-    # Judge an even sample; a coarser one first, as most tables are clearly right.
+    # Judge an even sample, a coarse one first, because most tables are clearly right.
     rows = np.arange(0, len(table), -(-len(table) // SAMPLE_SIZE))
     if len(rows) > SAMPLE_SIZE / 4 and _are_clearly_right(table, STRIDE * int(rows[1])):
         return None
@@ -94,7 +95,7 @@ def box_order(table: BoxTable, *, given_sizes: bool, form: WrittenFormat | None 
         extent, rows = extent[known], rows[known]
     if not len(rows):
         return _order_without_images(table) if given_sizes and form is None else None
-    # The sign of a wrong form: many boxes reach outside their image.
+    # A wrong format shows in many boxes that extend outside their image.
     corners = table.boxes[rows]
     numbers = _numbers(table, rows, given_sizes=given_sizes)
     outside = share_outside(corners, extent)
@@ -104,10 +105,12 @@ def box_order(table: BoxTable, *, given_sizes: bool, form: WrittenFormat | None 
         return BoxOrder(f"{text} Read them with {option}", FRACTIONS, outside, option)
     if outside < SUSPICIOUS:
         return None
-    if form is not None:  # given by somebody who knows: no other reading is offered
+    # The user gave the format, so do not suggest another.
+    if form is not None:
         text = f"read as {form}, {outside:.0%} of the boxes reach outside their image"
         return BoxOrder(f"{text}. Is that their form?", None, outside)
-    # Try the other forms on the same numbers; one must explain at least three quarters of what is outside.
+    # Try the other formats on the same numbers; one must explain at least three quarters of the boxes
+    # outside.
     readings = _readings(numbers, given_sizes=given_sizes)
     shares = {name: share_outside(box, extent) for name, box in readings.items()}
     best = min(shares, key=lambda name: shares[name])
@@ -121,16 +124,17 @@ def box_order(table: BoxTable, *, given_sizes: bool, form: WrittenFormat | None 
 
 
 def _are_clearly_right(table: BoxTable, step: int) -> bool:
-    """Whether a sample of the boxes is clearly inside its images; no if a size is unknown."""
-    if max(np.abs(table.boxes[::step, :2]).max(), table.sizes[::step].max() / 2) <= 1.5:  # fractions, perhaps
+    """Tell whether a sample of the boxes is clearly inside its images; False if a size is unknown."""
+    # These may be fractions.
+    if max(np.abs(table.boxes[::step, :2]).max(), table.sizes[::step].max() / 2) <= 1.5:
         return False
     extent = table.images.sizes.take(table.image[::step], axis=0)
     return share_outside(table.boxes[::step], extent) < 0.75 * SUSPICIOUS
 
 
 def _order_without_images(table: BoxTable) -> BoxOrder | None:
-    """Infer whether x,y,width,height are corners, or centre and size; None where it is open."""
-    # Without sizes of images, only the relation between the four numbers can tell, again on a sample.
+    """Infer whether x,y,width,height are corners, or center and size; None if undecided."""
+    # Without image sizes, only the relation between the four numbers is evidence, again on a sample.
     rows = np.arange(0, len(table), -(-len(table) // SAMPLE_SIZE))
     numbers = _numbers(table, rows, given_sizes=True)
     first, size = numbers[:, :2], numbers[:, 2:]
@@ -140,7 +144,7 @@ def _order_without_images(table: BoxTable) -> BoxOrder | None:
     if (size >= first).all() and hardly_larger.sum(axis=0).min() >= least:
         best, reason = "x1,y1,x2,y2", "no width is below its x and no height below its y"
     else:
-        # Centers: none is nearer to 0 than half its size, and clipped boxes are exactly there.
+        # Centers: none is nearer to 0 than half its size, and clipped boxes touch the border.
         slack = ROUNDED * size
         touch, beyond = np.abs(first - size / 2) <= slack, first < size / 2 - slack
         clipped = touch.sum(axis=0)
@@ -148,7 +152,7 @@ def _order_without_images(table: BoxTable) -> BoxOrder | None:
             return None
         best = "centre x,centre y,width,height"
         reason = "each x and y is at least half the width and height, often exactly, as of clipped boxes"
-    # The form needs evidence in both axes; else nothing was returned above.
+    # The format needs evidence in both axes; otherwise the function has returned above.
     option = _option(table, _FORMS[best])
     text = f"read as x,y,width,height, {reason}. Are these {best}? Read them with {option}"
     return BoxOrder(text, best, 1.0, option)
@@ -168,13 +172,13 @@ def reread(table: BoxTable, reading: str, *, given_sizes: bool) -> FloatArray:
 
 
 def _numbers(table: BoxTable, rows: NDArray[np.intp], *, given_sizes: bool) -> FloatArray:
-    """Four numbers per box, as the file had them."""
+    """Return the four numbers of each box as in the file."""
     corners = table.boxes[rows]
     return np.hstack([corners[:, :2], table.sizes[rows]]) if given_sizes else corners
 
 
 def _readings(numbers: FloatArray, *, given_sizes: bool) -> dict[str, FloatArray]:
-    """Corners [N, 4] under each other reading of the same numbers."""
+    """Return the corners [N, 4] under each other reading of the same numbers."""
     a, b, c, d = numbers.T
     readings = {
         "y1,x1,y2,x2": np.stack([b, a, d, c], axis=1),

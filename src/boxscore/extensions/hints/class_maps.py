@@ -1,14 +1,14 @@
-"""Map each class of the detections to a class of the ground truth, where the files do not agree.
+"""Map each class of the detections to a class of the ground truth if the files differ.
 
 Conventions
 -----------
 - A map is a name (:data:`~boxscore.extensions.hints.numbering.CLASS_MAPS`), ``"auto"``, a mapping, or a text
-  file with lines ``from,to``: ids or names. Nothing behind the comma leaves a class out. Blank lines, and
-  those that begin with ``#``, are skipped.
-- The first line is a head where both words are those of one (``from,to``, ``source,target``, ...), and
+  file with lines ``from,to``: ids or names. An empty ``to`` leaves a class out. Blank lines, and lines that
+  begin with ``#``, are skipped.
+- The first line is a header if both words are typical of one (``from,to``, ``source,target``, ...), and
   neither the detections have a class of the first word nor the ground truth one of the second.
-- Detections are read in the classes of their file first, and then renumbered, so that a map applies to every
-  format alike.
+- Detections are first read in the classes of their file, and then renumbered, so that a map works the same
+  for every format.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from boxscore.extensions.hints.numbering import (
     rows_as_given,
     with_classes,
 )
-from boxscore.formats._opened import Opened
+from boxscore.formats._format import Opened
 from boxscore.formats._sniffer import errors_named
 from boxscore.formats.reading import FileOptions
 
@@ -50,7 +50,7 @@ ClassMap = str | Mapping[Id, Id | None]
 """``"auto"``, another name, or pairs."""
 
 LARGEST = 10_000_000
-"""Bytes of a file of pairs."""
+"""Maximum bytes of a file of pairs."""
 
 _CLASS = "a class of a class map"
 _CLASS_LIST = "is it a class list? That goes to --dt-classes or --gt-classes (in Python classes=)"
@@ -69,7 +69,7 @@ _FROM = {
 }
 _TO = {"to", "target", "dst", "destination", "new", "mapped", "groundtruth", "truth", "gt"}
 _OF_A_CLASS = re.compile(r"class(es)?|categor(y|ies)|labels?|names?|ids?(?![a-z])")
-"""Removed from the words of a first line before they are compared with those of a head line."""
+"""Removed from the words of a first line before they are compared with those of a header."""
 
 
 class PairsInFile(dict[Id, "Id | None"]):
@@ -81,7 +81,7 @@ class PairsInFile(dict[Id, "Id | None"]):
     lines : dict
         The line of each class that is mapped.
     head : tuple of line, from and to, or None
-        A first line that is a head unless there are classes of these names.
+        A first line that is a header unless there are classes of these names.
     """
 
     def __init__(self, path: Path) -> None:
@@ -99,7 +99,7 @@ class PairsInFile(dict[Id, "Id | None"]):
         self.lines[source] = line
 
     def resolved(self, file_classes: Categories, known: Categories) -> PairsInFile:
-        """Return the pairs from one vocabulary to another, the first line among them where it is no head."""
+        """Return the pairs from one vocabulary to another, with the first line if it is not a header."""
         pairs = PairsInFile(self.path)
         if self.head is not None:
             line, source, target = self.head
@@ -117,7 +117,7 @@ def _without_pairs(path: Path) -> FileFormatError:
 
 
 def class_map_of(value: str | Path | Mapping[Any, Any]) -> ClassMap:
-    """Check a class map that a user gives; a file is read."""
+    """Check a user's class map; read it if it is a file."""
     if isinstance(value, Mapping):
         return _checked(value)
     if str(value) == "auto" or str(value) in CLASS_MAPS:
@@ -152,7 +152,8 @@ def pairs_in_file(path: Path) -> PairsInFile:
         raise FileFormatError(
             "a class map", "be lines from,to", got="a YAML file", place=str(path), cause=_CLASS_LIST
         )
-    # Each line is read as CSV of its own, so that its number is known and a quoted name may have a comma.
+    # Parse each line as a CSV file of its own, so that its number is known and a quoted name may contain a
+    # comma.
     pairs = PairsInFile(path)
     is_first = True
     for number, line in enumerate(read_text(path, "a class map", largest=LARGEST).splitlines(), start=1):
@@ -170,7 +171,7 @@ def pairs_in_file(path: Path) -> PairsInFile:
                 place=f"line {number} of {path}",
                 cause=_other_kind(line, words, path),
             )
-        # A first line may be a head; whether it is decides what the vocabularies say later.
+        # A first line may be a header; this depends on the vocabularies, which are known later.
         if is_first and _is_head(words):
             pairs.head = number, words[0], words[1]
         else:
@@ -182,13 +183,13 @@ def pairs_in_file(path: Path) -> PairsInFile:
 
 
 def _is_head(words: list[str]) -> bool:
-    """Whether both words are those of a head line, apart from words such as ``class`` and ``id``."""
+    """Tell whether both words belong to a header, apart from words such as ``class`` and ``id``."""
     plain = ["".join(re.findall(r"[a-z]+", _OF_A_CLASS.sub("", word.lower()))) for word in words]
     return plain[0] in _FROM and plain[1] in _TO
 
 
 def _other_kind(line: str, words: list[str], path: Path) -> str:
-    """Return what a file may be that has no lines ``from,to``."""
+    """Describe what a file without lines ``from,to`` may be."""
     if line.count('"') % 2:
         return "is a quotation mark missing? A class whose name has a line break is written as its id"
     if line.lstrip()[:1] in ("{", "["):
@@ -201,7 +202,7 @@ def _other_kind(line: str, words: list[str], path: Path) -> str:
 
 
 def _id(word: str) -> Id:
-    """Return a word that is written as a number as one."""
+    """Convert a word that is written as a number."""
     digits = word.removeprefix("-")
     is_number = digits.isascii() and digits.isdecimal() and len(digits) < 19
     return int(word) if is_number and str(int(word)) == word else word
@@ -213,9 +214,9 @@ def read_mapped(
     options: FileOptions,
     load: Callable[[GroundTruth], Detections],
 ) -> Detections:
-    """Read detections by the class map of the options, or by the one that their boxes show.
+    """Read detections with the class map of the options, or with the one that their boxes imply.
 
-    ``load`` reads them without a map, for numbers that count as the list of the ground truth.
+    ``load`` reads them without a map, for numbers that follow the list of the ground truth.
     """
     detections = read_in_file_classes(opened, ground_truth, options)
     class_map = options.further.get("class_map")
@@ -231,7 +232,8 @@ def read_in_file_classes(opened: Opened, ground_truth: GroundTruth, options: Fil
     empty = ground_truth.take(np.empty(0, dtype=np.intp))
     with errors_named(opened.path, side="dt"):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", BoxscoreWarning)  # the second reading warns again
+            # The second reading warns again.
+            warnings.simplefilter("ignore", BoxscoreWarning)
             file_classes = opened.load_detections(numbers, None).categories
         return opened.load_detections(numbers, dataclasses.replace(empty, categories=file_classes))
 
@@ -242,7 +244,7 @@ def renumbered(
     class_map: ClassMap,
     classes: tuple[str, ...] | None,
 ) -> Detections:
-    """Return detections in the classes of their file with those of the ground truth, by a map."""
+    """Map detections from the classes of their file to those of the ground truth."""
     if class_map == "auto":
         return _automatic(detections, ground_truth, classes)
     known = ground_truth.categories
@@ -261,14 +263,14 @@ def _given_rows(
     given: Mapping[Id, Id | None], detections: Detections, known: Categories
 ) -> NDArray[np.int32]:
     """Return the class of each class of the detections by a user's pairs, [classes]; -1 for none."""
-    # Classes that the pairs do not name stay as they are.
+    # Classes without a pair keep their id or name.
     file_classes = detections.categories
     pairs = given.resolved(file_classes, known) if isinstance(given, PairsInFile) else given
     in_file = isinstance(pairs, PairsInFile)
     sources = file_classes.finder(numbers=in_file)
     targets = known.finder(numbers=in_file)
     rows = rows_as_given(file_classes, known)
-    # Words of a file may be ids or names; a class named in both ways must go to one target.
+    # Words of a file may be ids or names; a class given both ways must have one target.
     new: dict[int, int] = {}
     for source, to in pairs.items():
         place = f"line {pairs.lines[source]} of {pairs.path}" if isinstance(pairs, PairsInFile) else ""
@@ -280,7 +282,7 @@ def _given_rows(
         if row >= 0 and new.setdefault(row, target) != target:
             got = f"{file_classes.labels[row]!r} twice, by name and id"
             raise InputError("a class map", "map each class once", got=got, place=place)
-    # Pairs of which none occurs are a mistake.
+    # Reject pairs if none of them occurs.
     if not new and len(detections):
         raise _unknown_sources(pairs, detections)
     rows[[*new]] = [*new.values()]
@@ -288,16 +290,16 @@ def _given_rows(
 
 
 def renumbered_by_boxes(ground_truth: GroundTruth, detections: Detections) -> Detections | None:
-    """Return detections by the numbering inferred from their boxes, where it is not the ground truth's.
+    """Return detections with the numbering inferred from boxes, if it differs from the ground truth's.
 
-    None where it is, where it is not clear, with a warning, or where the file names its classes. Only
-    numberings with a name are applied: any other evidence may be a detector's mistake.
+    Return None if it does not differ, if it is unclear, with a warning, or if the file names its classes.
+    Only named numberings are applied: other evidence may be a detector's mistake.
     """
-    # Only numbers without names can be counted from elsewhere.
+    # Only numbers without names can start elsewhere.
     classes = detections.categories
     if not len(detections) or classes.names.tolist() != list(map(str, classes.ids.tolist())):
         return None
-    # A known numbering that the boxes show is applied, with a note.
+    # Apply a known numbering that the boxes imply, with a note.
     inferred, source = infer_class_map(ground_truth, detections), detections.source
     if inferred.name in CLASS_MAPS:
         warn_user(
@@ -310,7 +312,7 @@ def renumbered_by_boxes(ground_truth: GroundTruth, detections: Detections) -> De
         )
         rows = mapped_rows(inferred.pairs, classes, ground_truth.categories)
         return with_classes(detections, ground_truth.categories, rows)
-    # An unclear one is only a warning: a detector's own mistakes look alike.
+    # Only warn about an unclear one: a detector's own mistakes look similar.
     if inferred.name is None and inferred.given < inferred.placed:
         warn_user(
             f"{source}: class numbers are taken for positions in the list of {ground_truth.source}, "
@@ -338,7 +340,7 @@ def _automatic(
 
 
 def _changes(file_classes: Categories, known: Categories, rows: NDArray[np.int32]) -> str:
-    """Name the classes that a map gives another label, if they are few; empty where they are many."""
+    """List the classes that a map gives another label if they are few; empty if they are many."""
     labels = known.labels
     pairs = [
         (label, labels[row])

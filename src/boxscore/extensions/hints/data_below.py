@@ -2,11 +2,10 @@
 
 Conventions
 -----------
-- The search is for the names that tools write, those of ground truth or those of detections, whichever is
-  read. If there is one, it is read; of several, listed with the newest first, the user chooses. Nothing is
-  guessed from any other file.
-- ``labels`` right in the given folder are read by YOLO's format: they count only if there are other sources.
-- Few folders are searched, and links to folders are not followed.
+- The search looks for file names that tools write for ground truth or for detections. A single match is read;
+  several are listed with the newest first, and the user chooses. No other file is considered.
+- ``labels`` directly in the given folder can be read as YOLO: it only counts if there are other sources.
+- Only a few folders are searched, and links to folders are not followed.
 """
 
 from __future__ import annotations
@@ -26,30 +25,30 @@ _TRUTH = re.compile(r"data\.ya?ml|instances.*\.json|_annotations\.coco\.json", r
 _DETECTIONS = re.compile(
     r"(?:.+_)?predictions\.json|.+\.bbox\.json|coco_instances_results\.json", re.IGNORECASE
 )
-"""The files of data sets; and of ultralytics and YOLOv5, MMDetection, and Detectron2."""
+"""File names of data sets, and of ultralytics and YOLOv5, MMDetection, and Detectron2."""
 
 SEARCHED_FOR = {
     "ground truth": "data.yaml, instances*.json, _annotations.coco.json",
     "detections": "predictions.json, labels with confidences, *.bbox.json, coco_instances_results.json",
 }
-"""Described for messages, by side."""
+"""File names for messages, by side."""
 
 
 def data_below(folder: Path, *, side: Side | None = None, has_labels: bool = False) -> Path | None:
-    """Return the only likely data below a folder; None where there are none, or its labels are annotations.
+    """Return the only likely data below a folder; None if there are none, or its labels are annotations.
 
-    With a ``side``, only ground truth or only detections are searched for.
+    With a ``side``, search only for ground truth or only for detections.
 
     Raises
     ------
     FileFormatError
-        Where there are several.
+        When there are several.
     """
     sources = sorted(_sources(folder, side), key=lambda path: (-path.stat().st_mtime, str(path)))
     if has_labels and side != "detections" and not any(path.name == "labels" for path in sources):
         return None
     beside = {path.parent for path in sources if path.name == "labels"}
-    # One run of ultralytics writes both: the labels are read, as they were before folders were searched.
+    # One run of ultralytics writes both: read the labels, as without a search.
     sources = [path for path in sources if path.name == "labels" or path.parent not in beside]
     if len(sources) > 1:
         more = f" and {len(sources) - MOST_SAID} more" if len(sources) > MOST_SAID else ""
@@ -82,7 +81,7 @@ def _sources(folder: Path, side: Side | None) -> Iterator[Path]:
 
 
 def _have_confidences(folder: Path) -> bool:
-    """Whether the first labels of a folder end with a fraction: those of boxes have six numbers."""
+    """Tell whether the first labels of a folder end with a fraction; those of boxes have six numbers."""
     lines = (text.first_line.split() for text in itertools.islice(Sniffer(folder).texts, 3))
     return any(
         len(line) >= 6

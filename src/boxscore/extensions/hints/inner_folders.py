@@ -1,4 +1,4 @@
-"""Warn of folders inside a folder of files, which a format could read as well but leaves out."""
+"""Warn about readable folders inside a folder of files, which the format leaves out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEEPEST, MOST_FOLDERS = 4, 200
 
 
 def warn_of_unread(folder: Path, can_be_read: Callable[[Sniffer], object], *, ending: str = "") -> None:
-    """Warn of readable folders in a folder whose files are read; ``ending`` is that of files per image."""
+    """Warn about readable folders in a folder of files; ``ending`` is the extension of files per image."""
     unread = _folders(folder, can_be_read)
     if not unread:
         return
@@ -28,7 +28,7 @@ def warn_of_unread(folder: Path, can_be_read: Callable[[Sniffer], object], *, en
 
 
 def _folders(folder: Path, can_be_read: Callable[[Sniffer], object]) -> list[str]:
-    """Return the outermost folders below a folder that a format can read, as paths relative to it."""
+    """Return the outermost folders below a folder that a format can read, as relative paths."""
     names: list[str] = []
     level = [folder]
     for _ in range(DEEPEST):
@@ -40,7 +40,7 @@ def _folders(folder: Path, can_be_read: Callable[[Sniffer], object]) -> list[str
 
 
 def _inner(folder: Path) -> list[Path]:
-    """Return the folders in a folder, without links; none of one that cannot be listed."""
+    """Return the folders in a folder, without links; none for one that cannot be listed."""
     try:
         with listed(folder) as entries:
             return sorted(Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False))

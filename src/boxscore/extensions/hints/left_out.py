@@ -1,4 +1,4 @@
-"""Warn of detections whose classes the ground truth does not have, and name the class map that reads them."""
+"""Warn about detections with classes that the ground truth does not have, and suggest a class map."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from boxscore.extensions.hints.numbering import (
     mapped_rows,
     with_classes,
 )
-from boxscore.formats._opened import Opened
+from boxscore.formats._format import Opened
 from boxscore.formats.reading import FileOptions
 
 ALIKE, MOST_PAIRS = 0.8, 10_000
-"""Likeness (of difflib) of a misspelt name and the right one, and pairs of names that are compared for it."""
+"""Minimum similarity (difflib) of a misspelled and a correct name, and maximum pairs of names to compare."""
 
 
 class LeftOut(dict[str, int]):
-    """The detections left out, counted by class, and functions that read their file again.
+    """Counts of left-out detections by class, and functions that read their file again.
 
-    A pickle holds the counts alone.
+    Pickling keeps only the counts.
     """
 
     renumbered: Callable[[GroundTruth], tuple[InferredClassMap, Detections] | None] | None = None
@@ -53,7 +53,7 @@ class LeftOut(dict[str, int]):
 
 
 def with_reader(detections: Detections, opened: Opened, options: FileOptions) -> Detections:
-    """Add functions that read the file again, unknown classes included."""
+    """Add functions that read the file again, with unknown classes."""
     left_out = LeftOut(detections.left_out)
     evaluated = dataclasses.replace(options, unlisted_images="drop")
     left_out.renumbered = functools.partial(renumbered_file, opened, options=evaluated)
@@ -64,7 +64,7 @@ def with_reader(detections: Detections, opened: Opened, options: FileOptions) ->
 def renumbered_file(
     opened: Opened, ground_truth: GroundTruth, options: FileOptions
 ) -> tuple[InferredClassMap, Detections] | None:
-    """Return the class map inferred from a file's boxes, and its detections by it; None if it needs none."""
+    """Return the class map inferred from a file's boxes, and its mapped detections; None if not needed."""
     detections = _read_again(opened, ground_truth, options)
     inferred = infer_class_map(ground_truth, detections, classes=options.classes)
     if inferred.name in (None, AS_THEY_ARE):
@@ -84,7 +84,8 @@ def _renamed_file(
 
 def _read_again(opened: Opened, ground_truth: GroundTruth, options: FileOptions) -> Detections:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BoxscoreWarning)  # the file was read before
+        # The file was read before.
+        warnings.simplefilter("ignore", BoxscoreWarning)
         return with_unlisted(
             lambda truth: read_in_file_classes(opened, truth, options), ground_truth, options.unlisted_images
         )[1]
@@ -93,12 +94,12 @@ def _read_again(opened: Opened, ground_truth: GroundTruth, options: FileOptions)
 def warn_of_unknown(
     left_out: Mapping[str, int], source: str, categories: Categories, category: NDArray[np.int32]
 ) -> None:
-    """Warn of unknown classes of a table; ``category`` are the classes of its other detections."""
+    """Warn about unknown classes of a table; ``category`` are the classes of its other detections."""
     warn_left_out(left_out, source, hint=question_of_renamed(renamed_classes(left_out, categories, category)))
 
 
 def warn_of_file(detections: Detections, ground_truth: GroundTruth, *, is_mapped: bool) -> None:
-    """Warn of unknown classes of a file, with the class map to give unless one is given."""
+    """Warn about unknown classes of a file, and suggest a class map unless one is given."""
     hint = "" if is_mapped else class_map_hint(detections, ground_truth)
     warn_left_out(detections.left_out, detections.source, all_of_them=not len(detections), hint=hint)
 
@@ -106,7 +107,7 @@ def warn_of_file(detections: Detections, ground_truth: GroundTruth, *, is_mapped
 def renamed_classes(
     left_out: Iterable[str], categories: Categories, category: NDArray[np.int32]
 ) -> dict[str, str]:
-    """Return which classes without a detection those left out likely are, by another name."""
+    """Return which classes without detections the left-out ones probably are, under another name."""
     names = [*left_out]
     if not names:
         return {}
@@ -115,7 +116,7 @@ def renamed_classes(
 
 
 def question_of_renamed(renamed: Mapping[str, str]) -> str:
-    """Ask whether classes left out are those that have no detection; empty where there is none."""
+    """Ask whether left-out classes are those without detections; empty if there are none."""
     if not renamed:
         return ""
     pairs = [f"{theirs} the class {likely}" for theirs, likely in list(renamed.items())[:FEW_SHOWN]]
@@ -127,7 +128,7 @@ def question_of_renamed(renamed: Mapping[str, str]) -> str:
 def warn_left_out(
     left_out: Mapping[str, int], source: str, *, all_of_them: bool = False, hint: str = ""
 ) -> None:
-    """Warn of detections whose class the ground truth does not have; ``hint`` is what to do about it."""
+    """Warn about detections whose class the ground truth does not have; ``hint`` is a suggestion."""
     if left_out:
         total = sum(left_out.values())
         names = ", ".join(list(left_out)[:10]) + (", ..." if len(left_out) > 10 else "")
@@ -144,10 +145,10 @@ def warn_left_out(
 
 
 def likely_classes(words: Sequence[str], labels: Sequence[str]) -> dict[str, str]:
-    """Return, for words that name no class, the one label of which each is likely another spelling.
+    """Return, for words that name no class, the label of which each is probably a misspelling.
 
-    Case, blanks, ``_`` and ``-`` make no difference; else the two are nearly alike. There is none for a
-    number, nor where several words or labels are equally likely.
+    Case, blanks, ``_`` and ``-`` are ignored; otherwise the two must be similar. Numbers have no match, nor
+    do words or labels that are equally similar to several.
     """
     # Leave out numbers: they are not misspelled names.
     unknown, others = (
@@ -156,13 +157,13 @@ def likely_classes(words: Sequence[str], labels: Sequence[str]) -> dict[str, str
     )
     if not unknown:
         return {}
-    # First the same letters, by a dictionary.
+    # First find equal letters with a dictionary.
     spelt: dict[str, list[str]] = {}
     for label in others:
         spelt.setdefault(_folded(label), []).append(label)
     same = {(word, label) for word in unknown for label in spelt.get(_folded(word), ())}
     likely = _one_to_one(same)
-    # Then similar ones among the rest, if there are few enough to compare all pairs.
+    # Then find similar ones among the rest, if there are few enough to compare all pairs.
     words_of_pairs, labels_of_pairs = {word for word, _ in same}, {label for _, label in same}
     unknown = [word for word in unknown if word not in words_of_pairs]
     others = [label for label in others if label not in labels_of_pairs]
@@ -186,13 +187,13 @@ def _folded(name: str) -> str:
 
 
 def _one_to_one(pairs: set[tuple[str, str]]) -> dict[str, str]:
-    """Return the pairs of which neither word is in another."""
+    """Return the pairs whose words are in no other pair."""
     counts = [Counter(each) for each in zip(*pairs, strict=True)]
     return {word: label for word, label in pairs if counts[0][word] == counts[1][label] == 1}
 
 
 def class_map_hint(detections: Detections, ground_truth: GroundTruth) -> str:
-    """Return a sentence with the class map to give where detections were left out; empty if none is clear.
+    """Suggest a class map for left-out detections in a sentence; empty if none is clear.
 
     The evidence for a numbering is the detections that are not left out, in a few images.
     """
@@ -208,7 +209,7 @@ def class_map_hint(detections: Detections, ground_truth: GroundTruth) -> str:
 
 
 def class_map_advice(pairs: Mapping[str, str]) -> str:
-    """Return how to give a class map of these pairs, without a full stop."""
+    """Describe how to pass a class map of these pairs, without a full stop."""
     lines = []
     for pair in list(pairs.items())[:FEW_SHOWN]:
         text = io.StringIO()

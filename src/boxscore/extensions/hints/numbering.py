@@ -1,19 +1,19 @@
-"""Infer from the boxes how two sides number their images and classes, before anything is scored.
+"""Infer from boxes how two sides number their images and classes, before scoring.
 
 Goal
 ----
-Programs number classes from 0, from 1, or by a list of their own, and images by id or by file name. A wrong
-reading raises no error and gives a score near 0. The best detections show it: under the right reading most of
-them lie on an annotation of their image and class.
+Programs number classes from 0, from 1, or by a list of their own, and refer to images by id or by file name.
+A wrong reading raises no error and gives a score near 0. The best detections reveal it: under the right
+reading, most of them overlap an annotation of their image and class.
 
 Conventions
 -----------
-- The best detections of an image are those with the highest scores, as many as the image has annotations
-  that are no crowds, but at most 100. One lies on the annotation that it overlaps most, with an IoU of 0.5 or
-  more.
-- The IoU here is evidence and never part of a score, whose overlaps come from ``boxscore.similarity``.
+- The best detections of an image are those with the highest scores, as many as the image has annotations that
+  are not crowds, but at most 100. Each is assigned to the annotation with the largest overlap, if the IoU is
+  0.5 or more.
+- This IoU is only evidence; scores use the overlaps of ``boxscore.similarity``.
 - A class map is ``{from: to}``: from a class as the detections name it, to an id or name of the ground truth;
-  None leaves a class out. Classes that it does not name keep their id or name.
+  None leaves a class out. Classes that are not in the map keep their id or name.
 """
 
 from __future__ import annotations
@@ -35,39 +35,39 @@ from boxscore.data.vocabulary import Categories, Id
 from boxscore.errors import InputError
 
 LEAST_OVERLAP = 0.5
-"""IoU from which a detection lies on an annotation."""
+"""Minimum IoU of a detection and its annotation."""
 
 MOST_OF_IMAGE, MOST_ANNOTATIONS = 100, 5000
-"""Best detections, and annotations, that are compared in an image."""
+"""Maximum best detections, and annotations, that are compared in an image."""
 
 FEW_IMAGES = 64
-"""Images that are checked in passing for odd class numbers."""
+"""Number of images that quick checks inspect for wrong class numbers."""
 
 MAJORITY = 0.6
-"""Share of the best detections that lie on their class under a map that explains them."""
+"""Minimum fraction of the best detections that have their annotation's class under a correct map."""
 
 TIMES = 2
-"""How many times as many lie on their class as by another reading, where the two readings differ."""
+"""Minimum ratio to the agreement of another reading, over the classes in which the two differ."""
 
 COCO_IDS = tuple(number for number in range(1, 91) if number not in (12, 26, 29, 30, 45, 66, 68, 69, 71, 83))
-"""The ids of COCO's 80 classes, of 1 to 90."""
+"""The ids of COCO's 80 classes, between 1 and 90."""
 
 CLASS_MAPS = ("zero-based", "one-based", "plus-one", "minus-one", "coco80to91", "coco91to80")
-"""Class maps with a name; of those that explain the boxes alike, the first is named."""
+"""Named class maps; of those that explain the boxes equally well, the first is used."""
 
 AS_THEY_ARE = "as-they-are"
 BY_EVIDENCE = "by-evidence"
 
 
 class BestMatches(NamedTuple):
-    """The best detections, and the annotation that each lies on; -1 for none."""
+    """The best detections, and the annotation of each; -1 for none."""
 
     detection: IntArray
     truth: IntArray
 
     @property
     def matched(self) -> int:
-        """How many lie on an annotation."""
+        """Number of detections with an annotation."""
         return int((self.truth >= 0).sum())
 
 
@@ -79,17 +79,18 @@ def match_best(
     *,
     most: int = 64,
 ) -> BestMatches:
-    """Match the best detections of at most ``most`` images, spread evenly; boxes are corners [D, 4].
+    """Match the best detections of at most ``most`` images, evenly spaced; boxes are corners [D, 4].
 
-    Without scores the first of an image in the file are taken as its best.
+    Without scores, the first detections of an image in the file are used.
     """
-    # Choose up to ``most`` images with annotations, evenly spread, and sort their annotations by image.
+    # Choose up to ``most`` images with annotations, evenly spaced, and sort their annotations by image.
     no_crowds = np.flatnonzero(~ground_truth.crowd)
     with_truth = np.unique(ground_truth.image[no_crowds])
     chosen = with_truth[
         np.unique(np.linspace(0, len(with_truth) - 1, min(most, len(with_truth))).astype(int))
     ]
-    sampled = np.zeros(len(ground_truth.images) + 1, dtype=bool)  # the last one for -1
+    # The last entry is for -1.
+    sampled = np.zeros(len(ground_truth.images) + 1, dtype=bool)
     sampled[chosen] = True
     truths = no_crowds[sampled[ground_truth.image[no_crowds]]]
     truths = truths[np.argsort(ground_truth.image[truths], kind="stable")]
@@ -97,18 +98,19 @@ def match_best(
     rows = np.flatnonzero(sampled[image])
     keys = (image[rows],) if scores is None else (-scores[rows], image[rows])
     rows = rows[np.lexsort(keys)]
-    # Of each chosen image: its annotations first:end, and its best detections start:stop, as many at most.
+    # For each chosen image: its annotations first:end, and at most as many of its best detections start:stop.
     first = np.searchsorted(ground_truth.image[truths], chosen)
     end = np.searchsorted(ground_truth.image[truths], chosen, side="right")
     start = np.searchsorted(image[rows], chosen)
     stop = np.minimum(np.searchsorted(image[rows], chosen, side="right"), start + end - first)
-    # Compare a few detections with a few annotations per image, so that one crowded image does not decide.
+    # Compare a limited number per image, so that one crowded image does not dominate.
     detections, annotations = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
     stop, end = np.minimum(stop, start + MOST_OF_IMAGE), np.minimum(end, first + MOST_ANNOTATIONS)
     for a, b, c, d in zip(first.tolist(), end.tolist(), start.tolist(), stop.tolist(), strict=True):
         if c == d:
             continue
-        # Each detection belongs to the annotation that it overlaps most, if enough; [n, m] of one image.
+        # Assign each detection to the annotation with the largest overlap, if it is large enough; [n, m] per
+        # image.
         overlaps = _overlaps(boxes[rows[c:d]], ground_truth.boxes[truths[a:b]])
         nearest = overlaps.argmax(axis=1)
         lies = overlaps[np.arange(d - c), nearest] >= LEAST_OVERLAP
@@ -118,7 +120,7 @@ def match_best(
 
 
 def _overlaps(first: FloatArray, second: FloatArray) -> FloatArray:
-    """IoU of corners, [n, m]; 0 where both are empty."""
+    """Return the IoU of corners, [n, m]; 0 where both are empty."""
     low = np.maximum(first[:, None, :2], second[None, :, :2])
     high = np.minimum(first[:, None, 2:], second[None, :, 2:])
     common = np.maximum(high - low, 0).prod(axis=2)
@@ -134,7 +136,7 @@ def _overlaps(first: FloatArray, second: FloatArray) -> FloatArray:
 def class_pairs(
     name: str, categories: Categories, *, classes: Sequence[str] | None = None
 ) -> dict[Id, Id | None]:
-    """Return the pairs of a class map with a name; ``classes`` are the names behind the numbers."""
+    """Return the pairs of a named class map; ``classes`` are the names of the numbers."""
     checks.one_of(name, CLASS_MAPS, name="class_map")
     known: list[Id] = categories.ids.tolist() if classes is None else list(classes)
     if name == "coco80to91":
@@ -149,7 +151,7 @@ def class_pairs(
 
 
 def rows_as_given(theirs: Categories, categories: Categories) -> NDArray[np.int32]:
-    """Return the class that each class of the detections has without a map, [len(theirs)]; -1 for none."""
+    """Return the class of each class of the detections without a map, [len(theirs)]; -1 for none."""
     if theirs is categories:
         return np.arange(len(theirs), dtype=np.int32)
     if theirs.names.tolist() == list(map(str, theirs.ids.tolist())):
@@ -160,7 +162,7 @@ def rows_as_given(theirs: Categories, categories: Categories) -> NDArray[np.int3
 def mapped_rows(
     pairs: Mapping[Id, Id | None], theirs: Categories, categories: Categories
 ) -> NDArray[np.int32]:
-    """Return the class that each class of the detections has by a map, [len(theirs)]; -1 for none."""
+    """Return the class of each class of the detections under a map, [len(theirs)]; -1 for none."""
     rows = rows_as_given(theirs, categories)
     targets = [to for to in pairs.values() if to is not None]
     target_rows = dict(zip(targets, categories.rows_by_id_or_name(targets).tolist(), strict=True))
@@ -173,7 +175,7 @@ def mapped_rows(
 
 
 def with_classes(detections: Detections, categories: Categories, rows: NDArray[np.int32]) -> Detections:
-    """Return detections with their classes renumbered into ``categories``; those at -1 are left out."""
+    """Return detections with classes renumbered to ``categories``; those at -1 are left out."""
     category = np.append(rows, np.int32(-1))[detections.category]
     unknown, counts = np.unique(detections.category[category < 0], return_counts=True)
     labels = detections.categories.labels
@@ -188,27 +190,27 @@ def with_classes(detections: Detections, categories: Categories, rows: NDArray[n
     )
 
 
-# ---------------------------------------------------------------- inferring one
+# ---------------------------------------------------------------- inference
 
 
 @record(frozen=True, kw_only=True)
 class InferredClassMap:
-    """How the detections number their classes, and the evidence for it.
+    """The numbering of the detections' classes, and the evidence for it.
 
     Attributes
     ----------
     name : str or None
-        One of the class maps with a name; ``"as-they-are"``: none is needed; ``"by-evidence"``: none has a
-        name, but each class of the detections lies on one other. None: it is not clear.
+        A named class map; ``"as-they-are"``: no map is needed; ``"by-evidence"``: a map without a name that
+        assigns each class of the detections to one other. None: unclear.
     pairs : dict of int or str to int, str or None
-        From each class as the detections name it to an id of the ground truth; None leaves it out. Of the
-        most likely reading where ``name`` is None.
+        From each class as the detections name it to an id of the ground truth; None leaves it out. The most
+        likely map if ``name`` is None.
     placed : int
-        How many of the best detections lie on an annotation, of any class.
+        Number of the best detections that overlap an annotation, of any class.
     given, mapped : int
-        How many of them lie on an annotation of their own class: as they are, and by the map.
+        Number of these whose annotation has their class: without and with the map.
     likely : str
-        The most likely reading, also where it is not clear.
+        The most likely reading, even if it is unclear.
     are_named : bool
         Whether the file of the detections names its classes.
     """
@@ -255,11 +257,11 @@ def infer_class_map(
     ----------
     ground_truth : GroundTruth
     detections : Detections
-        In the images of the ground truth; with the classes of their file, or aligned.
+        Detections in the images of the ground truth; with the classes of their file, or aligned.
     classes : sequence of str, optional
-        The names behind the detections' numbers.
+        The names of the detections' class numbers.
     most : int
-        Images that are compared.
+        Maximum number of images to compare.
 
     Returns
     -------
@@ -270,17 +272,18 @@ def infer_class_map(
     best = match_best(ground_truth, detections.image, detections.boxes, detections.given_scores, most=most)
     lies = best.truth >= 0
     pairs = _ClassPairs(detections.category[best.detection[lies]], ground_truth.category[best.truth[lies]])
-    # Every known numbering is a reading, and what most pairs say is one more.
+    # Every known numbering is a candidate, and the majority of pairs is another.
     readings = _readings(theirs, known, classes)
     readings[BY_EVIDENCE] = _by_evidence(pairs, len(theirs))
     if pairs.agreeing(readings[AS_THEY_ARE]) >= MAJORITY * len(pairs.detected):
         readings[BY_EVIDENCE] = _corrected(readings[AS_THEY_ARE], readings[BY_EVIDENCE])
-    # Count the pairs that agree with each reading.
+    # Count the pairs that agree with each candidate.
     agreeing = {name: pairs.agreeing(rows) for name, rows in readings.items()}
     total, given = len(pairs.detected), agreeing[AS_THEY_ARE]
     named = {name: count for name, count in agreeing.items() if name != BY_EVIDENCE}
-    likely = max(named, key=named.__getitem__)  # the first of equals
-    # The evidence alone wins over named numberings only if it is complete and clearly better.
+    # Ties go to the first.
+    likely = max(named, key=named.__getitem__)
+    # The majority wins over named numberings only if it is complete and clearly better.
     evident = readings[BY_EVIDENCE]
     reordered = (
         agreeing[BY_EVIDENCE] > agreeing[likely]
@@ -289,7 +292,7 @@ def infer_class_map(
     )
     if agreeing[BY_EVIDENCE] >= MAJORITY * total and (agreeing[likely] < MAJORITY * total or reordered):
         likely = BY_EVIDENCE
-    # A reading is clear if there is enough evidence, and it beats every other one.
+    # A candidate is clear if there is enough evidence, and it is better than every other one.
     enough = total >= FEWEST and (likely == AS_THEY_ARE or agreeing[likely] >= MAJORITY * total)
     clear = enough and all(pairs.speak_for(readings[likely], against=readings[name]) for name in named)
     if likely == BY_EVIDENCE and clear:
@@ -313,7 +316,7 @@ def infer_class_map(
 def _readings(
     theirs: Categories, known: Categories, classes: Sequence[str] | None
 ) -> dict[str, NDArray[np.int32]]:
-    """Return the class of each class of the detections, [len(theirs)], under every reading with a name."""
+    """Return the class of each class of the detections, [len(theirs)], under every named reading."""
     given = rows_as_given(theirs, known)
     if classes is not None:
         given = _listed_rows(class_pairs("zero-based", known, classes=classes), theirs, known)
@@ -326,7 +329,7 @@ def _readings(
 
 
 def _listed_rows(pairs: Mapping[Id, Id | None], theirs: Categories, known: Categories) -> NDArray[np.int32]:
-    """Return the class of each class of the detections, [len(theirs)]; -1 where the map has none."""
+    """Return the class of each class of the detections, [len(theirs)]; -1 if the map has none."""
     targets = {row: pairs.get(identifier) for row, identifier in enumerate(theirs.ids.tolist())}
     targets = {row: to for row, to in targets.items() if to is not None}
     rows = np.full(len(theirs), -1, dtype=np.int32)
@@ -335,17 +338,17 @@ def _listed_rows(pairs: Mapping[Id, Id | None], theirs: Categories, known: Categ
 
 
 class _ClassPairs(NamedTuple):
-    """Of each best detection on an annotation, its class among the detections' and that of the annotation."""
+    """For each best detection with an annotation, its class and that of the annotation."""
 
     detected: NDArray[np.int32]
     truth: NDArray[np.int32]
 
     def agreeing(self, rows: NDArray[np.int32]) -> int:
-        """How many are of one class by a reading, a row for each class of the detections."""
+        """Count the pairs that agree with a reading, a row for each class of the detections."""
         return int((rows[self.detected] == self.truth).sum())
 
     def speak_for(self, rows: NDArray[np.int32], *, against: NDArray[np.int32]) -> bool:
-        """Whether far more are of one class by a reading, of those that another reads otherwise."""
+        """Tell whether far more pairs agree with a reading, among those that another reads differently."""
         by_this, by_other = rows[self.detected], against[self.detected]
         differ = by_this != by_other
         if not differ.any():
@@ -355,7 +358,7 @@ class _ClassPairs(NamedTuple):
 
 
 def _by_evidence(pairs: _ClassPairs, count: int) -> NDArray[np.int32]:
-    """Return the class on which most of each lie, [count]; -1 where none has most or two share it."""
+    """Return the majority class of the annotations of each class, [count]; -1 without one or for ties."""
     rows = np.full(count, -1, dtype=np.int32)
     classes = np.stack([pairs.detected, pairs.truth], axis=1)
     firsts, number = distinct_rows(classes)
@@ -369,10 +372,10 @@ def _by_evidence(pairs: _ClassPairs, count: int) -> NDArray[np.int32]:
 
 
 def _corrected(given: NDArray[np.int32], evident: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Correct classes that are right for the most part, [K].
+    """Correct classes that are mostly right, [K].
 
-    Unknown classes get the one they lie on where no other has it. Of known ones only those change that are
-    permuted: a detector that calls teddy bears bears does not number its classes otherwise for it.
+    Unknown classes get the class of their annotations, unless another one has it. Known classes change only
+    if they are permuted: if a detector predicts teddy bears as bears, its numbering is not wrong.
     """
     moved = (given >= 0) & (evident >= 0) & (given != evident)
     while moved.any():
@@ -385,13 +388,13 @@ def _corrected(given: NDArray[np.int32], evident: NDArray[np.int32]) -> NDArray[
 
 
 def _is_complete(rows: NDArray[np.int32], ground_truth: GroundTruth) -> bool:
-    """Whether no class of the detections is left that may be one of the annotations' remaining classes."""
+    """Tell whether no detected class remains that may be one of the remaining annotated classes."""
     annotated = np.unique(ground_truth.category[~ground_truth.crowd])
     return bool((rows >= 0).all()) or bool(np.isin(annotated, rows).all())
 
 
 def refused(inferred: InferredClassMap, source: str) -> InputError:
-    """Return the error for classes whose numbering is not clear."""
+    """Return the error for classes with an unclear numbering."""
     likely = "" if inferred.likely == AS_THEY_ARE else f"; {inferred.likely} is most likely"
     return InputError(
         "class_map",

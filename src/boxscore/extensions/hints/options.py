@@ -1,4 +1,4 @@
-"""Options of class maps."""
+"""Define the options of class maps."""
 
 from __future__ import annotations
 

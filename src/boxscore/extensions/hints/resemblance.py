@@ -1,8 +1,8 @@
-"""Recognize files that are not read, so that the error names what they look like and what to do.
+"""Recognize unsupported files, so that the error describes them and suggests what to do.
 
 Conventions
 -----------
-Nothing here is proof: a file only looks like what the error names. The first row that matches counts.
+The evidence is weak: a file only looks like what the error names. The first row that matches counts.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def _ends(*endings: str) -> Callable[[Sniffer], bool]:
     return lambda sniffer: sniffer.path.name.lower().endswith(endings)
 
 
-def _keys(*names: str) -> Callable[[Sniffer], bool]:
-    """Whether JSON has all of these keys near its beginning, at any depth."""
+def _has_keys(*names: str) -> Callable[[Sniffer], bool]:
+    """Tell whether JSON has all of these keys near its beginning, at any depth."""
     return lambda sniffer: sniffer.has_keys(*names)
 
 
@@ -128,24 +128,24 @@ _BINARY = (
 )
 _JSON: tuple[tuple[Callable[[Sniffer], bool], str, str], ...] = (
     (
-        _keys("segments_info"),
+        _has_keys("segments_info"),
         "COCO panoptic annotations",
         "boxes are in the instances_*.json of the data set",
     ),
-    (_keys("caption"), "COCO captions", "boxes are in the instances_*.json of the data set"),
+    (_has_keys("caption"), "COCO captions", "boxes are in the instances_*.json of the data set"),
     (
-        _keys("classTitle", "objects"),
+        _has_keys("classTitle", "objects"),
         "one file of a project of Supervisely",
         "give the folder of the project, or its folder ann",
     ),
     (
-        _keys("predicted_iou", "stability_score"),
+        _has_keys("predicted_iou", "stability_score"),
         "masks of Segment Anything, which have no classes",
         "make COCO JSON of them",
     ),
-    (_keys("cells", "nbformat"), "a notebook", "save the detections that it made as a results file"),
+    (_has_keys("cells", "nbformat"), "a notebook", "save the detections that it made as a results file"),
     (
-        _keys("AP50"),
+        _has_keys("AP50"),
         "a result of boxscore evaluate",
         "it goes to boxscore check --result or --no-regression, or to compare",
     ),
@@ -153,7 +153,7 @@ _JSON: tuple[tuple[Callable[[Sniffer], bool], str, str], ...] = (
 
 
 def looks_like(path: Path) -> str:
-    """Return the likely cause where a file has not the keys of its format; empty for nothing known."""
+    """Return the likely cause if a file lacks the keys of its format; empty if unknown."""
     like = resemblance(Sniffer(path))
     return "" if like is None else f"this looks like {like.what}: {like.advice}"
 
@@ -179,7 +179,7 @@ def unknown_file(sniffer: Sniffer, side: Side | None) -> FileFormatError:
 
 
 def resemblance(sniffer: Sniffer, side: Side | None = None) -> Resemblance | None:
-    """Return what a path that no format reads looks like, and what to do; None for nothing known."""
+    """Describe a path that no format reads, and what to do; None if unknown."""
     if sniffer.is_folder:
         return _folder(sniffer, side)
     rows = _JSON if sniffer.is_json else (*_FILES, *_BINARY)

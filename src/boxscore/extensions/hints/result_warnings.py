@@ -1,4 +1,4 @@
-"""Warn of what may make the numbers of an evaluation wrong, when it is made."""
+"""Warn about data problems that may make the numbers of a new evaluation wrong."""
 
 from __future__ import annotations
 
@@ -18,28 +18,27 @@ from boxscore.extensions.hints.numbering import (
     mapped_rows,
     with_classes,
 )
-from boxscore.matching.ignoring import zero_ids
-from boxscore.matching.preparing import prepared
+from boxscore.matching.ignoring import prepared, zero_ids
 from boxscore.scoring.summary import summary_total
 
 RISE = 0.05
-"""Least rise of the first metric that speaks for other class numbers."""
+"""Minimum rise of the first metric that suggests other class numbers."""
 
 
 def warn_of_id_zero(result: Evaluation) -> None:
-    """Warn that pycocotools would read a match with annotation 0 as no match; say what it would print."""
-    # Only pycocotools' own matching has this difference.
+    """Warn that pycocotools would treat a match with annotation 0 as unmatched, with its numbers."""
+    # Only the matching of pycocotools has this bug.
     rules, matched = result.protocol.matching, result.matched
     if rules.annotation_id_zero == "unmatched" or rules.candidate != "best_available":
         return
     zero = zero_ids(result.ground_truth.ids)
     if not zero.any():
         return
-    # Only a match that counts makes one.
+    # Only matches that count matter.
     count = int(zero[matched.truth_row[matched.pair_truth[matched.pairs_ever_true(0)]]].sum())
     if not count:
         return
-    # Compute the first metric both ways, so that the warning has its size.
+    # Compute the first metric both ways, so that the warning states the effect.
     here = there = ""
     if result.protocol.rows:
         row = result.protocol.rows[0]
@@ -56,13 +55,13 @@ def warn_of_id_zero(result: Evaluation) -> None:
 
 
 def warn_of_numbering(result: Evaluation, workers: int) -> None:
-    """Warn that the detections evidently number their classes otherwise; say what both readings score."""
+    """Warn that the detections evidently number their classes differently, with both scores."""
     ground_truth, detections, protocol = result.ground_truth, result.detections, result.protocol
-    # The boxes of a few images show another numbering.
+    # A few images suffice to recognize another numbering.
     guess = infer_class_map(ground_truth, detections, most=FEW_IMAGES)
     if guess.name in (None, AS_THEY_ARE):
         return
-    # Read the file again under it, or renumber the table where that is not possible.
+    # Read the file again with it, or renumber the table if that is not possible.
     again = _read_again(ground_truth, detections)
     if again is None:
         rows = mapped_rows(guess.pairs, ground_truth.categories, ground_truth.categories)
@@ -92,13 +91,13 @@ def warn_of_numbering(result: Evaluation, workers: int) -> None:
     )
     warning = BoxscoreWarning(text, code="classes-numbered-differently", severity="error")
     warn_user(warning)
-    result.once(SAID_OF_NUMBERING, lambda: True)
+    result._once(SAID_OF_NUMBERING, lambda: True)
 
 
 def _read_again(
     ground_truth: GroundTruth, detections: Detections
 ) -> tuple[InferredClassMap, Detections] | None:
-    """Read the file with the detections that were left out; None where there is none, or it cannot be."""
+    """Read the file with the left-out detections; None if there are none, or it cannot be read again."""
     if not isinstance(detections.left_out, LeftOut) or detections.left_out.renumbered is None:
         return None
     try:

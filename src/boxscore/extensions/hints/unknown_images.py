@@ -1,4 +1,4 @@
-"""Say why an image of the detections is not, or not only, one of the ground truth, and what to give.
+"""Explain why an image of the detections is unknown or ambiguous in the ground truth, and what to give.
 
 Conventions
 -----------
@@ -24,7 +24,7 @@ from boxscore.data.vocabulary import Id, Images
 from boxscore.errors import BoxscoreWarning, InputError
 
 FEW_UNKNOWN = 0.1
-"""Images that the ground truth does not have, as a share of those it has, that are not another split's."""
+"""Maximum fraction of unknown images, relative to known ones, that does not suggest another split."""
 
 
 def image_error(
@@ -34,8 +34,8 @@ def image_error(
     images: Images,
     place: Place,
 ) -> InputError:
-    """Return the error for values of which some fit several images, or none."""
-    # A value that fits several images is refused first, with the candidates.
+    """Return the error for values that match several images, or none."""
+    # Report a value that matches several images first, with the candidates.
     several = np.flatnonzero(rows == SEVERAL)
     if len(several):
         value = values_at(several[:1])[0]
@@ -46,7 +46,7 @@ def image_error(
             place=place(int(several[0])),
             cause=candidates_text(value, names, images),
         )
-    # Else report the first unknown value, and how many distinct ones there are.
+    # Otherwise report the first unknown value, and the number of distinct ones.
     row = int(np.argmin(rows))
     values = values_at(np.flatnonzero(rows < 0))
     value, unknown = values[0], dict.fromkeys(values)
@@ -58,7 +58,7 @@ def image_error(
 def unlisted_error(
     value: Id, place: str, names: Sequence[Id], listed: int, *, near: str = ""
 ) -> UnlistedImagesError:
-    """Return the error for the first of some unlisted images, with the number of those that are listed."""
+    """Return the error for the first of some unlisted images, with the number of listed ones."""
     few = len(names) <= listed * FEW_UNKNOWN
     them, their = ("them", "their") if len(names) > 1 else ("it", "its")
     why = f", perhaps {'without objects' if few else 'of another split'}"
@@ -79,7 +79,7 @@ def unlisted_error(
 
 
 def candidates_text(value: Id, matches: NameMatches, images: Images) -> str:
-    """Say which images a value can refer to, or which other name refers to its image."""
+    """List the images that a value can refer to, or the other name that refers to its image."""
     if value in matches.clashes:
         return (
             f"by its name it is the image that {matches.clashes[value]!r} is; they differ in folder or ending"
@@ -99,7 +99,7 @@ def candidates_text(value: Id, matches: NameMatches, images: Images) -> str:
 def refuse_other_units(
     read: Callable[[GroundTruth], Detections], ground_truth: GroundTruth, names: Sequence[Id]
 ) -> None:
-    """Refuse mixed pixels and fractions before unlisted images: a table of sizes may list these as well."""
+    """Reject mixed pixels and fractions before unlisted images: a table of sizes may contain these too."""
     if ground_truth.units == "pixels" and not np.isnan(ground_truth.images.sizes).any():
         return
     wider = with_images(ground_truth, images_called(names, ground_truth.images, np.nan), as_written=True)

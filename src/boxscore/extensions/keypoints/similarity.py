@@ -35,8 +35,8 @@ from boxscore._utils.user_warnings import warn_user
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.extensions.keypoints.columns import keypoint_array
-from boxscore.similarity.base import Similarity
 from boxscore.similarity.pairs import CHUNK_PAIRS, Comparison, PairValues, in_chunks
+from boxscore.similarity.registry import Similarity
 
 if TYPE_CHECKING:
     from boxscore.protocols.protocol import Protocol

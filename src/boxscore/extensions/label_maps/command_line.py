@@ -90,7 +90,7 @@ def _write_report(
     whole = {**value, "per_class": table_rows(classes), "per_image": table_rows(images)}
     # Segments are listed where there are any: for panoptic quality.
     files = {
-        "report.md": written("markdown", sections, value={}, footer=result.signature) + "\n",
+        "report.md": written("markdown", sections, value={}, footer=result.signature, shown=()) + "\n",
         "result.json": json_text(whole) + "\n",
         "per_class.csv": csv_table(table_columns(classes)),
         "per_image.csv": csv_table(table_columns(images)),

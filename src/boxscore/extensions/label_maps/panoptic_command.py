@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from boxscore.cli.arguments import DETECTIONS, GROUND_TRUTH, OUTPUT, PER_CLASS, READERS, ROWS, Option
+from boxscore.cli.arguments import DETECTIONS, GROUND_TRUTH, OUTPUT, PER_CLASS, READERS, ROWS, SHOW, Option
 from boxscore.cli.choices import readers
 from boxscore.cli.output import remembered_warnings
 from boxscore.extensions.label_maps import options
@@ -37,7 +37,7 @@ OPTIONS = (
     ),
     OUTPUT.but(key=""),
     PER_CLASS.but(help="print the per-class table as well", key=""),
-    *(option.but(key="") for option in ROWS),
+    *(option.but(key="") for option in (*ROWS, SHOW)),
     *options.OPTIONS,
     READERS.but(help="processes that read and compare maps (default: every processor)", key=""),
 )

@@ -19,7 +19,17 @@ from typing import Any
 
 from boxscore._utils import checks
 from boxscore._utils.files import read_text
-from boxscore.cli.arguments import CLASSES, DETECTIONS, GROUND_TRUTH, OUTPUT, PER_CLASS, READERS, ROWS, Option
+from boxscore.cli.arguments import (
+    CLASSES,
+    DETECTIONS,
+    GROUND_TRUTH,
+    OUTPUT,
+    PER_CLASS,
+    READERS,
+    ROWS,
+    SHOW,
+    Option,
+)
 from boxscore.cli.choices import readers
 from boxscore.errors import InputError
 from boxscore.extensions.label_maps import options
@@ -47,7 +57,7 @@ OPTIONS = (
     Option("dt-ending", "how file names of predicted maps end", default=".png", metavar="TEXT"),
     OUTPUT.but(key=""),
     PER_CLASS.but(help="print the per-class table as well", key=""),
-    *(option.but(key="") for option in ROWS),
+    *(option.but(key="") for option in (*ROWS, SHOW)),
     *options.OPTIONS,
     READERS.but(help="processes that read and compare maps (default: every processor)", key=""),
 )

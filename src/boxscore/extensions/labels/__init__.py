@@ -1,1 +1,1 @@
-"""The quality of labels: agreement of annotators, suspects, what an edit of a label changes."""
+"""Measure the quality of labels: annotator agreement, label suspects, the effect of label edits."""

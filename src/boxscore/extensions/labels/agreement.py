@@ -1,17 +1,17 @@
-"""How well annotators agree: whose labels match whose, by how much, and what a detector can expect of them.
+"""Measure how well annotators agree, and the highest scores that a detector can expect on their labels.
 
 Conventions
 -----------
-- Two annotators' labels of an image are paired whatever their classes: the most pairs with an IoU of
-  ``iou_threshold`` or more, and of these the greatest sum of IoU
+- The labels of two annotators in an image are matched regardless of class. Matching maximizes the number of
+  pairs with an IoU of at least ``iou_threshold``, then the total IoU
   (:mod:`boxscore.extensions.scoreless.assignment`).
-- ``f1``, ``mean_f1`` and the ceilings are of the protocol ``scoreless``, one annotator as the detector:
-  labels of one class are paired, anew at each threshold. ``ceiling`` is the AP of a detector that finds what
-  the annotator finds, with scores that say nothing; ``highest``, with scores that put the errors last.
-- A *unit* is an object: labels of several annotators that were paired, an annotator after the other, each
-  with the units that there are. Of an object that an annotator lacks the value is ``(nothing)``.
-- Cohen's kappa is of the classes of the pairs of two annotators; Krippendorff's alpha (nominal) of the units
-  of all. Undefined, as where all say the same class, is NaN.
+- ``f1``, ``mean_f1`` and the ceilings use the protocol ``scoreless``, with one annotator as the detector:
+  labels of one class are matched separately at each threshold. ``ceiling`` is the AP of a detector that makes
+  the annotator's labels with uninformative scores; ``highest``, with scores that rank all errors last.
+- A *unit* is an object: matched labels of several annotators. Annotators are added one after the other, each
+  matched to the existing units. If an annotator did not label the object, the value is ``(nothing)``.
+- Cohen's kappa is computed on the classes of matched pairs of two annotators; Krippendorff's alpha (nominal)
+  on the units of all. Both are NaN where undefined, for example if all labels have the same class.
 
 References
 ----------
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 def best_pairs(first: Positions, second: Positions, iou: FloatArray) -> Positions:
-    """Positions of the pairs of the matching with the most pairs, and of these the greatest sum of IoU."""
+    """Return the positions of the pairs in the matching with the most pairs, then the greatest total IoU."""
     chosen: list[int] = []
     if not len(first):
         return np.empty(0, dtype=np.intp)
@@ -61,7 +61,7 @@ def best_pairs(first: Positions, second: Positions, iou: FloatArray) -> Position
 
 
 def cohens_kappa(first: IntArray, second: IntArray, classes: int) -> float:
-    """Agree beyond chance on the classes of the pairs of two annotators; NaN where chance is certain."""
+    """Compute Cohen's kappa of matched pairs; NaN if agreement by chance is certain."""
     counts = np.zeros((classes, classes))
     np.add.at(counts, (first, second), 1)
     total = counts.sum()
@@ -73,7 +73,7 @@ def cohens_kappa(first: IntArray, second: IntArray, classes: int) -> float:
 
 
 def krippendorffs_alpha(values: NDArray[np.integer], classes: int) -> float:
-    """Agree beyond chance among any number, [annotators, units]; -1: not asked. NaN where undefined."""
+    """Compute Krippendorff's alpha of [annotators, units]; -1: not asked. NaN where undefined."""
     counts = np.stack([(values == value).sum(axis=0) for value in range(classes)], axis=1)  # [units, classes]
     raters = counts.sum(axis=1)
     counts = counts[raters > 1].astype(np.float64)
@@ -87,25 +87,25 @@ def krippendorffs_alpha(values: NDArray[np.integer], classes: int) -> float:
     return float(1 - (total - 1) * disagreed / expected) if expected > 0 else float("nan")
 
 
-# ---------------------------------------------------------------- of tables
+# ---------------------------------------------------------------- tables
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Agreement(DiagnosticResult):
-    """How well annotators agree.
+    """The agreement of annotators.
 
     Attributes
     ----------
     annotators : list of str, [A]
     classes : list of str, [K]
     pairs : list of AnnotatorPair
-        Of each two annotators.
+        One for each pair of annotators.
     alpha : float
-        Krippendorff's, of the units of all.
+        Krippendorff's alpha, over the units of all annotators.
     class_alpha : ndarray of float64, [K]
-        Of each class against all else.
+        Krippendorff's alpha of each class against all others.
     units : ndarray of intp, [A, U]
-        Class of each annotator's label in each unit; K for none.
+        Class of each annotator's label in each unit; K without a label.
     unit_image : ndarray of intp, [U]
     image_ids : ndarray, [I]
     """
@@ -120,7 +120,7 @@ class Agreement(DiagnosticResult):
     image_ids: NDArray[Any]
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per two annotators.
+        """Return one row per pair of annotators.
 
         ``first, other, labels_first, labels_other, matched, missed_by_first, missed_by_other, mean_iou, f1,
         mean_f1, same_class, kappa, ceiling_first, ceiling_other, highest_first, highest_other``.
@@ -130,7 +130,7 @@ class Agreement(DiagnosticResult):
         return pd.DataFrame([pair.as_row() for pair in self.pairs])
 
     def image_frame(self) -> pd.DataFrame:
-        """Return one row per image with a label, the worst first: ``image_id, objects, agreed, share``."""
+        """Return one row per labeled image, the least agreed first: ``image_id, objects, agreed, share``."""
         import pandas as pd
 
         agreed = (self.units == self.units[:1]).all(axis=0)
@@ -162,21 +162,21 @@ class Agreement(DiagnosticResult):
 
 @dataclasses.dataclass(frozen=True)
 class AnnotatorPair:
-    """Two annotators."""
+    """The comparison of two annotators."""
 
     first: str
     other: str
     labels: tuple[int, int]
     iou: FloatArray
-    """Of the pairs, [P]."""
+    """IoU of the matched pairs, [P]."""
     classes: tuple[Positions, Positions]
-    """Of the pairs, [P]."""
+    """Classes of the matched pairs, [P]."""
     metrics: tuple[Mapping[str, float], Mapping[str, float]]
-    """Of the protocol ``scoreless``: the first as the detector, and the other."""
+    """Metrics of the protocol ``scoreless``, with the first annotator as the detector, and with the other."""
     kappa: float
 
     def as_row(self) -> dict[str, Any]:
-        """Return the row of a table."""
+        """Return the row of the table."""
         matched = len(self.iou)
         return {
             "first": self.first,
@@ -205,12 +205,13 @@ def labels_by_annotator(table: GroundTruth, column: str) -> dict[str, GroundTrut
     ----------
     table : GroundTruth
     column : str
-        Says of each label whose it is.
+        Column with the annotator of each label.
 
     Returns
     -------
     dict of str to GroundTruth
-        By name, sorted; each with all images, for nobody says who saw which.
+        Labels by annotator, sorted by name. Each table has all images, because the column does not say which
+        images an annotator saw.
 
     Raises
     ------
@@ -243,17 +244,17 @@ def annotator_agreement(
     protocol: str = "coco",
     iou_threshold: float = 0.5,
 ) -> Agreement:
-    """Compare the labels of two annotators or more on the same images.
+    """Compare the labels of two or more annotators on the same images.
 
     Parameters
     ----------
     annotators : mapping of str to GroundTruth
-        By name. Images are those of all; one that a table does not list is without labels there. Classes
-        are those of the first.
+        Labels by annotator. The images of all tables are used; an image missing in a table has no labels
+        there. Classes are those of the first table.
     protocol : str, default "coco"
-        Says what is compared: boxes, rotated boxes, masks or keypoints.
+        Selects the objects to compare: boxes, rotated boxes, masks or keypoints.
     iou_threshold : float, default 0.5
-        From it on two labels are of one object.
+        Minimum IoU of two labels of one object.
 
     Returns
     -------
@@ -262,11 +263,11 @@ def annotator_agreement(
     Raises
     ------
     InputError
-        When there are fewer than two, or a file name has two ids, or a class is not one of the first.
+        When there are fewer than two annotators, a file name has two ids, or the first table lacks a class.
     """
     if len(annotators) < 2:
         raise InputError("annotators", "be two or more", got=len(annotators))
-    # Match under rules without scores that compare what the protocol compares; all tables get one vocabulary.
+    # Match without scores, with the protocol's similarity; all tables get one vocabulary.
     asked = load_protocol(protocol)
     compared = {name: getattr(asked, name) for name in ("similarity", "boxes", "masks", "keypoints")}
     rules = load_protocol("scoreless").replaced(**compared)
@@ -274,13 +275,14 @@ def annotator_agreement(
     K = len(tables[0].categories)
     matchings: dict[tuple[int, int], CrossPairs] = {}
     pairs = []
-    # Measure each pair of annotators once, across classes: a label may agree in place and differ in class.
+    # Measure each pair of annotators once, across classes: labels may match in place and differ in class.
     for a, b in itertools.combinations(range(len(names)), 2):
         matcher = Matcher(tables[a], _as_detections(tables[b]), rules)
-        nowhere = np.zeros(len(tables[a]), dtype=bool)  # crowds are measured by IoU as well
+        # Measure crowds by IoU too.
+        nowhere = np.zeros(len(tables[a]), dtype=bool)
         matchings[a, b] = cross = matcher.across_classes(iou_threshold=iou_threshold, by_foreground=nowhere)
         pairs.append(_pair_of((names[a], names[b]), (tables[a], tables[b]), cross, rules, K))
-    # Join the pairwise matches into units, one label per annotator, and compute alpha over all classes and
+    # Join the pairwise matches into units with one label per annotator. Compute alpha over all classes, and
     # for each class against the rest.
     units, image = _units(tables, matchings, K)
     alone = [krippendorffs_alpha((units == k).astype(np.intp), 2) for k in range(K)]
@@ -297,7 +299,7 @@ def annotator_agreement(
 
 
 def _as_detections(table: GroundTruth) -> Detections:
-    """Take labels as boxes without scores."""
+    """Convert labels to boxes without scores."""
     names = tuple(column.name for column in Detections.schema.instances)
     given = {name: table.instances[name] for name in names if name in table.instances}
     columns = {name: getattr(table, name) for name in ("image", "category", "boxes", "sizes", "images")}
@@ -305,14 +307,14 @@ def _as_detections(table: GroundTruth) -> Detections:
 
 
 def _aligned(tables: Sequence[GroundTruth]) -> list[GroundTruth]:
-    """Put all into the images of all and the classes of the first."""
-    # Every table gets the images of all: an image that one did not label has none there.
+    """Align all tables: images of all, classes of the first."""
+    # Every table gets the images of all; an image that an annotator did not label is empty there.
     _check_images(tables)
     first, images = tables[0], Images.union([table.images for table in tables])
     if not images.same_as(first.images):
         rows = images.rows(first.images.ids)
         first = with_labels(first.replaced(images=images, image=rows[first.image]), images=rows)
-    # Classes are found as those of detections are, by id or name.
+    # Find classes as for detections, by id or name.
     aligned = [first]
     for table in tables[1:]:
         other = align(_as_detections(table), first)
@@ -328,7 +330,7 @@ def _aligned(tables: Sequence[GroundTruth]) -> list[GroundTruth]:
 
 
 def _check_images(tables: Sequence[GroundTruth]) -> None:
-    """Check that a file name has one id, and warn of images that not all list."""
+    """Check that each file name has one id, and warn about images that are missing in some tables."""
     # One name with two ids would compare different images.
     first = tables[0]
     known = _ids_by_name(first)
@@ -341,7 +343,7 @@ def _check_images(tables: Sequence[GroundTruth]) -> None:
                     got=f"{identifier!r} for {known[name]!r}",
                     cause="images are compared by id: number them alike",
                 )
-    # Images that not all list are allowed, with a warning.
+    # Images may be missing in some tables, with a warning.
     listed = [{*table.images.ids.tolist()} for table in tables]
     some = set.union(*listed) - set.intersection(*listed)
     if some:
@@ -364,14 +366,14 @@ def _pair_of(
     rules: Protocol,
     K: int,
 ) -> AnnotatorPair:
-    # Each annotator is scored against the other: the two directions differ.
+    # Score each annotator against the other: the two directions differ.
     first, second = cross.truth, cross.detection
     one, two = tables[0].category[first], tables[1].category[second]
     back, forth = (
         evaluate(truth, _as_detections(other), protocol=rules, digest=False).metrics
         for truth, other in (tables[::-1], tables)
     )
-    # Classes are compared on the pairs that maximize the number of matches, then their IoU.
+    # Compare classes on the matching with the most pairs, then the greatest total IoU.
     chosen = best_pairs(first, second, cross.iou)
     classes = one[chosen].astype(np.intp), two[chosen].astype(np.intp)
     sizes = len(tables[0]), len(tables[1])
@@ -383,12 +385,12 @@ def _units(
     matchings: Mapping[tuple[int, int], CrossPairs],
     K: int,
 ) -> tuple[Positions, Positions]:
-    """Return the class of each annotator in each unit, [A, U], K without one; and the image of each unit."""
-    # The units start as the labels of the first annotator; ``unit_at`` gives the unit of each label.
-    members: list[list[int]] = [[row] for row in range(len(tables[0]))]  # a label of each annotator, or -1
+    """Return each annotator's class in each unit, [A, U], K without a label; and the image of each unit."""
+    # Start with the labels of the first annotator as units; ``unit_at`` gives the unit of each label.
+    # A label of each annotator, or -1.
+    members: list[list[int]] = [[row] for row in range(len(tables[0]))]
     unit_at = [np.arange(len(tables[0]))]
-    # Add one annotator after the other. Its labels are joined to units by the largest overlap with any
-    # member.
+    # Add one annotator after the other, and match its labels to units by the largest overlap with any member.
     for b in range(1, len(tables)):
         edges: dict[tuple[int, int], float] = {}
         for a in range(b):
@@ -396,13 +398,13 @@ def _units(
             columns = (unit_at[a][cross.truth], cross.detection, cross.iou)
             for unit, label, iou in zip(*(column.tolist() for column in columns), strict=True):
                 edges[unit, label] = max(edges.get((unit, label), 0.0), iou)
-        # Each label joins one unit at most, and each unit gets one label, by the pairing that
-        # :func:`best_pairs` chooses.
+        # Each label joins at most one unit, and each unit gets at most one label, chosen by
+        # :func:`best_pairs`.
         keys = np.array(list(edges), dtype=np.intp).reshape(-1, 2)
         chosen = best_pairs(keys[:, 0], keys[:, 1], np.array(list(edges.values())))
         at = np.full(len(tables[b]), -1, dtype=np.intp)
         at[keys[chosen, 1]] = keys[chosen, 0]
-        # A unit without a label of this annotator gets -1; a label without a unit starts its own.
+        # A unit without a label of this annotator gets -1; a label without a unit starts a new one.
         for member in members:
             member.append(-1)
         for label in range(len(tables[b])):
@@ -411,8 +413,7 @@ def _units(
                 members.append([-1] * (b + 1))
             members[at[label]][b] = label
         unit_at.append(at)
-    # Read class and image of each member, [A, U]. A row of -1 reads the entry behind the last: class K, image
-    # -1.
+    # Look up class and image of each member, [A, U]. A row of -1 reads the last entry: class K, image -1.
     rows = np.array(members, dtype=np.intp).reshape(-1, len(tables)).T
     classes = np.stack([np.append(table.category, K)[row] for table, row in zip(tables, rows, strict=True)])
     images = np.stack([np.append(table.image, -1)[row] for table, row in zip(tables, rows, strict=True)])

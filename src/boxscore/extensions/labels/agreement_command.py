@@ -18,7 +18,7 @@ from pathlib import Path
 
 from boxscore._utils import checks
 from boxscore._utils.text import counted
-from boxscore.cli.arguments import GROUND_TRUTH, OUTPUT, READERS, Option
+from boxscore.cli.arguments import GROUND_TRUTH, OUTPUT, READERS, SHOW, Option
 from boxscore.cli.choices import readers
 from boxscore.cli.output import Section, written
 from boxscore.cli.streams import show
@@ -45,6 +45,7 @@ OPTIONS = (
         kind=float,
         default=0.5,
         metavar="T",
+        short="--iou",
     ),
     Option(
         "by",
@@ -54,13 +55,14 @@ OPTIONS = (
     ),
     Option("top", "print only the first N rows", kind=int, metavar="N"),
     OUTPUT,
+    SHOW,
     READERS,
 )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read, compare, print; return the exit status."""
-    # Several files with an annotator each, or one file with a column of them.
+    """Read, compare and print; return the exit status."""
+    # Accept several files with one annotator each, or one file with a column of annotators.
     paths: list[Path] = arguments.ground_truth
     column: str | None = arguments.annotator_column
     if column is None and len(paths) < 2:
@@ -72,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
     checks.one_of(arguments.by, BY, name="--by")
     if arguments.top is not None:
         checks.whole_number(arguments.top, 1, name="--top")
-    # Read, and split one file by its column.
+    # Read the files, or split one file by its column.
     names = detector_names(paths, arguments.names)
     keys = () if column is None else (column,)
     options = read_options(processes=readers(arguments), text_keys=keys)
@@ -84,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
         protocol=arguments.protocol,
         iou_threshold=arguments.iou_threshold,
     )
-    # One of three tables, and the numbers over all objects in a line.
+    # Print one of three tables, and a line with the numbers over all objects.
     frames = {"pairs": result.to_frame, "classes": result.class_frame, "images": result.image_frame}
     frame = frames[arguments.by]().head(arguments.top)
     note = (

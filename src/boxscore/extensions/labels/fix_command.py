@@ -46,27 +46,28 @@ OPTIONS = (
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read, evaluate, apply, write; return the exit status."""
-    # Find the suspects as the listing does, and apply what was accepted.
+    """Read, evaluate, apply and write; return the exit status."""
+    # Find the suspects as the listing does, and apply the accepted ones.
     evaluation, found, _ = suspects.listed(arguments)
     done = suspects.vetted_of(evaluation, found, arguments)
     truth, edits = evaluation.ground_truth, done.edits
     stage("writing")
 
-    # The same options for the original and for what was written.
+    # Read the original and the written file with the same options.
     def read(path: Path) -> GroundTruth:
         given = {"ground_truth": path, "detections": arguments.detections}
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # they were said when all was read first
+            # Warnings were printed at the first read.
+            warnings.simplefilter("ignore")
             return read_inputs(argparse.Namespace(**{**vars(arguments), **given})).ground_truth
 
-    # Edits by annotation id: the file has an order of its own.
+    # Edit by annotation id, because the order of labels can differ in the file.
     before = read(arguments.ground_truth)
     rows = {key: row for row, key in enumerate(before.ids.tolist())}
     labels = in_vocabulary(edits.labels, before)
     of_before = np.array([-1 if row < 0 else rows[truth.ids.tolist()[row]] for row in edits.removed.tolist()])
     on_before = LabelEdits(of_before.astype(np.intp), edits.added, labels)
-    # Replaced labels, and new ones.
+    # Collect replaced labels, and new ones.
     changed = {
         row: labels.take(np.array([added]))
         for row, added in zip(of_before.tolist(), edits.added.tolist(), strict=True)

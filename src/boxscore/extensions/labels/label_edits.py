@@ -1,11 +1,10 @@
-"""Edits of labels, each of which is made alone or all of which are made together.
+"""Describe edits of labels, which are applied one at a time or all together.
 
 Conventions
 -----------
-- An edit changes one image: a label of it is taken away, another one put in its place, or one added behind
-  its labels. Images, classes and labels of whole images stay as they are.
-- A label that is made of a detection has its place, its class, the columns that both tables have, and no
-  flags.
+- An edit changes one image: it removes a label, replaces one, or appends one. Images, classes and image-level
+  labels do not change.
+- A label made from a detection has its geometry, its class, the columns that both tables have, and no flags.
 """
 
 from __future__ import annotations
@@ -27,16 +26,16 @@ from boxscore.evaluation import Evaluation
 
 @record(frozen=True, eq=False)
 class LabelEdits:
-    """Edits of a ground truth, each of which is made alone.
+    """Edits of a ground truth, each independent of the others.
 
     Attributes
     ----------
     removed : ndarray of intp, [N]
-        Row of the label that is taken away; -1 for none.
+        Row of the label that is removed; -1 for none.
     added : ndarray of intp, [N]
-        Row, in ``labels``, of the one that is put in; -1 for none.
+        Row, in ``labels``, of the label that is added; -1 for none.
     labels : GroundTruth
-        With the images and classes of the ground truth.
+        Labels to add, with the images and classes of the ground truth.
     """
 
     removed: NDArray[np.intp]
@@ -48,7 +47,7 @@ class LabelEdits:
 
     @classmethod
     def removing(cls, truth: GroundTruth, rows: IntArray) -> LabelEdits:
-        """Take labels away.
+        """Make edits that remove labels.
 
         Parameters
         ----------
@@ -63,7 +62,7 @@ class LabelEdits:
 
     @classmethod
     def relabelling(cls, truth: GroundTruth, rows: IntArray, category: NDArray[np.integer]) -> LabelEdits:
-        """Give labels other classes.
+        """Make edits that change the class of labels.
 
         Parameters
         ----------
@@ -83,15 +82,15 @@ class LabelEdits:
     def from_detections(
         cls, evaluation: Evaluation, detections: IntArray, removed: IntArray | None = None
     ) -> LabelEdits:
-        """Make detections labels, new ones or in the place of others.
+        """Make edits that turn detections into labels, added or in place of others.
 
         Parameters
         ----------
         evaluation : Evaluation
         detections : ndarray of int, [N]
-            Rows.
+            Rows of the detections.
         removed : ndarray of int, [N], optional
-            Rows of the labels that they replace; -1 for none.
+            Rows of the labels to replace; -1 to add a label.
 
         Returns
         -------
@@ -103,12 +102,12 @@ class LabelEdits:
 
     @classmethod
     def joined(cls, parts: Sequence[LabelEdits]) -> LabelEdits:
-        """Put edits one after the other.
+        """Concatenate edits.
 
         Parameters
         ----------
         parts : sequence of LabelEdits
-            Of one ground truth.
+            Edits of the same ground truth.
 
         Returns
         -------
@@ -143,17 +142,17 @@ class LabelEdits:
         return np.where(self.removed >= 0, of_truth[self.removed], of_labels[self.added]).astype(np.intp)
 
     def applied_to(self, truth: GroundTruth) -> GroundTruth:
-        """Return the ground truth with all of these edits, each of another label.
+        """Return the ground truth with all of these edits; each must change another label.
 
         Parameters
         ----------
         truth : GroundTruth
-            Of which ``removed`` are rows.
+            The table that ``removed`` refers to.
 
         Returns
         -------
         GroundTruth
-            Labels that are put in the place of others stand there, with their ids, and new ones at the end.
+            Replacements keep the position and id of the label that they replace; new labels are at the end.
         """
         names = [name for name in _names_of(truth) if _has(self.labels, name)]
         rows, taken = np.arange(len(truth)), self.removed >= 0
@@ -168,7 +167,7 @@ class LabelEdits:
         return whole
 
     def take(self, rows: slice | NDArray[Any]) -> LabelEdits:
-        """Take some edits.
+        """Select some edits.
 
         Parameters
         ----------
@@ -182,26 +181,25 @@ class LabelEdits:
 
 
 def labels_of(evaluation: Evaluation, rows: NDArray[np.intp]) -> GroundTruth:
-    """Make labels of detections: their places and classes, with all keypoints labeled and no flags."""
-    # Take the columns of the detections that the protocol compares.
-    truth, matcher = evaluation.ground_truth, evaluation.matcher
+    """Make labels of detections: geometry and class, with all keypoints labeled and no flags."""
+    # Copy the columns of the detections that the protocol compares.
+    truth, matcher = evaluation.ground_truth, evaluation._matcher
     detections, names = matcher.detections.take(rows), columns_compared(evaluation)
     given = {name: detections.instances[name] for name in names if name != "keypoint_count"}
     given = {name: column for name, column in given.items() if column is not None}
-    # The area is that of the form that the protocol compares: of a mask, of another column, or else of the
-    # box.
+    # The area belongs to the geometry that the protocol compares: a mask, another column, or the box.
     area = detections.sizes.prod(axis=1)
     for column in truth.schema.instances:
         if column.area is not None and column.name in given:
             area = column.area(given[column.name])
     if matcher.similarity.measures_masks(matcher.detections) and "masks" in given:
         area = given["masks"].area
-    # A label has all keypoints labeled and visible.
+    # Mark all keypoints as labeled and visible.
     if "keypoints" in given:
         joints = np.array(given["keypoints"])
         joints[..., 2] = 2
         given |= {"keypoints": joints, "keypoint_count": np.full(len(rows), joints.shape[1])}
-    # No flag is set; ids are -1 until the edits give them out.
+    # Set no flags; ids are -1 until the edits assign them.
     no = np.zeros(len(rows), dtype=bool)
     return GroundTruth(
         ids=np.full(len(rows), -1),
@@ -224,8 +222,8 @@ def labels_of(evaluation: Evaluation, rows: NDArray[np.intp]) -> GroundTruth:
 
 
 def columns_compared(evaluation: Evaluation) -> list[str]:
-    """Instance columns that the protocol reads of labels."""
-    names = evaluation.matcher.similarity.needed_columns
+    """List the instance columns that the protocol reads from labels."""
+    names = evaluation._matcher.similarity.needed_columns
     names += ["keypoint_count"] * ("keypoints" in names)
     return [name for name in names if _has(evaluation.ground_truth, name)]
 
@@ -239,14 +237,14 @@ def _has(table: BoxTable, name: str) -> bool:
 
 
 def with_instances(table: Any, names: Sequence[str]) -> Any:
-    """Return the table with some of its instance columns, read, and no others."""
+    """Return the table with only some of its instance columns, loaded."""
     known = [name for name in names if name in table.instances]
     given = {name: table.instances[name] for name in known}
     return table.replaced(boxes=table.boxes, instances=LazyColumns(table.instances.names, given))
 
 
 def _with_new_ids(ids: NDArray[Any], rows: IntArray) -> NDArray[Any]:
-    """Return ids with those of some rows replaced by ids that no other row has."""
+    """Return ids in which some rows get new, unique ids."""
     changed = ids.copy()
     if ids.dtype != object:
         changed[rows] = max(int(ids.max(initial=0)), 0) + 1 + np.arange(len(rows))

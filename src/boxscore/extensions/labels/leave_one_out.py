@@ -1,19 +1,21 @@
-"""What one label costs: the exact change of a metric if it is removed, relabelled, redrawn or added.
+"""Compute the cost of single labels: the exact change of a metric if a label is removed, changed or added.
 
 Goal
 ----
-Labels are worth looking at in the order of what they cost, and nobody evaluates ten thousand times to know.
+Reviewers should see the labels with the highest cost first. Evaluating the data set once per label would take
+too long.
 
 Conventions
 -----------
 - An edit (:mod:`boxscore.extensions.labels.label_edits`) changes one image.
-- The matches of an image follow from the image. So every edited image is matched once, beside the others, as
-  a copy; the data set with one edit is the same matches with weight 0 for the image and 1 for its copy.
-- A copy is prepared as tables of files are: what a protocol drops beside a label that is edited is dropped.
-- Only the curves of the classes of the two labels change, and of what is dropped. Those of the others are
-  taken as they are, and the mean is taken over all of them: the bits of an evaluation of the edited labels.
-- A metric that is no mean over classes is computed anew, of the matches, for each edit.
-- ``cost`` is the metric after the edit minus the metric before. Beside another detector it is that of the
+- The matches of an image depend only on the image. So every edited image is matched once, as an additional
+  copy. The data set after one edit has the same matches, with weight 0 for the image and 1 for its copy.
+- Copies are prepared like the tables of files: rows that the protocol drops because of an edited label are
+  dropped.
+- An edit changes only the curves of the classes of its two labels, and of dropped rows. The other curves are
+  reused, and the mean covers all of them. The result equals an evaluation of the edited labels exactly.
+- A metric that is not a mean over classes is recomputed from the matches for each edit.
+- ``cost`` is the metric after the edit minus the metric before. With another detector, the metric is the
   difference, first minus other.
 """
 
@@ -44,9 +46,9 @@ from boxscore.extensions.weights.under_weights import (
     total_with,
     weighted_metrics,
 )
+from boxscore.matching.ignoring import prepared
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches, merge
-from boxscore.matching.preparing import prepared
 from boxscore.protocols.metric_names import metric_named
 from boxscore.protocols.summary import SummaryRow
 from boxscore.scoring.blocks import MOST_VALUES
@@ -58,24 +60,24 @@ if TYPE_CHECKING:
 Table = TypeVar("Table", bound=BoxTable)
 
 TOGETHER = 1 << 19
-"""Detections of copies that are matched together."""
+"""Detections of copies that are matched in one batch."""
 
 _PLACE = "place among the copies"
-"""A column by which rows that are prepared are known again."""
+"""A column that identifies rows after preparation."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class LabelCosts(DiagnosticResult):
-    """What edits of labels change.
+    """The effect of label edits on a metric.
 
     Attributes
     ----------
     metric : str
-        Its key in the summary.
+        Key of the metric in the summary.
     before : float
-        The metric as it is; beside another detector the difference, first minus other.
+        The metric before the edits; with another detector the difference, first minus other.
     after : ndarray of float64, [N]
-        After each edit.
+        The metric after each edit.
     edits : LabelEdits
     ground_truth : GroundTruth
     """
@@ -88,7 +90,7 @@ class LabelCosts(DiagnosticResult):
 
     @property
     def cost(self) -> FloatArray:
-        """What is gained by each edit, [N]."""
+        """Return the change of the metric by each edit, [N]."""
         return read_only(self.after - self.before)
 
     def to_frame(self) -> pd.DataFrame:
@@ -96,7 +98,8 @@ class LabelCosts(DiagnosticResult):
         import pandas as pd
 
         truth, edits = self.ground_truth, self.edits
-        labels = np.array([*truth.categories.labels, None], dtype=object)  # -1 reads the None
+        # Position -1 selects the None at the end.
+        labels = np.array([*truth.categories.labels, None], dtype=object)
         old, new = (
             labels[np.append(table.category, -1)[rows]]
             for table, rows in ((truth, edits.removed), (edits.labels, edits.added))
@@ -114,41 +117,42 @@ def label_costs(
     metric: str | None = None,
     against: Evaluation | None = None,
 ) -> LabelCosts:
-    """Compute what a metric would be after each of some edits of the labels, without evaluating again.
+    """Compute a metric after each of some edits of the labels, without evaluating again.
 
     Parameters
     ----------
     evaluation : Evaluation
     edits : LabelEdits
-        Each is made alone.
+        Edits, applied one at a time.
     metric : str, optional
-        A summary metric; the first when not given.
+        A summary metric (default: the first).
     against : Evaluation, optional
-        Of another detector on the same ground truth: the metric is then the difference, first minus other.
+        An evaluation of another detector on the same ground truth: the metric is then the difference, first
+        minus other.
 
     Returns
     -------
     LabelCosts
-        With the bits of evaluating the edited labels.
+        Equal to an evaluation of the edited labels, to the last bit.
 
     Raises
     ------
     InputError
-        When the metric is unknown, or the protocol's rules do not allow it (:func:`refusal`).
+        When the metric is unknown, or the protocol does not allow it (:func:`refusal`).
     """
-    # Refuse protocols whose metrics cannot be updated label by label.
-    evaluation.require_overlaps("the cost of labels")
+    # Reject protocols whose metrics cannot be updated label by label.
+    evaluation._require_overlaps("the cost of labels")
     row = row_named(evaluation, metric)
     reason = refusal(evaluation, columns=tuple(edits.labels.columns))
     if reason:
         raise InputError("the protocol", reason, got=evaluation.protocol.name)
     if against is not None and not (
-        evaluation.has_same_truth(against) and against.protocol == evaluation.protocol
+        evaluation._has_same_truth(against) and against.protocol == evaluation.protocol
     ):
         raise InputError(
             "against", "be an evaluation of the same ground truth by the same protocol", got="another"
         )
-    # A difference of two detectors is the difference of their costs.
+    # For two detectors, subtract their costs.
     before = evaluation[row.key]
     after = _after(evaluation, edits, row)
     if against is not None:
@@ -165,7 +169,7 @@ def row_named(evaluation: Evaluation, metric: str | None) -> SummaryRow:
 
 
 def refusal(evaluation: Evaluation, *, columns: Sequence[str] = ()) -> str:
-    """Say which rule stands against costs of labels with these columns; empty where they can be computed."""
+    """Name the rule that prevents costs of labels with these columns; empty if they can be computed."""
     protocol = evaluation.protocol
     points = len(protocol.matching.iou_thresholds) * len(protocol.ap.recall_points)
     if not protocol.scope.is_matched_alone:
@@ -199,23 +203,24 @@ def _after(evaluation: Evaluation, edits: LabelEdits, row: SummaryRow) -> FloatA
 
 
 def _after_some(evaluation: Evaluation, edits: LabelEdits, row: SummaryRow) -> FloatArray:
-    # Match the edited copies of images once, for many edits together.
+    # Match the edited copies of images once, in batches of many edits.
     copies = _Copies.of(evaluation, edits)
     matches, protocol = copies.matches, evaluation.protocol
     pooled = row.selection if protocol.ap.pool == "classes" else None
     curves = evaluation.curves_of(*protocol.position_of(row), pooled)
-    # A metric that is not a mean of classes needs every class under every edit: weights choose original or
+    # A metric that is not a mean over classes needs every class for every edit: weights select original or
     # copy.
     if not held(row, protocol, curves).is_mean_of_classes:
         every, images = copies.images_for(np.arange(len(edits)), matches)
         return weighted_metrics(every, protocol, [row], images).values[:, 0, -1]
     if pooled is not None:
         matches = matches.pooled(pooled)
-    # Otherwise only the classes that an edit touches are computed again; the others keep their values.
+    # Otherwise recompute only the classes that an edit touches; the others keep their values.
     touched = copies.classes
-    if len(curves.positive) == 1:  # that of all classes
+    # Curves of all classes together have a single class.
+    if len(curves.positive) == 1:
         touched = np.logical_or.reduce(touched, axis=1, keepdims=True)
-    # Go class by class, over the edits that touch it, on the matches of that class alone.
+    # Go class by class, over the edits that touch it, with the matches of that class only.
     replaced: list[dict[int, ClassValues]] = [{} for _ in range(len(edits))]
     for k in np.flatnonzero(touched.any(axis=0)).tolist():
         some = np.flatnonzero(touched[:, k])
@@ -227,12 +232,15 @@ def _after_some(evaluation: Evaluation, edits: LabelEdits, row: SummaryRow) -> F
 
 @record(frozen=True, eq=False)
 class _Copies:
-    """Matches of all images and, right behind each, of the copies that edits made of it."""
+    """Matches of all images, each followed by its edited copies."""
 
     matches: Matches
-    classes: NDArray[np.bool_]  # [N, K] those of which an edit changes anything
-    original: NDArray[np.intp]  # [I] where the images stand
-    edited: NDArray[np.intp]  # [N] the image that each edit changes
+    # [N, K] classes that the edit can change.
+    classes: NDArray[np.bool_]
+    # [I] positions of the originals.
+    original: NDArray[np.intp]
+    # [N] image that each edit changes.
+    edited: NDArray[np.intp]
     copy: NDArray[np.intp]  # [N]
 
     @classmethod
@@ -240,15 +248,15 @@ class _Copies:
         """Match the edited images."""
         truth, count = evaluation.ground_truth, len(evaluation.ground_truth.images)
         image = edits.image(truth)
-        # Place the copies of an image right behind it, in the order of the edits, so that equal scores go as
-        # if the copy were the image.
+        # Place the copies of an image right after it, in the order of the edits, so that ties of scores are
+        # ordered as if the copy were the image.
         order = stable_order(image, count)
         edits_of_image = np.bincount(image, minlength=count)
         original = np.arange(count) + np.cumsum(edits_of_image) - edits_of_image
         copy = np.empty(len(edits), dtype=np.intp)
         copy[order] = image[order] + 1 + np.arange(len(edits))
         images = Images.of_ids(np.arange(count + len(edits)))
-        # Match the copies alone and merge them with the known matches of the originals.
+        # Match only the copies, and merge them with the known matches of the originals.
         tables = _edited_tables(evaluation, edits, image)
         matches = Matcher(tables.ground_truth, tables.detections, evaluation.protocol).match()
         matches = matches.with_images(images, copy.astype(np.int32))
@@ -257,7 +265,7 @@ class _Copies:
         return cls(merge([base, matches]), tables.classes, original, image, copy)
 
     def images_for(self, some: NDArray[np.intp], matches: Matches) -> tuple[Matches, Iterator[FloatArray]]:
-        """Take the copies of some edits; and yield the weights of images under each."""
+        """Take the copies of some edits, and yield the image weights for each."""
         size = len(self.original) + len(self.copy)
         chosen = np.zeros(size, dtype=bool)
         chosen[self.original] = chosen[self.copy[some]] = True
@@ -276,28 +284,28 @@ class _Copies:
 
 
 class _EditedTables(NamedTuple):
-    """Tables of which each image is a copy that an edit made, prepared as those of files are."""
+    """Tables in which each image is an edited copy, prepared like tables of files."""
 
     ground_truth: GroundTruth
     detections: Detections
     row: NDArray[np.int64]
-    """Rows of the detections that were evaluated, behind those of the copies."""
+    """Rows of the evaluated detections, followed by those of the copies."""
     classes: NDArray[np.bool_]
-    """Whether an edit changes anything of a class, [N, K]: its labels, and what is dropped beside them."""
+    """Whether an edit can change a class, [N, K]: the classes of its labels and of dropped rows."""
 
 
 def _edited_tables(evaluation: Evaluation, edits: LabelEdits, image: NDArray[np.intp]) -> _EditedTables:
-    """Copy the image of each edit, and edit it."""
-    # Copy the image of each edit: its detections go along unchanged.
-    truth, detections, N = evaluation.ground_truth, evaluation.matcher.detections, len(edits)
+    """Copy the image of each edit, and edit the copy."""
+    # Copy the image of each edit with its detections.
+    truth, detections, N = evaluation.ground_truth, evaluation._matcher.detections, len(edits)
     count, names = len(truth.images), columns_compared(evaluation)
     columns = {name: values[image] for name, values in truth.images.columns.items()}
     images = Images(np.arange(N), truth.images.file_names[image], truth.images.sizes[image], columns)
     rows, copy = _rows_of(detections.image, image, count)
     found = with_instances(detections.take(rows), [*names, "scores"])
 
-    # Edit the labels by row number: an edit's label replaces the removed one in its place, or is new, or
-    # leaves a gap. Labels of edits are numbered behind those of the ground truth.
+    # Edit the labels by row number: the label of an edit replaces the removed one, is added, or leaves a gap.
+    # Labels of edits are numbered after those of the ground truth.
     source, of_copy = _rows_of(truth.image, image, count)
     added = np.flatnonzero(edits.added >= 0)
     fresh = added[edits.removed[added] < 0]
@@ -308,14 +316,14 @@ def _edited_tables(evaluation: Evaluation, edits: LabelEdits, image: NDArray[np.
     # Sort by copy, so that the labels of a copy are in file order with new ones last.
     order = stable_order(of_copy, N)
     both = stacked([with_instances(table, names) for table in (truth, edits.labels)])
-    # Prepare the tables as files are prepared, since a rule may drop a row.
+    # Prepare the tables like those of files, because a rule may drop rows.
     labels = both.take(source[order]).replaced(image_labels=_copied_labels(truth.image_labels, image, count))
 
     labels = _of_images(labels, of_copy[order].astype(np.int32), images)
     found = _of_images(found, copy, images)
     given = labels, found
     labels, found = prepared(labels, found, evaluation.protocol, share=True)
-    # Mark the classes of each edit that change: of rows that were dropped, of labels removed and added.
+    # Mark the classes that each edit can change: of dropped rows, and of removed and added labels.
     classes = np.zeros((N, len(truth.categories)), dtype=bool)
     for before, after in zip(given, (labels, found), strict=True):
         dropped = np.ones(len(before), dtype=bool)
@@ -328,7 +336,7 @@ def _edited_tables(evaluation: Evaluation, edits: LabelEdits, image: NDArray[np.
 
 
 def _of_images(table: Table, image: NDArray[np.int32], images: Images) -> Table:
-    """Return the table in other images, each row with its place."""
+    """Return the table for other images, with the row number as a column."""
     columns = {**table.columns, _PLACE: np.arange(len(table))}
     return table.replaced(image=image, images=images, columns=columns)
 
@@ -336,7 +344,7 @@ def _of_images(table: Table, image: NDArray[np.int32], images: Images) -> Table:
 def _rows_of(
     of: NDArray[np.int32], image: NDArray[np.intp], count: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Rows ``of`` some images, each as often as it comes, in file order; and which of them each row is of."""
+    """Return the rows ``of`` some images, repeated like these and in file order; and each row's image."""
     by_image = stable_order(of, count)
     counts = np.bincount(of, minlength=count)
     starts = np.cumsum(counts) - counts
@@ -345,7 +353,7 @@ def _rows_of(
 
 
 def _copied_labels(labels: ImageLabels | None, image: NDArray[np.intp], count: int) -> ImageLabels | None:
-    """Labels of whole images, of each copy those of its image."""
+    """Return image-level labels in which each copy has those of its image."""
     if labels is None:
         return None
     rows, copy = _rows_of(labels.image, image, count)

@@ -1,29 +1,29 @@
-"""Label suspects: confident detections that the ground truth contradicts.
+"""Find label suspects: confident detections that contradict the ground truth.
 
 Goal
 ----
-Data sets have errors, and a good detector finds some of them: objects it is confident of that nobody
-annotated, or that are annotated as something else. The list is for people to review, not a verdict.
+Data sets contain errors, and a good detector finds some of them: confident detections of objects that are not
+annotated, or have another class. People must review the list; it is not a verdict.
 
 Conventions
 -----------
-- ``wrong class``: an annotation of another class overlaps the detection by ``iou_threshold`` or more, and
-  no annotation of its class does.
-- ``missing annotation``: no annotation of any class overlaps it by ``background_iou`` or more.
-- ``poor box``: an annotation of its class overlaps it by ``background_iou`` to
-  ``iou_threshold``, and no other detection matches it.
-- Ignored ground truths (crowds, difficult objects) explain whatever they overlap: such detections are not
-  listed. Nor are those of a class that is not annotated exhaustively in its image, where the protocol ignores
-  what matches nothing there. Of detections of one class that overlap each other by ``iou_threshold`` or more,
-  only the most suspicious is listed.
-- ``suspicion`` is the best precision of the class at any confidence threshold up to the detection's score:
-  the disagreement of a detector that is nearly always right counts most.
-- ``cost`` is the exact change of a summary metric if the label alone were as the detector says: relabelled,
-  added, or redrawn (:mod:`boxscore.extensions.labels.leave_one_out`). NaN where the protocol does not allow
-  it, and beyond the most suspicious :data:`MOST_COSTED`.
-- First come those that are high in two orders at once, by the sum of their places (Borda's count): by
-  suspicion, and by cost times the ground truths of the class, since else a class with few objects comes first
-  whatever the detector knows of it. Or one order alone. Ties go by suspicion, ties of that by score.
+- ``wrong class``: an annotation of another class overlaps the detection by ``iou_threshold`` or more, and no
+  annotation of its class does.
+- ``missing annotation``: no annotation of any class overlaps the detection by ``background_iou`` or more.
+- ``poor box``: an annotation of its class overlaps the detection by ``background_iou`` to ``iou_threshold``,
+  and no other detection matches the annotation.
+- Detections that overlap an ignored ground truth (crowds, difficult objects) are not listed. Neither are
+  detections of a class that is not annotated exhaustively in the image, if the protocol ignores unmatched
+  ones there. If detections of one class overlap each other by ``iou_threshold`` or more, only the most
+  suspicious one is listed.
+- ``suspicion`` is the best precision of the class at any confidence threshold up to the detection's score.
+  Detectors that are nearly always right get the most suspicion.
+- ``cost`` is the exact change of a summary metric if only this label were corrected as the detector suggests:
+  relabeled, added, or redrawn (:mod:`boxscore.extensions.labels.leave_one_out`). It is NaN if the protocol
+  does not allow it, and beyond the :data:`MOST_COSTED` most suspicious ones.
+- The default order is the sum of two ranks (Borda's count): by suspicion, and by cost times the ground truths
+  of the class. Without this factor, classes with few objects would come first regardless of the detector. The
+  list can also be sorted by only one of them. Ties are sorted by suspicion, then by score.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 KINDS = ("wrong class", "missing annotation", "poor box")
 WRONG_CLASS, MISSING, POOR_BOX = range(3)
 MOST_COSTED = 10_000
-"""Suspects whose cost is computed, the most suspicious; a millisecond each."""
+"""Maximum suspects whose cost is computed, the most suspicious first; each takes about a millisecond."""
 
 FIRST = {
     "both": "what the detector is sure of and costs its class much",
@@ -62,25 +62,25 @@ FIRST = {
     "cost": "what costs most",
     "suspicion": "what the detector is surest of",
 }
-"""What an order lists first."""
+"""Description of each order."""
 
 Order = Literal["both", "class_cost", "cost", "suspicion"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class LabelSuspects(DiagnosticResult):
-    """Confident detections that disagree with the ground truth, in the order that was asked for.
+    """Confident detections that disagree with the ground truth, in the requested order.
 
     Attributes
     ----------
     cost : ndarray of float64, [N]
-        What the metric would gain if the label were as the detector says; NaN where that is not known.
+        Gain of the metric if the label were corrected; NaN where unknown.
     metric : str
-        Its key in the summary.
+        Key of the metric in the summary.
     order : {"both", "class_cost", "cost", "suspicion"}
-        What comes first.
+        The sort order.
     refusal : str
-        What the protocol must do for costs and does not; empty where they are known.
+        The rule of the protocol that prevents costs; empty if they are known.
     suspicion : ndarray of float64, [N]
         See the module's conventions.
     kind : ndarray of intp, [N]
@@ -88,11 +88,11 @@ class LabelSuspects(DiagnosticResult):
     detection : ndarray of intp, [N]
         Rows of the detections.
     truth : ndarray of intp, [N]
-        Row of the ground truth that overlaps most, of a poor box in its class; -1 for none.
+        Row of the ground truth with the largest overlap, for a poor box within its class; -1 for none.
     iou : ndarray of float64, [N]
-        Overlap with it; NaN for none.
+        Overlap with this ground truth; NaN for none.
     ground_truth, detections : GroundTruth, Detections
-        The tables as evaluated.
+        The evaluated tables.
     """
 
     cost: NDArray[np.float64]
@@ -112,7 +112,7 @@ class LabelSuspects(DiagnosticResult):
 
     @property
     def note(self) -> str:
-        """Say what the first column is, or why it is empty, and what comes first."""
+        """Describe the first column, or why it is empty, and the sort order."""
         if self.refusal:
             return f"the most suspicious first: cost asks for a protocol that would {self.refusal}"
         some = f"; of the {MOST_COSTED:,} most suspicious" if np.isnan(self.cost).any() else ""
@@ -123,18 +123,18 @@ class LabelSuspects(DiagnosticResult):
         """Return one row per suspect.
 
         ``cost, suspicion, kind, image_id, file_name, class, score, x1, y1, x2, y2, annotation_id, true_class,
-        iou``: the last three of the annotation that overlaps most, None and NaN when there is none.
+        iou``. The last three describe the annotation with the largest overlap; None and NaN if there is none.
         """
         import pandas as pd
 
-        # Annotations are looked up only where a suspect has one; the others get None.
+        # Look up annotations only for suspects that have one; the others get None.
         truth, detections, rows = self.ground_truth, self.detections, self.detection
         labels = np.array(truth.categories.labels, dtype=object)
         has = self.truth >= 0
         ids, classes = (np.full(len(rows), None, dtype=object) for _ in range(2))
         ids[has] = truth.ids[self.truth[has]]
         classes[has] = labels[truth.category[self.truth[has]]]
-        # Columns about the detection are complete, [N].
+        # Columns about the detection have no gaps, [N].
         return pd.DataFrame(
             {
                 "cost": self.cost,
@@ -165,7 +165,7 @@ def label_suspects(
     each_class: bool = False,
     against: Evaluation | None = None,
 ) -> LabelSuspects:
-    """List confident detections that disagree with the ground truth, those first that are worth looking at.
+    """List confident detections that disagree with the ground truth, the most useful to review first.
 
     Parameters
     ----------
@@ -173,22 +173,22 @@ def label_suspects(
     score_threshold : float, default 0.5
         Leave out detections that score below this.
     iou_threshold : float, default 0.5
-        Minimum IoU of a match. From it on a detection and an annotation are of the same object.
+        Minimum IoU of a match: above it, a detection and an annotation are the same object.
     background_iou : float, default 0.1
-        IoU below which a detection has no object.
+        IoU below which a detection does not overlap an object.
     limit : int or None, default 100
-        Rows; None for all.
+        Maximum number of rows; None for all.
     order : {"both", "class_cost", "cost", "suspicion"}, default "both"
-        What comes first: what is high by ``class_cost`` and by ``suspicion``; what costs most, times the
-        ground truths of its class; what costs most; what the detector is surest of. Where images cannot be
-        matched one by one there are no costs, and the order is ``suspicion``.
+        Sort order: the sum of the ranks by ``class_cost`` and ``suspicion``; by cost times the ground truths
+        of the class; by cost; or by suspicion. If images cannot be matched one by one, costs are unknown and
+        the order is ``suspicion``.
     metric : str, optional
-        The summary metric of which costs are (default: the first).
+        The summary metric of the costs (default: the first).
     each_class : bool, default False
-        List so many of each class of the detections, class by class.
+        List up to ``limit`` detections of each class, class by class.
     against : Evaluation, optional
-        Of another detector on the same ground truth: costs are then of the difference between the two, and
-        the largest, up or down, come first.
+        An evaluation of another detector on the same ground truth: costs then refer to the difference of the
+        two, and those of the largest size come first.
 
     Returns
     -------
@@ -202,20 +202,20 @@ def label_suspects(
     checks.one_of(order, get_args(Order), name="order")
     checks.number_between(score_threshold, -np.inf, np.inf, name="score_threshold")
     check_overlaps(iou_threshold, background_iou)
-    evaluation.require_overlaps("label suspects")
+    evaluation._require_overlaps("label suspects")
     warn_of_subsets(evaluation, "label suspects are")
-    # Find pairs across classes, with ignored objects measured by the detection's area.
+    # Find pairs across classes; overlap with ignored objects is relative to the detection's area.
     truth, detections = evaluation.ground_truth, evaluation.detections
-    ignored = evaluation.matcher.ignoring.ignored
-    pairs = evaluation.matcher.across_classes(
+    ignored = evaluation._matcher.ignoring.ignored
+    pairs = evaluation._matcher.across_classes(
         iou_threshold=background_iou, score_threshold=score_threshold, by_foreground=ignored
     )
-    # Name each detection by its pairs, [D] flags each: explained, on an object of another class, badly placed
-    # on an object that nothing else found, or near nothing.
+    # Classify each detection by its pairs, [D] flags each: explained, on an object of another class, poorly
+    # localized on an otherwise unmatched object, or without an object.
     same_class = truth.category[pairs.truth] == detections.category[pairs.detection]
     close = pairs.iou >= iou_threshold
     D = len(detections)
-    explained = _any(pairs, ignored[pairs.truth] | (same_class & close), D) | evaluation.matcher.inexhaustive
+    explained = _any(pairs, ignored[pairs.truth] | (same_class & close), D) | evaluation._matcher.inexhaustive
     seen = np.zeros(len(truth), dtype=bool)
     seen[pairs.truth[same_class & close]] = True
     other_class = _any(pairs, ~same_class & close, D)
@@ -223,21 +223,23 @@ def label_suspects(
     near = _any(pairs, np.ones(len(same_class), dtype=bool), D)
     kind = np.select([explained, other_class, badly_placed, ~near], [-1, 0, 2, 1], -1)
 
-    # Sort by the precision that the class reaches at the score, then by score and row; leave out repeats on
-    # one place.
+    # Sort by the precision that the class reaches at the score, then by score and row; drop repeats at one
+    # place.
     suspicion = _precision_reached(evaluation, explained, pairs.rows)
     rows = pairs.rows[kind[pairs.rows] >= 0]
     rows = rows[np.lexsort((rows, -detections.scores[rows], -suspicion[rows]))]
     rows = _without_repeats(evaluation, rows, iou_threshold)
-    # Say which annotation a suspect is about: for a poor box the unfound one of its class, else the nearest.
+    # Find the annotation of each suspect: for a poor box, the unmatched one of its class; otherwise the
+    # nearest.
     overlap, annotation = _most_overlapping(pairs, np.ones(len(same_class), dtype=bool), D)
-    of_own = _most_overlapping(pairs, same_class & ~seen[pairs.truth], D)  # which a poor box stands for
+    # The annotation that a poor box would replace.
+    of_own = _most_overlapping(pairs, same_class & ~seen[pairs.truth], D)
     overlap, annotation = (
         np.where(kind == POOR_BOX, own, any_) for own, any_ in zip(of_own, (overlap, annotation), strict=True)
     )
     if limit is not None:
         checks.whole_number(limit, 1, name="limit")
-    # Cost the first suspects, as far as the protocol allows.
+    # Compute the cost of the first suspects, if the protocol allows it.
     reason = refusal(evaluation)
     row = row_named(evaluation, metric)
     cost = np.full(len(rows), np.nan)
@@ -245,23 +247,23 @@ def label_suspects(
         some = rows[:MOST_COSTED]
         edits = proposals(evaluation, some, kind[some], annotation[some])
         cost[: len(some)] = label_costs(evaluation, edits, metric=row.key, against=against).cost
-    # Order by size of the cost, or of the cost times objects of the class. "both" adds the ranks by cost and
-    # by suspicion; stable sorts keep the order by suspicion among equals.
+    # Sort by size of the cost, or of the cost times objects of the class. "both" adds the ranks by cost and
+    # by suspicion; stable sorts keep ties in the order of suspicion.
     if not reason and order != "suspicion":
         sign = -1 if row.key in evaluation.protocol.lower_is_better else 1
         size = sign * cost if against is None else np.abs(cost)
-        # In a class with few objects any label costs much: weigh the cost by their number.
+        # Any label of a small class costs much, so weight the cost by the number of its objects.
         if order != "cost":
             objects = np.maximum(evaluation.matched.positives(0), 1)
             pooled = not evaluation.protocol.matching.per_class
             size = size * objects[np.zeros_like(rows) if pooled else detections.category[rows]]
         chosen = np.argsort(-size, kind="stable")
-        # The sum of both ranks; equal sums keep the order by cost.
+        # Sum both ranks; ties keep the order by cost.
         if order == "both":
             chosen = np.argsort(inverse_order(chosen) + np.arange(len(rows)), kind="stable")
         rows, cost = rows[chosen], cost[chosen]
-    # Cut the list last, so that each class can have its own rows.
-    chosen = _first(detections.category[rows], limit, each_class=each_class)
+    # Truncate the list last, so that each class can have its own rows.
+    chosen = _first_rows(detections.category[rows], limit, each_class=each_class)
     rows, cost = rows[chosen], cost[chosen]
     return LabelSuspects(
         cost,
@@ -279,7 +281,7 @@ def label_suspects(
 
 
 def reasons(suspects: LabelSuspects) -> list[str]:
-    """Say in words why each is a suspect, for the person who looks."""
+    """Explain in words why each one is a suspect, for the reviewer."""
     truth, found = suspects.ground_truth, suspects.detections
     labels = truth.categories.labels
     texts = []
@@ -295,7 +297,7 @@ def reasons(suspects: LabelSuspects) -> list[str]:
 def proposals(
     evaluation: Evaluation, rows: NDArray[np.intp], kind: NDArray[np.intp], annotation: NDArray[np.intp]
 ) -> LabelEdits:
-    """Edit labels as detections say, row by row: give another class, add, or draw again."""
+    """Make the edits that the detections suggest, row by row: change the class, add, or redraw."""
     from_detections = LabelEdits.from_detections(evaluation, rows, np.where(kind == POOR_BOX, annotation, -1))
     wrong = np.flatnonzero(kind == WRONG_CLASS)
     category = evaluation.detections.category[rows[wrong]]
@@ -307,8 +309,8 @@ def proposals(
     return both.take(place)
 
 
-def _first(category: NDArray[np.int32], limit: int | None, *, each_class: bool) -> NDArray[np.intp]:
-    """Positions of the first rows, or of the first of each class, class by class."""
+def _first_rows(category: NDArray[np.int32], limit: int | None, *, each_class: bool) -> NDArray[np.intp]:
+    """Return the positions of the first rows, or of the first of each class, class by class."""
     if not each_class:
         return np.arange(len(category))[:limit]
     by_class = stable_order(category, int(category.max(initial=0)) + 1)
@@ -317,7 +319,7 @@ def _first(category: NDArray[np.int32], limit: int | None, *, each_class: bool) 
 
 
 def _any(pairs: CrossPairs, chosen: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:
-    """Whether a detection has a pair among the chosen, [D]."""
+    """Tell whether a detection has a pair among the chosen ones, [D]."""
     flags = np.zeros(count, dtype=bool)
     flags[pairs.detection[chosen]] = True
     return flags
@@ -326,11 +328,12 @@ def _any(pairs: CrossPairs, chosen: NDArray[np.bool_], count: int) -> NDArray[np
 def _most_overlapping(
     pairs: CrossPairs, chosen: NDArray[np.bool_], count: int
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """Largest overlap of each detection in the chosen pairs, [D]; and that ground truth, -1 without."""
+    """Return the largest overlap of each detection in the chosen pairs, [D], and its ground truth or -1."""
     order = np.flatnonzero(chosen)
     order = order[np.argsort(pairs.iou[order], kind="stable")]
     overlap, row = np.zeros(count), np.full(count, -1, dtype=np.intp)
-    overlap[pairs.detection[order]] = pairs.iou[order]  # the last, largest, stays
+    # The last write, which has the largest overlap, remains.
+    overlap[pairs.detection[order]] = pairs.iou[order]
     row[pairs.detection[order]] = pairs.truth[order]
     return overlap, row
 
@@ -339,7 +342,7 @@ def _precision_reached(
     evaluation: Evaluation, right: NDArray[np.bool_], rows: NDArray[np.intp]
 ) -> NDArray[np.float64]:
     """Return the best precision of the class at any threshold up to each detection's score, [D]."""
-    # Count what is explained as true and the rest as false, class by class, at each distinct score.
+    # Count explained detections as true and the others as false, class by class, at each distinct score.
     detections, K = evaluation.detections, len(evaluation.detections.categories)
     order = rows[np.lexsort((-detections.scores[rows], detections.category[rows]))]
     category, score = detections.category[order], detections.scores[order]
@@ -349,12 +352,14 @@ def _precision_reached(
             category, score, right[order], unknown, np.zeros(K, dtype=np.int64), detections.image[order]
         )
     )
-    # The best precision up to a score is a running maximum from the lowest score up, [scores of the class].
+    # The best precision up to a score is a running maximum from the lowest score upwards, [scores of the
+    # class].
     best = counts.precision
     for part in map(counts.part, range(K)):
         best[part] = np.maximum.accumulate(best[part][::-1])[::-1]
-    # Spread it over the detections of each score.
-    starts = tie_starts(category, score)  # one for each score of a class, as in the counts
+    # Copy it to the detections of each score.
+    # One for each score of a class, as in the counts.
+    starts = tie_starts(category, score)
     reached = np.zeros(len(detections))
     reached[order] = np.repeat(best[: len(starts)], np.diff(starts, append=len(order)))
     return reached
@@ -363,16 +368,16 @@ def _precision_reached(
 def _without_repeats(
     evaluation: Evaluation, rows: NDArray[np.intp], iou_threshold: float
 ) -> NDArray[np.intp]:
-    """Leave out a suspect that a more suspicious one of its image and class overlaps."""
+    """Drop a suspect if a more suspicious one of its image and class overlaps it."""
     detections = evaluation.detections
-    # Go through the groups of one image and class; boxes across groups are never compared.
+    # Go through the groups of one image and class; boxes are compared only within groups.
     group = detections.image[rows].astype(np.int64) * len(detections.categories) + detections.category[rows]
     keep = np.ones(len(rows), dtype=bool)
     order = np.argsort(group, kind="stable")
     for together in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
         if len(together) > 1:
             boxes = without_inverted(detections.boxes[rows[together]])
-            # In a group each kept suspect removes the later ones that it overlaps, as suppression does.
+            # Within a group, each kept suspect removes later ones that it overlaps, as in suppression.
             repeats = np.triu(box_iou(boxes, boxes) >= iou_threshold, k=1)
             for i in range(len(together)):
                 if keep[together[i]]:

@@ -20,7 +20,7 @@ from typing import get_args
 
 from boxscore._utils.progress import stage
 from boxscore._utils.text import counted, decimals_of
-from boxscore.cli.arguments import OUTPUT, Option, inputs_beside
+from boxscore.cli.arguments import OUTPUT, SHOW, Option, inputs_beside
 from boxscore.cli.choices import readers
 from boxscore.cli.output import remembered_warnings
 from boxscore.cli.streams import say
@@ -78,11 +78,11 @@ WITHOUT = {
     "--memory-limit": "needs all detections at once; every label is weighed by what it costs among all "
     "scores, with the boxes around it"
 }
-OPTIONS = (*inputs_beside(_OPTIONS), OUTPUT, *_OPTIONS, *_VETTING)
+OPTIONS = (*inputs_beside(_OPTIONS), OUTPUT, *_OPTIONS, *_VETTING, SHOW)
 
 
 def listed(arguments: argparse.Namespace) -> tuple[Evaluation, LabelSuspects, Digest]:
-    """Read, evaluate, and list the suspects that the options ask for."""
+    """Read, evaluate, and list the suspects that the options select."""
     paths = [path for path in (arguments.detections, arguments.against) if path is not None]
     with remembered_warnings(hold_box_forms=not arguments.strict) as messages:
         evaluation, *others = evaluate_each(paths, arguments)
@@ -96,15 +96,15 @@ def listed(arguments: argparse.Namespace) -> tuple[Evaluation, LabelSuspects, Di
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read, evaluate, list; return the exit status."""
-    # Refuse combinations that mean nothing, then find the suspects.
+    """Read, evaluate and list; return the exit status."""
+    # Reject contradictory options, then find the suspects.
     if arguments.tool is not None and arguments.write is None:
         raise InputError("--tool", "be beside --write", got=arguments.tool)
     if arguments.write is not None and arguments.vetted is not None:
         raise InputError("--write", "be without --vetted", got="both")
     evaluation, suspects, digest = listed(arguments)
     note, frame = suspects.note, suspects.to_frame()
-    # Write proposals for a tool, or apply what came back from one.
+    # Write proposals for a labeling tool, or apply the reviewed ones.
     if arguments.write is not None:
         tool: Tool = arguments.tool or ("cvat" if arguments.write.suffix.lower() == ".xml" else "labelstudio")
         write_proposals(
@@ -114,7 +114,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.vetted is not None:
         done = vetted_of(evaluation, suspects, arguments)
         note, frame = "\n".join(done.sentences), done.to_frame()
-    # Print what was found, or what was accepted.
+    # Print the suspects, or the accepted ones.
     print_frame(
         frame,
         evaluation,

@@ -1,16 +1,17 @@
-"""Suspects that a person has vetted: the metric before and after, and what the next ones are worth.
+"""Apply suspects that a person has vetted: the metric before and after, and the value of reviewing more.
 
 Conventions
 -----------
-- The vetted file is read as ground truth. A suspect is *accepted* where a box of the file lies on its
-  proposal (IoU of one half or more; the largest first, of equal ones that of the class, each once), *refused*
-  where none does.
-- Of a wrong class the annotation takes the file's class and keeps its place; a poor box takes the file's
-  place; a missing annotation is the file's box.
-- Before and after are of the same draws of images, so the interval of their difference is that of the edits.
-- ``next_fifty`` counts in the order of the list, where those worth looking at grow rarer. The logit of their
-  share is a line that falls or stays, with every slope and end weighed by how well it explains what was
-  vetted; the interval holds the number itself, not its mean.
+- The vetted file is read as ground truth. A suspect is *accepted* if a box of the file matches its proposal
+  (IoU of one half or more; the largest first, ties prefer the same class, one to one), and *refused*
+  otherwise.
+- For a wrong class, the annotation gets the file's class and keeps its geometry. A poor box gets the file's
+  geometry. A missing annotation becomes the file's box.
+- Before and after use the same draws of images, so the interval of their difference is the effect of the
+  edits.
+- ``next_fifty`` follows the order of the list, in which real errors become rarer. The logit of their fraction
+  is a line that falls or stays constant. Every slope and end value is weighted by its likelihood given the
+  vetted suspects. The interval covers the number itself, not its mean.
 """
 
 from __future__ import annotations
@@ -44,20 +45,20 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ON_PROPOSAL = 0.5
-"""IoU of a box of the file with the proposal that it stands for."""
+"""Minimum IoU between a box of the file and the proposal that it accepts."""
 
 NEXT = 50
 ENDS = (np.arange(1, 100) - 0.5) / 99
-"""Shares accepted where the vetted suspects end, weighed as Jeffreys does."""
+"""Grid of accepted fractions at the end of the vetted suspects, weighted by Jeffreys' prior."""
 FALLS = np.linspace(0, 3, 25)
-"""By how much the logit of the share falls in fifty suspects."""
+"""Grid of falls of the logit per fifty suspects."""
 LIKELY = np.exp(-(FALLS**2) / 2)
 LIKELY[0] = LIKELY[1:].sum()
-"""How likely each fall is: none at all as likely as the others together, which are half of a normal law."""
+"""Prior of each fall: half for no fall, half for a half-normal distribution."""
 
 
 class NextFifty(NamedTuple):
-    """How many of the next fifty are worth looking at."""
+    """The estimated number of real label errors among the next fifty suspects."""
 
     expected: float
     low: float
@@ -66,16 +67,16 @@ class NextFifty(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class VettedSuspects(DiagnosticResult):
-    """What the edits that a person accepted change.
+    """The effect of the edits that a person accepted.
 
     Attributes
     ----------
     suspects : LabelSuspects
     accepted : ndarray of bool, [N]
     edits : LabelEdits
-        Those of the accepted suspects.
+        Edits of the accepted suspects.
     ground_truth : GroundTruth
-        With these edits.
+        The ground truth after these edits.
     metric : str
     before, after : float
     low, high : float
@@ -95,14 +96,14 @@ class VettedSuspects(DiagnosticResult):
     next_fifty: NextFifty
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the suspects, each with whether it was ``accepted``."""
+        """Return the suspects with a column ``accepted``."""
         frame = self.suspects.to_frame()
         frame.insert(0, "accepted", self.accepted)
         return frame
 
     @property
     def sentences(self) -> list[str]:
-        """Say what came of it."""
+        """Describe the result."""
         accepted, count = int(self.accepted.sum()), len(self.accepted)
         kinds = [
             f"{int((self.accepted & (self.suspects.kind == k)).sum())} {name}" for k, name in enumerate(KINDS)
@@ -130,17 +131,17 @@ def vetted_suspects(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> VettedSuspects:
-    """Apply what a person accepted, and say what it changes.
+    """Apply the accepted edits, and measure their effect.
 
     Parameters
     ----------
     evaluation : Evaluation
     suspects : LabelSuspects
-        Of the evaluation: those that were written to be vetted.
+        Suspects of the evaluation, as written for vetting.
     vetted : GroundTruth
-        The file that came back, in the images and classes of the ground truth.
+        The vetted file, with the images and classes of the ground truth.
     resamples, confidence, seed
-        Of the interval of the difference.
+        Options of the interval of the difference.
 
     Returns
     -------
@@ -151,20 +152,20 @@ def vetted_suspects(
     InputError
         When the vetted file has other images or classes.
     """
-    # Find out which proposals came back, and apply them.
-    evaluation.require_overlaps("vetted suspects")
+    # Find the accepted proposals, and apply them.
+    evaluation._require_overlaps("vetted suspects")
     check_intervals(confidence, "expanded_percentile")
     truth = evaluation.ground_truth
     vetted = in_vocabulary(vetted, truth)
-    # A proposal is recognized by its box and class.
+    # Recognize a proposal by its box and class.
     proposals = labels_of(evaluation, suspects.detection)
     partner = _partners(proposals, vetted)
     accepted = partner >= 0
     edits = _edits(truth, suspects, vetted, proposals, partner)
     labels = edits.applied_to(truth)
-    # Evaluate the corrected labels as the original ones were.
+    # Evaluate the corrected labels like the original ones.
     after = evaluate(labels, evaluation.detections, protocol=evaluation.protocol, digest=False)
-    # The same seed draws the same images for both, so that the difference has an interval.
+    # Draw the same images for both with one seed, so that the difference has an interval.
     row = row_named(evaluation, suspects.metric)
     (value, draws), (new_value, new_draws) = (
         resampled_metrics(result, [row], resamples=resamples, seed=seed, units=None)
@@ -173,7 +174,7 @@ def vetted_suspects(
     counts = units_of_values(evaluation, [row], None)
     delta, of_draws = (new_value - value)[:, -1:], (new_draws - draws)[..., -1:]
     low, high = intervals_that_hold(of_draws, delta, confidence, "expanded_percentile", counts[:, -1:], None)
-    # The share of accepted ones says what to expect of the next.
+    # Estimate the next suspects from the accepted fraction.
     result = VettedSuspects(
         suspects,
         accepted,
@@ -190,14 +191,14 @@ def vetted_suspects(
 
 
 def in_vocabulary(vetted: GroundTruth, truth: GroundTruth) -> GroundTruth:
-    """Put the vetted labels into the images and classes of the ground truth, by name."""
-    # Find images by exact name first, then by any name that only one image can have; find classes by name.
+    """Move the vetted labels to the images and classes of the ground truth, by name."""
+    # Find images by exact name first, then by any unambiguous name; find classes by name.
     names, asked = truth.images.names, vetted.images.names
     exact, any_name = dict(zip(names, range(len(names)), strict=True)), names_of(truth.images).find(asked)
     of_images = [exact.get(name, row) for name, row in zip(asked, any_name.rows.tolist(), strict=True)]
     image = np.array(of_images, dtype=np.int32)
     category = truth.categories.rows_of_classes(vetted.categories)
-    # Refuse what is not in the ground truth, images first.
+    # Reject unknown images and classes, images first.
     for rows, used, vocabulary, what in (
         (image, vetted.image, vetted.images.ids, "an image"),
         (category, vetted.category, vetted.categories.labels, "a class"),
@@ -206,7 +207,7 @@ def in_vocabulary(vetted: GroundTruth, truth: GroundTruth) -> GroundTruth:
         if len(wrong):
             got = repr(list(vocabulary)[used[wrong[0]]])
             raise InputError(f"{what} of {vetted.source}", "be in the ground truth", got=got)
-    # Renumber the rows; fractions become pixels where the ground truth has pixels.
+    # Renumber the rows; convert fractions to pixels if the ground truth uses pixels.
     vetted = vetted.replaced(
         images=truth.images,
         categories=truth.categories,
@@ -217,7 +218,7 @@ def in_vocabulary(vetted: GroundTruth, truth: GroundTruth) -> GroundTruth:
 
 
 def _in_pixels(vetted: GroundTruth) -> GroundTruth:
-    """Return labels that are fractions of images of known size in pixels."""
+    """Convert labels that are fractions of images of known size to pixels."""
     sizes = vetted.images.sizes[vetted.image]
     if np.isnan(sizes).any():
         rule = "be in pixels where images of the ground truth have no known size"
@@ -230,7 +231,7 @@ def _in_pixels(vetted: GroundTruth) -> GroundTruth:
 
 def _partners(proposals: GroundTruth, vetted: GroundTruth) -> Positions:
     """Return the row of the vetted label on each proposal, [N]; -1 without one."""
-    # Compare only inside an image, proposals with vetted labels, [n, m].
+    # Compare proposals with vetted labels of the same image, [n, m].
     pairs = []
     for image in np.intersect1d(proposals.image, vetted.image).tolist():
         rows, others = (np.flatnonzero(table.image == image) for table in (proposals, vetted))
@@ -247,7 +248,7 @@ def _partners(proposals: GroundTruth, vetted: GroundTruth) -> Positions:
             for i, j in zip(a.tolist(), b.tolist(), strict=True)
         ]
     pairs.sort()
-    # Take the pairs greedily, each side once.
+    # Take the pairs greedily, one to one.
     partner = np.full(len(proposals), -1, dtype=np.intp)
     if pairs:
         proposal, label = (np.array([pair[side] for pair in pairs], dtype=np.intp) for side in (2, 3))
@@ -263,8 +264,8 @@ def _edits(
     proposals: GroundTruth,
     partner: Positions,
 ) -> LabelEdits:
-    """Make the edits of accepted suspects; the first of several on one annotation counts."""
-    # Of several accepted suspects on one annotation the first makes the edit; new objects never collide.
+    """Make the edits of accepted suspects; of several on one annotation the first counts."""
+    # If several accepted suspects are on one annotation, the first makes the edit; new objects never collide.
     accepted = np.flatnonzero(partner >= 0)
     removed = np.where(suspects.kind == MISSING, -1, suspects.truth)[accepted]
     first = np.zeros(len(accepted), dtype=bool)
@@ -279,7 +280,7 @@ def _edits(
         area=vetted.sizes[rows].prod(axis=1),
         category=vetted.category[rows],
     )
-    # A label of another class keeps its box, and takes the class alone. Added labels are numbered over both
+    # A label of another class keeps its box and takes only the class. Added labels are numbered over both
     # tables, in the order of the suspects.
     wrong = np.flatnonzero(kind == WRONG_CLASS)
     renamed = truth.take(removed[wrong]).replaced(category=vetted.category[rows[wrong]])
@@ -290,12 +291,12 @@ def _edits(
 
 
 @functools.cache
-def _chances() -> FloatArray:
-    """Return the chance of each number of good ones among the next fifty, ``[ends, falls, 51]``."""
-    # Chances of the next fifty, one after the other, [ends, falls, 50].
+def _count_probabilities() -> FloatArray:
+    """Return the probability of each number of label errors among the next fifty, ``[ends, falls, 51]``."""
+    # Probability of each of the next fifty, [ends, falls, 50].
     end = np.log(ENDS / (1 - ENDS))[:, None, None]
     ahead = 1 / (1 + np.exp(FALLS[:, None] * ((np.arange(NEXT) + 0.5) / NEXT) - end))
-    # The distribution of their number grows by one suspect at a time, exactly.
+    # Build the exact distribution of their number by adding one suspect at a time.
     chance = np.zeros((*ahead.shape[:2], NEXT + 1))
     chance[..., 0] = 1
     for share in np.moveaxis(ahead, 2, 0)[..., None]:
@@ -305,20 +306,20 @@ def _chances() -> FloatArray:
 
 
 def next_fifty(accepted: BoolArray, confidence: float = 0.95) -> NextFifty:
-    """Estimate how many of the next fifty are worth looking at, from those vetted, in their order."""
+    """Estimate the label errors among the next fifty suspects from the vetted ones, in order."""
     if not len(accepted):
         return NextFifty(math.nan, math.nan, math.nan)
-    # The share of good suspects falls along the list: a logistic curve with an end value and a slope, both on
-    # a grid, [ends, falls].
+    # The fraction of label errors falls along the list: a logistic curve with an end value and a slope, both
+    # on a grid, [ends, falls].
     count = len(accepted)
     end = np.log(ENDS / (1 - ENDS))[:, None, None]
     before = (count - np.arange(count) - 0.5) / NEXT
     logit = end + FALLS[:, None] * before  # [ends, falls, N]
-    # Likelihood of what was accepted so far, in logarithms, times a prior: the weights of the grid.
+    # Multiply the likelihood of the accepted suspects, as a logarithm, by the prior to weight the grid.
     likelihood = -(np.logaddexp(0, -logit) * accepted + np.logaddexp(0, logit) * ~accepted).sum(axis=2)
     weight = np.exp(likelihood - likelihood.max()) * LIKELY / np.sqrt(ENDS * (1 - ENDS))[:, None]
-    # Average over the grid, and read mean and interval off the distribution.
-    together = np.tensordot(weight / weight.sum(), _chances(), axes=2)
+    # Average over the grid, and take mean and interval from the distribution.
+    together = np.tensordot(weight / weight.sum(), _count_probabilities(), axes=2)
     up_to, tail = np.cumsum(together), (1 - confidence) / 2
     low, high = np.searchsorted(up_to, [tail, 1 - tail])
     return NextFifty(float(together @ np.arange(NEXT + 1)), float(low), float(min(high, NEXT)))

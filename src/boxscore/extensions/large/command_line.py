@@ -79,6 +79,7 @@ NOT_ON_CLUSTER = (
     "--verify",
     "--images",
     "--classes",
+    "--exclude-classes",
     "--class-map",
     "--memory-limit",
     "--save-part",
@@ -332,7 +333,9 @@ def partitions_of(
             partition=plan.partition,
             truth_options=truth_options,
             options=options,
-            classes=lambda categories: chosen_classes(getattr(arguments, "classes", None), categories),
+            classes=lambda categories: chosen_classes(
+                getattr(arguments, "classes", None), categories, getattr(arguments, "exclude_classes", None)
+            ),
             scratch=folder,
             shard=shard,
         ) as tasks,
@@ -364,7 +367,7 @@ def _tasks_of_share(arguments: argparse.Namespace, protocol: Protocol, shard: Sh
     stage(f"reading share {shard.number} of {shard.shares}")
     truth = read_truth_of_share(arguments.ground_truth, truth_options, share)
     detections = read_detections_of_share(arguments.detections, truth, options, share)
-    classes = chosen_classes(arguments.classes, truth.categories)
+    classes = chosen_classes(arguments.classes, truth.categories, arguments.exclude_classes)
     return list(table_tasks(truth, detections, protocol, None, classes=classes))
 
 

@@ -42,7 +42,7 @@ class PartHeader(NamedTuple):
 
     @property
     def result_counts(self) -> dict[str, int]:
-        """Numbers of images, ground truths, crowds, difficult, detections, classes and left out."""
+        """Numbers of images, objects, detections and classes, as ``Evaluation.counts``."""
         return {
             "images": self.images,
             **{name: self.counts[name] for name in COUNTED},

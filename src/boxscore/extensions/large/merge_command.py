@@ -18,7 +18,7 @@ from pathlib import Path
 
 from boxscore._utils.files import temporary_folder
 from boxscore._utils.progress import progress
-from boxscore.cli.arguments import OUTPUT, PER_CLASS, ROWS, WORKERS, Option
+from boxscore.cli.arguments import OUTPUT, PER_CLASS, ROWS, SHOW, WORKERS, Option
 from boxscore.cli.choices import existing_folder, readers
 from boxscore.cli.output import evaluation_as, remembered_warnings, rows_of
 from boxscore.cli.streams import show
@@ -52,6 +52,7 @@ OPTIONS = (
     OUTPUT,
     PER_CLASS.but(help="print the per-class table as well"),
     *ROWS,
+    SHOW,
     MEMORY_LIMIT.but(
         help="merge class by class within this much memory, e.g. 8GB, with the parts on disk; an error at "
         "once if they do not fit",

@@ -27,8 +27,7 @@ from boxscore.extensions.large.packed import Placed, unpacked
 from boxscore.extensions.large.parts import Part
 from boxscore.matching.matches import Matches
 from boxscore.protocols.fields import all_fields
-from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.scope import describing_fields
+from boxscore.protocols.protocol import Protocol, describing_fields
 
 
 class MergedParts:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from boxscore.extensions.large.packed import EXTRA_PREFIX, PACKED_COLUMNS, PackedMatches
 from boxscore.matching.matches import bit_type
-from boxscore.protocols.extra_columns import ExtraColumn
+from boxscore.protocols.acting import ExtraColumn
 from boxscore.protocols.protocol import EXTRA_COLUMNS, Protocol
 
 Arrays = Mapping[str, NDArray[Any]]

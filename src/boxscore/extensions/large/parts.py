@@ -50,12 +50,12 @@ from boxscore.matching.ranking import scored_enough
 from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.kinds import counted_for
 
-FORM = 2
+FORM = 3
 """Version of the file's form."""
 
 RowOrder = Literal["own", "shared", "image"]
 
-COUNTED = ("ground_truths", "crowds", "difficult", "detections")
+COUNTED = ("ground_truths", "crowds", "difficult", "ignored", "detections")
 
 
 class Spent(NamedTuple):
@@ -81,7 +81,7 @@ class Part(PicklesFields):
         What else is known of the images, for slices.
     matches : PackedMatches
     counts : mapping of str to int
-        Ground truths, crowds, difficult and detections.
+        Those of ``Evaluation.counts`` that add up: objects and detections.
     truth_digest : int
         :func:`truth_digest` of its ground truth.
     left_out : mapping of str to int
@@ -192,7 +192,7 @@ class Part(PicklesFields):
         """
         # A part holds what scores need, and no boxes: that is what makes it small.
         check_mergeable(protocol)
-        counts = counts_of_tables(ground_truth, detections)
+        counts = counts_of_tables(ground_truth, detections, matches)
         return cls(
             protocol,
             ground_truth.categories,
@@ -523,7 +523,7 @@ def part_of(evaluation: Evaluation) -> Part:
     ProtocolError
         When the protocol's rules cannot be met part by part.
     """
-    evaluation.require_overlaps("a part")
+    evaluation._require_overlaps("a part")
     truth, detections, protocol = evaluation.ground_truth, evaluation.detections, evaluation.protocol
     if protocol.matching.caps_data_set:
         return match_part(truth, detections, protocol)

@@ -5,7 +5,7 @@ Conventions
 - A curve depends on its class alone, so a class is merged by whoever owns it, and only numbers travel on. A
   *block* is some classes with one owner, or a selection of classes that share a curve.
 - A class that is too large for one process is cut where scores differ, unless a rule or a kind of metric
-  needs one owner: the numbers of its ranges of scores fold (:mod:`boxscore.scoring.folding`).
+  needs one owner: the numbers of its ranges of scores fold (:mod:`boxscore.scoring.curves`).
 - A *key* is a position on the axes A and M: an area range and max detections.
 """
 

@@ -12,7 +12,7 @@ Conventions
   numbers, or by ranges of scores. In memory they are together already.
 - *Join*: add up, fold or concatenate what was collected. This is plain code of the question.
 - A source refuses by name what it cannot answer. A diagnostic that needs more than these three asks for all
-  rows (:meth:`boxscore.Evaluation.require_overlaps`).
+  rows (:meth:`boxscore.Evaluation._require_overlaps`).
 - Functions, their options and their return values must pickle; in memory nothing is pickled.
 """
 

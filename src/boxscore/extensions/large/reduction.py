@@ -31,8 +31,7 @@ from boxscore.extensions.large.plan import MOST, ClassPlan, every_key, name_of
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.counts import Outcomes, TruePositiveCounts
-from boxscore.scoring.curves import Curves, folds_of_numbers
-from boxscore.scoring.folding import JOINED, State, folded
+from boxscore.scoring.curves import JOINED, Curves, State, folded, folds_of_numbers
 from boxscore.scoring.kinds import Kind, folds_of, kind_of
 from boxscore.scoring.summary import Key, summary_keys
 from boxscore.scoring.totals import Before, Totals

@@ -181,7 +181,7 @@ class MergedEvaluation(Evaluation):
         kept = self._held is not None and not self._is_here and not reads_all_scores(self.protocol)
         return InParts(self, self._held, keeps_matches=kept)
 
-    def require_overlaps(self, what: str) -> None:
+    def _require_overlaps(self, what: str) -> None:
         """Refuse what parts do not hold.
 
         Parameters
@@ -211,7 +211,7 @@ class MergedEvaluation(Evaluation):
         raise no_rows("the outcomes of rows")
 
     @property
-    def matcher(self) -> Any:
+    def _matcher(self) -> Any:
         """Not stored."""
         raise no_rows("a second matching")
 
@@ -221,7 +221,7 @@ class MergedEvaluation(Evaluation):
         return {}
 
     @property
-    def sources(self) -> tuple[str, str]:
+    def _sources(self) -> tuple[str, str]:
         """Where the ground truth and the detections come from."""
         self.source.require("the ground truth" if self._is_here else "the names of files")
         sources: tuple[str, str] = self.source.there.tasks[0].sources
@@ -244,16 +244,16 @@ class MergedEvaluation(Evaluation):
         return images_in_order(ids, order, [columns for _, columns in tables])
 
     @property
-    def image_count(self) -> int:
+    def _image_count(self) -> int:
         """Images that were evaluated, those without objects too."""
         return self.counts["images"]
 
     @property
-    def image_fingerprint(self) -> str:
+    def _image_fingerprint(self) -> str:
         """A digest of the ids of all images, which are not brought here."""
         return f"{self.identity.names_digest:064x}"
 
-    def image_names(self, pattern: str) -> list[str]:
+    def _image_names(self, pattern: str) -> list[str]:
         """Read the file names of all images in the partitions again; parts do not hold them.
 
         Parameters
@@ -274,12 +274,12 @@ class MergedEvaluation(Evaluation):
                 cause="merged parts hold no file names",
             )
         tasks = [held.engine.submit("names", _names_of, task) for task in held.tasks]
-        names = np.empty(self.image_count, dtype=object)
+        names = np.empty(self._image_count, dtype=object)
         for place, some in zip(held.places(), held.engine.results(tasks, shown="names"), strict=True):
             names[rows_among_all(np.arange(len(some)), place)] = some
         return names.tolist()
 
-    def curves_under(self, ap: ApRules) -> Curves:
+    def _curves_under(self, ap: ApRules) -> Curves:
         """Return the curves of the first area range and the largest max detections by other rules of AP.
 
         Parameters
@@ -293,7 +293,7 @@ class MergedEvaluation(Evaluation):
         curves: Curves = self.source.under(ap, [(0, len(self.protocol.caps) - 1)]).curves_of()
         return curves
 
-    def has_same_truth(self, other: Evaluation) -> bool:
+    def _has_same_truth(self, other: Evaluation) -> bool:
         """Whether another result is of the same images, classes and objects, by a digest of the objects.
 
         Parameters
@@ -320,7 +320,7 @@ class MergedEvaluation(Evaluation):
     # ------------------------------------------------------------ matches
 
     @property
-    def holds_matches(self) -> bool:
+    def _holds_matches(self) -> bool:
         """Whether all matches are few enough to be held at once."""
         return int(self.class_counts["detections"].sum()) <= min(GATHERED, FETCHED)
 
@@ -345,12 +345,12 @@ class MergedEvaluation(Evaluation):
         """All classes merged, for what reads every score; made when it is first asked for."""
         return self.parts.matches()
 
-    def require_scores(self) -> None:
+    def _require_scores(self) -> None:
         """Refuse what only scores can answer."""
         if not self.has_scores:
             raise no_scores("")
 
-    def weighted_metrics(
+    def _weighted_metrics(
         self,
         rows: Sequence[SummaryRow],
         weights: WeightSets,
@@ -400,19 +400,19 @@ class MergedEvaluation(Evaluation):
         return self.identity.categories
 
     @property
-    def class_columns(self) -> dict[str, NDArray[Any]]:
+    def _class_columns(self) -> dict[str, NDArray[Any]]:
         """What the data set says of each class, [K]; nothing with classes pooled."""
         columns = self._numbers.categories.shown_columns
         return read_only(columns if self.protocol.matching.per_class else {})
 
     @property
-    def class_weights(self) -> NDArray[np.float64] | None:
+    def _class_weights(self) -> NDArray[np.float64] | None:
         """How much each class counts in means over classes, [K]; None where all count the same."""
         return differing_weights(self.protocol.ap, self.identity.categories)
 
     @property
     def counts(self) -> dict[str, int]:
-        """Numbers of images, ground truths, crowds, difficult, detections, classes and left out."""
+        """Numbers of images, objects, detections and classes, as ``Evaluation.counts``."""
         if self._held is None:
             return read_only(dict(self._numbers.counts))
         return read_only(added_headers(self._held.headers).result_counts)
@@ -466,7 +466,7 @@ class MergedEvaluation(Evaluation):
         return super().class_rates if self._is_here else read_only(self._rates[1])
 
     @property
-    def without_class_rates(self) -> str:
+    def _without_class_rates(self) -> str:
         """Say of how many detections there are no :attr:`class_rates`."""
         count = int(self.class_counts["detections"].sum())
         if self._is_here or self._rates[1] or count <= RATED:
@@ -480,10 +480,10 @@ class MergedEvaluation(Evaluation):
             return super().operating_score
         if self._rates[1]:
             return self._rates[0]
-        best = self.score_counts(keep=_best).best_score(len(self.labels))
+        best = self._score_counts(keep=_best).best_score(len(self.labels))
         return best if best == best else -np.inf
 
-    def score_counts(
+    def _score_counts(
         self,
         threshold: int = 0,
         area: int = 0,
@@ -497,7 +497,7 @@ class MergedEvaluation(Evaluation):
         ----------
         threshold, area : int
         keep : callable, optional
-            As in :meth:`boxscore.Evaluation.score_counts`; without it all parts are brought here.
+            As in ``Evaluation._score_counts``; without it all parts are brought here.
         overlaps : bool, default False
             Partitions are read again for them.
 
@@ -515,8 +515,8 @@ class MergedEvaluation(Evaluation):
                 cause=f"the protocol {self.protocol.name} gives ground truths weights",
             )
         if keep is None or held is None or not thinned:
-            return super().score_counts(threshold, area)
-        self.require_scores()
+            return super()._score_counts(threshold, area)
+        self._require_scores()
         return thinned_counts(held, Reading(threshold, area, keep, overlaps))
 
 

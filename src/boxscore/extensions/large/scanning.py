@@ -42,7 +42,7 @@ from boxscore.extensions.scoreless.annotators import warn_of_annotators
 from boxscore.extensions.weights.class_weights import check_class_weights
 from boxscore.formats.reading import read_options
 from boxscore.formats.registry import is_parquet
-from boxscore.matching.preparing import prepared
+from boxscore.matching.ignoring import prepared
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.registry import needs_of, similarity_of

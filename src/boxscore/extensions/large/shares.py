@@ -31,7 +31,7 @@ from boxscore.data.image_names import without_ending
 from boxscore.data.lookup import rows_of_numbered_files
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id, Images, Vocabulary, as_ids, sort_key
-from boxscore.formats._opened import Opened
+from boxscore.formats._format import Opened
 from boxscore.formats.reading import (
     FURTHER,
     FileOptions,

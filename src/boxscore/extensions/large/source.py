@@ -177,7 +177,7 @@ class InParts:
     def under(self, ap: ApRules, keys: Sequence[Key] | None = None) -> Evaluation:
         """Reduce the parts under the other rules, once."""
         key = "under", repr(ap), None if keys is None else tuple(keys)
-        evaluation: Evaluation = self.evaluation.once(key, lambda: self._under(ap, keys))
+        evaluation: Evaluation = self.evaluation._once(key, lambda: self._under(ap, keys))
         return evaluation
 
     def _under(self, ap: ApRules, keys: Sequence[Key] | None) -> Evaluation:

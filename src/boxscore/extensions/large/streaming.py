@@ -56,7 +56,7 @@ from boxscore.formats._rows import (
 from boxscore.formats._tables import classes_of, images_of, refuse_without_scores, rows_of
 from boxscore.formats.reading import FileOptions, read_ground_truth
 from boxscore.formats.registry import is_parquet
-from boxscore.matching.preparing import prepared
+from boxscore.matching.ignoring import prepared
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.registry import similarity_of
 

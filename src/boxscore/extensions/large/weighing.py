@@ -43,8 +43,7 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import SummaryRow
 from boxscore.protocols.tables.ap import TAKES_PART
 from boxscore.scoring.blocks import MOST_VALUES
-from boxscore.scoring.curves import Curves
-from boxscore.scoring.folding import JOINED, State, folded
+from boxscore.scoring.curves import JOINED, Curves, State, folded
 from boxscore.scoring.kinds import folds_of, kind_of
 from boxscore.scoring.summary import Key, WeightedMetrics, WeightSets, summary_keys, summary_table
 from boxscore.scoring.totals import Before, Totals

@@ -40,10 +40,10 @@ from boxscore.extensions.masks.mask_pairs import (
     pairs_of_runs,
     shared_out,
 )
-from boxscore.similarity.base import Similarity
 from boxscore.similarity.box import BoxSimilarity
 from boxscore.similarity.measures import MeasureOf, shared_between
 from boxscore.similarity.pairs import Comparison, Overlap, PairValues, over
+from boxscore.similarity.registry import Similarity
 
 if TYPE_CHECKING:
     from boxscore.protocols.protocol import Protocol

@@ -37,7 +37,6 @@ from boxscore.errors import InputError
 from boxscore.extensions.oriented._polyiou import polyiou
 from boxscore.extensions.oriented.oriented import corners_of
 from boxscore.extensions.oriented.quadrilaterals import area_of_corners, box_of_corners, not_convex
-from boxscore.similarity.base import Similarity
 from boxscore.similarity.pairs import (
     CHUNK_PAIRS,
     Comparison,
@@ -47,6 +46,7 @@ from boxscore.similarity.pairs import (
     over,
     rows_of_pairs,
 )
+from boxscore.similarity.registry import Similarity
 
 if TYPE_CHECKING:
     from boxscore.protocols.protocol import Protocol

@@ -34,9 +34,9 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.extensions.oriented.oriented import rotated_of
 from boxscore.extensions.oriented.rotated_boxes import area_of_rotated, extents_of_rotated, seems_degrees
-from boxscore.similarity.base import Similarity
 from boxscore.similarity.measures import Measure
 from boxscore.similarity.pairs import CHUNK_PAIRS, Comparison, PairValues, in_chunks, over, rows_of_pairs
+from boxscore.similarity.registry import Similarity
 
 AngleUnit = Literal["radians", "degrees"]
 

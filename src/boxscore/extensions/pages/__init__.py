@@ -1,1 +1,1 @@
-"""HTML reports, galleries, plots and the pages that are served."""
+"""Write HTML reports, galleries and plots, and serve pages."""

@@ -1,12 +1,12 @@
-"""What the HTML pages of several detectors show, as plain data: the overview, and the page of two.
+"""Collect the data of the HTML pages of several detectors: the overview, and the page of two.
 
 Conventions
 -----------
 - The overview has every detector and every pair; its numbers are those of a ``DetectorComparison``.
-- On the page of two the first result is the baseline: every delta is second minus first.
-- Images are "won" where the second makes fewer mistakes,
-  each detector at its own operating score, and "lost" where it makes more.
-- Every detector has the same images in the same order: ``images`` holds ``together`` of them for each.
+- On the page of two, the first result is the baseline: every delta is second minus first.
+- Images are "won" if the second detector makes fewer mistakes, each at its own operating score, and "lost" if
+  it makes more.
+- All detectors have the same images in the same order: ``images`` contains ``together`` of them for each.
 """
 
 from __future__ import annotations
@@ -60,26 +60,27 @@ FIELDS = {
     "wins": "other_wins",
     **{name: name for name in ("delta", "low", "high")},
 }
-"""The fields of a difference: on the page, and in the comparison."""
+"""Fields of a difference on the page, and their names in the comparison."""
 
 
 def comparison_view(
     comparison: DetectorComparison, *, options: ReportOptions | None = None
 ) -> dict[str, Any]:
-    """Collect everything the page of two evaluations shows."""
+    """Collect the data of the page of two evaluations."""
     options = options or ReportOptions()
     evaluations = comparison.evaluations
     if len(evaluations) != 2:
         raise InputError("a comparison's page", "hold two", got=len(evaluations))
     names, results = list(evaluations), list(evaluations.values())
     for result in results:
-        result.require_overlaps("a report")
+        result._require_overlaps("a report")
     first = results[0]
-    # The heavy results are computed once here; the dictionary below only arranges them.
-    errors = [diagnosis.errors_view(result) for result in results]  # the lowest overlaps first
+    # Compute the expensive results once; the dictionary below only arranges them.
+    # This needs the lowest overlaps, so it is computed first.
+    errors = [diagnosis.errors_view(result) for result in results]
     summary = [_difference(comparison, i) for i in range(len(comparison.metrics))]
     galleries = [Gallery(result, score_threshold=result.operating_score) for result in results]
-    # Images that one detector wins: it has fewer false positives and misses there than the other.
+    # Find the images that one detector wins, with fewer false positives and misses than the other.
     mistakes = _mistakes_of(galleries)
     gain = mistakes[0, :, :2].sum(axis=1) - mistakes[1, :, :2].sum(axis=1)
     won_lost = {}
@@ -117,7 +118,7 @@ def comparison_view(
 
 
 def _interval_text(comparison: DetectorComparison) -> str:
-    """Say what intervals and verdicts are of."""
+    """Describe the basis of intervals and verdicts."""
     how, verdict = comparison.resampling, comparison.verdict_text()
     differences = (
         f"{_level(comparison)} intervals of the differences from {how.resamples:,} paired resamples of the "
@@ -130,12 +131,12 @@ def _interval_text(comparison: DetectorComparison) -> str:
 def overview_view(
     comparison: DetectorComparison, pages: Mapping[str, tuple[str, str]], *, options: ReportOptions
 ) -> dict[str, Any]:
-    """Collect everything the overview shows; ``pages`` are each detector's page and that of its pair."""
+    """Collect the data of the overview; ``pages`` are each detector's page and that of its pair."""
     evaluations = comparison.evaluations
     first = evaluations[comparison.first]
     count = len(evaluations)
     intervals, pairs = comparison.intervals, comparison.pairs
-    # Mark a number as best only if its difference to the second is significant.
+    # Mark a number as best only if its difference from the second is significant.
     best = [comparison.clear_best(m) for m in range(len(comparison.metrics))]
     detectors = [
         {
@@ -155,13 +156,13 @@ def overview_view(
         }
         for i, (name, result) in enumerate(evaluations.items())
     ]
-    # Every pair's difference, as one array from which the page takes a block per metric.
+    # Put every pair's difference into one array, from which the page takes a block per metric.
     ends = np.stack([pairs.delta, pairs.low, pairs.high, pairs.significant], axis=-1)  # [N,N,M,4]
     values = [result.class_values for result in evaluations.values()]
     key = comparison.metrics[0] if comparison.metrics else ""
     errors = _error_rows(list(evaluations.values()))
     curves = [curve_view(result) for result in evaluations.values()]
-    # The images where the detectors differ most in their counts of mistakes.
+    # Find the images in which the detectors differ most in their number of mistakes.
     galleries = [Gallery(each, score_threshold=each.operating_score) for each in evaluations.values()]
     mistakes = _mistakes_of(galleries)
     rows = differing_images(mistakes[..., :2].sum(axis=-1), most=min(MOST_SHOWN, options.gallery))
@@ -208,7 +209,7 @@ def overview_view(
 
 
 def _about(comparison: DetectorComparison, options: ReportOptions) -> dict[str, Any]:
-    """Collect what every page of a comparison says of the data."""
+    """Collect the description of the data for every page of a comparison."""
     results = list(comparison.evaluations.values())
     first = results[0]
     return {
@@ -220,7 +221,7 @@ def _about(comparison: DetectorComparison, options: ReportOptions) -> dict[str, 
         "sources": file_names(first.ground_truth.source, *(result.detections.source for result in results)),
         "counts": first.counts,
         "scored": first.detections.scored,
-        "remark": first.remark,
+        "remark": first._remark,
         "findings": _notes(comparison.evaluations, options),
         "level": _level(comparison),
     }
@@ -231,7 +232,7 @@ def _level(comparison: DetectorComparison) -> str:
 
 
 def significance_text(comparison: DetectorComparison) -> str:
-    """Say which test marks a difference, with what it allows for."""
+    """Name the test that marks differences, and its adjustments."""
     count, how = len(comparison.names), comparison.resampling
     pairs = count * (count - 1) // 2
     share = f"{100 * (1 - how.confidence):.4g} %"
@@ -249,7 +250,7 @@ def significance_text(comparison: DetectorComparison) -> str:
 
 
 def _overview_rows(evaluation: Evaluation, values: list[Any], *, falls: bool) -> list[dict[str, Any]]:
-    """One row per class: the metric of each detector, and by how much they differ."""
+    """Return one row per class: the metric of each detector, and the range."""
     truths = evaluation.class_counts["ground_truths"].tolist()
     table = np.stack(values, axis=1) if values else np.empty((0, 0))  # [K,N]
     rows = []
@@ -268,7 +269,7 @@ def _whole_curve(result: Evaluation) -> list[Any] | None:
 
 
 def _error_rows(results: list[Evaluation]) -> list[list[Any]]:
-    """Rows ``[kind, [cost in AP, cases] per detector]`` of the kinds of mistakes."""
+    """Return rows ``[kind, [cost in AP, cases] per detector]`` of the kinds of mistakes."""
     views = [diagnosis.errors_view(result) for result in results]
     if any(view is None for view in views):
         return []
@@ -280,15 +281,15 @@ def _error_rows(results: list[Evaluation]) -> list[list[Any]]:
 
 
 def _difference(comparison: DetectorComparison, metric: int, category: int | None = None) -> dict[str, Any]:
-    """One line of the comparison; undefined is None."""
-    # The line over all classes, or of one class.
+    """Return one row of the comparison; undefined values are None."""
+    # Select all classes, or one class.
     if category is None:
         line = comparison.total.take(0, metric)
     else:
         line = comparison.per_class.take(0, metric, category)
     difference: dict[str, Any] = {"key": comparison.metrics[metric], "verdict": line.verdict}
     difference |= {name: number_or_none(getattr(line, field)) for name, field in FIELDS.items()}
-    # No verdict without a difference; intervals of each detector only over all classes.
+    # There is no verdict without a difference; intervals per detector exist only over all classes.
     if difference["delta"] is None:
         difference["verdict"] = ""
     if category is None:
@@ -303,7 +304,7 @@ def _difference(comparison: DetectorComparison, metric: int, category: int | Non
 
 
 def _class_rows(evaluation: Evaluation, comparison: DetectorComparison) -> list[dict[str, Any]]:
-    """One row per class: its first summary metric in both results; the largest loss first."""
+    """Return one row per class: its first summary metric in both results; the largest loss first."""
     truths = evaluation.class_counts["ground_truths"].tolist()
     rows = [
         {"row": k, "objects": truths[k], **_difference(comparison, 0, k)}
@@ -325,7 +326,7 @@ def _sizes(evaluation: Evaluation, summary: list[dict[str, Any]]) -> list[list[A
 
 
 def _notes(evaluations: Mapping[str, Evaluation], options: ReportOptions) -> list[Note]:
-    """Collect findings about the data; those of all results are listed once."""
+    """Collect findings about the data; list those of all results once."""
     both = [(name, notes(findings_of(result, effects=False))) for name, result in evaluations.items()]
     common = set.intersection(*({note.text for note in listed} for _, listed in both))
     named = [
@@ -345,7 +346,7 @@ def _mistakes_of(galleries: list[Gallery]) -> NDArray[np.int64]:
 def _side_by_side(
     galleries: list[Gallery], mistakes: NDArray[np.int64], rows: list[int]
 ) -> list[dict[str, Any]]:
-    """Add images to every gallery: the place of each, the part to show, and the counts of each detector."""
+    """Add images to every gallery: the place of each, the region to show, and each detector's counts."""
     differences = Differences(galleries)
     lines = []
     for row in rows:
@@ -359,7 +360,7 @@ def _side_by_side(
 def _images(galleries: list[Gallery], options: ReportOptions) -> dict[str, Any]:
     """Return the images of all galleries, the first detector's before the second's, and their pictures.
 
-    The others of an image name the first as their ``twin``, whose picture is theirs.
+    Other records of an image refer to the first as their ``twin`` and share its picture.
     """
     count, records = len(galleries[0].records), []
     for number, gallery in enumerate(galleries):

@@ -1,17 +1,17 @@
-"""What is wrong with a detector and what to do, in a few sentences: the first thing that a report says.
+"""Summarize in a few sentences what is wrong with a detector and what to do, for the top of a report.
 
 Goal
 ----
-At most three sentences. Two say what costs most AP: faults of the data, as ``validate`` finds them, and the
-kinds of mistake that TIDE tells apart. The last says which score threshold to use. Without scores all three
-are of F1.
+There are at most three sentences. Two name the largest costs in AP: errors in the data, as found by
+``validate``, and TIDE's kinds of mistakes. The last recommends a score threshold. Without scores, all three
+refer to F1.
 
 Conventions
 -----------
-- A sentence is made of parts; a part may point at the section of the page that shows its numbers.
-- ``cost`` ranks the sentences: of a fault the effect on the first summary metric, of a mistake the AP at IoU
-  0.50 that would be gained without it. An error of the data comes first, whatever its cost.
-- A cost that rounds to nothing is not mentioned, and no cause is named that the data do not show.
+- A sentence consists of parts; a part may link to the section of the page that shows its numbers.
+- Sentences are sorted by ``cost``: for an error in the data the effect on the first summary metric, for a
+  kind of mistake the AP at IoU 0.50 that would be gained without it. Errors in the data come first.
+- Costs that round to 0 are not mentioned, and no cause is named that the data do not show.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ from boxscore.validation import Finding
 
 MOST = 3
 NEGLIGIBLE = 0.0005
-"""Of AP: rounds to nothing in three decimals."""
+"""Difference of AP that rounds to 0 in three decimals."""
 
 NEARLY_ALL = 0.95
-"""Share of the detections from which a threshold leaves out next to none: it is where the file ends."""
+"""Fraction of kept detections above which a threshold is practically at the end of the file."""
 
 ALWAYS_CALLED_ANOTHER = "class-always-called-another"
 LONGEST_NAME = 40
 SHAPES = {"mask": "masks", "boundary": "masks", "keypoints": "poses"}
-"""What is compared, where it is not boxes."""
+"""Names of the compared objects, if they are not boxes."""
 
 
 class Part(NamedTuple):
-    """A piece of a sentence, and the section that it points at; empty for none."""
+    """A part of a sentence, and the section that it links to; empty for none."""
 
     text: str
     anchor: str = ""
 
 
 class Conclusion(NamedTuple):
-    """One sentence, its topic, and what that costs."""
+    """One sentence, its topic, and its cost."""
 
     topic: str
     parts: tuple[Part, ...]
@@ -71,22 +71,22 @@ def conclusions(
     *,
     listed: Container[str] | None = None,
 ) -> list[Conclusion]:
-    """Choose the sentences, those that cost most first.
+    """Choose the sentences, by descending cost.
 
     Parameters
     ----------
     evaluation : Evaluation
     findings : sequence of Finding
-        About the same tables.
+        Findings about the same tables.
     choices : Choices
-        Of the page.
+        Choices of the page.
     listed : container of str, optional
-        Codes of the findings that the page lists; all of them by default.
+        Codes of the findings that the page lists; by default all of them.
 
     Returns
     -------
     list of Conclusion
-        One to three.
+        One to three sentences.
     """
     faults = [
         fault
@@ -100,7 +100,7 @@ def conclusions(
     scored, scores = evaluation.has_scores, choices.scores
     advice = [Conclusion("threshold", threshold_advice(evaluation, findings, scores))] if scored else []
     mistakes = _mistakes(evaluation, choices)
-    # A table of names that is wrong explains the wrong classes, and is what to mend.
+    # A wrong table of class names explains the wrong classes, and is what to fix.
     for position, fault in enumerate(faults):
         if fault.topic == ALWAYS_CALLED_ANOTHER:
             explained = [mistake.cost for mistake in mistakes if mistake.topic == "classification"]
@@ -108,7 +108,8 @@ def conclusions(
             mistakes = [mistake for mistake in mistakes if mistake.topic != "classification"]
     chosen = _heaviest([*faults, *mistakes], MOST)
     if "score-floor" in {each.topic for each in chosen[: MOST - 1]} and is_cut(evaluation, findings, scores):
-        advice = []  # said already
+        # Already mentioned.
+        advice = []
     chosen = chosen[: MOST - len(advice)]
     if not any(each.topic not in {finding.code for finding in findings} for each in chosen):
         chosen += _heaviest(_faultless(evaluation, objects), MOST - 1 - len(chosen))
@@ -130,16 +131,17 @@ def _nothing(evaluation: Evaluation, objects: int, detections: int) -> Conclusio
     )
 
 
-# ---------------------------------------------------------------- what costs AP
+# ---------------------------------------------------------------- costs in AP
 
 
 def _fault(finding: Finding, is_listed: bool) -> Conclusion | None:
-    """Word an error of the data, or a warning whose cost is known."""
+    """Describe an error in the data, or a warning with a known cost."""
     cost = finding.effect if finding.effect > NEGLIGIBLE else 0.0
     if finding.severity == "note" or (finding.severity == "warning" and not cost):
         return None
     head, rest = finding.head, finding.message.removeprefix(finding.head)
-    if finding.code == ALWAYS_CALLED_ANOTHER and finding.count > 1:  # the worst classes say the others
+    # The worst classes mention the others.
+    if finding.code == ALWAYS_CALLED_ANOTHER and finding.count > 1:
         most = max(finding.examples, key=lambda text: int(text.split()[0].replace(",", "")))
         rest = f": {most}, and {finding.count - 1:,} more. {rest.rpartition('. ')[2]}"
     stop = "" if finding.message.endswith((".", "?")) else "."
@@ -152,8 +154,8 @@ def _fault(finding: Finding, is_listed: bool) -> Conclusion | None:
 
 
 def _mistakes(evaluation: Evaluation, choices: Choices) -> list[Conclusion]:
-    """Word the kinds of mistake that cost AP."""
-    # The cost of a kind of mistake is the AP that removing it would give back.
+    """Describe the kinds of mistakes that cost AP."""
+    # The cost of a kind of mistake is the AP that fixing it would gain.
     result = error_types(evaluation)
     counts = dict(zip(result.errors, result.total.counts.tolist(), strict=True))
     costs = dict(zip(result.errors, np.nan_to_num(result.total.cost).tolist(), strict=True))
@@ -163,7 +165,7 @@ def _mistakes(evaluation: Evaluation, choices: Choices) -> list[Conclusion]:
     def have(name: str) -> str:
         return f"{counted(counts[name], 'detection')} {verb(counts[name], 'have')}"
 
-    # Words are made only for the kinds that cost something; some need their own computation.
+    # Describe only the kinds that cost something; some descriptions are expensive.
     words: dict[str, tuple[str, Callable[[], list[Part]]]] = {
         "missed": ("Missed objects", lambda: _missed(evaluation, choices.missed)),
         "localisation": (
@@ -208,7 +210,7 @@ def _mistakes(evaluation: Evaluation, choices: Choices) -> list[Conclusion]:
 
 
 def _missed(evaluation: Evaluation, missed: Missed) -> list[Part]:
-    """Say how many objects are missed, and of which size, or class, most are."""
+    """Count the missed objects, and name the size or class that most of them have."""
     text = f"{counted_of(missed.missed, missed.every, 'object')}"
     ranges = list(evaluation.protocol.ignore.area_ranges)[1:]
     if ranges:
@@ -225,8 +227,8 @@ def _missed(evaluation: Evaluation, missed: Missed) -> list[Part]:
 
 
 def _confused(evaluation: Evaluation, count: int, choices: Choices) -> list[Part]:
-    """Say how many detections have the class of another object, and which two classes most often."""
-    # The largest cell apart from background names the two classes.
+    """Count the detections with another object's class, and name the most frequent pair of classes."""
+    # The largest cell without background gives the two classes.
     text, matrix = counted(count, "detection"), choices.matrix
     largest = matrix.largest(1, background=False).tolist()
     if not largest:
@@ -234,7 +236,7 @@ def _confused(evaluation: Evaluation, count: int, choices: Choices) -> list[Part
     (cell,) = largest
     pair = int(matrix.truth[cell]), int(matrix.predicted[cell])
     truth, predicted = (_name(matrix.labels[row]) for row in pair)
-    # Say what this confusion alone costs only if that is worth mentioning.
+    # State the cost of this confusion only if it is not negligible.
     times, cost = int(matrix.count[cell]), confusion_cost(evaluation, *pair)
     score = choices.score_threshold
     from_ = f" at scores from {score:.3g}" if score > EVERY_SCORE else ""
@@ -247,11 +249,11 @@ def _confused(evaluation: Evaluation, count: int, choices: Choices) -> list[Part
     ]
 
 
-# ---------------------------------------------------------------- what else there is to say
+# ---------------------------------------------------------------- other statements
 
 
 def _faultless(evaluation: Evaluation, objects: int) -> list[Conclusion]:
-    """Say that nothing is wrong at IoU 0.50, where that is so."""
+    """Report that there are no mistakes at IoU 0.50, if so."""
     if not error_types(evaluation).total.value[0] > 1 - NEGLIGIBLE:
         return []
     each = "the only object is" if objects == 1 else f"all {objects:,} objects are"
@@ -261,7 +263,7 @@ def _faultless(evaluation: Evaluation, objects: int) -> list[Conclusion]:
 
 
 def _loose(evaluation: Evaluation) -> list[Conclusion]:
-    """Say what boxes that fit less tightly than the highest IoU thresholds require cost."""
+    """Describe the cost of boxes that are too loose for the highest IoU thresholds."""
     thresholds = evaluation.protocol.matching.iou_thresholds
     if len(thresholds) < 2:
         return []
@@ -277,7 +279,7 @@ def _loose(evaluation: Evaluation) -> list[Conclusion]:
 
 
 def _without_truth(evaluation: Evaluation) -> list[Conclusion]:
-    """Say how many detections count in no AP, because their class has no ground truth."""
+    """Count the detections that do not affect AP because their class has no ground truth."""
     counts = evaluation.class_counts
     without = (counts["ground_truths"] == 0) & (counts["detections"] > 0)
     if not without.any():
@@ -295,8 +297,8 @@ def _without_truth(evaluation: Evaluation) -> list[Conclusion]:
 
 
 def threshold_advice(evaluation: Evaluation, findings: Sequence[Finding], scores: Scores) -> tuple[Part, ...]:
-    """Say which score threshold has the best F1, and whether the file can tell."""
-    # The operating point: the score with the best F1 over all classes.
+    """Recommend the score threshold with the best F1, if the file contains enough low scores."""
+    # The operating point is the score with the best F1 over all classes.
     best = operating_points(evaluation).total
     iou = evaluation.protocol.matching.iou_thresholds[0]
     score, f_score = float(best.score), float(best.f_score)
@@ -304,7 +306,7 @@ def threshold_advice(evaluation: Evaluation, findings: Sequence[Finding], scores
         text = f" helps: no object is detected at IoU {iou:.2f}."
         return (Part("No score threshold", "confidence"), Part(text))
     rates = f"{f_score:.3f} (precision {float(best.precision):.3f}, recall {float(best.recall):.3f})"
-    # A file that ends where F1 is best cannot show whether a lower score is better.
+    # If F1 is best at the lowest score in the file, a lower threshold may be better.
     lowest = scores.lowest
     floor = [finding.severity for finding in findings if finding.code == "score-floor"]
     if is_cut(evaluation, findings, scores):
@@ -320,7 +322,7 @@ def threshold_advice(evaluation: Evaluation, findings: Sequence[Finding], scores
             Part("Keep every detection", "confidence"),
             Part(f": F1 is best without a threshold, {rates}."),
         )
-    # A threshold inside the file; a suspected floor is mentioned.
+    # Recommend a threshold inside the file, and mention a suspected score floor.
     so_far = f", as far as the file tells, which ends at {lowest:.3g}" * ("warning" in floor)
     return (
         Part(f"A score threshold of {score:.3g}", "confidence"),
@@ -329,7 +331,7 @@ def threshold_advice(evaluation: Evaluation, findings: Sequence[Finding], scores
 
 
 def is_cut(evaluation: Evaluation, findings: Sequence[Finding], scores: Scores) -> bool:
-    """Whether F1 is best where the file ends, so that no threshold can be advised."""
+    """Tell whether F1 is best at the lowest score in the file, so that no threshold can be recommended."""
     if not any(finding.code == "score-floor" for finding in findings):
         return False
     return scores.reaching >= NEARLY_ALL * evaluation.counts["detections"]

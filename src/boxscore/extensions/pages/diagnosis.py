@@ -1,8 +1,9 @@
-"""Sections of the report that show diagnostics: reshaped for drawing, never recomputed.
+"""Reshape diagnostics for the sections of the report; nothing is recomputed.
 
 Conventions
 -----------
-- Each function returns plain lists for JSON, classes as row numbers, or None when it has nothing to show.
+- Each function returns plain lists for JSON, with classes as row numbers, or None if there is nothing to
+  show.
 - Curves are thinned by ``extensions/pages/curve_view.py``.
 """
 
@@ -35,32 +36,33 @@ from boxscore.scoring.blocks import mean_of_lines
 from boxscore.scoring.kinds import kind_of
 
 MOST_CONFUSED = 80
-"""Most classes in the confusion matrix: those with most confusions."""
+"""Maximum number of classes in the confusion matrix: those with the most confusions."""
 
 MOST_ANALYSED = 200
-"""Most classes in COCO's analysis of errors: those with most objects."""
+"""Maximum number of classes in COCO's error analysis: those with the most objects."""
 
 STEP_TOLERANCE = 0.004
-"""Largest vertical distance between a thinned step of it and the whole one, a pixel in the report."""
+"""Maximum vertical distance between a thinned step and the original, a pixel in the report."""
 
 RATE_TOLERANCE = 0.004
-"""Largest vertical distance between a thinned curve of rates and the outlined one, a pixel in the report."""
+"""Maximum vertical distance between a thinned curve of rates and the outlined one, a pixel in the report."""
 
 FEWEST_IMAGES = 10
-"""Fewest images that are resampled."""
+"""Minimum number of images for resampling."""
 
 
 def confidence_view(evaluation: Evaluation) -> dict[str, Any] | None:
-    """Precision, recall and F1 against confidence, per class (by row) and for all classes together.
+    """Return precision, recall and F1 against confidence, per class (by row) and for all classes together.
 
-    A curve is ``[score, precision, recall, F1]``, the rates in ten-thousandths. ``best`` has one such row per
-    class, with the rates as they are, and all classes together last.
+    A curve is ``[score, precision, recall, F1]`` with rates in ten-thousandths. ``best`` has one such row per
+    class, with exact rates, and all classes together last.
     """
     counts = evaluation.counts
     if not evaluation.has_scores or not counts["detections"] or not counts["ground_truths"]:
         return None
     curves, best = outlined_curves(evaluation), operating_points(evaluation)
-    if not len(curves.total.score):  # all are ignored
+    # All detections are ignored.
+    if not len(curves.total.score):
         return None
     classes = {}
     for k in range(len(curves.classes)):
@@ -88,28 +90,28 @@ def _confidence_curve(curve: Rates) -> list[Any]:
 
 
 def confusion_view(evaluation: Evaluation, choices: Choices, gallery: Gallery) -> dict[str, Any] | None:
-    """Confusion matrix at the operating score, and the images behind its largest cells, for the gallery.
+    """Return the confusion matrix at the operating score, and images of its largest cells for the gallery.
 
-    ``shown`` are class rows, K for background last; ``cells`` are ``[truth, predicted, count]``; ``top`` are
-    ``[truth, predicted, count, share, [[image id, record or None], ...], images]``.
+    ``shown`` are class rows, with K for background last; ``cells`` are ``[truth, predicted, count]``; ``top``
+    are ``[truth, predicted, count, share, [[image id, record or None], ...], images]``.
     """
-    # Classes without any cell are not shown.
+    # Leave out classes without any cell.
     matrix = choices.matrix
     K = len(matrix.labels) - 1
     present = np.zeros(K + 1, dtype=bool)
     present[matrix.truth] = present[matrix.predicted] = True
     if not present.any():
         return None
-    # The most confused classes; background is the last row and column.
+    # Keep the most confused classes; background is the last row and column.
     confused = matrix.most_confused(MOST_CONFUSED)
     shown = [*confused[present[confused]].tolist(), K]
     inside = np.zeros(K + 1, dtype=bool)
     inside[shown] = True
-    # Lookups by class row select the cells of these classes without a dense matrix.
+    # Look up class rows to select the cells of these classes without a dense matrix.
     keep = inside[matrix.truth] & inside[matrix.predicted]
     cells = np.column_stack([matrix.truth, matrix.predicted, matrix.count])
     shares = significant(matrix.shares_of_truth[choices.cells])
-    # The largest cells with the images behind them.
+    # List the largest cells with their images.
     top = [
         [*cell, share, _named(named, gallery), named.every]
         for cell, share, named in zip(cells[choices.cells].tolist(), shares, choices.named, strict=True)
@@ -125,7 +127,7 @@ def confusion_view(evaluation: Evaluation, choices: Choices, gallery: Gallery) -
 
 
 def _named(named: Named, gallery: Gallery) -> list[list[Any]]:
-    """Ids of images, and for the first few their records."""
+    """Return the ids of images, and records for the first few."""
     return [
         [identifier, gallery.add(image) if number < IMAGES_IN_A_CELL else None]
         for number, (identifier, image) in enumerate(zip(named.ids, named.images.tolist(), strict=True))
@@ -133,7 +135,7 @@ def _named(named: Named, gallery: Gallery) -> list[list[Any]]:
 
 
 def errors_view(evaluation: Evaluation) -> dict[str, Any] | None:
-    """Cost of each kind of mistake over all classes: ``rows`` are ``[error, count, cost]``."""
+    """Return the cost of each kind of mistake over all classes: ``rows`` are ``[error, count, cost]``."""
     if not evaluation.counts["ground_truths"]:
         return None
     result = error_types(evaluation)
@@ -143,10 +145,10 @@ def errors_view(evaluation: Evaluation) -> dict[str, Any] | None:
 
 
 def analysis_view(evaluation: Evaluation, choices: Choices) -> dict[str, Any] | None:
-    """COCO's analysis of errors: areas and curves of the mean and of each class, by row.
+    """Return COCO's error analysis: areas and curves of the mean and of each class, by row.
 
-    Without the last step, which is 1. A curve is ``[recall, precision]`` in hundredths and
-    thousandths, or 0 where it is that of the step before.
+    The last step, which is always 1, is left out. A curve is ``[recall, precision]`` in hundredths and
+    thousandths, or 0 if it equals that of the previous step.
     """
     if not evaluation.has_scores:
         return None
@@ -180,11 +182,11 @@ def _step_curves(recall: NDArray[np.float64], precision: NDArray[np.float64]) ->
 
 
 def values_by_iou(evaluation: Evaluation) -> tuple[FloatArray, FloatArray]:
-    """AP of each IoU threshold and class, [T, K], and its means over classes, [T]; without scores F1.
+    """Return AP per IoU threshold and class, [T, K], and over classes, [T]; without scores F1.
 
-    That is of all classes together where it is over classes.
+    AP over classes is the mean; F1 counts all classes together.
     """
-    weights = evaluation.class_weights
+    weights = evaluation._class_weights
     if evaluation.has_scores:
         values = evaluation.ap_by_iou()
         defined = ~np.isnan(values[0])
@@ -201,7 +203,8 @@ class Intervals(NamedTuple):
     """Confidence intervals of the summary metrics, and of the first one per class."""
 
     metrics: dict[str, tuple[float, float]]
-    classes: dict[str, list[float]]  # "low" and "high", [K] each; empty when not asked for
+    # "low" and "high", [K] each; empty unless requested.
+    classes: dict[str, list[float]]
     text: str
 
 
@@ -213,9 +216,9 @@ def intervals(
     progress: bool = False,
     workers: Workers = "auto",
 ) -> Intervals:
-    """Bootstrap intervals over images; where there are none, ``text`` says why."""
-    # Too few images, or no wish for intervals: say so.
-    images = evaluation.image_count
+    """Compute bootstrap intervals over images; if there are none, ``text`` explains it."""
+    # Explain why there are no intervals: too few images, or disabled.
+    images = evaluation._image_count
     if not resamples or images < FEWEST_IMAGES or not evaluation.counts["ground_truths"]:
         reason = f"No intervals: {counted(images, 'image')} {verb(images, 'are')} too few to resample."
         if not resamples:
@@ -224,7 +227,7 @@ def intervals(
                 "minute (--resamples 200)."
             )
         return Intervals({}, {}, reason)
-    # One bootstrap gives the intervals of all metrics and classes.
+    # Compute the intervals of all metrics and classes in one bootstrap.
     result = bootstrap_intervals(
         evaluation, resamples=resamples, seed=seed, progress=progress, workers=workers
     )
@@ -232,7 +235,7 @@ def intervals(
         f"95 % intervals from {counted(resamples, 'bootstrap resample')} of the {counted(images, 'image')}"
         "; none for a class in fewer than 5 of them, or a metric over objects in fewer than 10."
     )
-    # The page shows the first metric of each class.
+    # Show the first metric of each class.
     ends = zip(result.total.low.tolist(), result.total.high.tolist(), strict=True)
     first = {"low": result.per_class.low[:, 0].tolist(), "high": result.per_class.high[:, 0].tolist()}
     metrics = dict(zip(result.metrics, ends, strict=True))
@@ -240,7 +243,7 @@ def intervals(
 
 
 def calibration_view(evaluation: Evaluation, scores: Scores) -> dict[str, Any] | None:
-    """Reliability of all classes together, in the bins with detections; None for scores outside [0, 1]."""
+    """Return the reliability of all classes together, in nonempty bins; None for scores outside [0, 1]."""
     outside = scores.lowest < 0 or scores.highest > 1
     if not evaluation.has_scores or not evaluation.counts["detections"] or outside:
         return None

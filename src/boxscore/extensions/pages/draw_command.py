@@ -5,6 +5,7 @@ is a blank frame, with a warning.
 
 Examples
 --------
+  boxscore draw instances.json results.json
   boxscore draw instances.json results.json --image-folder val2017 --output pictures
   boxscore draw instances.json results.json --images 139 285 --at-score 0.5 --output pictures --form svg
   boxscore draw instances.json results.json --pairs --images 139 --image-folder val2017 --output pictures
@@ -37,7 +38,13 @@ from boxscore.extensions.pages.report_output import picture
 
 OPTIONS = (
     *INPUTS,
-    RESULTS_OUTPUT.but(help="where to write the pictures", metavar="DIR", writes=(".", "[0-9][0-9][0-9]_*")),
+    RESULTS_OUTPUT.but(
+        help="where to write the pictures",
+        metavar="DIR",
+        writes=(".", "[0-9][0-9][0-9]_*"),
+        required=False,
+        default=Path("drawn"),
+    ),
     Option("worst", "number of worst images, without --images", kind=int, default=12, metavar="N"),
     Option(
         "at-score",
@@ -58,34 +65,34 @@ OPTIONS = (
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read, evaluate, draw; return the exit status."""
+    """Read, evaluate and draw; return the exit status."""
     from boxscore.extensions.pages.choices import worst_images
     from boxscore.extensions.pages.plots._style import pyplot
 
-    # Refuse what cannot work before anything is read.
+    # Reject what cannot work before reading anything.
     pyplot()
     checks.whole_number(arguments.worst, 1, name="--worst")
     if arguments.at_score is not None:
         checks.number_between(arguments.at_score, -math.inf, math.inf, name="--at-score")
     existing_folder(arguments.image_folder, name="--image-folder")
     with _evaluated(arguments) as (evaluation, every):
-        # Choose the images: all of a choice, or those with the most mistakes.
+        # Choose the images: the given ones, or those with the most mistakes.
         score = arguments.at_score if arguments.at_score is not None else evaluation.operating_score
         if every:
-            chosen = list(range(evaluation.image_count))
+            chosen = list(range(evaluation._image_count))
         else:
             chosen = worst_images(evaluation, score_threshold=score, most=arguments.worst)
         if not chosen:
             say("no image has a mistake to draw")
             return 0
-        # Only the chosen images are needed as tables, also from partitions.
+        # Load only the chosen images as tables, also from partitions.
         evaluation, among = source_of(evaluation).tables_of(np.array(chosen))
         rows = chosen if among is None else np.searchsorted(among, chosen).tolist()
         images = evaluation.ground_truth.images
-        # Files are numbered in the order of the list.
+        # Number the files in the order of the list.
         stems = [plain_file_name(str(images.file_names[row] or images.ids[row])) for row in rows]
         names = [f"{number:03d}_{stem}.{arguments.form}" for number, stem in enumerate(stems, start=1)]
-        # Pictures are drawn one by one as they are written.
+        # Draw one picture at a time while writing.
         drawn = (_drawn(evaluation, row, score, arguments) for row in rows)
         write_folder(arguments.output, zip(names, drawn, strict=True))
     show("\n".join(str(arguments.output / name) for name in names))
@@ -94,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _evaluated(arguments: argparse.Namespace) -> Iterator[tuple[Evaluation, bool]]:
-    """Evaluate, in partitions where memory is limited; whether every image is drawn, as chosen ones are."""
+    """Evaluate, in partitions if memory is limited; return whether to draw all chosen images."""
     if arguments.memory_limit is None:
         inputs = read_inputs(arguments)
         yield evaluate_inputs(inputs), inputs.images is not None
@@ -115,14 +122,15 @@ def _drawn(evaluation: Evaluation, row: int, score: float, arguments: argparse.N
     image = None if arguments.image_folder is None else _picture(evaluation, row, arguments.image_folder)
     try:
         figure = draw(image, evaluation, identifier, score_threshold=score)
-    except InputError as error:  # of the picture: everything else was checked
+    # The image is at fault: everything else was checked.
+    except InputError as error:
         _warn_of_blank_frame(str(error))
         figure = draw(None, evaluation, identifier, score_threshold=score)
     return picture(figure, arguments.form)
 
 
 def _picture(evaluation: Evaluation, row: int, folder: Path) -> Path | None:
-    """Return the file of an image; None, with a warning, where it is not there."""
+    """Return the file of an image; None, with a warning, if it does not exist."""
     from boxscore.extensions.pages.pictures import find_picture
 
     path = find_picture(evaluation, row, folder)
@@ -136,6 +144,6 @@ def _warn_of_blank_frame(text: str) -> None:
 
 
 def plain_file_name(text: str) -> str:
-    """Return a harmless file name from an image's name: its stem with letters, digits and ``._-`` only."""
+    """Return a safe file name from an image's name: its stem with only letters, digits and ``._-``."""
     stem = re.split(r"[/\\]", text)[-1].rsplit(".", 1)[0]
     return re.sub(r"[^A-Za-z0-9._-]+", "_", stem).strip("._")[:80] or "image"

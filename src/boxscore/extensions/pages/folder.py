@@ -1,9 +1,9 @@
-"""A report folder, to attach to a paper, a pull request or a model card.
+"""Write a report folder, to attach to a paper, a pull request or a model card.
 
 Conventions
 -----------
-- All files are written, each completely, or none is (``_utils/files.py``); other files in the folder stay.
-- ``report.html`` is for people, ``result.json`` and ``tables/`` for the next tool, ``report.md`` for both.
+- Either all files are written completely, or none (``_utils/files.py``); other files in the folder are kept.
+- ``report.html`` is for people, ``result.json`` and ``tables/`` are for programs, ``report.md`` is for both.
 - The file formats are documented in docs/reference/report-files.md.
 """
 
@@ -36,7 +36,7 @@ TABLE_FORMATS = get_args(TableFormat)
 PLOT_FORMATS = get_args(PlotFormat)
 
 FEWEST_RESAMPLES = 20
-"""Of a comparison: without any there is none."""
+"""Minimum resamples of a comparison, which needs some."""
 
 
 def write_report(
@@ -57,11 +57,12 @@ def write_report(
         Created if it does not exist.
     options : ReportOptions, optional
     tables : {"parquet", "json", "csv"}, optional
-        Also write every table, into ``tables/``.
+        Also write every table to ``tables/``.
     plots : {"png", "svg", "pdf"}, optional
-        Also write plots for papers, into ``plots/``.
+        Also write plots for papers to ``plots/``.
     **fields
-        Fields of :class:`~boxscore.reports.ReportOptions`, instead of those of ``options``: ``title="..."``.
+        Fields of :class:`~boxscore.reports.ReportOptions`, which override those of ``options``:
+        ``title="..."``.
 
     Returns
     -------
@@ -73,9 +74,9 @@ def write_report(
     InputError
         When an option is unknown or out of range, or the folder cannot be written.
     MissingDependencyError
-        When a needed package is not installed. Then nothing is written.
+        When a required package is not installed. In that case no file is written.
     """
-    # Collect everything before a file is written: an error leaves no half report.
+    # Collect everything before writing a file, so that an error leaves no incomplete report.
     options, folder = _checked(options, fields, tables, plots), Path(folder)
     view = report_view(evaluation, options=options)
     intervals = {
@@ -85,7 +86,7 @@ def write_report(
     }
     result = {**text.as_dict(evaluation, warnings=list(map(str, options.warnings))), "intervals": intervals}
     stage("writing the page")
-    # The page, and the same numbers for programs and papers.
+    # Make the page, and the same numbers for programs and papers.
     files: dict[str, str | bytes] = {
         "report.html": render_page(view),
         "report.md": text.as_markdown(evaluation, per_class=True) + "\n",
@@ -93,7 +94,7 @@ def write_report(
         "summary.csv": text.as_csv(evaluation),
         "per_class.csv": text.as_csv(evaluation, per_class=True),
     }
-    # Further files only where they are wanted, as they take longest.
+    # Make further files only on request, because they take longest.
     if tables is not None:
         stage("tables")
         for name, frame in evaluation_tables(evaluation).items():
@@ -113,16 +114,16 @@ def write_comparison(
     plots: PlotFormat | None = None,
     **fields: Any,
 ) -> list[Path]:
-    """Write the report of several evaluations: one page that compares them, and a page for each.
+    """Write the report of several evaluations: a comparison page, and a page for each.
 
-    Of two, ``report.html`` is the page that compares them. Of more, it is an overview of all, and
-    ``pair-1-2.html`` and so on compare the first with each other.
+    With two, ``report.html`` is the comparison page. With more, it is an overview, and ``pair-1-2.html`` and
+    so on compare the first with each of the others.
 
     Parameters
     ----------
     evaluations : mapping of str to Evaluation, or DetectorComparison
-        By name, of one ground truth under one protocol; or what
-        :func:`~boxscore.diagnostics.compare_detectors` made of them, whose draws are then used.
+        Evaluations by name, with the same ground truth and protocol; or the result of
+        :func:`~boxscore.diagnostics.compare_detectors`, whose draws are then used.
     folder, options, tables, plots, **fields
         As in :func:`write_report`.
 
@@ -133,12 +134,12 @@ def write_comparison(
     Raises
     ------
     InputError
-        When there are fewer than two, they cannot be compared, or the folder cannot be written.
+        When there are fewer than two evaluations, they are not comparable, or the folder cannot be written.
     """
     from boxscore.extensions.decisions.compare import DetectorComparison, compare_detectors
     from boxscore.extensions.pages.comparison_view import comparison_view, overview_view
 
-    # Draws of a comparison that was made already are used again; else they are made now.
+    # Reuse the draws of an existing comparison; otherwise draw now.
     options, folder = _checked(options, fields, tables, plots), Path(folder)
     if isinstance(evaluations, DetectorComparison):
         comparison = evaluations
@@ -147,7 +148,7 @@ def write_comparison(
     else:
         if len(evaluations) < 2:
             raise InputError("a comparison", "have two results or more", got=len(evaluations))
-        # Verdicts need draws, so a few are made even if none were asked for.
+        # Verdicts need draws, so make a few even if none were requested.
         given = options.resamples
         resamples = ENOUGH_RESAMPLES if given is None else max(given, FEWEST_RESAMPLES)
         options = dataclasses.replace(options, resamples=resamples)
@@ -158,7 +159,7 @@ def write_comparison(
             progress=options.progress,
             workers=options.workers,
         )
-    # Every page links to every other.
+    # Link every page to every other.
     names = comparison.names
     pages = {name: f"detector-{number}.html" for number, name in enumerate(names, start=1)}
     pair_pages = {name: f"pair-1-{number}.html" for number, name in enumerate(names, start=1) if number > 1}
@@ -166,14 +167,14 @@ def write_comparison(
     frame = comparison.printed_frame()
     files: dict[str, str | bytes] = {"comparison.csv": table_bytes(frame, "csv")}
     untitled = options if len(names) == 2 else dataclasses.replace(options, title="")
-    # The first detector against each other one; with two, that is the whole report.
+    # Compare the first detector with each other one; with two, that is the whole report.
     for name, page in pair_pages.items():
         stage("pages of two detectors")
         view = comparison_view(comparison.with_other(name), options=untitled)
         page = "report.html" if len(names) == 2 else page
         links_of_page = {"links": links, "here": page, "pages": [pages[comparison.first], pages[name]]}
         files[page] = render_page({**view, **links_of_page}, template="comparison")
-    # With more, an overview of all.
+    # With more, write an overview of all.
     if len(names) > 2:
         stage("overview of all detectors")
         view = overview_view(
@@ -182,7 +183,7 @@ def write_comparison(
         files["report.html"] = render_page(
             {**view, "links": links, "here": "report.html"}, template="overview"
         )
-    # A page for each detector, whose warnings are on the first page already.
+    # Write a page for each detector; its warnings are on the first page already.
     for name, result in comparison.evaluations.items():
         view = report_view(result, options=dataclasses.replace(options, title=name, warnings=()))
         files[pages[name]] = render_page({**view, "links": links, "here": pages[name]})
@@ -234,7 +235,7 @@ def evaluation_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
 
 
 def _unless_impossible(maker: Callable[[], Any]) -> Any:
-    """Call the maker; None where the data do not allow it. A missing package stays an error."""
+    """Call the maker; return None if the data do not allow it, but raise if a package is missing."""
     try:
         return maker()
     except MissingDependencyError:
@@ -244,7 +245,7 @@ def _unless_impossible(maker: Callable[[], Any]) -> Any:
 
 
 def arrow_for_tables() -> Any:
-    """Import pyarrow, or say how to install it."""
+    """Import pyarrow, or raise an error that says how to install it."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -270,7 +271,8 @@ def table_bytes(frame: pd.DataFrame, form: TableFormat) -> str | bytes:
     pyarrow = arrow_for_tables()
     plain = frame.copy()
     for name in plain.columns:
-        if plain[name].dtype == object and plain[name].map(type).nunique() > 1:  # ids: numbers and texts
+        # Ids can mix numbers and strings.
+        if plain[name].dtype == object and plain[name].map(type).nunique() > 1:
             plain[name] = plain[name].map(lambda value: None if value is None else str(value))
     output = io.BytesIO()
     pyarrow.parquet.write_table(pyarrow.Table.from_pandas(plain, preserve_index=False), output)
@@ -299,7 +301,7 @@ def _plot_makers(evaluation: Evaluation) -> dict[str, Callable[[], Any]]:
 
 
 def _plots(makers: Mapping[str, Callable[[], Any]], form: PlotFormat) -> dict[str, bytes]:
-    """Draw and close; the date is left out, so that equal results give equal files."""
+    """Draw and close; leave out the date, so that equal results give equal files."""
     from boxscore.extensions.pages.plots._style import pyplot
 
     plt = pyplot()

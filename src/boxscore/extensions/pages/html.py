@@ -1,13 +1,14 @@
-"""One HTML file that opens offline and runs only its own script.
+"""Render one HTML file that works offline and runs only its own script.
 
 Conventions
 -----------
-- Jinja2 with autoescape writes the parts that are readable without a script; the script draws the rest from
+- Jinja2 with autoescape writes the content that is readable without a script; the script draws the rest from
   embedded JSON.
 - The embedded JSON has ``<``, ``>``, ``&`` and the line separators U+2028 and U+2029 escaped, so that no name
-  in it can end its element.
-- A Content-Security-Policy allows exactly this style sheet and this script, by hash, and ``data:`` images;
-  nothing can be fetched, even if a name were injected into the page. A served page may ask its server.
+  in it can close its element.
+- A Content-Security-Policy allows only this style sheet and this script, by hash, and ``data:`` images.
+  Nothing can be fetched, even if a name were injected into the page. A served page may send requests to its
+  server.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ SCRIPTS = (
 """Script files in the order in which they are joined."""
 
 LIVE_SCRIPTS = (*SCRIPTS[:-1], "live", SCRIPTS[-1])
-"""Those of a served page, which may ask its server."""
+"""Script files of a served page, which may send requests to its server."""
 
 STYLES = ("report", "first", "gallery", "comparison")
 """Style sheets in the order in which they are joined."""
@@ -64,7 +65,7 @@ SECTIONS = {
     "differing": "Images",
     "gallery": "Images",
 }
-"""What the page's menu calls each section; the menu has the order of the page."""
+"""Menu label of each section, in the order of the page."""
 
 _ESCAPES = {
     "<": "\\u003c",
@@ -80,7 +81,7 @@ _DIRECTION = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u
 
 
 def embedded_json(value: Any) -> str:
-    """Write JSON that may stand inside an HTML script element; NaN and infinities become null."""
+    """Write JSON that is safe inside an HTML script element; NaN and infinities become null."""
     plainly = _plain_texts(json_value(value))
     text = json.dumps(plainly, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     for mark, escape in _ESCAPES.items():
@@ -101,18 +102,18 @@ def _signed(value: float) -> str:
 
 
 def address(section: str, **values: object) -> str:
-    """Write the fragment of a section and what to choose in it: ``#gallery?class=cat``."""
+    """Return the URL fragment of a section and a selection in it: ``#gallery?class=cat``."""
     chosen = "&".join(f"{key}={quote(plain(value), safe='')}" for key, value in values.items())
     return f"#{section}?{chosen}" if chosen else f"#{section}"
 
 
 def file_name(source: str) -> str:
-    """Return the last part of a path: where files lay is nothing that a page tells."""
+    """Return the last part of a path: a page does not reveal folders."""
     return re.split(r"[/\\]", source.rstrip("/\\"))[-1]
 
 
 def _without_folders(view: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Name files by the last part of their paths where findings name them."""
+    """Shorten the paths in findings to file names."""
     names = {source: file_name(source) for source in view["sources"] if file_name(source)}
 
     def shortened(text: str) -> str:
@@ -160,7 +161,7 @@ def _hash(text: str) -> str:
 
 @functools.cache
 def page_policy(*, live: bool = False) -> str:
-    """Write the Content-Security-Policy of a page; a live one may ask its own server."""
+    """Write the Content-Security-Policy of a page; a live page may send requests to its own server."""
     rules = {
         "default-src": "'none'",
         "script-src": _hash(_script(live=live)),
@@ -175,12 +176,12 @@ def page_policy(*, live: bool = False) -> str:
 
 @functools.cache
 def _environment() -> Any:
-    # Jinja2 is optional, so it is imported where it is needed.
+    # Import Jinja2 here, because it is optional.
     try:
         import jinja2
     except ImportError:
         raise MissingDependencyError("An HTML report needs Jinja2: pip install jinja2.") from None
-    # All values are escaped unless they are marked; a missing one is an error, not an empty text.
+    # Escape all values unless they are marked; a missing one is an error, not an empty text.
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_asset),
         autoescape=True,
@@ -196,14 +197,14 @@ def _environment() -> Any:
 
 
 def render_page(view: Mapping[str, Any], *, template: str = "report") -> str:
-    """Write a whole HTML document from the view of an evaluation, of two or of several."""
-    # Folders of the machine do not belong on a page that is passed on.
+    """Render a whole HTML document from the view of an evaluation, of two or of several."""
+    # Remove folders of this machine from a page that may be shared.
     environment = _environment()
     from markupsafe import Markup
 
     view = _without_folders(view)
 
-    # Parts that the template writes itself are left out of the data for the script.
+    # Leave the parts that the template renders out of the data for the script.
     live = "live" in view
     style, script = _style(), _script(live=live)
     static = (
@@ -211,7 +212,7 @@ def render_page(view: Mapping[str, Any], *, template: str = "report") -> str:
         *("detectors", "links", "worst", "verdict", "turned", "image_rows"),
     )
     body = environment.get_template(f"{template}.html.j2")
-    # Only our own style, script and encoded data are marked as safe.
+    # Mark only our own style, script and encoded data as safe.
     page: str = body.render(
         view=view,
         sections=_sections,
@@ -224,7 +225,7 @@ def render_page(view: Mapping[str, Any], *, template: str = "report") -> str:
 
 
 def render_static(view: Mapping[str, Any], *, template: str) -> str:
-    """Render a document without a script, with the style sheet of its name beside the common one."""
+    """Render a document without a script, with its own style sheet and the common one."""
     environment = _environment()
     from markupsafe import Markup
 
@@ -238,5 +239,5 @@ def render_static(view: Mapping[str, Any], *, template: str) -> str:
 
 
 def _sections(content: str) -> list[tuple[str, str]]:
-    """Id and menu label of each section in a page's content, in its order."""
+    """Return id and menu label of each section in a page's content, in its order."""
     return [(key, SECTIONS[key]) for key in _SECTION.findall(content) if key in SECTIONS]

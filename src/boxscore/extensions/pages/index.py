@@ -1,15 +1,15 @@
-"""Every mistake of an evaluation as columns, and the images that have mistakes of a kind.
+"""Index every mistake of an evaluation in columns, and find the images with mistakes of a kind.
 
 Goal
 ----
-All images of a data set can be browsed by what is wrong in them, in milliseconds.
+All images of a data set can be filtered by their mistakes in milliseconds.
 
 Conventions
 -----------
 - Mistakes are those of ``mistakes.py`` at a score: false positives, then missed objects.
-- A mistake is *of* its class, and of that of the other box, as in the filters of the page.
-- Sizes are the protocol's area ranges, of the box that is wrong: a detection's area as the protocol measures
-  it, an object's as it is annotated.
+- A mistake belongs to its class, and to that of the other box, as in the filters of the page.
+- Sizes are the protocol's area ranges and refer to the wrong box: a detection's area as the protocol measures
+  it, an object's as annotated.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ORDERS: tuple[Order, ...] = get_args(Order)
 
 
 class Filter(NamedTuple):
-    """What a mistake must be, and which images are meant; the defaults let everything through."""
+    """Conditions on mistakes and images; the defaults accept everything."""
 
     category: int | None = None
     kind: int | None = None
@@ -44,23 +44,23 @@ class Filter(NamedTuple):
     size: int | None = None
     """Position in :attr:`MistakeIndex.sizes`."""
     image: str = ""
-    """Part of an image's id or file name, in lower case."""
+    """Substring of an image's id or file name, in lower case."""
     hidden: tuple[int, ...] = ()
     """Codes of outcomes that do not count."""
 
     @property
     def of_mistakes(self) -> bool:
-        """Whether something is asked of mistakes: images without any are left out."""
+        """Whether there is any condition on mistakes: images without matching mistakes are then left out."""
         return self._replace(image="", hidden=()) != Filter()
 
 
 class Chosen(NamedTuple):
-    """The images that a filter leaves, in order."""
+    """The images that pass a filter, in order."""
 
     images: NDArray[np.intp]
     """Row numbers, [n]."""
     mistakes: int
-    """That pass, in all of them."""
+    """Number of passing mistakes in all of them."""
     passing: NDArray[np.bool_]
     """Whether each mistake passes, [M]."""
 
@@ -71,18 +71,18 @@ class MistakeIndex:
     Parameters
     ----------
     gallery : Gallery
-        Its score threshold, and its names of mistakes.
+        Defines the score threshold, and classifies the mistakes.
 
     Attributes
     ----------
     counts : ndarray of int64, [images, 3]
         False positives, missed objects and true positives of each image.
     sizes : list of str
-        Area ranges that say more than all.
+        Area ranges, without the one that contains all.
     """
 
     def __init__(self, gallery: Gallery) -> None:
-        # All mistakes at the score: false positives first, then missed objects.
+        # Collect all mistakes at the score: false positives first, then missed objects.
         evaluation, score = gallery.evaluation, gallery.score_threshold
         truth, detections, outcomes = evaluation.ground_truth, evaluation.detections, evaluation.outcomes
         self._gallery = gallery
@@ -90,7 +90,7 @@ class MistakeIndex:
         wrong = np.flatnonzero((outcomes.detection == FALSE_POSITIVE) & (ranked_by(detections) >= score))
         missed = np.flatnonzero(outcomes.truth(score) == MISSED)
         tables = (gallery.mistakes.detections, wrong), (gallery.mistakes.truths, missed)
-        # One column per property over both, so that a filter is a few operations on arrays.
+        # Make one column per property over both, so that a filter is a few array operations.
         self._false, self._row = len(wrong), np.concatenate([wrong, missed])
         self._image = np.concatenate([detections.image[wrong], truth.image[missed]])
         self._category = np.concatenate([detections.category[wrong], truth.category[missed]])
@@ -99,7 +99,7 @@ class MistakeIndex:
         self._overlap = np.concatenate([named.overlap[rows] for named, rows in tables])
         self._score = np.append(listed_scores(detections)[wrong], np.full(len(missed), np.nan))
         self.sizes, self._inside = _sizes(evaluation, wrong, missed)
-        # Names are lower case once, for searches.
+        # Convert names to lower case once, for searches.
         images = truth.images
         self._names = [
             f"{identifier} {'' if name is None else name}".lower()
@@ -121,9 +121,9 @@ class MistakeIndex:
         )
 
     def chosen(self, asked: Filter, order: Order = "confident") -> Chosen:
-        """Find the images that a filter leaves: surest mistake first, most mistakes first, or as listed.
+        """Find the images that pass a filter: most confident first, most mistakes first, or as listed.
 
-        Of equal ones the first comes first.
+        Ties keep the order of images.
         """
         passing = self._passing(asked)
         count = len(self.counts)
@@ -140,7 +140,7 @@ class MistakeIndex:
         return Chosen(images, int(of_image[left].sum()), passing)
 
     def boxes(self, chosen: Chosen, images: Sequence[int]) -> list[list[int]]:
-        """Positions, among the boxes of each image's record, of the mistakes that pass."""
+        """Return the positions, among the boxes of each image's record, of the passing mistakes."""
         asked = np.zeros(len(self.counts), dtype=bool)
         asked[list(images)] = True
         at = np.flatnonzero(chosen.passing & asked[self._image])
@@ -154,7 +154,7 @@ class MistakeIndex:
         return positions
 
     def _passing(self, asked: Filter) -> NDArray[np.bool_]:
-        """Whether each mistake is what is asked for, [M]."""
+        """Tell whether each mistake passes the filter, [M]."""
         passing = np.ones(len(self), dtype=bool)
         if asked.category is not None:
             passing &= (self._category == asked.category) | (self._other == asked.category)
@@ -164,7 +164,8 @@ class MistakeIndex:
             (self._score, asked.score_from, asked.score_to),
             (self._overlap, asked.iou_from, asked.iou_to),
         ):
-            if low > -np.inf or high < np.inf:  # what has no value is outside
+            # Undefined values are outside every range.
+            if low > -np.inf or high < np.inf:
                 passing &= (values >= low) & (values <= high)
         if asked.size is not None:
             passing &= self._inside[:, asked.size]
@@ -175,24 +176,25 @@ class MistakeIndex:
         return passing
 
     def _surest(self, passing: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Highest score of the mistakes of each image that pass, [images]; lowest for none."""
+        """Return the highest score of the passing mistakes of each image, [images]; lowest for none."""
         surest = np.full(len(self.counts), -np.inf)
         scored = passing & ~np.isnan(self._score)
         np.maximum.at(surest, self._image[scored], self._score[scored])
         missed = np.unique(self._image[passing])
-        surest[missed] = np.maximum(surest[missed], np.finfo(np.float64).min)  # before images without any
+        # Sorts before images without any.
+        surest[missed] = np.maximum(surest[missed], np.finfo(np.float64).min)
         return surest
 
 
 def _sizes(
     evaluation: Evaluation, wrong: NDArray[np.intp], missed: NDArray[np.intp]
 ) -> tuple[list[str], NDArray[np.bool_]]:
-    """Names of area ranges, and whether each mistake lies inside, [M, names]."""
+    """Return the names of area ranges, and whether each mistake is inside, [M, names]."""
     ranges = evaluation.protocol.ignore.area_ranges
     every = next(iter(ranges.values()))
     names = [name for name, bounds in ranges.items() if bounds != every]
-    similarity = evaluation.matcher.similarity
+    similarity = evaluation._matcher.similarity
     areas = np.append(
-        evaluation.matcher.areas[wrong], similarity.truth_areas(evaluation.ground_truth)[missed]
+        evaluation._matcher.areas[wrong], similarity.truth_areas(evaluation.ground_truth)[missed]
     )
     return names, inside_ranges(areas, [ranges[name] for name in names])

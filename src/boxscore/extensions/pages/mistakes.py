@@ -1,17 +1,18 @@
-"""What each mistake in an image is: the object of a false positive, the detection nearest to a missed object.
+"""Describe each mistake: the object of a false positive, or the detection nearest to a missed object.
 
 Goal
 ----
-One line per mistake that says what to look at: "hexagon, IoU .70: wrong class".
+One line per mistake tells what to look at: "hexagon, IoU .70: wrong class".
 
 Conventions
 -----------
-- Mistakes are those of the protocol's matching at its first threshold, at a score; their kinds are named by
-  TIDE's rules (``extensions/diagnostics/tide.py``), so a page counts and shows the same kinds.
-- Overlaps below ``BACKGROUND_IOU`` do not count, nor do those with ignored objects.
-- Every detection and object is named at once, in columns; ``of_detection`` and ``of_truth`` read one row.
+- Mistakes follow the protocol's matching at its first threshold and a score; their kinds follow TIDE's rules
+  (``extensions/diagnostics/tide.py``), so that a page counts and shows the same kinds.
+- Overlaps below ``BACKGROUND_IOU``, or with ignored objects, do not count.
+- All detections and objects are classified together, in columns; ``of_detection`` and ``of_truth`` return one
+  row.
 - A mistake is ``[kind, class, overlap, score]``: the kind as a position in ``KINDS``; class and overlap of
-  the other box, None where there is none; the score where the other box is a detection.
+  the other box, None without one; the score if the other box is a detection.
 """
 
 from __future__ import annotations
@@ -36,19 +37,19 @@ Rows = NDArray[np.intp]
 
 
 class Named(NamedTuple):
-    """What each row of a table would be as a mistake; arrays [N]."""
+    """The description of each row of a table as a mistake; arrays [N]."""
 
     kind: NDArray[np.int8]
     """Position in :data:`KINDS`."""
     category: NDArray[np.int32]
     """Class of the other box; -1 for none."""
     overlap: NDArray[np.float64]
-    """With the other box; NaN for none."""
+    """Overlap with the other box; NaN for none."""
     score: NDArray[np.float64]
-    """Of the other box, where it is a detection; else NaN."""
+    """Score of the other box if it is a detection; else NaN."""
 
     def row(self, row: int) -> list[Any]:
-        """Return the fields of one mistake, as a page has them."""
+        """Return the fields of one mistake, as the page uses them."""
         category = int(self.category[row])
         overlap, score = (values[row : row + 1] for values in (self.overlap, self.score))
         return [
@@ -60,30 +61,30 @@ class Named(NamedTuple):
 
 
 class Mistakes:
-    """Names the mistakes of an evaluation at a score.
+    """Describes the mistakes of an evaluation at a score.
 
     Parameters
     ----------
     evaluation : Evaluation
     score_threshold : float
-        Detections below it are left out.
+        Leave out detections that score below this.
 
     Attributes
     ----------
     detections : Named, [D]
-        What each detection is if it is a false positive.
+        Description of each detection if it is a false positive.
     truths : Named, [G]
-        What each object is if it is missed.
+        Description of each object if it is missed.
     """
 
     def __init__(self, evaluation: Evaluation, *, score_threshold: float) -> None:
-        ignored = evaluation.matcher.ignoring.ignored
-        # The same overlaps as those of the kinds of error, without their cap.
-        pairs = evaluation.matcher.across_classes(iou_threshold=BACKGROUND_IOU, by_foreground=ignored)
+        ignored = evaluation._matcher.ignoring.ignored
+        # Use the overlaps of the kinds of error, without their cap.
+        pairs = evaluation._matcher.across_classes(iou_threshold=BACKGROUND_IOU, by_foreground=ignored)
         counting = np.flatnonzero(~ignored[pairs.truth])
         overlaps = pairs.detection[counting], pairs.truth[counting], pairs.iou[counting]
         outcome = evaluation.outcomes.truth(score_threshold)
-        # By ground truth the detection that matched it, at any score; -1 for none.
+        # Find the detection that matched each ground truth, at any score; -1 for none.
         match = np.full(len(outcome), -1, dtype=np.intp)
         matched = np.flatnonzero(evaluation.outcomes.detection == TRUE_POSITIVE)
         match[evaluation.outcomes.truth_row[matched]] = matched
@@ -91,11 +92,11 @@ class Mistakes:
         self.truths = _of_truths(evaluation, *overlaps, outcome, match, score_threshold)
 
     def of_detection(self, row: int) -> list[Any]:
-        """Say which kind of mistake a false positive is, and of which object."""
+        """Return the kind of a false positive, and its object."""
         return self.detections.row(row)
 
     def of_truth(self, row: int) -> list[Any]:
-        """Say which detection is nearest to a missed object."""
+        """Return the detection nearest to a missed object."""
         return self.truths.row(row)
 
 
@@ -107,7 +108,7 @@ def _of_detections(
     outcome: NDArray[np.int8],
     match: Rows,
 ) -> Named:
-    # The largest overlap of each detection: with its class, another class, and a detected object.
+    # Find the largest overlap of each detection: with its class, another class, and a detected object.
     objects, detections = evaluation.ground_truth, evaluation.detections
     threshold, count = evaluation.protocol.matching.iou_thresholds[0], len(detections)
     same_class = objects.category[truth] == detections.category[detection]
@@ -115,7 +116,7 @@ def _of_detections(
     other, other_overlap = largest_overlaps(detection, truth, overlap, ~same_class, count)
     detected = same_class & (outcome[truth] == TRUE_POSITIVE)
     twice, twice_overlap = largest_overlaps(detection, truth, overlap, detected, count)
-    # TIDE's rules in TIDE's order: the first that holds names the mistake.
+    # Apply TIDE's rules in TIDE's order: the first that holds decides.
     kinds = [KINDS.index(name) for name in ("localisation", "classification", "duplicate", "background")]
     rules = [
         (same_overlap >= BACKGROUND_IOU) & (same_overlap <= threshold),
@@ -123,7 +124,7 @@ def _of_detections(
         twice_overlap >= threshold,
         (same < 0) & (other < 0),
     ]
-    # A detection that no rule names has both errors; its partner is what it overlaps most.
+    # A detection without a rule has both errors; its partner has the largest overlap.
     nearest = np.where(other_overlap > same_overlap, other, same)
     partner = np.select(rules, [same, other, twice, -1], nearest)
     value = np.select(
@@ -132,7 +133,7 @@ def _of_detections(
         np.maximum(same_overlap, other_overlap),
     )
     kind = np.select(rules, kinds, KINDS.index("both")).astype(np.int8)
-    # For a duplicate, the score of the detection that was matched.
+    # For a duplicate, take the score of the matched detection.
     score = np.full(count, np.nan)
     duplicates = np.flatnonzero(kind == KINDS.index("duplicate"))
     score[duplicates] = listed_scores(detections)[match[partner[duplicates]]]
@@ -148,20 +149,20 @@ def _of_truths(
     match: Rows,
     score_threshold: float,
 ) -> Named:
-    # For each object the detection of any class that overlaps it most, among those shown.
+    # For each object, find the shown detection of any class with the largest overlap.
     detections = evaluation.detections
     by_truth = np.lexsort((detection, truth))
     detection, truth, overlap = detection[by_truth], truth[by_truth], overlap[by_truth]
     shown = ranked_by(detections)[detection] >= score_threshold
     partner, value = largest_overlaps(truth, detection, overlap, shown, len(outcome))
     value[partner < 0] = np.nan
-    # An object whose match has too low a score is not missed by the detector: it names that match.
+    # An object matched only below the score threshold is described by that match.
     below = np.flatnonzero((match >= 0) & (outcome == MISSED))
     partner[below] = match[below]
     value[below] = evaluation.outcomes.iou[match[below]]
     kind = np.full(len(outcome), KINDS.index("missed"), dtype=np.int8)
     kind[below] = KINDS.index("below_threshold")
-    # The score of the detection that is named.
+    # Take the score of the described detection.
     score = np.full(len(outcome), np.nan)
     some = np.flatnonzero(partner >= 0)
     score[some] = listed_scores(detections)[partner[some]]
@@ -169,7 +170,7 @@ def _of_truths(
 
 
 def _classes_of(category: NDArray[np.int32], rows: Rows) -> NDArray[np.int32]:
-    """Classes of rows; -1 for row -1."""
+    """Return the classes of rows; -1 for row -1."""
     classes = np.full(len(rows), -1, dtype=np.int32)
     some = np.flatnonzero(rows >= 0)
     classes[some] = category[rows[some]]

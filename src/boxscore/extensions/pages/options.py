@@ -1,4 +1,4 @@
-"""Options of reports."""
+"""Define the options of reports."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ PLOT = Option(
 )
 
 OPTIONS = (REPORT, *REPORT_CONTENT)
-"""Those of ``boxscore evaluate``."""
+"""Report options of ``boxscore evaluate``."""
 
 
 def look_for_packages(arguments: argparse.Namespace) -> None:
-    """Look for the packages that a report needs."""
+    """Check that the packages for a report are installed."""
     if getattr(arguments, "plots", None) is not None:
         look_for_matplotlib(arguments)
     if getattr(arguments, "tables", None) == "parquet":
@@ -94,7 +94,7 @@ def look_for_packages(arguments: argparse.Namespace) -> None:
 
 
 def look_for_matplotlib(arguments: argparse.Namespace) -> None:
-    """Look for what draws plots."""
+    """Check that matplotlib is installed."""
     from boxscore.extensions.pages.plots._style import pyplot
 
     pyplot()

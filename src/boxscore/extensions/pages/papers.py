@@ -1,12 +1,13 @@
-r"""The table of a paper: one detector a row, one summary metric a column.
+r"""Write the table of a paper: one detector per row, one summary metric per column.
 
 Conventions
 -----------
-- Numbers are times 100 with one decimal, as papers print AP; ``scale=1`` leaves fractions, with three.
+- Numbers are multiplied by 100 and have one decimal, as is usual for AP; ``scale=1`` gives fractions with
+  three decimals.
 - The line below a detector has the bootstrap intervals of its numbers, over images.
-- The best of a column is bold where its difference to the second is significant among all pairs of detectors
-  (``DetectorComparison.pairs``), and only then; the caption says so.
-- LaTeX needs ``\usepackage{booktabs}``. Names are escaped; none can be a command.
+- The best number of a column is bold only if its difference from the second is significant among all pairs of
+  detectors (``DetectorComparison.pairs``); the caption says so.
+- LaTeX needs ``\usepackage{booktabs}``. Names are escaped, so they cannot contain commands.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ PaperForm = Literal["latex", "markdown"]
 
 MOST_DECIMALS = 10
 PDFLATEX_KNOWS = "\u024f"
-"""The last of the letters with accents, which pdflatex has without further packages."""
+"""The last of the accented letters that pdflatex supports without further packages."""
 
 
 class _Cell(NamedTuple):
@@ -53,25 +54,25 @@ def paper_table(
     comparison : DetectorComparison
     form : {"latex", "markdown"}, default "latex"
     metrics : sequence of str, optional
-        The columns; by default those that are AP, without scores F1, or all of the comparison where none is.
+        The columns; by default the AP metrics, without scores F1, or all if there are none.
     scale : {100, 1}, default 100
-        What the numbers are multiplied by.
+        Factor of the numbers.
     decimals : int, optional
-        1 by default, and 3 with ``scale=1``.
+        By default 1, and 3 with ``scale=1``.
     intervals : bool, default True
-        Below each detector the intervals of its numbers.
+        Write the intervals of its numbers below each detector.
     label : str, default "tab:detectors"
-        What ``\ref`` names the table by; letters, digits and ``:._+/-``.
+        Label for ``\ref``; letters, digits and ``:._+/-``.
 
     Returns
     -------
     str
-        LaTeX: a ``table`` with a caption. Markdown: a table, and the caption below it.
+        LaTeX: a ``table`` with a caption. Markdown: a table, with the caption below.
 
     Raises
     ------
     InputError
-        When an option breaks a rule.
+        When an option is invalid.
     """
     checks.one_of(form, get_args(PaperForm), name="form")
     if scale not in (100, 1):
@@ -90,7 +91,7 @@ def paper_table(
 
 
 def _columns(comparison: DetectorComparison, metrics: Sequence[str] | None) -> list[int]:
-    """Positions of the metrics of a table."""
+    """Return the positions of the metrics of a table."""
     known = comparison.metrics
     if metrics is not None:
         return [known.index(metric_named(name, known, option="metrics")) for name in metrics]
@@ -102,7 +103,7 @@ def _columns(comparison: DetectorComparison, metrics: Sequence[str] | None) -> l
 def _cells(
     comparison: DetectorComparison, columns: Sequence[int], scale: float, decimals: int
 ) -> list[list[_Cell]]:
-    """Cells by detector and column."""
+    """Return the cells by detector and column."""
     # Undefined numbers become dashes; only a significantly best number is bold.
     ends = comparison.intervals
 
@@ -126,8 +127,8 @@ def _cells(
 def _caption(
     comparison: DetectorComparison, rows: Sequence[Sequence[_Cell]], scale: float, *, intervals: bool
 ) -> list[str]:
-    """Say what the table shows, in plain text."""
-    # The words of the data, the interval and the test, in singular or plural.
+    """Describe the table in plain text."""
+    # Describe the data, the interval and the test, in singular or plural.
     first = comparison.evaluations[comparison.first]
     how, count = comparison.resampling, len(comparison.names)
     counts = first.counts
@@ -136,20 +137,20 @@ def _caption(
     share = f"{100 * (1 - how.confidence):.4g} %"
     unit = ", times 100" if scale == 100 else ""
     names = (("images", "image"), ("ground_truths", "ground truth"), ("classes", "class"))
-    # The data, then the test.
+    # First the data, then the test.
     data = ", ".join(counted(counts[key], noun) for key, noun in names)
     family = "" if count == 2 else f" over all {count * (count - 1) // 2} pairs of detectors, Holm"
     name = "swap test over" if how.test == "swap" else "intervals of differences over"
     unit_name = "images" if how.group is None else "groups of images"
     test = f"{name} {unit_name}, {share}{family}"
-    # Without intervals in the table, the resamples are those of the test.
+    # Without intervals in the table, the resamples refer to the test.
     sentences = [f"{first.protocol.title or first.protocol.name}{unit}: {data}."]
     if intervals:
         sentences.append(f"In brackets: {level} bootstrap intervals over {unit_name} ({resamples}).")
         sentences += filter(None, [comparison.note])
     else:
         test += f"; {resamples}"
-    # Say what bold means, or that nothing is bold.
+    # Explain bold numbers, or say that no number is bold.
     if any(cell.bold for row in rows for cell in row):
         sentences.append(f"Bold: the best, where its difference to the second is significant ({test}).")
     else:
@@ -166,16 +167,16 @@ def _latex(
     *,
     intervals: bool,
 ) -> str:
-    # A signature is one long word: it may break after each of its parts.
+    # A signature is one long word, so allow line breaks after each of its parts.
     signature = latex_text(comparison.evaluations[comparison.first].signature)
     signature = signature.replace(r"\textbar{}", r"\textbar\allowbreak{}").replace(",", r",\allowbreak{}")
-    # Escape all text of users before it meets LaTeX.
+    # Escape all user text for LaTeX.
     caption = " ".join(map(latex_text, sentences)).replace(r" \%", r"\,\%")
     names = [latex_text(name) for name in comparison.names]
     lines = []
     if any(mark > PDFLATEX_KNOWS for name in names for mark in name):
         lines.append(latex_comment("A name has letters that pdflatex lacks: use lualatex or xelatex."))
-    # A table in the style of booktabs.
+    # Write a table in the style of booktabs.
     lines += [
         r"\begin{table}",
         r"\centering",
@@ -186,7 +187,7 @@ def _latex(
         rf"{' & '.join(['Detector', *map(latex_text, keys)])} \\",
         r"\midrule",
     ]
-    # Intervals are a second line under the numbers.
+    # Write intervals in a second line under the numbers.
     for number, (name, row) in enumerate(zip(names, rows, strict=True)):
         if number and intervals:
             lines.append(r"\addlinespace")
@@ -206,10 +207,10 @@ def _markdown(
     *,
     intervals: bool,
 ) -> str:
-    # A signature is put between backticks, so it may have none.
+    # A signature is put between backticks, so it must not contain any.
     signature = printable(comparison.evaluations[comparison.first].signature).replace("`", "'")
     lines = [["Detector", *map(markdown_text, keys)], ["---", *["---:"] * len(keys)]]
-    # Intervals follow the number in the same cell.
+    # Write intervals after the number in the same cell.
     for name, row in zip(comparison.names, rows, strict=True):
         cells = []
         for cell in row:

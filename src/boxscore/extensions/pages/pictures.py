@@ -1,12 +1,12 @@
-"""Small copies of images, shown under the boxes in a report.
+"""Make small copies of images, which reports show under the boxes.
 
 Conventions
 -----------
-- Pillow reads and shrinks; it is imported here only. Without an image folder nothing is read.
-- File names come from the data and are not trusted: a picture is read only if it lies inside the folder.
-- A picture that is missing or cannot be read, also for want of memory, leaves a blank frame.
-- A picture is made small while it is read, strip by strip. A small file may hold very many pixels; Pillow
-  refuses more than 179 million.
+- Pillow reads and shrinks images; it is imported only here. Without an image folder nothing is read.
+- File names come from the data and are not trusted: a picture is read only if it is inside the folder.
+- A picture that is missing or cannot be read, for example because of memory, leaves a blank frame.
+- A picture is shrunk while it is read, strip by strip, because a small file may hold very many pixels. Pillow
+  rejects more than 179 million.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ LONGEST_SIDE = 560
 """Pixels of the longer side of an embedded picture."""
 
 CROPPED_FROM, CROP_SIDE = 4096, 420
-"""Pixels of the longer side of a picture of which a part is taken, and of the part."""
+"""Longer side of a picture above which it is cropped, and the longer side of the crop, in pixels."""
 
 PIXELS_AT_ONCE = 1 << 24
-"""Pixels that are held as colours, 3 bytes each; a larger picture is made small strip by strip."""
+"""Maximum pixels held in color, 3 bytes each; a larger picture is shrunk strip by strip."""
 
 MOST_ENTRIES = 50_000
-"""Entries of folders that are searched for images that are elsewhere."""
+"""Maximum folder entries to search for images that are elsewhere."""
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
 
 
 def require_pillow() -> Any:
-    """Import Pillow's Image module, or say how to install it."""
+    """Import Pillow's Image module, or raise an error that says how to install it."""
     try:
         from PIL import Image
     except ImportError:
@@ -49,15 +49,15 @@ def require_pillow() -> Any:
 
 
 def find_picture(evaluation: Evaluation, row: int, folder: Path) -> Path | None:
-    """Path of an image's file inside a folder: by its file name, the last part of it, or its id."""
-    # Names in the order of trust: the whole name, its last part, the id, and COCO's twelve digits.
+    """Find an image's file inside a folder: by its file name, the last part of it, or its id."""
+    # Try names in the order of trust: the whole name, its last part, the id, and COCO's twelve digits.
     images = evaluation.ground_truth.images
     name, identifier = images.file_names[row], str(images.ids[row])
     stems = [] if name is None else [str(name), Path(str(name)).name]
     stems += [f"{identifier}{suffix}" for suffix in SUFFIXES]
     if identifier.isascii() and identifier.isdecimal() and len(identifier) <= 12:
         stems += [f"{int(identifier):012d}.jpg"]
-    # Links are followed first, so that no name leads out of the folder.
+    # Resolve links first, so that no name leads out of the folder.
     inside = folder.resolve()
     for stem in stems:
         if "\0" in stem or len(stem) > 1000:
@@ -74,20 +74,22 @@ def find_picture(evaluation: Evaluation, row: int, folder: Path) -> Path | None:
 def read_picture(path: Path, longest: int) -> tuple[Any, tuple[int, int]]:
     """Read a picture, and its width and height in pixels.
 
-    What has very many pixels comes back reduced by a whole number, its longer side ``longest`` or more.
+    A very large picture is reduced by a whole factor, with a longer side of at least ``longest``.
 
     Raises
     ------
     InputError
-        When the file is no picture that Pillow reads, or holds too many pixels.
+        When Pillow cannot read the file, or it holds too many pixels.
     """
     image_module = require_pillow()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Pillow's, of what it shows all the same
+            # Pillow's warnings about pictures that it can read.
+            warnings.simplefilter("ignore")
             with image_module.open(path) as image:
                 size = image.size
-                image.draft("RGB", (longest, longest))  # JPEG: decoded small
+                # JPEG: decode at a reduced size.
+                image.draft("RGB", (longest, longest))
                 return _reduced(image, longest), size
     except (OSError, ValueError, SyntaxError, MemoryError, image_module.DecompressionBombError) as error:
         reason = str(error).rstrip(".") or "there is not enough memory"
@@ -95,7 +97,7 @@ def read_picture(path: Path, longest: int) -> tuple[Any, tuple[int, int]]:
 
 
 def _reduced(image: Any, longest: int) -> Any:
-    """Return an open picture in RGB, made small strip by strip if it is large."""
+    """Return an open picture in RGB, shrunk strip by strip if it is large."""
     width, height = image.size
     factor = max(width, height) // longest
     if width * height <= PIXELS_AT_ONCE or factor < 2:
@@ -111,14 +113,14 @@ def _reduced(image: Any, longest: int) -> Any:
 def embed_pictures(
     evaluation: Evaluation, rows: list[int], records: list[int], folder: Path
 ) -> dict[str, str]:
-    """Shrink the images of some records to ``data:`` addresses, by record number.
+    """Shrink the images of some records to ``data:`` URLs, by record number.
 
     Raises
     ------
     InputError
-        When the folder is none, or has none of these images.
+        When the folder does not exist, or has none of these images.
     """
-    # Without any of the images, the folder is probably the wrong one: that is an error.
+    # If none of the images is there, the folder is probably wrong, which is an error.
     require_pillow()
     if not folder.is_dir():
         raise InputError(f"the image folder must be a folder. Got {str(folder)!r}.")
@@ -145,10 +147,10 @@ def embed_crop(
     size: tuple[float, float],
     folder: Path,
 ) -> str | None:
-    """Shrink a part of an image, of the stated size, to a ``data:`` address; None where there is no picture.
+    """Shrink a region of an image, of the stated size, to a ``data:`` URL; None without a picture.
 
-    The part is left, top, width and height, in pixels of the stated size. A picture that is much smaller may
-    have no pixel there.
+    The region is left, top, width and height, in pixels of the stated size. It may contain no pixel of a
+    picture that is much smaller.
     """
     path = find_picture(evaluation, row, folder)
     if path is None:
@@ -165,7 +167,7 @@ def embed_crop(
 
 
 def _address(picture: Any, longest: int) -> str:
-    """Write a picture, made small, as a ``data:`` address."""
+    """Write a shrunken picture as a ``data:`` URL."""
     picture.thumbnail((longest, longest))
     data = io.BytesIO()
     picture.save(data, "JPEG", quality=72)
@@ -173,13 +175,13 @@ def _address(picture: Any, longest: int) -> str:
 
 
 def _no_picture(evaluation: Evaluation, rows: list[int], folder: Path) -> InputError:
-    """Say that a folder has none of the images, and where they are if that is near."""
-    # Say the first name that was looked for.
+    """Report that a folder has none of the images, and where they are if they are nearby."""
+    # Name the first file that was not found.
     images = evaluation.ground_truth.images
     name = images.file_names[rows[0]]
     example = f"{images.ids[rows[0]]}.jpg" if name is None else Path(str(name)).name
     names = [Path(str(images.file_names[row])).name for row in rows if images.file_names[row] is not None]
-    # Look for the names in folders nearby, then guess from what the folder holds.
+    # Look for the names in nearby folders, then guess from the contents of the folder.
     near = _folder_of(set(names) or {example}, folder)
     if near is not None:
         cause = f"they are in {str(near)!r}"
@@ -199,7 +201,7 @@ def _no_picture(evaluation: Evaluation, rows: list[int], folder: Path) -> InputE
 
 
 def _folder_of(names: set[str], folder: Path) -> Path | None:
-    """Find a folder below or beside this one that has a file of these names, among the first entries."""
+    """Find a nearby folder that has a file of these names, among the first entries."""
     left = MOST_ENTRIES
     for start in (folder, folder.resolve().parent):
         for directory, folders, files in os.walk(start):

@@ -31,7 +31,7 @@ OPTIONS = (
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read, evaluate, write; return the exit status."""
+    """Read, evaluate and write; return the exit status."""
     if arguments.memory_limit is not None:
         return _run_in_parts(arguments)
     with remembered_warnings(hold_box_forms=not arguments.strict) as messages:
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run_in_parts(arguments: argparse.Namespace) -> int:
-    """Evaluate in partitions, and write while they can be read again."""
+    """Evaluate in partitions, and write while they are available."""
     from boxscore.extensions.large.command_line import DRAWN, evaluation_in_parts
 
     with remembered_warnings() as messages, evaluation_in_parts(arguments, drawn=DRAWN) as evaluation:

@@ -1,4 +1,4 @@
-"""Report folders and pictures that commands write."""
+"""Write the report folders and pictures of commands."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ WHOLE_TABLES, WHOLE_PLOTS = ("matches", "confidence_curve"), ("f1_curve",)
 
 
 def save_report(evaluation: Evaluation, arguments: argparse.Namespace, messages: Remembered) -> None:
-    """Write the report folder that ``--report`` names."""
+    """Write the report folder given by ``--report``."""
     paths = write_report(evaluation, arguments.report, **_content(arguments, messages))
     if not source_of(evaluation).is_here:
-        _say_left_out(arguments, {(path.parent.name, path.stem) for path in paths})
+        _report_left_out(arguments, {(path.parent.name, path.stem) for path in paths})
 
 
-def _say_left_out(arguments: argparse.Namespace, written: Collection[tuple[str, str]]) -> None:
-    """Say which tables and plots partitions do not have."""
+def _report_left_out(arguments: argparse.Namespace, written: Collection[tuple[str, str]]) -> None:
+    """Report which tables and plots partitions cannot have."""
     asked = {"tables": (arguments.tables, WHOLE_TABLES), "plots": (arguments.plots, WHOLE_PLOTS)}
     left_out = [
         f"{kind}/{name}"
@@ -47,13 +47,13 @@ def _say_left_out(arguments: argparse.Namespace, written: Collection[tuple[str, 
 
 
 def reported(evaluation: Evaluation, arguments: argparse.Namespace, messages: Remembered) -> list[str]:
-    """Write the report, and return what is said of it below the result."""
+    """Write the report, and return the lines about it below the result."""
     save_report(evaluation, arguments, messages)
     return [written_line(arguments.report)]
 
 
 def report_written(folder: Path) -> None:
-    """Say which file of a report's folder to open."""
+    """Print which file of a report's folder to open."""
     say(written_line(folder))
 
 
@@ -86,7 +86,8 @@ def _content(arguments: argparse.Namespace, messages: Remembered) -> dict[str, A
 def picture(figure: Figure, form: str) -> bytes:
     """Return a figure as the bytes of a file, and close it."""
     output = io.BytesIO()
-    with warnings.catch_warnings():  # of a picture that is a hair's breadth wide
+    # Matplotlib warns about extremely narrow pictures.
+    with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "constrained_layout not applied", UserWarning)
         figure.savefig(output, format=form, dpi=150)
     pyplot().close(figure)

@@ -1,18 +1,19 @@
-"""The report's page from this machine, with every image of the data set.
+"""Serve the report's page on this machine, with every image of the data set.
 
 Goal
 ----
-The page of a report holds a part of the images. Served, the same page shows all of them, by class, kind of
-mistake, score, IoU and size, and pictures as they are in the image folder.
+The page of a report holds only some images. The served page shows all of them, filtered by class, kind of
+mistake, score, IoU and size, with pictures from the image folder.
 
 Conventions
 -----------
-- Only this machine is served: the socket listens at 127.0.0.1, and ``Host`` must name it, so that no other
-  site's name can lead here. Every path starts with a token that only who started the server knows.
-- Nothing changes: only GET and HEAD are answered. Nothing of another origin is.
-- A path names an image by its number in the data set, never a file. Of files only images inside the image
-  folder are read, links followed first.
-- No answer has a traceback; one that cannot be given is a status and a line.
+- Only this machine is served: the socket listens at 127.0.0.1, and ``Host`` must name it, so that another
+  site's name cannot lead here. Every path starts with a token that only the user who started the server
+  knows.
+- The server is read only: it answers only GET and HEAD, and rejects requests from other origins.
+- A path identifies an image by its number in the data set, never by file name. Only images inside the image
+  folder are read, after resolving links.
+- Answers never contain a traceback; a rejected request gets a status and a line.
 """
 
 from __future__ import annotations
@@ -49,22 +50,22 @@ from boxscore.matching.outcomes import OUTCOMES
 
 ADDRESS = "127.0.0.1"
 PAGE = 24
-"""Images of one answer."""
+"""Images per answer."""
 
 LONGEST_PATH = 2000
-"""Characters of a path with its query."""
+"""Maximum characters of a path with its query."""
 
 MOST_FIELDS = 24
 MOST_REQUESTS, MOST_PICTURES = 64, 2
-"""Answered at the same time; pictures made small at the same time."""
+"""Maximum concurrent requests, and pictures shrunk at a time."""
 
 SMALL_PICTURES = 256
-"""Pictures made small that are held, about 40 kB each."""
+"""Number of cached small pictures, about 40 kB each."""
 
 BLOCK = 1 << 16
 
 SECONDS = 30
-"""Without a word a connection is closed."""
+"""Timeout of an idle connection in seconds."""
 
 SHOWN_AS_THEY_ARE = {
     ".jpg": "image/jpeg",
@@ -74,7 +75,7 @@ SHOWN_AS_THEY_ARE = {
     ".gif": "image/gif",
 }
 OTHER_PICTURES = (".bmp", ".tif", ".tiff", ".ppm", ".pgm", ".jp2")
-"""Endings of pictures that browsers do not all show: sent as JPEG."""
+"""Extensions of pictures that not all browsers show: sent as JPEG."""
 
 LARGE_SIDE = 2048
 
@@ -101,7 +102,7 @@ class RefusedError(Exception):
 
 
 class Answer(NamedTuple):
-    """What is sent: text or bytes, or a part of a file."""
+    """The body of an answer: text or bytes, or a file."""
 
     kind: str
     content: bytes = b""
@@ -111,7 +112,7 @@ class Answer(NamedTuple):
 
 
 class Detector:
-    """One evaluation, as it is served: its page, and its mistakes as columns."""
+    """One served evaluation: its page, and its mistakes as columns."""
 
     def __init__(self, name: str, evaluation: Evaluation) -> None:
         self.name, self.evaluation = name, evaluation
@@ -121,7 +122,7 @@ class Detector:
         self.index = MistakeIndex(self.gallery)
 
     def page(self, make: Callable[[], bytes]) -> bytes:
-        """Return the page, made when it is first asked for."""
+        """Return the page, rendered on the first request."""
         with self._making:
             if self._page is None:
                 self._page = make()
@@ -129,19 +130,19 @@ class Detector:
 
 
 class Site:
-    """What a server answers, by path; knows nothing of sockets.
+    """Answers requests by path, independent of sockets.
 
     Parameters
     ----------
     evaluations : mapping of str to Evaluation
-        By the name of the detector, of one ground truth.
+        Evaluations by detector name, with one ground truth.
     options : ReportOptions, optional
-        Of the pages; ``image_folder`` is where the pictures are.
+        Options of the pages; ``image_folder`` contains the pictures.
 
     Raises
     ------
     InputError
-        When the image folder is none.
+        When the image folder does not exist.
     """
 
     def __init__(self, evaluations: Mapping[str, Evaluation], options: ReportOptions | None = None) -> None:
@@ -159,13 +160,13 @@ class Site:
         self._holding, self._shrinking = threading.Lock(), threading.Semaphore(MOST_PICTURES)
 
     def answer(self, path: str, query: str) -> Answer:
-        """Answer a path behind the token, without its first slash.
+        """Answer a path after the token, without its first slash.
 
         Raises
         ------
         RefusedError
         """
-        # Three things can be asked for: a picture, a page of images, the page itself.
+        # There are three kinds of requests: a picture, a list of images, the page itself.
         if path == "":
             path = "detector-1"
         if match := _PICTURE.fullmatch(path):
@@ -186,23 +187,23 @@ class Site:
     # ------------------------------------------------------------ pages
 
     def page(self, number: int) -> bytes:
-        """Return the page of a detector; made once."""
+        """Return the page of a detector; rendered once."""
         detector = self.detectors[number]
         return detector.page(lambda: self._rendered(number).encode("utf-8", "backslashreplace"))
 
     def _rendered(self, number: int) -> str:
-        # The page of a report, without its gallery: the browser asks for images.
+        # Render the page of a report without its gallery: the browser requests images.
         detector = self.detectors[number]
         several = len(self.detectors) > 1
         title = detector.name if several and not self._options.title else self._options.title
         view = report_view(detector.evaluation, options=dataclasses.replace(self._options, title=title))
         rows = [int(row) for row in view["image_rows"]]
         kinds, classes = detector.index.tallies()
-        # Pictures are addresses here, not part of the page.
+        # Pictures are URLs here, not part of the page.
         view["pictures"] = {
             str(place): address for place, row in enumerate(rows) if (address := self._address(row))
         }
-        # Give the script what it needs to offer filters, with counts.
+        # Give the script the filters and their counts.
         view["live"] = {
             "images": f"detector-{number + 1}/images",
             "count": len(detector.index.counts),
@@ -221,11 +222,11 @@ class Site:
     # ------------------------------------------------------------ images and their mistakes
 
     def _images(self, detector: Detector, query: str) -> Answer:
-        # Filter all mistakes, then make records of one page only.
+        # Filter all mistakes, then make records of only one page.
         asked, order, start = _read_query(query, detector)
         chosen = detector.index.chosen(asked, order)
         shown = chosen.images[start : start + PAGE].tolist()
-        # Boxes that fit the filter are highlighted.
+        # Highlight boxes that pass the filter.
         lit: list[list[int]] = [[]] * len(shown)
         if asked.of_mistakes or order == "confident":
             lit = detector.index.boxes(chosen, shown)
@@ -251,8 +252,9 @@ class Site:
     # ------------------------------------------------------------ pictures
 
     def _address(self, row: int) -> str | None:
-        """Address of an image's picture; None where there is no file."""
-        if row not in self._has_picture:  # looked for once: several names are tried
+        """Return the URL of an image's picture; None without a file."""
+        # Look it up once, because several names are tried.
+        if row not in self._has_picture:
             self._has_picture[row] = self._file(row) is not None
         return f"picture/{row}?small" if self._has_picture[row] else None
 
@@ -272,19 +274,20 @@ class Site:
         if kind is not None and not small:
             return Answer(kind, file=path, headers=_KEPT)
         content = self._reduced(path, LONGEST_SIDE if small else LARGE_SIDE, row if small else None)
-        if content is None:  # a blank frame, of which no browser complains
+        # A blank frame, which browsers accept without an error.
+        if content is None:
             return Answer("", status=HTTPStatus.NO_CONTENT)
         return Answer("image/jpeg", content, headers=_KEPT)
 
     def _reduced(self, path: Path, longest: int, held_as: int | None) -> bytes | None:
-        """Return a picture as a small JPEG; None where it cannot be read."""
-        # A small picture is kept under its number; the one used longest ago goes first.
+        """Return a picture as a small JPEG; None if it cannot be read."""
+        # Cache small pictures by number, and evict the least recently used one.
         if held_as is not None:
             with self._holding:
                 if held_as in self._small:
                     self._small.move_to_end(held_as)
                     return self._small[held_as]
-        # One picture at a time is shrunk: several large ones would fill the memory.
+        # Shrink one picture at a time: several large ones would fill the memory.
         content = None
         with self._shrinking, contextlib.suppress(InputError, OSError, MemoryError):
             # A picture that cannot be read is None, and is not tried again.
@@ -310,8 +313,8 @@ _KEPT = {"Cache-Control": "private, max-age=600"}
 
 
 def _read_query(query: str, detector: Detector) -> tuple[Filter, Order, int]:
-    """Read what images are asked for; refuse what is no filter."""
-    # Everything from outside is limited, looked up or parsed before it is used.
+    """Parse the filter of a request; reject an invalid one."""
+    # Limit, look up or parse everything from outside before using it.
     try:
         fields = parse_qs(query, strict_parsing=bool(query), max_num_fields=MOST_FIELDS)
     except ValueError:
@@ -335,7 +338,7 @@ def _read_query(query: str, detector: Detector) -> tuple[Filter, Order, int]:
             raise RefusedError(HTTPStatus.BAD_REQUEST, f"{name} is not known")
         return known.index(text(name))
 
-    # NaN and infinity are no numbers here.
+    # Reject NaN and infinity.
     def number(name: str, missing: float) -> float:
         if not text(name):
             return missing
@@ -345,13 +348,13 @@ def _read_query(query: str, detector: Detector) -> tuple[Filter, Order, int]:
                 return value
         raise RefusedError(HTTPStatus.BAD_REQUEST, f"{name} must be a number")
 
-    # Outcomes come by name, and are positions inside.
+    # Outcomes are given by name, and converted to positions.
     hidden = []
     for name in fields.get("hide", []):
         if name not in OUTCOMES:
             raise RefusedError(HTTPStatus.BAD_REQUEST, "hide is not known")
         hidden.append(OUTCOMES.index(name))
-    # A missing field has the value that filters nothing.
+    # A missing field gets the value that accepts everything.
     asked = Filter(
         category=whole("class", len(detector.evaluation.ground_truth.categories)),
         kind=place("kind", KINDS),
@@ -377,12 +380,12 @@ class Server(ThreadingHTTPServer):
     ----------
     site : Site
     port : int, default 0
-        0 is any free port.
+        0 selects any free port.
 
     Raises
     ------
     InputError
-        When the port is taken, or may not be used.
+        When the port is in use or not permitted.
     """
 
     daemon_threads, block_on_close, allow_reuse_address = True, False, os.name == "posix"
@@ -399,34 +402,34 @@ class Server(ThreadingHTTPServer):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """What ``Host`` may say."""
+        """Allowed values of ``Host``."""
         return f"{ADDRESS}:{self.server_port}", f"localhost:{self.server_port}"
 
     @property
     def url(self) -> str:
-        """The address of the first page."""
+        """URL of the first page."""
         return f"http://{ADDRESS}:{self.server_port}/{self.token}/"
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread, unless very many are being answered."""
+        """Answer in a thread, unless too many requests are running."""
         if self._free.acquire(blocking=False):
             super().process_request(request, client_address)
         else:
             self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Answer, and let another in."""
+        """Answer, then release the slot."""
         try:
             super().process_request_thread(request, client_address)
         finally:
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing: a browser that leaves is no news, and nobody reads a traceback."""
+        """Ignore the error: a browser that disconnects is normal."""
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Checks a request, and sends what the site answers."""
+    """Checks a request, and sends the site's answer."""
 
     server: Server
     protocol_version, server_version, sys_version = "HTTP/1.1", f"boxscore/{__version__}", ""
@@ -439,23 +442,24 @@ class _Handler(BaseHTTPRequestHandler):
         self._respond()
 
     def __getattr__(self, name: str) -> Any:
-        """Refuse every other method in the same way."""
+        """Reject every other method in the same way."""
         if name.startswith("do_"):
             return self._refuse_method
         raise AttributeError(name)
 
     def log_message(self, *_: Any) -> None:
-        """Log nothing: paths hold the token."""
+        """Log nothing, because paths contain the token."""
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Answer what http.server itself refuses, as everything else is refused."""
+        """Answer errors of http.server like all other rejections."""
         del message, explain
         status = HTTPStatus(code)
         self.close_connection = True
         self._send(_line(status, status.phrase.lower()))
 
     def _refuse_method(self) -> None:
-        self.close_connection = True  # whatever is sent is not read
+        # The body of the request is not read.
+        self.close_connection = True
         allowed = {"Allow": "GET, HEAD"}
         self._send(_line(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are answered", allowed))
 
@@ -466,11 +470,12 @@ class _Handler(BaseHTTPRequestHandler):
             answer = _line(refused.status, refused.text, refused.headers)
         except (BoxscoreError, OSError, MemoryError, ValueError):
             answer = _line(HTTPStatus.INTERNAL_SERVER_ERROR, "this cannot be shown")
-        with contextlib.suppress(OSError):  # the browser has left
+        # The browser has disconnected.
+        with contextlib.suppress(OSError):
             self._send(answer)
 
     def _answer(self) -> Answer:
-        # A page of another site must not reach the data: check host, origin and site.
+        # Keep the data from pages of other sites: check host, origin and site.
         if len(self.path) > LONGEST_PATH:
             raise RefusedError(HTTPStatus.REQUEST_URI_TOO_LONG, "the address is too long")
         if self.headers.get_all("Host", []) not in [[host] for host in self.server.hosts]:
@@ -480,7 +485,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise RefusedError(HTTPStatus.FORBIDDEN, "other origins are not served")
         if site not in ("none", "same-origin") and self.headers.get("Sec-Fetch-Mode") != "navigate":
             raise RefusedError(HTTPStatus.FORBIDDEN, "other sites are not served")
-        # The token is compared in constant time, so that it cannot be guessed letter by letter.
+        # Compare the token in constant time, so that it cannot be guessed letter by letter.
         path, _, query = self.path.partition("?")
         _, token, *rest = (*path.split("/", 2), "")
         if not secrets.compare_digest(token.encode("utf-8", "replace"), self.server.token.encode()):
@@ -490,7 +495,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self.server.site.answer(rest[0], query)
 
     def _send(self, answer: Answer) -> None:
-        # A file is sent from disk, in part if the browser asks for a part.
+        # Send a file from disk, in part if the browser requests a range.
         with contextlib.ExitStack() as stack:
             body: BinaryIO = io.BytesIO(answer.content)
             headers, status, size = dict(answer.headers), answer.status, len(answer.content)
@@ -498,7 +503,7 @@ class _Handler(BaseHTTPRequestHandler):
                 body = stack.enter_context(answer.file.open("rb"))
                 status, size, more = self._part(body)
                 headers |= more
-            # Headers by default forbid everything, and caching too.
+            # The default headers forbid everything, including caching.
             self.send_response_only(status)
             policy = {"Content-Security-Policy": f"default-src 'none'; {NO_FRAMES}"}
             headers = {**_HEADERS, **policy, "Cache-Control": "no-store", **headers}
@@ -508,7 +513,7 @@ class _Handler(BaseHTTPRequestHandler):
                 headers["Content-Length"] = str(size)
             if self.close_connection:
                 headers["Connection"] = "close"
-            # HEAD has all headers and no body.
+            # HEAD gets all headers and no body.
             for name, value in headers.items():
                 self.send_header(name, value)
             self.end_headers()
@@ -520,7 +525,7 @@ class _Handler(BaseHTTPRequestHandler):
                 size -= len(block)
 
     def _part(self, file: BinaryIO) -> tuple[HTTPStatus, int, dict[str, str]]:
-        """Go to the part of a file that is asked for; return the status, how many bytes, and headers."""
+        """Seek to the requested range; return the status, the number of bytes, and headers."""
         whole = os.fstat(file.fileno()).st_size
         headers = {"Accept-Ranges": "bytes"}
         match = _RANGE.fullmatch(self.headers.get("Range", ""))

@@ -1,10 +1,10 @@
-"""What is drawn of an object: the outline of its mask, its four corners, its keypoints, or its box alone.
+"""Compute the shapes to draw for an object: mask outline, four corners, keypoints, or only its box.
 
 Conventions
 -----------
-- Masks and keypoints are drawn where the protocol compares them; a row without one is its box.
-- A keypoint is ``x, y, v``: v 2 is visible, 1 labelled but not visible, 0 is not drawn. Of a detection every
-  keypoint is visible but those that its file gives a third number of 0, where some have another one.
+- Masks and keypoints are drawn if the protocol compares them; a row without one is drawn as its box.
+- A keypoint is ``x, y, v``: v 2 is visible, 1 labeled but not visible, 0 is not drawn. All keypoints of a
+  detection are visible, except those whose third number in the file is 0 while others differ from 0.
 """
 
 from __future__ import annotations
@@ -31,16 +31,17 @@ Ring = NDArray[Any]
 def rings_of(
     table: BoxTable, rows: NDArray[np.intp], protocol: Protocol, *, tolerance: float | None = None
 ) -> list[list[Ring]]:
-    """Outline rows of a table, [N]: each as one ring or more, or none where the box is all there is.
+    """Return the outlines of rows of a table, [N]: one or more rings each, or none for a plain box.
 
-    ``tolerance`` is how far the outline of a mask may move, in pixels; None: not at all.
+    ``tolerance`` is the maximum shift of a mask's outline, in pixels; None keeps it exact.
     """
     if table.quadrilaterals is not None:
         return [[corners.reshape(4, 2)] for corners in table.quadrilaterals[rows]]
     if table.rotated is not None:
         return [[corners.reshape(4, 2)] for corners in corners_of_rotated(table.rotated[rows])]
     rings: list[list[Ring]] = [[] for _ in range(len(rows))]
-    if protocol.similarity not in ("mask", "boundary") or table.masks is None:  # not read in vain
+    # Do not read masks unnecessarily.
+    if protocol.similarity not in ("mask", "boundary") or table.masks is None:
         return rings
     masks = masks_of(table)[rows]
     some = np.flatnonzero(~masks.missing)
@@ -57,7 +58,7 @@ def box_ring(table: BoxTable, row: int) -> Ring:
 
 
 def joints_of(table: BoxTable, rows: NDArray[np.intp], protocol: Protocol) -> FloatArray | None:
-    """Return the keypoints of rows as they are drawn, [N,J,3]; None where none are compared."""
+    """Return the keypoints of rows as drawn, [N,J,3]; None if keypoints are not compared."""
     if protocol.similarity != "keypoints" or table.keypoints is None:
         return None
     joints = np.array(table.keypoints[rows], dtype=np.float64)
@@ -72,14 +73,15 @@ def joints_of(table: BoxTable, rows: NDArray[np.intp], protocol: Protocol) -> Fl
 
 
 def limbs_of(protocol: Protocol, categories: Categories | None = None) -> list[tuple[int, int]]:
-    """Return the pairs of keypoints that the data set's skeleton joins, or the protocol's, counted from 0.
+    """Return pairs of keypoints joined by the skeleton of the data set, or of the protocol, from 0.
 
-    Without one, as many keypoints as COCO's are taken for these unless they have other names.
+    Without a skeleton, COCO's is used for the same number of keypoints, unless they have other names.
     """
     if protocol.similarity != "keypoints":
         return []
     drawn = () if categories is None else categories.columns.get(SKELETON, np.empty(0)).tolist()
-    if len({text for text in drawn if text is not None}) == 1:  # classes with several are drawn by the rules
+    # Classes with several skeletons use the rules.
+    if len({text for text in drawn if text is not None}) == 1:
         count = len(protocol.keypoints.sigmas)
         limbs = limbs_of_text(next(text for text in drawn if text is not None))
         return [
@@ -94,7 +96,7 @@ def limbs_of(protocol: Protocol, categories: Categories | None = None) -> list[t
 
 
 def path_text(rings: Sequence[Ring], decimals: int) -> str:
-    """Write rings as the data of an SVG path, each corner after the first relative to the one before."""
+    """Write rings as SVG path data, each corner after the first relative to the one before."""
     texts = []
     scale = 10**decimals
     for ring in rings:
@@ -107,5 +109,5 @@ def path_text(rings: Sequence[Ring], decimals: int) -> str:
 
 
 def _short(number: int, scale: int) -> str:
-    """Write a fixed-point number without what an SVG path does not need."""
+    """Write a fixed-point number in its shortest SVG form."""
     return f"{number / scale:.{len(str(scale)) - 1}f}".rstrip("0").rstrip(".") if scale > 1 else str(number)

@@ -1,12 +1,12 @@
-"""What the pages of several detectors say first: who leads and by how much, where the order turns round.
+"""Write the first sentences of comparison pages: who leads, by how much, and where the ranking flips.
 
 Conventions
 -----------
-- All of it is about the first summary metric. A detector leads if its difference to the next one is
-  significant, as the comparison has it; else the sentence says that the data cannot tell.
-- Differences are in points, hundredths of the metric. Where a metric is better when it falls, the detector
-  with the lower value leads.
-- Images differ by their numbers of mistakes, each detector at its own operating score.
+- All sentences are about the first summary metric. A detector leads if its difference from the next one is
+  significant in the comparison; otherwise the sentence says that the data cannot tell.
+- Differences are in points, hundredths of the metric. For a metric that falls as detectors improve, the
+  detector with the lower value leads.
+- Images differ by their number of mistakes, each detector at its own operating score.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from boxscore.extensions.pages.gallery import Gallery
 from boxscore.matching.outcomes import FALSE_POSITIVE, MISSED, TRUE_POSITIVE
 
 MOST_NAMED = 5
-"""Classes that a sentence names."""
+"""Maximum classes named in a sentence."""
 
 MOST_SHOWN = 6
-"""Images in which the detectors of an overview are shown side by side."""
+"""Images in which an overview shows the detectors side by side."""
 
 LONGEST_NAME = 60
 
 LEAST_PART = 0.4
-"""Smallest part of an image that is shown, of its width and of its height."""
+"""Minimum size of a shown region, relative to the width and height of the image."""
 
 
 def verdict_sentence(comparison: DetectorComparison) -> str:
-    """Say who leads and by how much, with the interval; or that the data cannot tell, or that ties decide."""
-    # Rank by the first metric; equal values keep the order in which they were given.
+    """Name the leader and the lead with its interval, or say that it is unclear, or that ties decide."""
+    # Rank by the first metric; ties keep the given order.
     metric, sign = _metric(comparison)
     if not metric:
         return ""
@@ -48,7 +48,7 @@ def verdict_sentence(comparison: DetectorComparison) -> str:
     if len(defined) < 2:
         return f"{metric} is undefined for all detectors but one: there is nothing to compare."
     best, second = defined[np.argsort(-sign * values[defined], kind="stable")[:2]].tolist()
-    # Three cases: equal, significantly apart, or too close to tell.
+    # Distinguish three cases: equal, significantly different, or too close to tell.
     pairs = comparison.pairs
     gap = abs(float(values[best] - values[second]))
     apart, near = f"{points(gap)} points of {metric}", _interval(comparison, best, second, sign)
@@ -58,7 +58,7 @@ def verdict_sentence(comparison: DetectorComparison) -> str:
         rank = f", the second of {len(names)}," if len(names) > 2 else ""
         said = f"{names[best]} leads {names[second]}{rank} by {apart}{near}."
         return said + _of_ties(comparison, best, second)
-    # Few images is a reason of its own.
+    # Mention if there are too few images.
     if bool((comparison.total.verdict[:, 0] == TOO_FEW).all()):
         unit = "image" if comparison.resampling.group is None else "group"
         units = counted(int(comparison.intervals.images[best, 0]), unit)
@@ -77,19 +77,19 @@ def verdict_sentence(comparison: DetectorComparison) -> str:
 
 
 def _metric(comparison: DetectorComparison) -> tuple[str, float]:
-    """Return the first summary metric, and -1 if it is better when it falls."""
+    """Return the first summary metric, and -1 if it falls as detectors improve."""
     if not comparison.metrics:
         return "", 1.0
     return comparison.metrics[0], -1.0 if comparison.lower_is_better[0] else 1.0
 
 
 def points(value: float) -> str:
-    """Write a difference in hundredths."""
+    """Format a difference in hundredths."""
     return fixed(100 * value, 1).replace("-", "\N{MINUS SIGN}")
 
 
 def _interval(comparison: DetectorComparison, best: int, second: int, sign: float) -> str:
-    """Write the interval of a lead, in brackets; nothing where there is none."""
+    """Format the interval of a lead in brackets; empty without one."""
     low, high = (float(end[best, second, 0]) for end in (comparison.pairs.low, comparison.pairs.high))
     if not np.isfinite([low, high]).all():
         return ""
@@ -99,7 +99,7 @@ def _interval(comparison: DetectorComparison, best: int, second: int, sign: floa
 
 
 def _of_ties(comparison: DetectorComparison, best: int, second: int) -> str:
-    """Say that an order of equal scores decides, if it does."""
+    """Mention if the order of equal scores decides."""
     results = list(comparison.evaluations.values())
     row = next(row for row in results[0].protocol.rows if row.key == comparison.metrics[0])
     known = row.metric == "AP" and all(source_of(results[i]).is_here for i in (best, second))
@@ -109,27 +109,27 @@ def _of_ties(comparison: DetectorComparison, best: int, second: int) -> str:
 
 
 def turned_classes(comparison: DetectorComparison) -> str:
-    """Name the classes in which another detector is ahead of the one that is ahead over all classes."""
-    # With an undefined or shared lead there is no order that a class could turn.
+    """Name the classes in which another detector is ahead of the overall leader."""
+    # Without a defined, unique leader, no class can flip the ranking.
     metric, sign = _metric(comparison)
     values = comparison.intervals.value[:, 0]
     if not metric or np.isfinite(values).sum() < 2 or not len(comparison.classes):
         return ""
-    # All detectors as differences to the first, whose own row is 0.
+    # Express all detectors as differences from the first, whose own row is 0.
     delta = sign * comparison.per_class.delta[:, 0]  # [O,K], other minus first
     of_class = np.vstack([np.zeros_like(delta[:1]), np.where(np.isfinite(delta), delta, -np.inf)])
     known = np.isfinite(delta).any(axis=0)
     best = int(np.nanargmax(sign * values))
     if np.nanmax(sign * np.delete(values, best)) == sign * values[best]:
         return ""
-    # A class turns where another is ahead of the overall best.
+    # The ranking flips in a class if another detector is ahead of the overall best.
     gain = of_class.max(axis=0) - of_class[best]
     turned = np.flatnonzero(known & (gain > 0) & np.isfinite(gain))
     name = _short(comparison.names[best])
     of = counted(int(known.sum()), "class")
     if not len(turned):
         return f"No class turns the order round: {name} is ahead or level in all {of}."
-    # The largest gains come first.
+    # Sort by descending gain.
     order = turned[np.argsort(-gain[turned], kind="stable")]
     many = len(comparison.names) > 2
     leaders = of_class.argmax(axis=0)
@@ -148,7 +148,7 @@ def turned_classes(comparison: DetectorComparison) -> str:
 
 
 def _significant(comparison: DetectorComparison, turned: NDArray[np.intp]) -> str:
-    """Say in how many of these classes the difference of two detectors is significant."""
+    """Count the classes among these in which the difference of two detectors is significant."""
     verdicts = comparison.per_class.verdict[0, 0, turned]
     count = int(np.isin(verdicts, ["better", "worse"]).sum())
     if not count:
@@ -167,7 +167,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 class Part(NamedTuple):
-    """A part of an image, in its pixels."""
+    """A region of an image, in its pixels."""
 
     left: float
     top: float
@@ -176,7 +176,7 @@ class Part(NamedTuple):
 
 
 def differing_images(mistakes: NDArray[np.int64], *, most: int = MOST_SHOWN) -> list[int]:
-    """Rows of the images whose numbers of mistakes, [N, images], differ most between detectors."""
+    """Return the rows of the images whose numbers of mistakes, [N, images], differ most."""
     spread = mistakes.max(axis=0) - mistakes.min(axis=0)
     order = np.argsort(-spread, kind="stable")[:most]
     rows: list[int] = order[spread[order] > 0].tolist()
@@ -184,12 +184,12 @@ def differing_images(mistakes: NDArray[np.int64], *, most: int = MOST_SHOWN) -> 
 
 
 class Differences:
-    """Where in an image detectors differ.
+    """The regions of an image in which detectors differ.
 
     Parameters
     ----------
     galleries : sequence of Gallery
-        One for each detector, on one ground truth.
+        One gallery per detector, with one ground truth.
     """
 
     def __init__(self, galleries: Sequence[Gallery]) -> None:
@@ -200,7 +200,7 @@ class Differences:
         self._bounds = np.searchsorted(self._truth.image[self._rows], np.arange(len(self._truth.images) + 1))
 
     def part(self, image: int, records: Sequence[Mapping[str, Any]]) -> Part:
-        """Return the part of an image around the objects that some miss, else around false positives.
+        """Return the region around the objects that some detectors miss, or around false positives.
 
         ``records`` are those of the image in each gallery.
         """
@@ -214,7 +214,7 @@ class Differences:
 
 
 def _around(boxes: NDArray[np.float64], width: float, height: float) -> Part:
-    """Return the part of an image around boxes, with a margin, no smaller than a share of it."""
+    """Return the region around boxes, with a margin and a minimum size relative to the image."""
     ends = []
     for axis, side in ((0, width), (1, height)):
         low = float(np.clip(boxes[:, axis].min(), 0, side))

@@ -1,9 +1,9 @@
-"""What the HTML report shows, as plain data: the model behind the template and the script.
+"""Collect the data of the HTML report as plain values, for the template and the script.
 
 Goal
 ----
-One dictionary per page. It is private to the page, unlike ``result.json``, whose schema is documented and
-versioned (docs/reference/report-files.md).
+Each page has one dictionary. It is private to the page, unlike ``result.json``, whose schema is documented
+and versioned (docs/reference/report-files.md).
 
 Conventions
 -----------
@@ -46,10 +46,10 @@ from boxscore.validation import Finding
 Interval = tuple[float, float]
 
 ENOUGH_RESAMPLES = 200
-"""The ends of a 95 % interval of fewer rest on the five draws beyond them, or less."""
+"""With fewer resamples, each end of a 95% interval would depend on fewer than five draws."""
 
 LONGEST_RESAMPLING = 60.0
-"""Seconds of one processor; several share it."""
+"""Maximum seconds on one processor; several share the work."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,24 +59,24 @@ class ReportOptions:
     Attributes
     ----------
     title : str
-        Title of the page; the detections' file name when empty.
+        Title of the page; by default the file name of the detections.
     warnings : sequence of str or BoxscoreWarning
-        Warnings from reading and evaluating, to be shown.
+        Warnings of reading and evaluating, to be shown.
     image_folder : str, Path or None
-        Folder of the images; without it boxes are drawn over blank frames.
+        Folder of the images; without it, boxes are drawn over blank frames.
     gallery : int
-        Images in the gallery of worst images; half as many confident mistakes.
+        Number of worst images in the gallery, which also shows half as many confident mistakes.
     resamples : int
-        Bootstrap resamples for confidence intervals; 0 for none. None for 200, or none where these would take
-        longer than a minute on one processor.
+        Bootstrap resamples for confidence intervals; 0 for none. The default is 200, or none if these would
+        take more than a minute on one processor.
     seed : int
         Seed of the bootstrap.
     workers : int or "auto"
-        Number of forked processes that share the resamples, or one per processor where forking is safe.
+        Number of forked processes that share the resamples; "auto" uses one per processor if forking is safe.
     progress : bool
-        Show a progress bar with the time left while images are resampled, if stderr is a terminal.
+        Show a progress bar with the remaining time during resampling, if stderr is a terminal.
     date : str or None
-        Shown in the footer; today when None, nothing when empty (for reports that must not change).
+        Date in the footer; today if None, no date if empty (for reproducible reports).
     """
 
     title: str = ""
@@ -97,7 +97,7 @@ class ReportOptions:
         worker_count(self.workers)
 
     def resamples_for(self, evaluation: Evaluation) -> int:
-        """Resamples to draw: the option, or :data:`ENOUGH_RESAMPLES`, or none where these would take long."""
+        """Return the number of resamples: the option, :data:`ENOUGH_RESAMPLES`, or 0 if these take long."""
         if self.resamples is not None:
             return self.resamples
         seconds = ENOUGH_RESAMPLES * _seconds_of_a_draw(evaluation)
@@ -105,7 +105,7 @@ class ReportOptions:
 
 
 def _seconds_of_a_draw(evaluation: Evaluation) -> float:
-    """Estimate what one draw takes on one processor, for COCO's twelve metrics; fewer take less.
+    """Estimate the time of a draw on one processor, for COCO's twelve metrics; fewer take less.
 
     ========== ========== ======= ============ ============
     detections objects    classes measured, ms estimated
@@ -134,7 +134,7 @@ class Note(NamedTuple):
     examples: tuple[str, ...] = ()
 
     def without(self, folders: Iterable[str]) -> Note:
-        """Return the note with files named without these folders."""
+        """Return the note without these folders in file names."""
 
         def short(text: str) -> str:
             for folder in folders:
@@ -145,7 +145,7 @@ class Note(NamedTuple):
 
 
 def notes_of_warnings(warnings: Sequence[str | BoxscoreWarning]) -> list[Note]:
-    """Word warnings for a page: those of boxscore have a severity."""
+    """Convert warnings for a page; those of boxscore have a severity."""
     return [
         Note(each.severity if isinstance(each, BoxscoreWarning) else "warning", str(each))
         for each in warnings
@@ -153,8 +153,8 @@ def notes_of_warnings(warnings: Sequence[str | BoxscoreWarning]) -> list[Note]:
 
 
 def notes(findings: Sequence[Finding], *, warnings: Sequence[str | BoxscoreWarning] = ()) -> list[Note]:
-    """Word findings about the data for a page, without what ``warnings`` already say."""
-    # Warnings were printed already, so findings of the same kind are left out.
+    """Describe findings about the data for a page, unless ``warnings`` already mention them."""
+    # Skip findings of the same kind as warnings.
     covered = WARNED_OF if warnings else ()
     of_findings = [
         Note(
@@ -168,12 +168,12 @@ def notes(findings: Sequence[Finding], *, warnings: Sequence[str | BoxscoreWarni
         if finding.code not in covered
     ]
     of_warnings = notes_of_warnings(warnings)
-    # The most severe come first; sorting is stable, so warnings stay before findings.
+    # Sort by severity; the sort is stable, so warnings stay before findings.
     return sorted([*of_warnings, *of_findings], key=lambda note: SEVERITIES.index(note.level))
 
 
 def file_names(*sources: str) -> list[str]:
-    """Name files and folders without where they lie, as a page is passed on; equal ones with their folder."""
+    """Return the names of files without folders, because pages are shared; ambiguous ones keep theirs."""
     paths = [Path(source) for source in sources]
     names = [path.name for path in paths]
     return [
@@ -187,10 +187,10 @@ def _sentence(text: str) -> str:
 
 
 def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None) -> dict[str, Any]:
-    """Collect everything the page of one evaluation shows, as JSON values and notes."""
+    """Collect the data of the page of one evaluation, as JSON values and notes."""
     options = options or ReportOptions()
     source_of(evaluation).require("a report")
-    # Error types need the lowest overlaps across classes: computed first, they serve the others.
+    # Compute error types first: they need the lowest overlaps across classes, which serve the others too.
     stage("error types")
     error_costs = diagnosis.errors_view(evaluation)
     stage("images to show")
@@ -208,7 +208,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         "of_class": choices.of_class.tolist(),
         "not_found": 0,
     }
-    # Crops and pictures are made only from a folder of images.
+    # Crops and pictures need a folder of images.
     surest = surest_crops(gallery, choices.surest)
     crops: list[str | None] = [None] * len(surest)
     pictures: dict[str, str] = {}
@@ -231,13 +231,13 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
     tiles = _summary_tiles(evaluation, intervals.metrics)
     by_iou = _by_iou(evaluation)
     stage("checking the input")
-    # Findings about the data, without the folders of this machine.
+    # Collect findings about the data, without the folders of this machine.
     findings, unsaid = page_findings(evaluation)
-    folders = {str(Path(source).parent) for source in evaluation.sources}
+    folders = {str(Path(source).parent) for source in evaluation._sources}
     listed = [note.without(folders) for note in notes(findings, warnings=options.warnings)]
     listed += [Note("note", _sentence(unsaid))] if unsaid else []
     stage("curves")
-    # Curves, and what they advise.
+    # Compute curves, and the advice from them.
     curves = curve_view(evaluation)
     confidence = diagnosis.confidence_view(evaluation)
     if confidence is not None:
@@ -248,17 +248,17 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
     stage("confusion and calibration")
     view: dict[str, Any] = {
         "kind": "evaluation",
-        "title": options.title or Path(evaluation.sources[1]).name,
+        "title": options.title or Path(evaluation._sources[1]).name,
         "protocol": evaluation.protocol.title or evaluation.protocol.name,
         "signature": evaluation.signature,
         "similarity": evaluation.protocol.similarity,
         "scored": evaluation.has_scores,
-        "remark": evaluation.remark,
+        "remark": evaluation._remark,
         "version": __version__,
         "date": datetime.date.today().isoformat() if options.date is None else options.date,
-        "sources": file_names(*evaluation.sources),
+        "sources": file_names(*evaluation._sources),
         "counts": evaluation.counts,
-        "lede": f"{evaluation.protocol.title or evaluation.protocol.name}: {evaluation.counts_text}",
+        "lede": f"{evaluation.protocol.title or evaluation.protocol.name}: {evaluation._counts_text}",
         "findings": listed,
         "summary": tiles,
         "conclusions": conclusions(
@@ -287,7 +287,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         "kinds": KINDS,
         "limbs": gallery.limbs,
     }
-    # Records last: the views above add images to the gallery.
+    # Collect records last, because the views above add images to the gallery.
     view["images"] = gallery.records
     view["image_rows"] = gallery.rows
     view["pictures"] = pictures
@@ -303,7 +303,7 @@ def _crop(gallery: Gallery, crop: Crop, folder: Path) -> str | None:
 def _summary_tiles(evaluation: Evaluation, intervals: Mapping[str, Interval]) -> list[dict[str, Any]]:
     protocol = evaluation.protocol
     tiles: list[dict[str, Any]] = []
-    # A tile per summary row; only what differs from the first tile is spelled out.
+    # Make a tile per summary row; only differences from the first tile are spelled out.
     for row in protocol.rows:
         low, high = intervals.get(row.key, (np.nan, np.nan))
         cap = protocol.caps[row.cap]
@@ -329,12 +329,12 @@ def _summary_tiles(evaluation: Evaluation, intervals: Mapping[str, Interval]) ->
 
 
 def _in_a_sentence(title: str) -> str:
-    """Write a title in small letters, but for names such as F1, IoU and AP."""
+    """Write a title in lower case, except for names such as F1, IoU and AP."""
     return re.sub(r"\w+", lambda word: word[0].lower() if word[0][1:].islower() else word[0], title)
 
 
 def _sizes(tiles: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
-    """AP of each area range in the summary, and of all."""
+    """Return AP of each area range in the summary, and of all."""
     chosen = [tile for tile in tiles if tile["metric"] == "AP" and tile["area"] != "all"]
     chosen = [tile for tile in chosen if tile["value"] is not None]
     if not chosen:
@@ -346,18 +346,17 @@ def _sizes(tiles: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
 
 
 def number_or_none(value: float) -> float | None:
-    """Return a number as JSON has it: None where it is undefined."""
+    """Return a number for JSON: None if it is undefined."""
     return None if value != value else float(value)
 
 
 def _class_table(
     evaluation: Evaluation, intervals: Mapping[str, Any], by_iou: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """Columns and rows of the per-class table, lowest AP first; a row starts with the class's row number.
+    """Return columns and rows of the per-class table, lowest AP first; a row starts with the class row.
 
-    Of equal classes the one with more objects stands first; those without a value are last, and those without
-    objects and detections are only counted, in ``absent``.
-    ``ends`` are those of the first metric's interval, by class row.
+    Ties put the class with more objects first. Classes without a value are last; those without objects and
+    detections are only counted, in ``absent``. ``ends`` are the interval of the first metric, by class row.
     """
     columns: list[dict[str, str]] = []
     values: list[list[Any]] = []
@@ -367,14 +366,14 @@ def _class_table(
         columns.append({"key": key, "label": label, "kind": kind})
         values.append(cells)
 
-    # Metrics in their order, with counts and intervals right after the first.
+    # List metrics in order, with counts and intervals right after the first.
     for number, (key, array) in enumerate(evaluation.class_values.items()):
         add(key, key, "ratio" if number else "bar", [number_or_none(value) for value in array.tolist()])
-        # Counts, the user's columns, the interval and the curve of IoU belong to the first metric.
+        # Counts, the user's columns, the interval and the curve over IoU belong to the first metric.
         if number == 0:
             for name, label in (("ground_truths", "objects"), ("detections", "detections")):
                 add(name, label, "count", evaluation.class_counts[name].tolist())
-            for name, texts in evaluation.class_columns.items():
+            for name, texts in evaluation._class_columns.items():
                 add(name, name, "text", ["" if text is None else str(text) for text in texts.tolist()])
             if intervals:
                 sides = zip(intervals["low"], intervals["high"], strict=True)
@@ -394,7 +393,7 @@ def _class_table(
 
 
 def _by_iou(evaluation: Evaluation) -> dict[str, Any] | None:
-    """AP, or F1 without scores, of each class at each IoU threshold, in thousandths; and over all classes."""
+    """Return AP, or F1 without scores, per class and IoU threshold in thousandths, and over all classes."""
     thresholds = evaluation.protocol.matching.iou_thresholds
     if len(thresholds) < 2:
         return None

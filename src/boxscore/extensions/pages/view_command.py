@@ -44,7 +44,7 @@ WITHOUT = {"--memory-limit": "needs all detections at once; it goes from image t
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read, evaluate each, serve until interrupted."""
+    """Read, evaluate each, and serve until interrupted."""
     from boxscore.extensions.pages.server import Server, Site
     from boxscore.extensions.pages.view import ReportOptions
 
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         ]
     for digest in digests if arguments.strict else ():
         digest.refuse()
-    # The gallery is empty, since the browser asks for images.
+    # The gallery is empty, because the browser requests images.
     options = ReportOptions(
         title=arguments.title,
         warnings=messages.each if len(paths) == 1 else (),
@@ -70,18 +70,19 @@ def run(arguments: argparse.Namespace) -> int:
     )
     stage("finding mistakes")
     site = Site(results, options)
-    # Render each page once now, so that the first click is not slow.
+    # Render each page once now, so that the first click is fast.
     with Server(site, port=arguments.port) as server:
         for number in range(len(results)):
             site.page(number)
         stage("")
-        # The address is the output; everything else goes to stderr.
+        # The URL is the output; everything else goes to stderr.
         show(server.url)
         say_findings(digests)
         say("this machine alone can open it; Ctrl-C ends it")
         if arguments.open:
             _open(server.url)
-        server.serve_forever()  # until a signal ends it
+        # Runs until a signal ends it.
+        server.serve_forever()
     return 0
 
 

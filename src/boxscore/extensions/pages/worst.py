@@ -1,19 +1,19 @@
-"""The worst classes, what is wrong with them, and the surest mistakes: what a report points at first.
+"""Find the worst classes, their main problem, and the most confident mistakes, for the top of a report.
 
 Conventions
 -----------
-- Worst are the lowest values of the first summary metric, of classes with ``FEWEST_OBJECTS`` or more; where
-  fewer than :data:`MOST` classes have as many, of those with most objects. Of equal classes the one with more
-  objects comes first.
-- Where most of a class's localised objects are predicted as one other class, that is said. Else it is said
-  to be wrong in the kind of error that costs it most (``extensions/diagnostics/tide.py``). The counts in the
-  text are those at the score threshold of the page.
-- To leave missed objects out of the ground truth is no gain for a class without true positives: there they
-  cost their share of the objects.
-- An object is localised where a detection of any class overlaps it by the protocol's first IoU threshold. It
-  is predicted as its own class where it is matched, else as the class of the detection that overlaps it most.
-- The surest mistakes are the false positives with the highest scores, one of an image, and one of a class
-  before there are more of any.
+- The worst classes have the lowest values of the first summary metric, among classes with at least
+  ``FEWEST_OBJECTS``. If fewer than :data:`MOST` classes have that many, those with the most objects are used.
+  Ties put the class with more objects first.
+- If most localized objects of a class are predicted as one other class, the report says so. Otherwise it
+  names the kind of error with the highest cost (``extensions/diagnostics/tide.py``). Counts in the text refer
+  to the score threshold of the page.
+- Removing missed objects from the ground truth does not help a class without true positives. Their cost there
+  is their fraction of the objects.
+- An object is localized if a detection of any class overlaps it by the protocol's first IoU threshold. Its
+  predicted class is its own class if it is matched, otherwise that of the detection with the largest overlap.
+- The most confident mistakes are the false positives with the highest scores, one per image, with one per
+  class before any class has more.
 """
 
 from __future__ import annotations
@@ -39,37 +39,37 @@ MOST = 5
 MOST_SUREST = 3
 FEWEST_OBJECTS = 5
 FEWEST_ALIKE = 3
-"""Objects that are predicted as one other class before that is said to be what is wrong."""
+"""Minimum objects predicted as one other class before the report mentions it."""
 
 CROP_SHAPE = 4 / 3
-"""Width by height of the part of an image around a mistake."""
+"""Width over height of the region around a mistake."""
 
 NEGLIGIBLE = 0.0005
-"""Of AP: rounds to nothing in three decimals."""
+"""Difference of AP that rounds to 0 in three decimals."""
 
 
 class WorstClass(NamedTuple):
-    """A class, its value, and what it is mostly wrong in."""
+    """A class, its value, and its main problem."""
 
     row: int
     value: float
     kind: str = ""
-    """One of ``ERROR_TYPES``; empty where no error at the page's score says why the value is low."""
+    """One of ``ERROR_TYPES``; empty if no error at the page's score explains the low value."""
     text: str = ""
     cell: tuple[int, int] | None = None
     """True and predicted class behind the text, which ends with the other one of the two."""
 
 
 class Worst(NamedTuple):
-    """The worst classes, and which classes they were chosen from."""
+    """The worst classes, and the classes that they were chosen from."""
 
     classes: list[WorstClass]
     rule: str
 
 
 def lowest_classes(evaluation: Evaluation) -> tuple[IntArray, str]:
-    """Choose the worst classes, the worst first, and say of which; none where there is only one class."""
-    # Classes are ranked by the first metric that each of them has.
+    """Choose the worst classes, worst first, and describe the choice; none if there is only one class."""
+    # Rank classes by the first metric that each of them has.
     values = evaluation.class_values
     if not evaluation.protocol.matching.per_class or not values:
         return np.empty(0, dtype=np.int64), ""
@@ -78,10 +78,10 @@ def lowest_classes(evaluation: Evaluation) -> tuple[IntArray, str]:
     known = np.flatnonzero(np.isfinite(of_class) & (objects > 0))
     if len(known) < 2:
         return np.empty(0, dtype=np.int64), ""
-    # Classes with few objects come out low by chance: ask for a minimum that most can reach.
+    # Classes with few objects are low by chance: require a minimum that most can reach.
     least = min(FEWEST_OBJECTS, np.sort(objects[known])[-MOST:].min())
     enough = known[objects[known] >= least]
-    # The worst come first; among equal ones, those with more objects.
+    # Put the worst first; ties by more objects.
     falls = metric in {
         evaluation.protocol.class_keys.get(key, key) for key in evaluation.protocol.lower_is_better
     }
@@ -93,30 +93,30 @@ def lowest_classes(evaluation: Evaluation) -> tuple[IntArray, str]:
 
 
 class ClassMistakes(NamedTuple):
-    """What is wrong with C of the K classes at a score, counted; those of disjoint images add up."""
+    """Counts of the mistakes of C of the K classes at a score; those of disjoint images add up."""
 
     objects: IntArray
     """[C]"""
     missed: IntArray
     localised: IntArray
     called: IntArray
-    """Localised objects by the class as which they are predicted, where it is another, [C, K]."""
+    """Localized objects by predicted class, if it is another one, [C, K]."""
     detections: IntArray
-    """That are not ignored, [C]."""
+    """Detections that are not ignored, [C]."""
     kinds: IntArray
-    """Detections by their kind of error, [C, E]."""
+    """Detections by kind of error, [C, E]."""
     taken: IntArray
     """Detections with a classification error, by the class of the object, [C, K]."""
 
     @classmethod
     def of(cls, evaluation: Evaluation, classes: IntArray, score_threshold: float) -> ClassMistakes:
-        """Count the images of an evaluation."""
-        # Number the chosen classes; -1 leaves all others out of the counts.
+        """Count the mistakes in the images of an evaluation."""
+        # Number the chosen classes; -1 excludes all others from the counts.
         truth, detections = evaluation.ground_truth, evaluation.detections
         C, K, E = len(classes), len(truth.categories), len(ERROR_TYPES)
         place = np.full(K, -1)
         place[classes] = np.arange(C)
-        # Count objects by class: those that count, missed ones, and ones with a detection on them.
+        # Count objects by class: those that count, missed ones, and localized ones.
         above = ranked_by(detections) >= score_threshold
         outcome = evaluation.outcomes.truth(score_threshold)
         at, called = place[truth.category], _predicted(evaluation, above)
@@ -124,7 +124,7 @@ class ClassMistakes(NamedTuple):
             np.bincount(at[(at >= 0) & chosen], minlength=C)
             for chosen in (outcome != IGNORED, outcome == MISSED, called >= 0)
         )
-        # A flat index of class and class makes a table of confusions from one bincount.
+        # A flat index of two classes gives a table of confusions in one bincount.
         other = np.flatnonzero((at >= 0) & (called >= 0) & (called != truth.category))
         # Count detections by class, and their errors by kind in the same way.
         of_detection = place[detections.category]
@@ -146,12 +146,12 @@ class ClassMistakes(NamedTuple):
         )
 
     def __add__(self, other: ClassMistakes) -> ClassMistakes:  # type: ignore[override]
-        """Add up what disjoint images have."""
+        """Add up the counts of disjoint images."""
         return ClassMistakes(*map(np.add, self, other))
 
 
 def worst_classes(evaluation: Evaluation, mistakes: ClassMistakes, *, score_threshold: float) -> Worst:
-    """Say of the worst classes what they are mostly wrong in; ``mistakes`` are theirs at the score."""
+    """Describe the main problem of the worst classes; ``mistakes`` are theirs at the score."""
     rows, rule = lowest_classes(evaluation)
     if not len(rows):
         return Worst([], "")
@@ -163,7 +163,7 @@ def worst_classes(evaluation: Evaluation, mistakes: ClassMistakes, *, score_thre
 
 
 class Crop(NamedTuple):
-    """A mistake in its surroundings: an image's record, the position of the box, and the part to show."""
+    """A mistake in its surroundings: an image's record, the position of the box, and the shown region."""
 
     record: int
     box: int
@@ -172,7 +172,7 @@ class Crop(NamedTuple):
 
 
 def surest_crops(gallery: Gallery, images: Sequence[int], *, most: int = MOST_SUREST) -> list[Crop]:
-    """Show the false positive of the highest score of each image, of the first in which it is drawn."""
+    """Show the highest-scoring false positive of each image, in the first image where it is drawn."""
     crops: list[Crop] = []
     for image in images:
         if len(crops) == most:
@@ -185,10 +185,10 @@ def surest_crops(gallery: Gallery, images: Sequence[int], *, most: int = MOST_SU
 
 
 def _surroundings(record: dict[str, Any], box: int) -> tuple[float, float, float, float]:
-    """Part of an image around a box, with the shape of :data:`CROP_SHAPE` where the image allows it."""
+    """Return the region around a box, with the aspect :data:`CROP_SHAPE` if the image allows it."""
     x, y, width, height = record["boxes"][box][:4]
     wide, tall = max(record["width"], 1), max(record["height"], 1)
-    # Wide enough for the box and half of it on each side, and for what it is to be recognised by.
+    # Include half of the box on each side, and enough context to recognize it.
     side = max(2 * width, 2 * height * CROP_SHAPE, 0.3 * wide, 0.3 * tall * CROP_SHAPE)
     part_width, part_height = min(side, wide), min(side / CROP_SHAPE, tall)
     left = min(max(x + width / 2 - part_width / 2, 0), wide - part_width)
@@ -197,7 +197,7 @@ def _surroundings(record: dict[str, Any], box: int) -> tuple[float, float, float
 
 
 class _Reasons:
-    """Says of classes, by their positions, what they are mostly wrong in."""
+    """Describes the main problem of classes, by position."""
 
     def __init__(self, evaluation: Evaluation, rows: IntArray, mistakes: ClassMistakes) -> None:
         self._rows, self._mistakes = rows, mistakes
@@ -209,7 +209,7 @@ class _Reasons:
         self._cost[none, missed] = errors.counts[rows[none], missed] / objects[none]
 
     def of(self, at: int, value: float) -> WorstClass:
-        """Word the kind of error that costs a class most."""
+        """Describe the kind of error that costs a class most."""
         k = int(self._rows[at])
         text, cell = self._confused(at, always=True)
         if text:
@@ -223,13 +223,13 @@ class _Reasons:
         return WorstClass(k, value)
 
     def _text(self, at: int, kind: str) -> str:
-        # Missed objects have their own words.
+        # Missed objects have their own description.
         missed, every = int(self._mistakes.missed[at]), int(self._mistakes.objects[at])
         if kind == "missed":
             if missed < every:
                 return f"{missed:,} of {every:,} missed" if missed else ""
             return "its only object is missed" if every == 1 else f"all {every:,} missed"
-        # The count, what it costs, and the misses if they are most of the class.
+        # State the count, the cost, and the misses if they are most of the class.
         count = int(self._mistakes.kinds[at, ERROR_TYPES.index(kind)])
         words = {
             "localisation": "poorly localised",
@@ -247,9 +247,9 @@ class _Reasons:
         return counted(int(self._mistakes.detections[at]), "detection")
 
     def _confused(self, at: int, *, always: bool = False) -> tuple[str, tuple[int, int] | None]:
-        """Say as what its objects are predicted, or on what its detections lie, whichever happens more.
+        """Describe the most frequent confusion: as predicted class of its objects, or as true class.
 
-        With ``always``, only as what most of its localised objects are predicted.
+        With ``always``, only report the class that most of its localized objects are predicted as.
         """
         k, lost, taken = int(self._rows[at]), self._mistakes.called[at], self._mistakes.taken[at]
         localised = int(self._mistakes.localised[at])
@@ -267,11 +267,11 @@ class _Reasons:
 
 
 def _predicted(evaluation: Evaluation, above: BoolArray) -> NDArray[np.intp]:
-    """Class as which each object is predicted, [G]; -1 where it is not localised, or ignored."""
+    """Return the predicted class of each object, [G]; -1 if it is not localized, or ignored."""
     outcome = np.where(above, evaluation.outcomes.detection, IGNORED)
-    ignored = evaluation.matcher.ignoring.ignored
+    ignored = evaluation._matcher.ignoring.ignored
     threshold = evaluation.protocol.matching.iou_thresholds[0]
-    pairs = evaluation.matcher.across_classes(iou_threshold=threshold, by_foreground=ignored)
+    pairs = evaluation._matcher.across_classes(iou_threshold=threshold, by_foreground=ignored)
     usable = np.flatnonzero(~ignored[pairs.truth] & above[pairs.detection])
     truth, detection = pairs.truth[usable], pairs.detection[usable]
     order = np.lexsort((detection, -pairs.iou[usable], truth))

@@ -1,1 +1,1 @@
-"""Detections without scores: answers of language models, phrases, metrics without an order."""
+"""Evaluate detections without scores: answers of language models, phrases, metrics without ranking."""

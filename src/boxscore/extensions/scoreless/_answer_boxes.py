@@ -1,4 +1,4 @@
-"""The boxes of many answers: their convention, corners in order and inside the image, and the counts."""
+"""Convert the boxes of answers: apply their convention, order and clip corners, count oddities."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ from boxscore.extensions.scoreless.coordinates import (
 )
 
 HAIR = 1e-6
-"""By how much a box may pass its image before that is counted, in its coordinates: rounding."""
+"""Tolerance, in coordinates of the box, for boxes that exceed their image by rounding."""
 
 
 def same_label(label: str) -> str:
-    """Return a label as labels are compared: without case, and with blanks for ``_`` and ``-``."""
+    """Normalize a label for comparisons: lower case, with blanks for ``_`` and ``-``."""
     return " ".join(label.casefold().replace("_", " ").replace("-", " ").split())
 
 
 class AnswerBoxes:
-    """The boxes of the answers of a file, one row each, and the counts of its reading.
+    """The boxes of a file's answers, one row each, and counts of how they were read.
 
     Parameters
     ----------
     answers : sequence of ReadAnswer
     names : sequence of int or str
-        What each answer is called where something is first seen in it: its image.
+        Name of each answer, its image, for the first occurrence of a count.
 
     Attributes
     ----------
     answer : ndarray of int, [N]
         The answer of each box.
     written : ndarray of float64, [N, 4]
-        The four numbers as they are written.
+        The four numbers as written.
     labels : list of str or None, [N]
     counts, first
-        As :mod:`boxscore.extensions.scoreless.answer_counts` says.
+        As in :mod:`boxscore.extensions.scoreless.answer_counts`.
     """
 
     def __init__(self, answers: Sequence[ReadAnswer], names: Sequence[Id]) -> None:
@@ -66,7 +66,7 @@ class AnswerBoxes:
         self.count("boxes", self.answer)
 
     def count(self, kind: str, answers: Sequence[int] | IntArray) -> None:
-        """Count a kind once for each of these answers, in order, and keep what the first is called."""
+        """Count a kind once for each of these answers, in order, and keep the name of the first."""
         if len(answers) and not self.counts[kind] and kind not in ("read", "boxes"):
             self.first[kind] = self._names[int(answers[0])]
         self.counts[kind] += len(answers)
@@ -91,17 +91,17 @@ class AnswerBoxes:
         return chosen
 
     def corners(self, name: str, sizes: FloatArray, inputs: FloatArray) -> FloatArray:
-        """Return corners x1, y1, x2, y2, [N, 4]: pixels for ``pixels``, else fractions of the image's sides.
+        """Return corners x1, y1, x2, y2, [N, 4]: pixels for ``pixels``, otherwise fractions of the image.
 
-        They are in order and inside the image, where its size is known; what that changes is counted.
+        Corners are sorted, and clipped to images of known size; changes are counted.
         """
-        # Pixels of the model's input become those of the image; other conventions are fractions.
+        # Convert pixels of the model's input to those of the image; other conventions are fractions.
         if name == "pixels":
             boxes = of_originals(self.written, sizes[self.answer], inputs[self.answer])
             ends = np.tile(sizes[self.answer], 2)
         else:
             boxes, ends = in_fractions(self.written, name), np.ones_like(self.written)
-        # Order the corners; NaN, a size that is not known, makes every comparison false.
+        # Sort the corners; NaN, an unknown size, makes every comparison false.
         low, high = np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])
         ordered = np.concatenate([low, high], axis=1)
         with np.errstate(invalid="ignore"):
@@ -132,7 +132,7 @@ class AnswerBoxes:
         return again
 
     def summary(self, chosen: Chosen, unknown: Counter[str], changed: list[str]) -> Mapping[str, Any]:
-        """Return what the table of detections keeps; ``changed`` are the words of options that change it."""
+        """Return the summary for the table of detections; ``changed`` are signature words of options."""
         return {
             "coordinates": chosen.name,
             "because": chosen.reason,

@@ -1,10 +1,10 @@
-"""Notations of boxes with tags or tokens of their own, as the models that use them write them.
+"""Parse notations of boxes with model-specific tags or tokens.
 
 Conventions
 -----------
-A notation is known by its sign, and its sign says what its numbers are. Of a list of boxes that is cut the
-complete boxes stay. Numbers are returned as they are written, in the order in which they are written; of
-Kosmos-2's patches the columns and rows of the two cells, of points x and y twice.
+A notation is recognized by its marker, which also determines the convention of its numbers. If a list of
+boxes is truncated, the complete boxes are kept. Numbers are returned as written, in the written order. For
+Kosmos-2's patches these are the columns and rows of the two cells, for points x and y twice.
 
 References
 ----------
@@ -31,7 +31,7 @@ _SPECIAL = re.compile(r"<\|?/?[a-zA-Z_]{1,30}\|?>")
 
 
 class TaggedBoxes(NamedTuple):
-    """What a notation holds: boxes with their labels, damaged ones, and whether the last is cut."""
+    """The contents of a notation: boxes with labels, damaged ones, and whether the last is truncated."""
 
     boxes: list[tuple[str | None, list[float]]]
     damaged: int
@@ -39,7 +39,7 @@ class TaggedBoxes(NamedTuple):
 
 
 class Notation(NamedTuple):
-    """A way to write boxes: the convention of its numbers, what shows it, and what reads it."""
+    """A way to write boxes: the convention of its numbers, its marker, and its parser."""
 
     name: str
     coordinates: str
@@ -48,7 +48,7 @@ class Notation(NamedTuple):
 
 
 def numbers_in(text: str) -> list[float] | None:
-    """Return the numbers of a text that has nothing else but commas and blanks; None for any other."""
+    """Return the numbers of a text that contains only numbers, commas and blanks; None for any other."""
     words = text.replace(",", " ").split()
     if len(words) > 16 or not all(_NUMBER.fullmatch(word) for word in words):
         return None
@@ -56,12 +56,12 @@ def numbers_in(text: str) -> list[float] | None:
 
 
 def _label(text: str) -> str | None:
-    """Return the words before or behind a box, without what only separates."""
+    """Return the words before or after a box, without separators."""
     return _SPECIAL.sub(" ", text).strip(" \t\r\n,.;:&*-") or None
 
 
 def _runs(token: re.Pattern[str], text: str) -> Iterator[tuple[int, int, list[int]]]:
-    """Return where tokens follow each other, with nothing but blanks between, and their numbers."""
+    """Return the positions of consecutive tokens with only blanks between, and their numbers."""
     start, end, numbers = 0, 0, list[int]()
     for found in token.finditer(text):
         if numbers and text[end : found.start()].strip():
@@ -76,7 +76,7 @@ def _runs(token: re.Pattern[str], text: str) -> Iterator[tuple[int, int, list[in
 
 
 class _Groups:
-    """Numbers in groups of four: complete ones become boxes, others are damaged, or cut at the end."""
+    """Numbers in groups of four: complete ones become boxes, others are damaged, or truncated at the end."""
 
     def __init__(self) -> None:
         self.boxes: list[tuple[str | None, list[float]]] = []
@@ -84,7 +84,7 @@ class _Groups:
         self.is_cut = False
 
     def add(self, label: str | None, numbers: Sequence[float], *, at_end: bool = False) -> None:
-        """Take a run of numbers, four per box; ``at_end`` is whether the text ends with it."""
+        """Take a run of numbers, four per box; ``at_end`` tells whether the text ends with it."""
         whole = len(numbers) // 4 * 4
         self.boxes += [(label, [*map(float, numbers[at : at + 4])]) for at in range(0, whole, 4)]
         if len(numbers) > whole:
@@ -93,7 +93,7 @@ class _Groups:
 
     @property
     def found(self) -> TaggedBoxes:
-        """What was taken."""
+        """The collected boxes."""
         return TaggedBoxes(self.boxes, self.damaged, self.is_cut)
 
 
@@ -104,7 +104,7 @@ _BINS = re.compile(r"<([0-9]{1,4})>")
 
 
 def _labelled_before(token: re.Pattern[str]) -> Callable[[str], TaggedBoxes]:
-    """Read tokens behind their label."""
+    """Parse tokens that follow their label."""
 
     def read(text: str) -> TaggedBoxes:
         groups, last = _Groups(), 0
@@ -117,13 +117,13 @@ def _labelled_before(token: re.Pattern[str]) -> Callable[[str], TaggedBoxes]:
 
 
 def _is_cut_after(text: str, end: int) -> bool:
-    """Whether a text ends there, but for a part of a token and for what ends every answer."""
+    """Tell whether a text ends there, apart from a partial token and end-of-answer tokens."""
     rest = text[end : end + 200]
     return len(rest) < 200 and not _SPECIAL.sub("", rest).partition("<")[0].strip(" ,\n")
 
 
 def _paligemma(text: str) -> TaggedBoxes:
-    """Read four tokens before their label, which ends at a semicolon."""
+    """Parse four tokens that precede their label, which ends at a semicolon."""
     groups = _Groups()
     runs = list(_runs(_PALIGEMMA, text))
     ends = [start for start, _, _ in runs[1:]] + [len(text)]
@@ -134,7 +134,7 @@ def _paligemma(text: str) -> TaggedBoxes:
 
 
 def _kosmos(text: str) -> TaggedBoxes:
-    """Read pairs of patches behind their phrase."""
+    """Parse pairs of patches that follow their phrase."""
     groups, label, last = _Groups(), None, 0
     text = text.replace("</delimiter_of_multi_objects/>", "")
     for start, end, numbers in _runs(_PATCH, text):
@@ -148,7 +148,7 @@ def _kosmos(text: str) -> TaggedBoxes:
 
 
 def _in_brackets(content: str) -> Iterator[list[float] | None]:
-    """Return the numbers of each innermost pair of square brackets; None for what is no list of numbers."""
+    """Return the numbers in each innermost pair of square brackets; None for other contents."""
     for found in re.finditer(r"\[([^\[\]]*)\]", content):
         if found[1].strip():
             yield numbers_in(found[1])
@@ -165,7 +165,7 @@ def _in_brackets_or_pairs(content: str) -> Iterator[list[float] | None]:
 
 
 def _in_bins(content: str) -> Iterator[list[float] | None]:
-    """Return the numbers of each four tokens ``<12>``, and of those that are left of a run."""
+    """Return the numbers of each four tokens ``<12>``, and the rest of a run."""
     for _, _, numbers in _runs(_BINS, content):
         for at in range(0, len(numbers), 4):
             yield [*map(float, numbers[at : at + 4])]
@@ -176,8 +176,8 @@ def _sections(
     box_tags: tuple[str, str],
     groups_of: Callable[[str], Iterator[list[float] | None]],
 ) -> Callable[[str], TaggedBoxes]:
-    """Read labels and boxes that have an opening and a closing tag each."""
-    # One pattern finds all tags, so that the text is read in one pass.
+    """Parse labels and boxes that each have an opening and a closing tag."""
+    # Find all tags with one pattern, so that the text is read in one pass.
     opens_label, closes_label = label_tags
     opens_box, closes_box = box_tags
     tag = re.compile("|".join(map(re.escape, (*label_tags, *box_tags))))
@@ -204,12 +204,13 @@ def _sections(
                 label = _label(text[at : found.start()])
             opened = found[0] if found[0] in (opens_label, opens_box) else ""
             at = found.end()
-        # Text may end inside a box: what is complete in it counts, and the rest is not damaged but cut.
+        # Text may end inside a box: complete boxes in it count, and the rest is truncated, not damaged.
         is_cut = opened == opens_box
         if is_cut:
             before = damaged
             take(text[at:])
-            damaged = before  # the one that is cut
+            # Do not count the truncated one.
+            damaged = before
         return TaggedBoxes(boxes, damaged, is_cut or opened == opens_label)
 
     return read
@@ -221,12 +222,12 @@ _rex_in_tags = _sections(
 
 
 def _rex(text: str) -> TaggedBoxes:
-    """Read tokens between tags; without tags each four behind their label."""
+    """Parse tokens between tags; without tags, groups of four that follow their label."""
     return _rex_in_tags(text) if "<|box_start|>" in text else _labelled_before(_BINS)(text)
 
 
 def _cogvlm(text: str) -> TaggedBoxes:
-    """Read ``[[012,034,056,078;...]]`` behind its label."""
+    """Parse ``[[012,034,056,078;...]]`` that follows its label."""
     boxes: list[tuple[str | None, list[float]]] = []
     damaged, last = 0, 0
     for found in re.finditer(r"\[\[([0-9,; ]*)\]\]", text):
@@ -241,7 +242,7 @@ def _cogvlm(text: str) -> TaggedBoxes:
 
 
 def _molmo(text: str) -> TaggedBoxes:
-    """Read points."""
+    """Parse points."""
     boxes: list[tuple[str | None, list[float]]] = []
     damaged, last = 0, 0
     for found in re.finditer(r"<points?\b([^<>]*)>", text):

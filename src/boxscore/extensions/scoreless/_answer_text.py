@@ -1,18 +1,17 @@
-"""What one answer of a language model holds: boxes as they are written, and how the text was read.
+"""Parse an answer of a language model: the boxes as written, and how the text was read.
 
 Conventions
 -----------
-- What is read, first that gives a box: the whole as JSON or as a Python literal; every complete ``{...}``; a
-  notation with tags. Before that thoughts go, all but what ``<answer>`` holds, and all but the first fenced
-  block.
-- In an object the first of ``KEYS_OF_BOXES`` is its box or list of boxes, and is not searched further;
-  without one its four named sides are its box. A list of four numbers is a box only where nothing but lists
-  is around it.
-- Numbers in prose are no box, unless the reading is ``loose``: then the first four in brackets are one.
-- A sentence is unreadable whatever it says: only ``None`` and the like and an empty list say that there is
-  nothing.
-- Text that ends inside an open list or object is truncated, also where every box of it is complete; so are
-  thoughts without an end.
+- Attempts, until one gives a box: the whole text as JSON or as a Python literal; every complete ``{...}``; a
+  notation with tags. Before that, thoughts are removed, everything outside of ``<answer>``, and everything
+  but the first fenced block.
+- In an object, the first of ``KEYS_OF_BOXES`` is its box or list of boxes, and is not searched further;
+  without one, four named sides are its box. A list of four numbers is a box only if it is nested only in
+  lists.
+- Numbers in prose are not a box, unless the reading is ``loose``: then the first four in brackets are one.
+- A sentence is always unreadable: only ``None`` and the like, and an empty list, mean that there is nothing.
+- Text that ends inside an open list or object is truncated, even if every box in it is complete; so are
+  unfinished thoughts.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from boxscore.extensions.scoreless._answer_tags import NOTATIONS, Notation, numb
 from boxscore.extensions.scoreless._answer_values import DEEPEST, Span, complete_objects, value_of
 
 KEYS_OF_BOXES = ("bbox_2d", "box_2d", "bbox", "box", "bboxes_2d", "boxes_2d", "bboxes", "boxes")
-"""What an object calls its box, or its boxes."""
+"""Keys of an object's box or boxes."""
 
 KEYS_OF_LABELS = ("label", "class", "category", "name", "class_name", "object_name", "description")
 
@@ -38,17 +37,17 @@ SIDES = (
 )
 
 STATUSES = ("read", "repaired", "truncated", "loose", "empty", "unreadable")
-"""How an answer can have been read."""
+"""How an answer was read."""
 
 LONGEST = 1 << 22
-"""Characters of an answer; a loop to the longest context that a model has is a tenth of it."""
+"""Maximum characters of an answer; a loop up to the longest context of current models has a tenth of that."""
 
 _NOTHING = frozenset({"none", "null", "nothing", "n/a", "no objects", "no boxes"})
 _ENDS = ("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end|>", "<end_of_turn>", "</s>", "<eos>", "<pad>")
 _STARTS = ("<s>", "<bos>", "</s>")
 _FENCE = "```"
 MOST_MARKS = 4
-"""Marks of the beginning and end of an answer that are removed; a tokeniser leaves one or two."""
+"""Maximum start and end tokens of an answer that are removed; a tokenizer leaves one or two."""
 
 _INFO = re.compile(r"[A-Za-z0-9_+-]{0,20}")
 _KEY = re.compile(
@@ -58,7 +57,7 @@ _IN_BRACKETS = re.compile(r"[\[(]([^\[\]()]{1,120})[\])]")
 
 
 class WrittenBox(NamedTuple):
-    """A box as it is written: its label, four numbers, and the key that it stands under."""
+    """A box as written: its label, four numbers, and its key."""
 
     label: str | None
     numbers: tuple[float, float, float, float]
@@ -66,7 +65,7 @@ class WrittenBox(NamedTuple):
 
 
 class ReadAnswer(NamedTuple):
-    """What an answer holds.
+    """The contents of an answer.
 
     Attributes
     ----------
@@ -74,9 +73,9 @@ class ReadAnswer(NamedTuple):
         One of ``STATUSES``.
     boxes : list of WrittenBox
     damaged : int
-        Boxes that are not four finite numbers.
+        Number of boxes that are not four finite numbers.
     notation : Notation or None
-        That of its tags, where boxes were read from tags.
+        Notation of the tags, if boxes were read from tags.
     has_more : bool
         Whether there is a second fenced block, which is not read.
     """
@@ -89,7 +88,7 @@ class ReadAnswer(NamedTuple):
 
 
 class _Found:
-    """Boxes gathered from values."""
+    """Boxes collected from values."""
 
     def __init__(self) -> None:
         self.boxes: list[WrittenBox] = []
@@ -100,7 +99,7 @@ class _Found:
         return bool(self.boxes) or self.damaged > 0
 
     def add(self, label: str | None, value: Any, key: str) -> None:
-        """Take a box, or count it as damaged."""
+        """Add a box, or count it as damaged."""
         four = _four_numbers(value)
         if four is None:
             self.damaged += 1
@@ -108,7 +107,7 @@ class _Found:
             self.boxes.append(WrittenBox(label, four, key))
 
     def take(self, value: Any) -> None:
-        """Take every box of a value, in order; lists and objects are walked without recursion."""
+        """Add every box of a value, in order; lists and objects are walked without recursion."""
         waiting: list[tuple[Any, bool]] = [(value, True)]
         while waiting:
             value, in_lists = waiting.pop()
@@ -123,7 +122,7 @@ class _Found:
                 waiting += [(each, in_lists) for each in reversed(value) if isinstance(each, (dict, list))]
 
     def _take_object(self, value: dict[Any, Any]) -> list[Any]:
-        """Take the boxes of an object, and return its other values."""
+        """Add the boxes of an object, and return its other values."""
         self.has_empty_list |= not value
         key = next((name for name in KEYS_OF_BOXES if name in value), None)
         if key is not None:
@@ -134,7 +133,7 @@ class _Found:
         return list(value.values())
 
     def _take_boxes(self, label: str | None, value: Any, key: str) -> None:
-        """Take the box or the list of boxes that a key has; of objects with boxes, each with its label."""
+        """Add the box or list of boxes of a key; objects with boxes each have their own label."""
         if isinstance(value, list) and not value:
             self.has_empty_list = True
         elif isinstance(value, list) and all(isinstance(each, (list, dict)) for each in value):
@@ -153,7 +152,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _label_of(value: dict[Any, Any]) -> str | None:
-    """Return an object's label; one that is no text or whole number is none."""
+    """Return an object's label; None unless it is a string or an integer."""
     for key in KEYS_OF_LABELS:
         label = value.get(key)
         if isinstance(label, str) and label.strip():
@@ -164,7 +163,7 @@ def _label_of(value: dict[Any, Any]) -> str | None:
 
 
 def _four_numbers(value: Any) -> tuple[float, float, float, float] | None:
-    """Return the four finite numbers that a list, a text or an object of named sides is; None for others."""
+    """Return the four finite numbers of a list, a string or an object of named sides; None for others."""
     if isinstance(value, dict):
         sides = next((names for names in SIDES if all(name in value for name in names)), None)
         value = None if sides is None else [value[name] for name in sides]
@@ -203,12 +202,12 @@ def read_answer(answer: str, *, loose: bool = False) -> ReadAnswer:
         read = _read(text.replace(_FENCE, " "))
         has_more = False
     if read.status == "unreadable" and loose:
-        read = _loosely(text)
+        read = _read_prose(text)
     return read._replace(has_more=has_more)
 
 
 def _without_thoughts(text: str) -> tuple[str, bool]:
-    """Return the text without thoughts and what is around ``<answer>``; and whether all of it is thought."""
+    """Return the text inside ``<answer>``, without thoughts; and whether everything is thoughts."""
     _, end_of_thought, text = text.rpartition("</think>")
     _, opening, inner = text.rpartition("<answer>")
     if opening:
@@ -223,7 +222,7 @@ def _without_thoughts(text: str) -> tuple[str, bool]:
 
 
 def _first_block(text: str) -> tuple[str, bool]:
-    """Return the first fenced block, closed or not, or the text itself; and whether another follows it."""
+    """Return the first fenced block, closed or not, or the text; and whether another follows."""
     parts = text.split(_FENCE, 3)
     if len(parts) == 1:
         return text, False
@@ -234,11 +233,11 @@ def _first_block(text: str) -> tuple[str, bool]:
 
 
 def _read(text: str) -> ReadAnswer:
-    # Some words say that there is nothing.
+    # Some words mean that there is nothing.
     text = text.strip()
     if text.casefold().strip(" .!*`'\"") in _NOTHING:
         return ReadAnswer("empty", [])
-    # Valid JSON or Python as a whole; else complete objects inside other text.
+    # Try valid JSON or Python as a whole, then complete objects inside other text.
     found = _Found()
     try:
         value = value_of(text)
@@ -246,7 +245,7 @@ def _read(text: str) -> ReadAnswer:
         is_cut = _take_objects(text, found)
         if found or is_cut:
             return ReadAnswer("truncated" if is_cut else "repaired", found.boxes, found.damaged)
-    # A value without boxes may still hold tags.
+    # A value without boxes may still contain tags.
     else:
         if isinstance(value, (dict, list)):
             found.take(value)
@@ -254,11 +253,11 @@ def _read(text: str) -> ReadAnswer:
             return ReadAnswer("read", found.boxes, found.damaged)
         if found.has_empty_list or value is None:
             return ReadAnswer("empty", [])
-    return _tagged(text)
+    return _read_tags(text)
 
 
 def _take_objects(text: str, found: _Found) -> bool:
-    """Take the boxes of every complete object; return whether the text is boxes that are cut."""
+    """Add the boxes of every complete object; return whether the text is truncated boxes."""
     spans, is_cut = complete_objects(text)
     waiting: list[tuple[Span, int]] = [(span, 0) for span in reversed(spans)]
     while waiting:
@@ -273,8 +272,8 @@ def _take_objects(text: str, found: _Found) -> bool:
     return is_cut and (bool(found) or text[:1] in ("[", "{") or _KEY.search(text) is not None)
 
 
-def _tagged(text: str) -> ReadAnswer:
-    """Read a notation with tags, the first whose sign is there."""
+def _read_tags(text: str) -> ReadAnswer:
+    """Parse the first notation with tags whose marker occurs."""
     notation = next((each for each in NOTATIONS if each.sign.search(text)), None)
     if notation is None:
         return ReadAnswer("unreadable", [])
@@ -298,8 +297,8 @@ def _in_prose(text: str) -> Iterator[list[float]]:
             yield numbers
 
 
-def _loosely(text: str) -> ReadAnswer:
-    """Read the first four numbers in brackets of prose, or the first two corners."""
+def _read_prose(text: str) -> ReadAnswer:
+    """Read the first four numbers in brackets in prose, or the first two corners."""
     corner: list[float] = []
     for numbers in _in_prose(text):
         if len(numbers) == 2 and len(corner) == 2:

@@ -1,8 +1,8 @@
-"""Values in a model's text: JSON, a Python literal, and the complete objects of text that is broken.
+"""Parse values in a model's text: JSON, a Python literal, and the complete objects of broken text.
 
 Conventions
 -----------
-Text is hostile. Every function takes time and memory in proportion to its length, whatever it holds: nothing
+Text is untrusted. Every function takes time and memory in proportion to its length for any content: nothing
 recurses, nothing is searched twice from the same place, and nothing is executed.
 """
 
@@ -14,7 +14,7 @@ import re
 from typing import Any
 
 DEEPEST = 4
-"""How far :func:`complete_objects` looks into a complete object that is no value for those inside it."""
+"""Depth to which :func:`complete_objects` searches inside a complete but invalid object."""
 
 _TOKEN = re.compile(
     r"""\s*(?:([\[\](){},:])|("[^"\\]*(?:\\.[^"\\]*)*"|'[^'\\]*(?:\\.[^'\\]*)*')|([-+.\w]+))""", re.DOTALL
@@ -28,7 +28,7 @@ _NO_KEY = object()
 
 
 def value_of(text: str) -> Any:
-    """Return the value that a text is, as JSON or a Python literal; raise ``ValueError`` for neither."""
+    """Parse a text as JSON or a Python literal; raise ``ValueError`` for neither."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -36,7 +36,7 @@ def value_of(text: str) -> Any:
 
 
 class _Frame:
-    """A list or dictionary that is being read."""
+    """A list or dictionary that is being parsed."""
 
     __slots__ = ("closing", "items", "key", "wants_value")
 
@@ -44,10 +44,11 @@ class _Frame:
         self.closing = _CLOSED_BY[opening]
         self.items: Any = {} if opening == "{" else []
         self.key: Any = _NO_KEY
-        self.wants_value = True  # an item, not a comma
+        # An item, not a comma.
+        self.wants_value = True
 
     def add(self, value: Any) -> None:
-        """Take a key or an item where one may stand."""
+        """Add a key or an item where one is allowed."""
         if not self.wants_value:
             raise ValueError
         if isinstance(self.items, list):
@@ -62,7 +63,7 @@ class _Frame:
         self.wants_value = False
 
     def separate(self, mark: str) -> None:
-        """Take a comma or a colon where one may stand."""
+        """Accept a comma or a colon where one is allowed."""
         after_key = self.key is not _NO_KEY
         if self.wants_value or (mark == ":") != after_key:
             raise ValueError
@@ -70,18 +71,18 @@ class _Frame:
 
 
 def _literal(text: str) -> Any:
-    """Read JSON or a Python literal with single quotes, tuples and trailing commas, without recursion."""
-    # A stack in place of recursion: models write deep nonsense.
+    """Parse JSON or a Python literal with single quotes, tuples and trailing commas, without recursion."""
+    # Use a stack instead of recursion, because models may write deeply nested nonsense.
     frames: list[_Frame] = []
     at, end = 0, len(text.rstrip())
     while at < end:
-        # Token by token; a comma or colon at a wrong place is refused by its frame.
+        # Go token by token; the frame rejects a comma or colon at a wrong place.
         found = _TOKEN.match(text, at)
         if found is None:
             raise ValueError
         at = found.end()
         mark, string, word = found.groups()
-        # An opening bracket begins a frame; a mark belongs to the innermost one.
+        # An opening bracket begins a frame; a separator belongs to the innermost one.
         if mark in _CLOSED_BY:
             frames.append(_Frame(mark))
             continue
@@ -90,7 +91,7 @@ def _literal(text: str) -> Any:
                 raise ValueError
             frames[-1].separate(mark)
             continue
-        # A closing bracket ends its frame, which is then a value of the frame around it.
+        # A closing bracket ends its frame, which is then a value of the enclosing frame.
         if mark is None:
             value = _string(string) if string is not None else _word(word)
         else:
@@ -115,7 +116,7 @@ def _character(found: re.Match[str]) -> str:
 
 
 def _word(word: str) -> Any:
-    """Return a constant or a number; one that no float holds is infinite or NaN, and no coordinate."""
+    """Convert a constant or a number; a number beyond floats becomes infinite or NaN, so not a coordinate."""
     if word in _CONSTANTS:
         return _CONSTANTS[word]
     number = float(word)
@@ -123,7 +124,7 @@ def _word(word: str) -> Any:
 
 
 class Span:
-    """Where a complete object stands in a text, and the complete objects right inside it."""
+    """The position of a complete object in a text, and the complete objects directly inside it."""
 
     __slots__ = ("children", "end", "start")
 
@@ -134,7 +135,7 @@ class Span:
 
 
 class _Open:
-    """An object that is not closed yet, and how many lists are open in it."""
+    """An object that is not closed yet, and the number of open lists in it."""
 
     __slots__ = ("lists", "span")
 
@@ -146,19 +147,19 @@ class _Open:
 def complete_objects(text: str) -> tuple[list[Span], bool]:
     """Return the outermost complete ``{...}`` of a text, in order, and whether it ends inside an open one.
 
-    An object or list that is never closed counts as the text around those inside it. Quotes matter inside
-    objects only, since prose has apostrophes, and a quote is closed by the end of its line at the latest.
+    An object or list that is never closed is treated as text around those inside it. Quotes count only inside
+    objects, because prose has apostrophes, and a quote ends at the latest with its line.
     """
-    # A stack of open objects; only brackets, quotes and line ends matter.
+    # Keep a stack of open objects; only brackets, quotes and line ends matter.
     outside = _Open(0)
     opened: list[_Open] = [outside]
     quote, escaped_at = "", -1
     for found in _SIGNIFICANT.finditer(text):
         at, mark = found.start(), found[0]
-        # Skip the letter behind a backslash.
+        # Skip the character after a backslash.
         if at == escaped_at:
             continue
-        # Inside quotes only their end matters.
+        # Inside quotes, only their end matters.
         here = opened[-1]
         if mark == "\\":
             escaped_at = at + 1
@@ -166,14 +167,15 @@ def complete_objects(text: str) -> tuple[list[Span], bool]:
             quote = "" if mark in (quote, "\n") else quote
         elif mark in "\"'":
             quote = mark if here is not outside else ""
-        # Brackets of lists are counted only, and objects make the tree.
+        # Brackets of lists are only counted, and objects form the tree.
         elif mark == "{":
             opened.append(_Open(at))
         elif mark == "[":
             here.lists += 1
         elif mark == "]":
             here.lists = max(here.lists - 1, 0)
-        elif here is not outside:  # "}" that closes an object
+        # A "}" that closes an object.
+        elif here is not outside:
             opened.pop()
             here.span.end = at + 1
             opened[-1].span.children.append(here.span)

@@ -1,11 +1,11 @@
-"""Ground truth in COCO's JSON whose images are questions: a picture and a phrase, a key of the image.
+"""Read COCO JSON in which each image is a question: a picture and a phrase, which is a key of the image.
 
 Conventions
 -----------
-- Each question is an image of its own, with its phrase in the column ``phrase`` of images; a picture that is
-  asked of twice is there twice. Classes are those of the file, usually one: a vocabulary of 100,000 phrases
-  costs a text for each question, and nothing for each class.
-- All else is COCO's. Results are COCO's as well, or answers of a language model.
+- Each question is a separate image, with its phrase in the image column ``phrase``; a picture with two
+  questions occurs twice. Classes are those of the file, usually one. So a vocabulary of 100,000 phrases costs
+  a string per question, and nothing per class.
+- Everything else is as in COCO. Results are COCO results too, or answers of a language model.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from boxscore.formats._format import Format, ReadOptions
 from boxscore.formats._sniffer import Sniffer
 
 PHRASE = "phrase"
-"""The column of images with what was asked for."""
+"""The image column of phrases."""
 
 
 class _File(msgspec.Struct):
@@ -38,12 +38,12 @@ class _File(msgspec.Struct):
 
 
 class PhraseFormat(Format):
-    """COCO's JSON with a phrase in every image.
+    """COCO JSON with a phrase in every image.
 
     Attributes
     ----------
     keys : tuple of str
-        What the phrase may be called.
+        Possible keys of the phrase.
     """
 
     has_class_numbers = True
@@ -51,7 +51,7 @@ class PhraseFormat(Format):
     keys: ClassVar[tuple[str, ...]]
 
     def begins(self, sniffer: Sniffer) -> bool:
-        """Whether the first image of a JSON file has one of the keys, and it is no list of results."""
+        """Tell whether the first image of a JSON file has one of the keys; False for lists of results."""
         names = "|".join(self.keys)
         first = re.search(r'"images"\s{0,9}:\s{0,9}\[\s{0,99}(\{[^{}]{0,20000}\})', sniffer.text)
         return sniffer.is_json and first is not None and re.search(rf'"(?:{names})"', first[1]) is not None
@@ -70,7 +70,7 @@ class PhraseFormat(Format):
     def load_detections(
         self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
     ) -> Detections:
-        """Refuse to read results: they are COCO's."""
+        """Reject results, which have COCO's format."""
         cause = "results are a list of {image_id, category_id, bbox, score}, or answers of a language model"
         rule = f"not be ground truth in the form of {self.name}"
         raise FileFormatError("detections", rule, got=str(path), cause=cause)

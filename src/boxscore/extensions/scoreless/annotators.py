@@ -1,11 +1,11 @@
-"""Whose objects count where several people annotated an image: those by whom the detections do best.
+"""Choose the annotator of each image with whom the detections agree best.
 
 Conventions
 -----------
-- An annotator's result of an image is the mean over the IoU thresholds of F1, each of counts with
-  :data:`EPSILON` in the denominators. Without objects and detections nothing can be better.
-- Of equal results the first annotator's counts, in the order in which the images name them, else of names.
-- An annotator who is named for an image and has no object in it says that there is none.
+- The result of an image for an annotator is the mean F1 over the IoU thresholds, from counts with
+  :data:`EPSILON` in the denominators. An image without objects and detections has the best possible result.
+- Ties go to the first annotator, in the order in which the image lists them, or otherwise by name.
+- An annotator who is listed for an image and has no object in it states that there is none.
 
 References
 ----------
@@ -31,11 +31,11 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.tables.labels import ANNOTATOR, ANNOTATORS, BETWEEN, EXHAUSTIVE
 
 EPSILON = 1e-4
-"""What SAM 3 adds to every denominator of counts."""
+"""Added by SAM 3 to every denominator of counts."""
 
 
 class SmoothedRates(NamedTuple):
-    """Rates of counts, with :data:`EPSILON` in every denominator; arrays of one shape."""
+    """Rates from counts, with :data:`EPSILON` in every denominator; arrays of one shape."""
 
     precision: FloatArray
     recall: FloatArray
@@ -49,10 +49,10 @@ class SmoothedRates(NamedTuple):
 
 
 def warn_of_annotators(ground_truth: GroundTruth, protocol: Protocol) -> None:
-    """Warn where objects of several annotators of an image count together, or columns of images lack."""
+    """Warn if objects of several annotators of an image count together, or image columns are missing."""
     column, images = ground_truth.columns.get(ANNOTATOR), ground_truth.images.columns
     labels, source = protocol.labels, ground_truth.source
-    # Warn where a rule reads a column of the images that is not there.
+    # Warn if a rule reads an image column that does not exist.
     if labels.inexhaustive_images == "drop" and EXHAUSTIVE not in images:
         warn_user(
             f"{source}: no image says whether it is annotated in full (the column {EXHAUSTIVE}); "
@@ -81,7 +81,7 @@ def warn_of_annotators(ground_truth: GroundTruth, protocol: Protocol) -> None:
 def exhaustive_images(
     ground_truth: GroundTruth, detections: Detections, protocol: Protocol, share: bool
 ) -> tuple[GroundTruth, Detections]:
-    """Leave out the images whose column says that they are not annotated in full."""
+    """Drop the images whose column says that they are not annotated exhaustively."""
     if EXHAUSTIVE not in ground_truth.images.columns:
         return ground_truth, detections
     exhaustive = np.flatnonzero(ground_truth.images.columns[EXHAUSTIVE])
@@ -94,7 +94,7 @@ def ignoring_other_annotators(
     ignoring: Ignoring,
     matched: Callable[[GroundTruth, Protocol], Matches] | None,
 ) -> Ignoring:
-    """Delete the objects of annotators by whom the detections of their image do not do best."""
+    """Delete the objects of all but the best-agreeing annotator of each image."""
     if matched is None:
         return ignoring
     match = matched
@@ -105,9 +105,9 @@ def ignoring_other_annotators(
 
 
 def of_other_annotators(ground_truth: GroundTruth, matched: Callable[[GroundTruth], Matches]) -> BoolArray:
-    """Whether each ground truth is of an annotator whose objects do not count in its image, [G].
+    """Tell whether each ground truth belongs to an annotator who does not count in its image, [G].
 
-    ``matched`` gives the matches of some of the ground truths with all detections.
+    ``matched`` returns the matches of some of the ground truths with all detections.
     """
     column = ground_truth.columns.get(ANNOTATOR)
     if column is None:
@@ -126,7 +126,7 @@ def of_other_annotators(ground_truth: GroundTruth, matched: Callable[[GroundTrut
 
 
 def _annotators_of_images(ground_truth: GroundTruth, names: list[str]) -> list[list[str]]:
-    """Return the annotators of each image: those that it names, or those of its objects by their names."""
+    """Return the annotators of each image: those that it lists, or those of its objects by name."""
     given = ground_truth.images.columns.get(ANNOTATORS)
     if given is not None:
         return [[] if each is None else str(each).split(BETWEEN) for each in given.tolist()]
@@ -137,7 +137,7 @@ def _annotators_of_images(ground_truth: GroundTruth, names: list[str]) -> list[l
 
 
 def _results(matches: Matches) -> FloatArray:
-    """Return the result of each image, [I]: the greater the better."""
+    """Return the result of each image, [I]; greater is better."""
     images = len(matches.images)
     objects = np.bincount(matches.truth_image[matches.counted(0)], minlength=images)
     detections = np.bincount(matches.image[matches.inside(0)], minlength=images)

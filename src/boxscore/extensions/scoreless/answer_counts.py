@@ -1,10 +1,10 @@
-"""Say in words what was counted while the answers of a language model were read.
+"""Describe the counts from reading the answers of a language model.
 
 Conventions
 -----------
-It is part of a result and stays with the table of detections: a mapping that JSON can hold, empty for a table
-that does not come from answers. ``counts`` has every kind of ``KINDS``, ``first`` the image in which a kind
-was first seen. ``changed`` are the words in the signature of options that change the boxes.
+The counts are part of a result and stay with the table of detections: a mapping for JSON, empty for a table
+that does not come from answers. ``counts`` has every kind of ``KINDS``, ``first`` the first image of a kind.
+``changed`` are the signature words of options that change the boxes.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ KINDS = {
     **_OF_BOXES,
     "longest_run": "the longest run of one box",
 }
-"""What is counted, in words; the keys of ``counts``."""
+"""Descriptions of the counts; the keys of ``counts``."""
 
 MOST_LABELS = 1_000
-"""Unknown labels that are kept by name."""
+"""Maximum number of unknown labels that are kept by name."""
 
 
 def is_answers(value: Any) -> bool:
-    """Whether a value is a mapping of this kind, from a file that anybody may have written."""
+    """Tell whether a value from an untrusted file is a mapping of this kind."""
     if not isinstance(value, Mapping):
         return False
     parts = {name: value.get(name) for name in ("counts", "first", "unknown_labels")}
@@ -70,10 +70,10 @@ def _is_count(counts: Any) -> bool:
 
 
 def answers_text(answers: Mapping[str, Any]) -> str:
-    """Say in a few sentences how answers were read; nothing for a table that does not come from answers."""
+    """Describe how answers were read in a few sentences; empty for a table without answers."""
     if not answers:
         return ""
-    # Only kinds that occur are named, each with its first place.
+    # Name only kinds that occur, each with its first image.
     counts, first = answers["counts"], answers["first"]
 
     def listed(kinds: Mapping[str, str]) -> str:
@@ -83,7 +83,7 @@ def answers_text(answers: Mapping[str, Any]) -> str:
             if counts[kind]
         )
 
-    # Answers first, then what is missing.
+    # Describe answers first, then missing ones.
     sentences = [f"{counted(counts['answers'], 'answer')}: {listed(_OF_ANSWERS) or 'none'}"]
     if counts["missing"]:
         sentences.append(
@@ -93,7 +93,7 @@ def answers_text(answers: Mapping[str, Any]) -> str:
         sentences.append(
             f"a second fenced block in {counted(counts['further_blocks'], 'answer')} is not read"
         )
-    # Then boxes: their convention, and what is odd about them.
+    # Then describe boxes: their convention, and oddities.
     boxes = (
         f"{counted(counts['boxes'], 'box')} in the convention {answers['coordinates']}, {answers['because']}"
     )

@@ -1,16 +1,16 @@
-"""Answers of language models: text with boxes in it, one per image, or per image and phrase.
+"""Read answers of language models: text with boxes, one per image, or per image and phrase.
 
 Conventions
 -----------
-- JSON lines, or a JSON list, of ``{"image_id": 7, "answer": "..."}``, with ``width`` and ``height`` of the
-  image, ``input_width`` and ``input_height`` of what the model saw, and ``phrase``, the one class that was
-  asked for; or a folder of text files, named like the images.
-- What a text holds is in :mod:`boxscore.extensions.scoreless._answer_text`, what its numbers are in
+- Files are JSON lines, or a JSON list, of ``{"image_id": 7, "answer": "..."}``, with ``width`` and ``height``
+  of the image, ``input_width`` and ``input_height`` of the model's input, and ``phrase``, the one class in
+  question; or a folder of text files, named like the images.
+- Text is parsed by :mod:`boxscore.extensions.scoreless._answer_text`, numbers are interpreted by
   :mod:`boxscore.extensions.scoreless.coordinates`: one convention per file.
-- Labels are compared exactly, then without case and with blanks for ``_`` and ``-``; never in part. Where a
-  phrase was asked for, every box is of that phrase. A box without a label has the class of the ground truth
-  that has only one; else it is left out, with a warning.
-- There are no scores.
+- Labels are compared exactly, then without case and with blanks for ``_`` and ``-``, never in part. With a
+  phrase, every box belongs to that phrase. A box without a label has the class of a ground truth with only
+  one; otherwise it is left out, with a warning.
+- Answers have no scores.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ from boxscore.formats._sniffer import Sniffer
 from boxscore.formats.image_sizes import known_sizes
 
 MANY_TURNED, FEW_TURNED = 0.1, 5
-"""The share and the number of boxes with corners in the wrong order from which that is no slip of a model."""
+"""Minimum fraction and number of boxes with swapped corners that are not just slips of a model."""
 
 _IMAGES = ("image_id", "image", "file_name")
 _SIDES = (("width", "height"), ("input_width", "input_height"))
 
 
 class _Line(NamedTuple):
-    """An answer with what its line says of it."""
+    """An answer with the other data of its line."""
 
     image: Id
     text: str
@@ -70,7 +70,7 @@ class AnswersFormat(RowFormat):
     folder_endings = (".txt",)
 
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Recognise records with the keys of an image and an answer, or text files with boxes of a model."""
+        """Recognize records with the keys of an image and an answer, or text files with boxes of a model."""
         if sniffer.is_folder:
             return "a folder of answers" if any(_has_boxes(text.text) for text in sniffer.texts) else None
         if sniffer.has_keys("answer") and any(sniffer.has_keys(name) for name in _IMAGES):
@@ -79,7 +79,7 @@ class AnswersFormat(RowFormat):
 
     @paused_collector()
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
-        """Read the boxes of the answers, in the images and classes of the file alone."""
+        """Read the boxes of the answers, with only the images and classes of the file."""
         if not of_results:
             cause = "give them as detections, beside ground truth in another format"
             raise FileFormatError("ground truth", "not be answers of a model", got=str(path), cause=cause)
@@ -101,32 +101,32 @@ OPTIONS_OF_DETECTIONS = frozenset({"image_sizes", "coordinates", "repeated", "lo
 
 
 def _has_boxes(text: str) -> bool:
-    """Whether a text has a key of boxes, or the sign of a notation."""
+    """Tell whether a text has a key of boxes, or the marker of a notation."""
     return any(f'"{key}"' in text or f"'{key}'" in text for key in KEYS_OF_BOXES) or any(
         notation.sign.search(text) for notation in NOTATIONS
     )
 
 
 class _Reading:
-    """One reading of a file of answers."""
+    """One pass over a file of answers."""
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
         self._path, self._options = path, options
-        self._lines = _each_once(_lines_at(path))
+        self._lines = _reject_repeats(_lines_at(path))
         images = collected([line.image for line in self._lines])
         self._images, self._image = images.values, images.positions
         answers = [read_answer(line.text, loose=options.further.get("loose", False)) for line in self._lines]
         self._boxes = AnswerBoxes(answers, [line.image for line in self._lines])
 
     def rows(self, ground_truth: GroundTruth | None) -> Rows:
-        """Return the boxes as rows, in fractions where the convention is one of parts."""
-        # One convention for all boxes of the file: it cannot change from answer to answer.
+        """Return the boxes as rows, in fractions if the convention is relative."""
+        # Use one convention for all boxes of the file: it cannot change from answer to answer.
         lines, boxes, options = self._lines, self._boxes, self._options
         sizes = self._sizes(ground_truth)
         inputs = np.array([line.input_size for line in lines], dtype=np.float64).reshape(-1, 2)
         chosen = boxes.convention(options.further.get("coordinates"), sizes, inputs, place=str(self._path))
         corners = boxes.corners(chosen.name, sizes, inputs)
-        # Labels that no class has stay, so that they count as wrong.
+        # Keep labels without a class, so that they count as wrong.
         labels = self._labels(ground_truth)
         unknown = Counter[str]()
         if ground_truth is not None:
@@ -134,7 +134,7 @@ class _Reading:
             strange = np.array([label is not None and label not in known for label in labels], dtype=bool)
             unknown.update(label for label in labels if label is not None and label not in known)
             boxes.count_rows("unknown_label", strange)
-        # Repeated boxes and boxes without label leave here, counted.
+        # Drop and count repeated boxes and boxes without label.
         kept = ~boxes.repeated(labels, self._image[boxes.answer]) | (
             options.further.get("repeated") != "once"
         )
@@ -142,16 +142,16 @@ class _Reading:
         boxes.count_rows("without_label", unlabelled)
         self._warn_of_unlabelled(unlabelled)
         kept &= ~unlabelled
-        # From here on, rows are the boxes that stay.
+        # From here on, rows are the boxes that are kept.
         distinct = collected([label for label, keep in zip(labels, kept.tolist(), strict=True) if keep])  # type: ignore[misc]
         answer = boxes.answer[kept]
-        self._warn_of_turned()
+        self._warn_of_swapped_corners()
         if chosen.name == "molmo" and len(answer):
             warn_user(
                 f"{self._path}: the answers hold points, read as boxes without area: only measures of points "
                 "and centres find anything."
             )
-        # Say how the answers were read.
+        # Describe how the answers were read.
         further = options.further
         changed = ["repeated:once"] * (further.get("repeated") == "once")
         changed += ["answers:loose"] * further.get("loose", False)
@@ -171,7 +171,7 @@ class _Reading:
         )
 
     def _sizes(self, ground_truth: GroundTruth | None) -> FloatArray:
-        """Sizes of each answer's image, [answers, 2]: as the file, the user or the ground truth has them."""
+        """Return each answer's image size, [answers, 2]: from the file, the user or the ground truth."""
         sizes = np.array([line.size for line in self._lines], dtype=np.float64).reshape(-1, 2)
         given = known_sizes(self._options.image_sizes, self._images)
         if ground_truth is not None:
@@ -187,7 +187,7 @@ class _Reading:
         return np.where(np.isnan(sizes), given[self._image], sizes)
 
     def _sizes_of_images(self) -> FloatArray:
-        """Width and height of each image as the file says, [images, 2]; NaN where it does not."""
+        """Return width and height of each image from the file, [images, 2]; NaN if unknown."""
         sizes = np.full((len(self._images), 2), np.nan)
         for line, image in zip(self._lines, self._image.tolist(), strict=True):
             if line.size[0] == line.size[0]:
@@ -195,7 +195,7 @@ class _Reading:
         return sizes
 
     def _labels(self, ground_truth: GroundTruth | None) -> list[str | None]:
-        """Return the class of each box, by the names of the ground truth where it has them."""
+        """Return the class of each box, with the spelling of the ground truth."""
         boxes, lines = self._boxes, self._lines
         words = [
             label if lines[answer].phrase is None else lines[answer].phrase
@@ -206,7 +206,8 @@ class _Reading:
         names: list[str] = ground_truth.categories.names.tolist()
         only = names[0] if len(names) == 1 else None
         if only is not None and PHRASE in ground_truth.images.columns:
-            return [only] * len(words)  # each image is a question of its own
+            # Each image is a question of its own.
+            return [only] * len(words)
         exact, spelled = {*names}, _by_spelling(names)
         found = {
             word: word if word in exact else spelled.get(same_label(word), word)
@@ -219,8 +220,8 @@ class _Reading:
         asked = [lines[answer].phrase is not None for answer in boxes.answer.tolist()]
         return [only if was_asked else label for label, was_asked in zip(labels, asked, strict=True)]
 
-    def _warn_of_turned(self) -> None:
-        """Doubt that numbers are two corners where many are in the wrong order; nothing is changed."""
+    def _warn_of_swapped_corners(self) -> None:
+        """Warn that numbers may not be two corners if many are in the wrong order; nothing is changed."""
         turned, count = self._boxes.counts["swapped"], self._boxes.counts["boxes"]
         if turned > max(MANY_TURNED * count, FEW_TURNED):
             warn_user(
@@ -240,13 +241,13 @@ class _Reading:
 
 
 def _by_spelling(names: Sequence[str]) -> dict[str, str]:
-    """Return the name behind each way to compare it; none where two names are compared as one."""
+    """Map normalized names to names; leave out ambiguous ones."""
     counts = Counter(map(same_label, names))
     return {same_label(name): name for name in names if counts[same_label(name)] == 1}
 
 
-def _each_once(lines: list[_Line]) -> list[_Line]:
-    """Refuse a second answer to one question."""
+def _reject_repeats(lines: list[_Line]) -> list[_Line]:
+    """Reject a second answer to one question."""
     seen: dict[tuple[Id, str | None], str] = {}
     for line in lines:
         other = seen.setdefault((line.image, line.phrase), line.place)
@@ -259,7 +260,7 @@ def _each_once(lines: list[_Line]) -> list[_Line]:
 
 def _lines_at(path: Path) -> list[_Line]:
     """Read the lines of a file, or the files of a folder."""
-    # A folder has a text per image.
+    # A folder has a text file per image.
     if path.is_dir():
         unknown = (float("nan"), float("nan"))
         return [
@@ -284,7 +285,7 @@ def _text_of(path: Path) -> str:
 
 
 def _line(record: dict[str, Any], place: str) -> _Line:
-    """Check a record."""
+    """Validate a record."""
     key = next((name for name in _IMAGES if record.get(name) is not None), None)
     if key is None:
         cause = "each answer is of an image of the ground truth"
@@ -315,7 +316,7 @@ def _checked_text(answer: Any, place: str) -> str:
 
 
 def _size(record: dict[str, Any], names: tuple[str, str], place: str) -> tuple[float, float]:
-    """Return two sides; NaN where neither is given."""
+    """Return two sides; NaN if neither is given."""
     sides = [record.get(name) for name in names]
     if sides == [None, None]:
         return float("nan"), float("nan")

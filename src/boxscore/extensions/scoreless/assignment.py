@@ -1,20 +1,20 @@
-"""Matching without an order: the most pairs, and of these the pairs with the greatest sum of overlaps.
+"""Match without ranking: maximize the number of pairs, then the total overlap.
 
 Goal
 ----
-One matching for each IoU threshold and area range that follows from the pairs alone: no score, no order of a
-file and no side that goes first decides anything.
+There is one matching for each IoU threshold and area range, which depends only on the pairs: neither scores
+nor file order nor the choice of a first side affect it.
 
 Conventions
 -----------
-- A detection and a ground truth that overlap are an edge. Edges fall into components that share no row, and
-  nearly all components settle themselves: where every detection has another best ground truth, or every
-  ground truth another best detection, these are the matching, at this threshold and all higher ones.
-- Sums of overlaps are compared as whole multiples of 2 ** -53: exactly, from one half up.
-- Where two matchings are equally good, rows are taken in the order of their boxes, not in that of the file.
-- The components that are left are solved one by one by shortest augmenting paths over their edges, a
-  detection at a time: R. Jonker and A. Volgenant, "A shortest augmenting path algorithm for dense and sparse
-  linear assignment problems", Computing 1987.
+- A detection and a ground truth that overlap form an edge. Edges form components that share no rows, and
+  nearly all components need no search: if every detection has a different best ground truth, or every ground
+  truth a different best detection, these are the matching, at this threshold and all higher ones.
+- Sums of overlaps are compared as whole multiples of 2 ** -53: exactly, for overlaps of at least one half.
+- If two matchings are equally good, rows are taken in the order of their boxes, not in file order.
+- The remaining components are solved one by one by shortest augmenting paths over their edges, a detection at
+  a time: R. Jonker and A. Volgenant, "A shortest augmenting path algorithm for dense and sparse linear
+  assignment problems", Computing 1987.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ UNIT = 1 << 53
 """An overlap of 1."""
 
 BoxesOf = Callable[[Positions], FloatArray]
-"""Gives the boxes of some rows, [N, 4]."""
+"""Function that returns the boxes of some rows, [N, 4]."""
 
 
 def ranks(rows: Positions, boxes: BoxesOf) -> Positions:
-    """Rank the row of each edge by its box; equal boxes in the order of the rows, [E]."""
+    """Rank the row of each edge by its box; ties by row, [E]."""
     distinct, at = np.unique(rows, return_inverse=True)
     order = np.lexsort((distinct, *boxes(distinct).T[::-1]))
     return inverse_order(order)[at]
 
 
 def up_to(level: Positions) -> NDArray[np.uint64]:
-    """Return the lowest bits, as many as a level says, [P]."""
+    """Return as many of the lowest bits as the level says, [P]."""
     return (np.uint64(1) << level.astype(np.uint64)) - np.uint64(1)
 
 
@@ -54,7 +54,7 @@ def most_pairs(
 ) -> NDArray[np.uint64]:
     """Match at all thresholds and return bits, [P]; ``boxes`` are of detections and of ground truths.
 
-    With ``sum_alone`` the matching has the greatest sum of overlaps, whatever its number of pairs.
+    With ``sum_alone``, maximize the total overlap only, for any number of pairs.
     """
     bits = np.zeros(len(level), dtype=np.uint64)
     if not len(level):
@@ -67,12 +67,13 @@ def most_pairs(
     hard = np.flatnonzero(graph.hard)
     if not len(hard):
         return bits
-    # Keep the H edges of the other components. Rows get the rank of their box, so the order of the file
-    # decides nothing; overlaps become whole multiples of 2 ** -53, so sums are exact.
+    # Keep the H edges of the other components. Rows get the rank of their box, so that file order has no
+    # effect; overlaps become whole multiples of 2 ** -53, so that sums are exact.
     detection, truth = ranks(pairs.detection[hard], boxes[0]), ranks(pairs.ground_truth[hard], boxes[1])
     weight = np.floor(np.clip(pairs.iou[hard], 0, 1) * UNIT).astype(np.int64)
     level = level[hard]
-    done = np.zeros(len(hard), dtype=np.intp)  # thresholds at which an edge's component is solved
+    # Thresholds at which an edge's component is solved.
+    done = np.zeros(len(hard), dtype=np.intp)
     # Go up the thresholds. An edge takes part if it reaches threshold t and no lower threshold has solved its
     # component for t.
     for t in range(int(level.max())):
@@ -81,15 +82,16 @@ def most_pairs(
             continue
         component = components(detection[left], truth[left])
         # Sort the edges by component, detection and ground truth: a component is one slice [low, high), and
-        # its edges come in an order that does not depend on the file.
+        # its edges are in an order that does not depend on the file.
         order = left[np.lexsort((truth[left], detection[left], component))]
         label = np.sort(component)
         bounds = [*run_starts(label).tolist(), len(order)]
-        # Solve one component with whole weights. Every edge in it reaches the thresholds below ``end``, so
+        # Solve one component with integer weights. Every edge in it reaches the thresholds below ``end``, so
         # the component is the same there, and one search sets bits t to end - 1.
         for low, high in itertools.pairwise(bounds):
             edges = order[low:high]
-            end = int(level[edges].min())  # up to here the component stays as it is
+            # Up to here the component does not change.
+            end = int(level[edges].min())
             rows = detection[edges], truth[edges], weight[edges]
             chosen = edges[heaviest(*rows, sum_alone=sum_alone)]
             bits[hard[chosen]] |= np.uint64((1 << end) - (1 << t))
@@ -113,12 +115,12 @@ class _Graph:
         return np.flatnonzero(self._settled)
 
     def _degree(self, side: int) -> IntArray:
-        """Edges of the row that each edge ends in, [P]."""
+        """Return the number of edges of the row that each edge ends in, [P]."""
         rows = self._ends[side]
         return np.bincount(rows)[rows]
 
     def _best(self, rows: Positions, iou: FloatArray) -> BoolArray:
-        """Whether each edge is the only one of its row with the greatest overlap."""
+        """Tell whether each edge is the only one of its row with the greatest overlap."""
         order = stable_order(rows, int(rows.max()) + 1)
         starts = run_starts(rows[order])
         widths = np.diff(np.append(starts, len(rows)))
@@ -129,16 +131,16 @@ class _Graph:
         return best
 
     def _settle(self, rest: Positions) -> None:
-        """Settle the components in which the rows of one side all have another best."""
+        """Settle the components in which the rows of one side all have different best partners."""
         ends = [side[rest] for side in self._ends]
         component = components(*ends)
         count = int(component.max()) + 1
         unsettled = np.ones(count, dtype=bool)
-        # Side by side: ``best`` [E] marks the edge of each row with the one greatest overlap.
+        # For each side, ``best`` [E] marks the edge of each row with a unique greatest overlap.
         for side in (0, 1):
             best = self._best(ends[side], self._iou[rest])
             with_best = np.bincount(component[best], minlength=count)
-            # A component passes if every row of this side has such an edge. Counts per component replace a
+            # A component passes if every row of this side has such an edge. Counting per component avoids a
             # walk over its rows.
             first = np.unique(ends[side], return_index=True)[1]
             every = with_best == np.bincount(component[first], minlength=count)
@@ -157,8 +159,7 @@ def components(first: Positions, second: Positions) -> Positions:
     """Return the number of the connected component of each edge of a bipartite graph, [E]."""
     _, a = np.unique(first, return_inverse=True)
     _, b = np.unique(second, return_inverse=True)
-    # The least label spreads over either end of the edges in turn, until no edge has another label than its
-    # neighbors.
+    # Spread the smallest label over either end of the edges in turn, until neighboring edges agree.
     label = np.arange(len(first))
     while True:
         # Take the smallest label over the edges of each node, on one side and then on the other.
@@ -170,21 +171,21 @@ def components(first: Positions, second: Positions) -> Positions:
         spread = of_b[b]
         if (spread == label).all():
             return label
-        # Labels are edges: what a label has reached passes on to all that have it, or a chain takes as many
-        # rounds as it is long.
+        # Labels are edges: pass the label that a label has reached on to all edges that have it; otherwise a
+        # chain takes as many rounds as it is long.
         np.minimum.at(spread, label, spread.copy())
         label = spread[spread]
 
 
 def heaviest(first: Positions, second: Positions, weight: IntArray, *, sum_alone: bool = False) -> list[int]:
-    """Positions of the edges of the matching with the most edges, and of these the greatest weight.
+    """Return the edges of the matching with the most edges, then the greatest weight.
 
-    With ``sum_alone`` of that with the greatest weight, with however many edges.
-    ``first`` ascends; weights are whole numbers from 0 to :data:`UNIT`. The result follows from the order of
-    the edges.
+    With ``sum_alone``, maximize the weight only, for any number of edges. ``first`` ascends; weights are
+    whole numbers from 0 to :data:`UNIT`. The result follows from the order of the edges.
     """
     rows, ends = first.tolist(), second.tolist()
-    # More than all others, so that as few rows as possible stay alone; or as much as an edge without weight.
+    # More than all weights together, so that as few rows as possible stay unmatched; or as much as an edge
+    # without weight.
     alone = UNIT if sum_alone else (len({*rows}) + 1) * UNIT
     search = _Search(rows, ends, [UNIT - value for value in weight.tolist()], alone)
     for row in dict.fromkeys(rows):
@@ -193,9 +194,9 @@ def heaviest(first: Positions, second: Positions, weight: IntArray, *, sum_alone
 
 
 class _Search:
-    """A matching of the rows of the first side that were placed so far, by whole costs of the edges.
+    """A matching of the rows of the first side placed so far, with integer costs of the edges.
 
-    ``alone`` is what a row costs that has no edge, as much as an edge or more.
+    ``alone`` is the cost of an unmatched row, at least that of an edge.
     """
 
     def __init__(self, rows: list[int], ends: list[int], cost: list[int], alone: int) -> None:
@@ -210,38 +211,38 @@ class _Search:
         """The edge of each matched row of the first side."""
 
     def place(self, start: int) -> None:
-        """Place one row more, along the cheapest path; at its end a free row, or one that now stays alone."""
+        """Place another row along the cheapest path, which ends at a free row or at one left unmatched."""
         settled: dict[int, int] = {}
         through: dict[int, int] = {}
         least: dict[int, int] = {}
         heap: list[tuple[int, int]] = []
-        # Dijkstra over the rows of the first side, with whole costs reduced by prices. Two ends are open: a
-        # row that gives up its edge (``loser``), or a free row of the second side (``end``).
+        # Run Dijkstra over the rows of the first side, with integer costs reduced by prices. There are two
+        # kinds of ends: a row that gives up its edge (``loser``), or a free row of the second side (``end``).
         row, distance, paid = start, 0, 0
         shortest, loser = self._alone, start
         end: int | None = None
         while True:
-            # This row can give up its edge and stay alone; keep the cheapest row that does.
+            # This row can give up its edge and stay unmatched; keep the cheapest such row.
             if distance + self._alone - paid < shortest:
                 shortest, loser = distance + self._alone - paid, row
-            # Relax the edges of the row. Costs are whole numbers, so comparisons are exact and the order of
-            # the edges decides ties.
+            # Relax the edges of the row. Costs are integers, so comparisons are exact and ties follow the
+            # order of the edges.
             for edge in self._edges_of[row]:
                 other = self._ends[edge]
                 length = distance + self._cost[edge] - self._price[other] - paid
                 if other not in settled and length < least.get(other, length + 1):
                     least[other], through[other] = length, edge
                     heapq.heappush(heap, (length, other))
-            # Drop heap entries that a shorter path has overtaken. If staying alone is at least as cheap as
-            # the next entry, the search ends there, and the old partner of the loser starts the flip.
+            # Drop heap entries that a shorter path has overtaken. If leaving a row unmatched is at least as
+            # cheap as the next entry, the search ends, and the old partner of the loser starts the flip.
             while heap and heap[0][1] in settled:
                 heapq.heappop(heap)
             if not heap or heap[0][0] >= shortest:
                 lost = self._edge_of.pop(loser, None)
                 end = None if lost is None else self._ends[lost]
                 break
-            # Settle the nearest row of the second side. A free row ends the search; else go on from the row
-            # that holds it.
+            # Settle the nearest row of the second side. A free row ends the search; otherwise continue from
+            # the row matched to it.
             distance, other = heapq.heappop(heap)
             if other not in self.edge_at:
                 shortest, end = distance, other

@@ -1,14 +1,14 @@
-"""What the numbers of a model's boxes are: the conventions, and which one a file of answers has.
+"""Determine the convention of the numbers in a model's boxes, and convert them.
 
 Conventions
 -----------
-One convention holds for a file. It is what the user says; else what the tags say, if there are some; else
-what the numbers of all boxes together can be. Where they can be several things that is an error with the
-evidence. Nothing is decided box by box, and nothing by the truth.
+One convention applies to a file: the user's, otherwise that of the tags, otherwise the one that fits the
+numbers of all boxes. If several fit, there is an error with the evidence. The choice is never made per box,
+and never uses the ground truth.
 
 References
 ----------
-Kosmos-2's cells: ``patch_index_to_coordinate`` of Transformers' processing_kosmos2.py. Florence-2's centres:
+Kosmos-2's cells: ``patch_index_to_coordinate`` of Transformers' processing_kosmos2.py. Florence-2's centers:
 ``dequantize`` of its processing_florence2.py. PaliGemma's 1024 steps: big_vision's paligemma README.
 """
 
@@ -26,21 +26,21 @@ from boxscore._utils.text import counted
 from boxscore.errors import InputError
 
 REPEATED = ("keep", "once")
-"""What may become of boxes that an answer repeats exactly."""
+"""What to do with boxes that an answer repeats exactly."""
 
 
 def checked_coordinates(coordinates: str) -> str:
-    """Check what the numbers of a model's answers are said to be."""
+    """Check the user's convention of coordinates."""
     return checks.one_of(coordinates, tuple(COORDINATES), name="coordinates")
 
 
 def checked_repeated(repeated: str) -> str:
-    """Check what becomes of boxes that an answer repeats."""
+    """Check the user's choice for repeated boxes."""
     return checks.one_of(repeated, REPEATED, name="repeated")
 
 
 class Convention(NamedTuple):
-    """What numbers are: parts of the image in steps, each with its ``centre`` or not; x or y first.
+    """A convention: fractions of the image in steps, with or without half a step added; x or y first.
 
     ``steps`` is 0 for pixels.
     """
@@ -66,32 +66,33 @@ COORDINATES = {
 """The conventions by name: the values of ``--coordinates``."""
 
 OUTSIDE = 0.02
-"""By how much of a side a box may pass its image before it counts as outside."""
+"""Fraction of a side by which a box may exceed its image."""
 
 STRAY = 0.01
-"""The share of boxes that decides nothing: a model invents a few in any convention."""
+"""Fraction of boxes that is ignored: a model invents a few in any convention."""
 
 ENOUGH, REACHED = 100, 0.8
-"""Boxes that would pass the side of a small image if they were thousandths, and how small: of 1000."""
+"""Boxes that would exceed the side of a small image if they were thousandths, and the limit of small,
+relative to 1000."""
 
 
 class Evidence(NamedTuple):
-    """What the numbers of a file without tags show.
+    """The evidence in the numbers of a file without tags.
 
     Attributes
     ----------
     boxes : int
     largest : float
-        The largest number, without those of one box in a hundred.
+        The largest number, ignoring one box in a hundred.
     has_decimals : bool
     outside : int or None
-        Boxes that pass a side of their image if they are pixels; None where a size is unknown.
+        Number of boxes that exceed their image if they are pixels; None if a size is unknown.
     largest_side : float
-        Of the images of these boxes; NaN where unknown.
+        Largest side of the images of these boxes; NaN if unknown.
     is_one_square : bool
         Whether all these images are 1000 x 1000 pixels.
     keys : tuple of str
-        What the boxes are called, most frequent first.
+        Keys of the boxes, most frequent first.
     """
 
     boxes: int
@@ -132,7 +133,7 @@ class Evidence(NamedTuple):
 
     @property
     def candidates(self) -> tuple[str, ...]:
-        """What the numbers can be, the likeliest first."""
+        """The possible conventions, the most likely first."""
         if not self.boxes:
             return ("pixels",)
         if self.largest <= 1.5:
@@ -140,7 +141,8 @@ class Evidence(NamedTuple):
         if self.largest > 1000:
             return ("pixels",)
         if self.is_one_square and "box_2d" not in self.keys:
-            return ("pixels",)  # the same numbers
+            # Both give the same numbers.
+            return ("pixels",)
         grid = "1000-yx" if "box_2d" in self.keys else "1000"
         possible = [grid] if not self._would_have_passed else []
         possible += ["pixels"] if self.outside is None or self.outside <= STRAY * self.boxes else []
@@ -149,12 +151,12 @@ class Evidence(NamedTuple):
 
     @property
     def _would_have_passed(self) -> bool:
-        """Whether so many boxes of images so small would hardly all be inside if they were thousandths."""
+        """Tell whether so many boxes in such small images can hardly be thousandths."""
         return self.boxes >= ENOUGH and self.largest <= self.largest_side <= REACHED * 1000
 
 
 class Chosen(NamedTuple):
-    """The convention of a file, and why."""
+    """The convention of a file, and the reason."""
 
     name: str
     reason: str
@@ -167,7 +169,7 @@ def chosen_coordinates(
 
     ``notations`` are those of the boxes that were read from tags, each with its convention.
     """
-    # The user decides, then tags, which belong to one convention each.
+    # Prefer the user's choice, then tags, which have one convention each.
     if said is not None:
         return Chosen(said, "as given")
     counts = Counter(notations)
@@ -185,7 +187,7 @@ def chosen_coordinates(
             place=place,
             cause=f"say which with --coordinates {'|'.join(sorted(names))} (in Python coordinates=)",
         )
-    # Then the numbers, if only one convention can have them.
+    # Then use the numbers, if only one convention fits.
     candidates = evidence.candidates
     if len(candidates) == 1:
         return Chosen(candidates[0], f"by their numbers: {evidence}" if evidence.boxes else "no boxes")
@@ -199,7 +201,7 @@ def chosen_coordinates(
 
 
 def in_fractions(written: FloatArray, name: str) -> FloatArray:
-    """Return corners, x first, of boxes as written in a convention of parts, [N, 4]: fractions."""
+    """Return corners, x first, of boxes as written in a relative convention, [N, 4]: fractions."""
     convention = COORDINATES[name]
     corners = written[:, [1, 0, 3, 2]] if convention.y_first else written
     parts = corners + convention.centre
@@ -209,15 +211,15 @@ def in_fractions(written: FloatArray, name: str) -> FloatArray:
 
 
 def of_originals(written: FloatArray, sizes: FloatArray, inputs: FloatArray) -> FloatArray:
-    """Return boxes in pixels of what the model saw, [N, 4], in pixels of the images.
+    """Convert boxes from pixels of the model's input, [N, 4], to pixels of the images.
 
-    ``inputs`` and ``sizes`` are width and height of both, [N, 2]; where one is unknown it is the other.
+    ``inputs`` and ``sizes`` are width and height of both, [N, 2]; if one is unknown, the other is used.
     """
     scale = sizes / inputs
     return np.asarray(written * np.tile(np.where(np.isnan(scale), 1.0, scale), 2))
 
 
 def _in_one_line(cells: FloatArray) -> BoolArray:
-    """Whether two cells are in one row or column, so that a box is around them, not between their centres."""
+    """Tell whether two cells share a row or column: the box then encloses them, not their centers."""
     same: BoolArray = (cells[:, :2] == cells[:, 2:]).any(axis=1)
     return same

@@ -1,13 +1,13 @@
-"""Precision and recall where the curve of each class ends, and means over classes that leave out what is 0.
+"""Compute precision and recall at the end of each class's curve, and means over positive values.
 
 Conventions
 -----------
 - The end of a curve is the last recall point below the recall that it reaches. Precision there is the best
-  from the first true positive beyond that point on: what follows the last one that is needed is free.
-- Of a class without a true positive there is no precision. In means over classes it has that of the class
-  before it, at the last threshold that was asked for before: fastevaluate does not reset its variable.
-  Where there is none before, the class is left out; fastevaluate reads unset memory.
-- Means over classes are those of the values above 0. F1 is that of the two means.
+  from the first true positive beyond that point on: anything after the last needed one is ignored.
+- A class without a true positive has no precision. In means over classes, it has that of the previous class
+  at the last threshold of the previous query, because fastevaluate does not reset its variable. If there is
+  none before, the class is left out; fastevaluate reads uninitialized memory.
+- Means over classes average the values above 0. F1 is computed from the two means.
 
 References
 ----------
@@ -34,7 +34,7 @@ End = Literal["precision", "recall", "F1"]
 
 
 class CurveEnds(HeldValues):
-    """Precision and recall at the ends of curves, of which one is asked for, or F1.
+    """Precision and recall at the ends of curves; one of them, or F1, is the value.
 
     Parameters
     ----------
@@ -60,26 +60,26 @@ class CurveEnds(HeldValues):
         return CurveEnds(self._end, self._precision[:, chosen], self._recall[:, chosen])
 
     def __getitem__(self, thresholds: Sequence[int]) -> CurveEnds:
-        """Choose among the thresholds."""
+        """Select thresholds."""
         rows = list(thresholds)
         return CurveEnds(self._end, self._precision[rows], self._recall[rows])
 
     def of_classes(self, chosen: NDArray[np.bool_]) -> CurveEnds:
-        """Choose among the classes, [K]."""
+        """Select classes, [K]."""
         return self._of(np.flatnonzero(chosen))
 
     def repeated(self, multiplicity: NDArray[np.int64]) -> CurveEnds:
-        """Take each class several times, or not at all, [K]."""
+        """Repeat or drop each class, [K]."""
         return self._of(np.repeat(np.arange(len(multiplicity)), multiplicity))
 
     def beside(self, others: Sequence[HeldValues]) -> CurveEnds:
-        """Put the values of more classes behind these."""
+        """Append the values of more classes."""
         every = [self, *(other for other in others if isinstance(other, CurveEnds))]
         precision = np.concatenate([one._precision for one in every], axis=1)
         return CurveEnds(self._end, precision, np.concatenate([one._recall for one in every], axis=1))
 
     def mean_of_defined(self) -> float:
-        """Mean over the classes, as the module says; 0 where no value is above 0."""
+        """Return the mean over the classes as in the module docstring; 0 if no value is above 0."""
         if not self._recall.size:
             return float("nan")
         sides = [_positive_mean(_carried(self._precision)), _positive_mean(self._recall)]
@@ -87,25 +87,25 @@ class CurveEnds(HeldValues):
         return float(self._asked(precision, recall))
 
     def mean_of_slots(self) -> float:
-        """:meth:`mean_of_defined`: what is undefined is left out or carried."""
+        """Return :meth:`mean_of_defined`: undefined values are left out or carried."""
         return self.mean_of_defined()
 
     def weighted_mean(self, weights: FloatArray) -> float:
-        """Take the classes that count, however much."""
+        """Average the classes with a positive weight; its size has no effect."""
         return self._of(np.flatnonzero(weights > 0)).mean_of_defined()
 
     def of_copies(self, count: int) -> list[HeldValues]:
-        """Return these: a class follows another."""
+        """Return these values, because a class depends on the one before."""
         assert count == 1, "a class has what the one before has"
         return [self]
 
     def means_of_copies(self, count: int) -> FloatArray:
-        """:meth:`mean_of_defined` of the one copy, [1]."""
+        """Return :meth:`mean_of_defined` of the only copy, [1]."""
         return np.array([one.mean_of_defined() for one in self.of_copies(count)])
 
 
 def _carried(values: FloatArray) -> FloatArray:
-    """Fill what is NaN with the value before, class by class and in each by threshold; [T, K]."""
+    """Replace each NaN by the value before it, by class and then by threshold; [T, K]."""
     line = values.T.ravel()
     known = ~np.isnan(line)
     last = np.maximum.accumulate(np.where(known, np.arange(len(line)), -1))
@@ -114,14 +114,14 @@ def _carried(values: FloatArray) -> FloatArray:
 
 
 def _positive_mean(values: FloatArray) -> float:
-    """Mean over the classes of their means over thresholds, [T, K], those above 0; 0 without any."""
+    """Average the positive means over thresholds, [T, K], of the classes; 0 without any."""
     means = values.mean(axis=0)
     positive = means[means > 0]
     return float(positive.mean()) if len(positive) else 0.0
 
 
 def _precision(curves: Curves) -> FloatArray:
-    """Precision at the end of each curve, [T, K]; NaN without a true positive."""
+    """Return the precision at the end of each curve, [T, K]; NaN without a true positive."""
     recall, runs = curves.recall, curves.counts.runs
     points = np.array(curves.rules.recall_points)
     end = np.searchsorted(points, np.nan_to_num(recall, nan=0.0), side="left") - 1

@@ -1,9 +1,9 @@
-"""What every image holds, whatever its classes: true positives, objects and detections.
+"""Count true positives, objects and detections per image, over all classes.
 
 Conventions
 -----------
-- Ignored objects do not count, and neither do detections that are ignored.
-- Means over images are sums that are exact before they are rounded: no order of images decides a bit.
+- Ignored objects and detections do not count.
+- Means over images are exact sums that are rounded once, so the order of images has no effect.
 - Protocols with such metrics pool their classes: there is one class, K is 1.
 """
 
@@ -24,7 +24,7 @@ from boxscore.scoring.kinds import Kind
 
 
 class ImageCounts(NamedTuple):
-    """Numbers of images; T IoU thresholds, I images."""
+    """Counts per image; T IoU thresholds, I images."""
 
     true: NDArray[np.int64]
     """True positives, [T, I]."""
@@ -33,7 +33,7 @@ class ImageCounts(NamedTuple):
     detections: NDArray[np.int64]
     """True and false positives, [T, I]."""
     times: FloatArray
-    """How often each image counts, [I]."""
+    """Weight of each image, [I]."""
 
     @classmethod
     def of(cls, curves: Curves) -> ImageCounts:
@@ -46,13 +46,12 @@ class ImageCounts(NamedTuple):
         def count(image: NDArray[Any]) -> NDArray[np.int64]:
             return np.bincount(image, minlength=images)
 
-        # Count per image the detections that count unmatched, once for all thresholds.
+        # Count the detections per image that count unmatched, once for all thresholds.
         candidate, unmatched = matches.image[outcomes.detection], outcomes.unmatched_counts
         may_count = unmatched[outcomes.detection]
         of_unmatched = count(matches.image[unmatched])
         true, detections = (np.empty((len(outcomes.true), images), dtype=np.int64) for _ in range(2))
-        # Per threshold, count the true positives [I] and correct the detections by what a match moves in or
-        # out.
+        # Per threshold, count the true positives [I] and correct the detections by matches.
         for t, (hit, ignored) in enumerate(zip(outcomes.true, outcomes.ignored, strict=True)):
             true[t] = count(candidate[hit])
             moved = count(candidate[hit & ~may_count]) - count(candidate[ignored & may_count])
@@ -61,15 +60,15 @@ class ImageCounts(NamedTuple):
         return cls(true, objects, detections, np.ones(images) if weights is None else weights)
 
     def shares(self, wholes: NDArray[np.int64]) -> FloatArray:
-        """Return the true positives as shares of the objects or the detections of each image, [T, I].
+        """Return the true positives as fractions of the objects or the detections of each image, [T, I].
 
-        Of an image without objects and detections it is 1; where one of them alone is missing, 0.
+        The value is 1 for an image without objects and detections; 0 if only one of them is missing.
         """
         shares = np.divide(self.true, wholes, out=np.zeros(self.true.shape), where=wholes > 0)
         return np.where((self.objects == 0) & (self.detections == 0), 1.0, shares)
 
     def mean(self, values: FloatArray) -> FloatArray:
-        """Return the mean over the images of values [T, I]; NaN without images, [T]."""
+        """Return the mean of values [T, I] over the images; NaN without images, [T]."""
         total = float(self.times.sum())
         sums = [math.fsum(row) for row in np.repeat(values, self.times.astype(np.intp), axis=1).tolist()]
         return np.array(sums) / total if total else np.full(len(sums), np.nan)
@@ -94,7 +93,7 @@ def f1_of(precision: FloatArray, recall: FloatArray) -> FloatArray:
 
 
 def _kind(name: str, title: str, figure: Callable[[FloatArray, FloatArray], FloatArray]) -> Kind:
-    """Make a kind of a figure of the means over images of precision and recall."""
+    """Make a kind from a function of the mean precision and recall over images."""
 
     def values(curves: Curves, protocol: Protocol) -> Values:
         return HeldValues(figure(*mean_precision_and_recall(curves))[:, None])

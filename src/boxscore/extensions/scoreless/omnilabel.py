@@ -1,14 +1,14 @@
-"""OmniLabel's ground truth and predictions: boxes with the free-form descriptions that fit them.
+"""Read OmniLabel's ground truth and predictions: boxes with matching free-form descriptions.
 
 Conventions
 -----------
-- A description is a class: its id and its text, with the columns ``type`` (``object_category`` or
-  ``object_description``), ``words`` and ``description`` of classes: ``short`` to 3 words, ``medium`` to 8,
-  ``long``, and ``none`` of a plain category, which is what every other type counts as.
-- An object with several descriptions is a row of each.
-- The images that a description names are those for which it is asked: labels of whole images, positive where
-  an object has it, else negative. Nothing is known of other pairs.
-- A prediction has a score for each of its descriptions, and becomes a row of each.
+- A description is a class with its id and text, and the class columns ``type`` (``object_category`` or
+  ``object_description``), ``words`` and ``description``: ``short`` up to 3 words, ``medium`` up to 8,
+  ``long``, and ``none`` for a plain category and every other type.
+- An object with several descriptions has one row per description.
+- The images listed for a description have image-level labels for it: positive if an object has it, otherwise
+  negative. Nothing is known about other pairs.
+- A prediction has a score for each of its descriptions, and one row per description.
 
 References
 ----------
@@ -34,10 +34,10 @@ from boxscore.formats._rows import RowFormat, Rows, collected, ground_truth_of
 from boxscore.formats._sniffer import Sniffer
 
 TYPE, WORDS, LENGTH = "type", "words", "description"
-"""The columns of classes."""
+"""Names of the class columns."""
 
 SHORT, MEDIUM = 3, 8
-"""Most words of descriptions that are short, and of those that are neither short nor long."""
+"""Maximum words of short and of medium descriptions."""
 
 
 class _Image(msgspec.Struct, gc=False):
@@ -86,13 +86,13 @@ class OmniLabelFormat(RowFormat):
     takes = frozenset({"image_sizes"})
 
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Recognise the descriptions of ground truth, or those of a prediction."""
+        """Recognize the descriptions of ground truth, or those of a prediction."""
         if sniffer.has_keys("descriptions", "text") or sniffer.has_keys("description_ids", "image_id"):
             return "OmniLabel's JSON"
         return None
 
     def load_ground_truth(self, path: Path, options: ReadOptions) -> GroundTruth:
-        """Read the descriptions, for which images each is asked, and the objects."""
+        """Read the descriptions with their images, and the objects."""
         content = _read(path)
         table = ground_truth_of(_rows_of_truth(content, path), options)
         known = [each.identifier for each in content.descriptions]
@@ -122,7 +122,7 @@ def _read(path: Path) -> _File:
 
 
 def _rows_of_truth(content: _File, path: Path) -> Rows:
-    # Images and descriptions by id; two of one id would hide one.
+    # Map ids of images and descriptions; a repeated id would hide one.
     position = {each.identifier: row for row, each in enumerate(content.images)}
     described = {each.identifier: row for row, each in enumerate(content.descriptions)}
     for name, rows, records in (
@@ -131,7 +131,7 @@ def _rows_of_truth(content: _File, path: Path) -> Rows:
     ):
         if len(rows) < len(records):
             raise FileFormatError(name, "have an id of their own each", got="one twice", place=str(path))
-    # An annotation is an object of each of its descriptions.
+    # An annotation is an object for each of its descriptions.
     found: list[tuple[int, int, int]] = []
     for row, annotation in enumerate(content.annotations):
         place = f"annotation {row} of {path}"
@@ -162,7 +162,7 @@ def _rows_of_truth(content: _File, path: Path) -> Rows:
 
 
 def _rows_of_predictions(path: Path) -> Rows:
-    # A prediction has a score for each of its descriptions, or none has any.
+    # A prediction has a score for each of its descriptions, or none.
     whole = ("detections", "a list of predictions with description_ids")
     predictions = decoded(path, list[_Prediction], record="prediction", whole=whole)
     pairs: list[tuple[int, Id]] = []
@@ -201,14 +201,14 @@ def _check_box(box: list[float], place: str) -> None:
 
 
 def _known(identifier: Id, rows: dict[Any, int], name: str, where: str, place: str) -> int:
-    """Return the row of an id; an unknown one is an error."""
+    """Return the row of an id; raise an error if it is unknown."""
     if identifier not in rows:
         raise FileFormatError(name, f"be listed in {where}", got=repr(identifier)[:60], place=place)
     return rows[identifier]
 
 
 def _asked(content: _File, table: GroundTruth, at: np.ndarray[Any, Any], path: Path) -> ImageLabels:
-    """Return for which images each description is asked: positive where an object has it, else negative."""
+    """Return the image-level labels of each description: positive if an object has it, else negative."""
     asked = [identifier for each in content.descriptions for identifier in each.image_ids]
     image = table.images.rows(as_ids(asked, name="image_ids"))
     category = np.repeat(at, [len(each.image_ids) for each in content.descriptions])

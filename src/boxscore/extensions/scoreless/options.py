@@ -1,4 +1,4 @@
-"""Options of detections in the answers of language models."""
+"""Define the options of detections in the answers of language models."""
 
 from __future__ import annotations
 

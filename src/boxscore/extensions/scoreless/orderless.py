@@ -17,7 +17,7 @@ from boxscore.scoring.kinds import Kind, no_fields
 
 
 def _reached(curves: Curves, protocol: Protocol) -> FloatArray:
-    """AP with the true detections first, [T, K]: the share of the recall that is reached."""
+    """Return AP with the true detections first, [T, K]: the fraction of recall that is reached."""
     totals, rules = curves.totals, protocol.ap
     true = totals.recalled
     if rules.interpolation == "area":
@@ -55,9 +55,9 @@ def _values(curves: Curves, protocol: Protocol, *, end: str) -> Values:
 
 
 def error_of_mean(row: SummaryRow, protocol: Protocol, curves_of: Callable[[int, int], Curves]) -> float:
-    """Return the standard error of the mean over classes and thresholds; 0 where all are exact.
+    """Return the standard error of the mean over classes and thresholds; 0 if all are exact.
 
-    NaN where only values are left of the curves, as on a cluster.
+    NaN if only values remain of the curves, as on a cluster.
     """
     curves = curves_of(*protocol.position_of(row))
     if not curves.has_counts:
@@ -69,7 +69,7 @@ def error_of_mean(row: SummaryRow, protocol: Protocol, curves_of: Callable[[int,
 
 
 def standard_error_of_mean(errors: FloatArray) -> float:
-    """Return the standard error of a mean of estimates with these, [T, K]; NaN is none of them."""
+    """Return the standard error of a mean of estimates with these errors, [T, K], ignoring NaN."""
     defined = errors[~np.isnan(errors)]
     return float(np.sqrt((defined**2).sum()) / defined.size) if defined.size else 0.0
 
@@ -80,9 +80,9 @@ def _kind(end: str, title: str) -> Kind:
 
 
 KINDS = (
-    # Every false positive before every true one: the least that an order can give.
+    # Every false positive before every true one: the minimum over all orders.
     _kind("lowest", "AP, lowest of all orders"),
     _kind("expected", "AP, expected over all orders"),
-    # Every true positive before every false one: the most that an order can give.
+    # Every true positive before every false one: the maximum over all orders.
     _kind("highest", "AP, highest of all orders"),
 )

@@ -1,10 +1,10 @@
-"""Sums of the overlaps of true positives.
+"""Add up the overlaps of true positives.
 
 Conventions
 -----------
-- Overlaps are added up as whole multiples of 2 ** -53, which they are from one half up: no order of images or
-  partitions decides a bit. Their upper and lower halves are whole numbers that float64 adds up exactly.
-- Parts of a data set have no overlaps but in the column that such kinds ask for: one owner of a class.
+- Overlaps are added as whole multiples of 2 ** -53, which is exact from one half up, so the order of images
+  or partitions has no effect. Their upper and lower halves are whole numbers that float64 adds exactly.
+- Partial results have overlaps only in the column that such kinds request, so a class has one owner.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 
 from boxscore._utils.array_types import FloatArray
 from boxscore.errors import InputError
+from boxscore.matching.candidates import Asked
 from boxscore.matching.matches import Matches
-from boxscore.matching.sources import Asked
 from boxscore.protocols.tables.matching import PAIR_IOU
 from boxscore.scoring.curves import Curves
 
@@ -22,7 +22,7 @@ HALF = 2.0**27
 
 
 def with_pair_iou(asked: Asked, matches: Matches) -> Matches:
-    """Add the overlap of every pair as a column, which parts of a data set keep."""
+    """Add the overlap of every pair as a column, which partial results keep."""
     return matches.with_extra({PAIR_IOU.name: matches.iou})
 
 
@@ -36,15 +36,15 @@ def overlap_sums(curves: Curves) -> FloatArray:
     if iou is None:
         rule, cause = "be there for the mean IoU of matches", "were the parts made for other metrics?"
         raise InputError("overlaps", rule, got="none", cause=cause)
-    # Cut each overlap into two whole numbers, the upper 26 and the lower 27 bits of ``iou * 2 ** 53``. Sums
-    # of either half stay exact in float64, so the order of images and parts decides nothing.
+    # Split each overlap into two whole numbers, the upper 26 and the lower 27 bits of ``iou * 2 ** 53``. Sums
+    # of either half are exact in float64, so the order of images and partitions has no effect.
     T, K = curves.totals.recalled.shape
     whole = np.floor(iou * HALF * HALF / 2)
     upper = np.floor(whole / HALF)
     lower = whole - upper * HALF
     sums = np.empty((T, K))
-    # Add up both halves per class; weights are whole numbers, so the products are exact too. Only the
-    # addition of the two halves rounds.
+    # Add up both halves per class; weights are whole numbers, so the products are exact too. Only adding the
+    # two halves rounds.
     for t in range(T):
         pairs = matches.pairs_true(t, area)
         detection = matches.pair_detection[pairs]

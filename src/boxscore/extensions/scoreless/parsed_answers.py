@@ -1,9 +1,9 @@
-"""One answer of a language model, read on its own.
+"""Parse one answer of a language model.
 
 Conventions
 -----------
-It is read as a file with this answer alone: a few boxes seldom show what their numbers are, and then
-``coordinates`` must say it.
+The answer is read like a file with only this answer. A few boxes rarely determine the convention of their
+numbers; then ``coordinates`` must be given.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from boxscore.extensions.scoreless.coordinates import COORDINATES
 
 @record(frozen=True, eq=False, repr=False)
 class Answer:
-    """The boxes of an answer; :func:`boxscore.parse_answer` makes it.
+    """The boxes of an answer; returned by :func:`boxscore.parse_answer`.
 
     Attributes
     ----------
     status : {"read", "repaired", "truncated", "loose", "empty", "unreadable"}
-        How the text was read: as a whole; in parts; but for its end, which is missing; from prose; it says
+        How the text was read: as a whole; in parts; truncated at the end; from prose; empty, because it says
         that there is nothing; or not at all.
     labels : list of str or None, [N]
-        As they are written.
+        Labels as written.
     written : ndarray of float64, [N, 4]
-        The numbers as they are written.
+        Numbers as written.
     boxes : ndarray of float64, [N, 4], or None
-        ``x1, y1, x2, y2`` in pixels, in order and inside the image; None without a size.
+        ``x1, y1, x2, y2`` in pixels, sorted and clipped to the image; None without a size.
     coordinates : str or None
-        What the numbers are; None without a size.
+        The convention of the numbers; None without a size.
     because : str
-        What decided that.
+        The reason for this convention.
     counts : mapping of str to int
         ``damaged`` (not four numbers), ``swapped``, ``without_area``, ``out_of_range``, ``repeated``, ...:
-        what :attr:`boxscore.Detections.answers` counts of a file.
+        the counts of :attr:`boxscore.Detections.answers` for a file.
     """
 
     status: str
@@ -71,25 +71,24 @@ def parse_answer(
     coordinates: str | None = None,
     loose: bool = False,
 ) -> Answer:
-    """Read the boxes in what a language model has written.
+    """Read the boxes in the answer of a language model.
 
-    JSON and Python literals, fenced, cut off or in prose, and the tags and tokens of Florence-2, PaliGemma,
-    Kosmos-2, Qwen2-VL, Rex-Omni, DeepSeek-VL2, InternVL, CogVLM and Molmo.
+    Supported are JSON and Python literals, fenced, truncated or in prose, and the tags and tokens of
+    Florence-2, PaliGemma, Kosmos-2, Qwen2-VL, Rex-Omni, DeepSeek-VL2, InternVL, CogVLM and Molmo.
 
     Parameters
     ----------
     text : str
     size : (float, float), optional
-        Width and height of the image in pixels. Without it the numbers are returned as they are written.
+        Width and height of the image in pixels. Without it, the numbers are returned as written.
     input_size : (float, float), optional
-        Width and height of what the model saw, if that is not the image itself and the numbers are its
-        pixels.
+        Width and height of the model's input, if it differs from the image and the numbers are its pixels.
     coordinates : str, optional
-        What the numbers are: ``"pixels"``, ``"1000"``, ``"1000-yx"``, ``"999"``, ``"unit"``, ``"percent"``,
-        ``"florence-2"``, ``"paligemma"``, ``"kosmos-2"`` or ``"molmo"``. By default the tags or the numbers
-        say it.
+        Convention of the numbers: ``"pixels"``, ``"1000"``, ``"1000-yx"``, ``"999"``, ``"unit"``,
+        ``"percent"``, ``"florence-2"``, ``"paligemma"``, ``"kosmos-2"`` or ``"molmo"``. By default, it is
+        inferred from the tags or the numbers.
     loose : bool, default False
-        Whether the first four numbers in brackets are a box where there is only prose.
+        Whether the first four numbers in brackets are a box if there is only prose.
 
     Returns
     -------
@@ -98,8 +97,8 @@ def parse_answer(
     Raises
     ------
     InputError
-        When the numbers can be several things, with the evidence. When the text is longer than four million
-        letters.
+        When several conventions fit the numbers; the message has the evidence. When the text is longer than
+        four million characters.
 
     Examples
     --------
@@ -109,7 +108,7 @@ def parse_answer(
     >>> parse_answer("cat<loc_50><loc_100><loc_499><loc_899>", size=(640, 480)).boxes.round(1).tolist()
     [[32.3, 48.2, 319.7, 431.8]]
     """
-    # Refuse anything but text.
+    # Reject anything but text.
     given: Any = text
     if not isinstance(given, str):
         raise InputError("text", "be text", got=f"a value of type {type(given).__name__}")
@@ -117,12 +116,12 @@ def parse_answer(
         raise InputError("text", f"have at most {LONGEST:,} letters", got=f"{len(text):,}")
     if coordinates is not None:
         checks.one_of(coordinates, tuple(COORDINATES), name="coordinates")
-    # The same code as for files, with one answer.
+    # Use the same code as for files, with one answer.
     answer = read_answer(text, loose=loose)
     boxes = AnswerBoxes([answer], ["the answer"])
     boxes.repeated(boxes.labels, np.zeros(len(boxes.labels), dtype=np.int64))
     boxes.counts["without_label"] = boxes.labels.count(None)
-    # Without a size of the image, numbers stay as they are written.
+    # Without an image size, numbers stay as written.
     name, because, corners = coordinates, "", None
     if size is not None:
         sizes, inputs = _sides(size, "size"), _sides(input_size, "input_size")

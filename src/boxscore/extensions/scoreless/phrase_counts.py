@@ -1,15 +1,16 @@
-"""What SAM 3 counts of pictures and phrases, each of which is an image: boxes, and whether there are any.
+"""Compute SAM 3's counts for pictures and phrases: boxes, and whether a phrase was found at all.
 
 Conventions
 -----------
-- A phrase is *positive* where its image has an object. Of the image alone is counted whether anything was
-  found: a positive phrase with detections is a true positive, a negative one without a true negative.
+- Each picture with a phrase is an image. A phrase is *positive* if its image has an object. At the image
+  level, only whether anything was detected counts: a positive phrase with detections is a true positive, a
+  negative phrase without detections is a true negative.
 - Denominators of boxes have :data:`~boxscore.extensions.scoreless.annotators.EPSILON` added, those of images
-  :data:`IMAGE_EPSILON`: a perfect result of one object has an F1 of 0.99985.
-- False positives of negative phrases are left out of ``positive_micro``, and so are positive phrases without
-  a detection of the number that ``positive_macro_F1`` is divided by.
-- Sums are exact before they are rounded: no order of images decides a bit. SAM 3 adds up in the order of its
-  images, where ``positive_macro_F1`` may have another last bit.
+  :data:`IMAGE_EPSILON`: a perfect result for one object has an F1 of 0.99985.
+- ``positive_micro`` leaves out false positives of negative phrases. ``positive_macro_F1`` divides by the
+  number of positive phrases with a detection.
+- Sums are exact and rounded once, so the order of images has no effect. SAM 3 adds in the order of its
+  images, so its ``positive_macro_F1`` may differ in the last bit.
 - Protocols with such metrics pool their classes: there is one class, K is 1.
 
 References
@@ -39,7 +40,7 @@ IMAGE_EPSILON = 1e-6
 
 
 class PhraseRates(NamedTuple):
-    """Figures at each IoU threshold, [T] each."""
+    """Metrics at each IoU threshold, [T] each."""
 
     all_boxes: SmoothedRates
     positive: SmoothedRates
@@ -52,11 +53,11 @@ class PhraseRates(NamedTuple):
     image_correlation: FloatArray
     """Matthews' correlation coefficient."""
     negatives: FloatArray
-    """How many phrases are negative."""
+    """Number of negative phrases."""
 
     @classmethod
     def of(cls, curves: Curves) -> PhraseRates:
-        """Count the images of curves; once."""
+        """Count the images of curves; cached."""
         return curves.once("rates of phrases", lambda: cls._count(ImageCounts.of(curves)))
 
     @classmethod
@@ -70,16 +71,16 @@ class PhraseRates(NamedTuple):
         # Add up over the images by multiplicity: whole numbers, exact in any order.
         sums = [(each * times).sum(axis=1) for each in (true, false, missed)]
         of_positive = (false * positive * times).sum(axis=1)
-        # F1 of each positive phrase; the mean adds them up exactly and rounds once.
+        # Compute F1 of each positive phrase; the mean adds them exactly and rounds once.
         f1 = np.where(positive, SmoothedRates.of(true, false, missed).f1, 0.0)
         repeated = np.repeat(f1, times.astype(np.intp), axis=1)
-        # Decide each image as a whole: whether anything was found against whether anything is there, [T].
+        # Classify each image as a whole: whether anything was found against whether anything is there, [T].
         hits, alarms, rejections, misses = (
             (each * times).sum(axis=1)
             for each in (positive & found, ~positive & found, ~positive & ~found, positive & ~found)
         )
-        # Rates of images, with SAM 3's epsilon in each denominator; the correlation comes from the same four
-        # counts.
+        # Compute rates of images, with SAM 3's epsilon in each denominator; the correlation uses the same
+        # four counts.
         precision, recall = hits / (hits + alarms + IMAGE_EPSILON), hits / (hits + misses + IMAGE_EPSILON)
         spread = (hits + alarms) * (hits + misses) * (rejections + alarms) * (rejections + misses)
         with np.errstate(invalid="ignore"):
@@ -105,7 +106,7 @@ def _kind(
     lower_is_better: bool = False,
     check: Callable[[Any], None] | None = None,
 ) -> Kind:
-    """Make a kind of a figure of the rates of phrases."""
+    """Make a kind from a function of the rates of phrases."""
 
     def values(curves: Curves, protocol: Protocol) -> Values:
         return HeldValues(figure(PhraseRates.of(curves))[:, None])
@@ -114,7 +115,7 @@ def _kind(
 
 
 def _warn_of_phrases(result: Any) -> None:
-    """Warn where cgF1 is 0 whatever the boxes are, or falls as they get better."""
+    """Warn if cgF1 is 0 for any boxes, or falls as boxes get better."""
     # cgF1 is a product with the image-level correlation, which can be 0 or negative.
     protocol = result.protocol
     rows = [row for row in protocol.rows if row.metric == "cgF1"]
@@ -136,7 +137,7 @@ def _warn_of_phrases(result: Any) -> None:
 
 
 KINDS = (
-    # F1 of the boxes of positive phrases, times how well positive phrases are separated from negative ones.
+    # F1 of the boxes of positive phrases, times the image-level correlation.
     _kind(
         "cgF1",
         "Classification-gated F1 (cgF1)",

@@ -1,12 +1,11 @@
-"""Compute summary metrics that are ratios of sums over classes, as precision of all detections together is.
+"""Compute summary metrics that are ratios of sums over classes, such as pooled precision.
 
 Conventions
 -----------
-- Of each threshold and class there is a part and a whole, [T, K]. The value of a class is their quotient;
-  that of all classes is the quotient of their sums, not the mean of the quotients. Over thresholds it is
-  their mean (``numpy.mean``). Where a whole is 0 a value is undefined, NaN, and so is a mean with it.
-- Sums of parts that are no whole numbers are exact before they are rounded: no order of classes decides a
-  bit.
+- Each threshold and class has a numerator (part) and a denominator (whole), [T, K]. The value of a class is
+  their quotient; that of all classes is the quotient of their sums, not the mean of the quotients. Values are
+  averaged over thresholds (``numpy.mean``). If a denominator is 0, the value is NaN, and so is its mean.
+- Sums of fractional parts are exact and rounded once, so the order of classes has no effect.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ from boxscore.scoring.kinds import Kind, no_fields
 
 
 class Ratios(HeldValues):
-    """Parts and wholes of thresholds and classes.
+    """Numerators (parts) and denominators (wholes) of thresholds and classes.
 
     Parameters
     ----------
     parts, wholes : ndarray, [T, K]
     shared : bool, default False
-        Whether the wholes of all classes are one, as the number of images is: then they are not added up.
+        Whether all classes share the denominator, such as the number of images: then it is not summed.
     """
 
     is_mean_of_classes = False
@@ -46,19 +45,19 @@ class Ratios(HeldValues):
         return Ratios(parts, wholes, shared=self._shared)
 
     def __getitem__(self, thresholds: Sequence[int]) -> Ratios:
-        """Choose among the thresholds."""
+        """Select thresholds."""
         return self._with(self.parts[list(thresholds)], self.wholes[list(thresholds)])
 
     def of_classes(self, chosen: NDArray[np.bool_]) -> Ratios:
-        """Choose among the classes, [K]."""
+        """Select classes, [K]."""
         return self._with(self.parts[:, chosen], self.wholes[:, chosen])
 
     def repeated(self, multiplicity: NDArray[np.int64]) -> Ratios:
-        """Take each class several times, or not at all, [K]."""
+        """Repeat or drop each class, [K]."""
         return self._with(*(np.repeat(side, multiplicity, axis=1) for side in (self.parts, self.wholes)))
 
     def beside(self, others: Sequence[HeldValues]) -> Ratios:
-        """Put the values of more classes behind these."""
+        """Append the values of more classes."""
         every = [self, *(other for other in others if isinstance(other, Ratios))]
         return self._with(
             np.concatenate([one.parts for one in every], axis=1),
@@ -66,28 +65,28 @@ class Ratios(HeldValues):
         )
 
     def mean_of_defined(self) -> float:
-        """Mean over the thresholds of the quotients of the sums."""
+        """Average the quotients of the sums over the thresholds."""
         return float(self.means_of_copies(1)[0])
 
     def mean_of_slots(self) -> float:
-        """:meth:`mean_of_defined`: nothing is averaged over classes."""
+        """Return :meth:`mean_of_defined`: there is no average over classes."""
         return self.mean_of_defined()
 
     def mean_per_class(self) -> FloatArray:
-        """Mean of each class's values, [K]."""
+        """Return the mean of each class's values over thresholds, [K]."""
         return _means_over_thresholds(self.values)
 
     def weighted_mean(self, weights: FloatArray) -> float:
-        """Quotient of sums in which classes count by weights, [K]."""
+        """Return the quotient of sums with weighted classes, [K]."""
         return self._with(self.parts * weights, self.wholes * weights).mean_of_defined()
 
     def of_copies(self, count: int) -> list[HeldValues]:
-        """Cut the classes into equally many for each of some copies."""
+        """Split the classes evenly into copies."""
         parts, wholes = (np.split(side, count, axis=1) for side in (self.parts, self.wholes))
         return [self._with(*pair) for pair in zip(parts, wholes, strict=True)]
 
     def means_of_copies(self, count: int) -> FloatArray:
-        """:meth:`mean_of_defined` of each copy, [count]."""
+        """Return :meth:`mean_of_defined` of each copy, [count]."""
         T, K = self.parts.shape
         shape = T, count, K // max(count, 1)
         parts, wholes = _sums(self.parts.reshape(shape)), self.wholes.reshape(shape)
@@ -96,13 +95,13 @@ class Ratios(HeldValues):
 
 
 def _means_over_thresholds(values: FloatArray) -> FloatArray:
-    """Mean of each column of [T, N], added up in one order however many columns there are."""
+    """Average each column of [T, N], with an order of additions that does not depend on N."""
     mean: FloatArray = np.ascontiguousarray(values.T).mean(axis=-1)
     return mean
 
 
 def _sums(values: NDArray[Any]) -> NDArray[Any]:
-    """Sum over the last axis; exact before it is rounded."""
+    """Sum over the last axis; exact and rounded once."""
     if values.dtype.kind in "iu":
         whole: NDArray[Any] = values.sum(axis=-1)
         return whole
@@ -116,7 +115,7 @@ def _quotient(parts: NDArray[Any], wholes: NDArray[Any]) -> FloatArray:
 
 
 def _precision(curves: Curves, protocol: Protocol) -> Ratios:
-    """Divide the true positives of all classes and images by what is counted."""
+    """Divide the true positives of all classes and images by the counted detections."""
     return Ratios(curves.totals.recalled, curves.totals.counted)
 
 
@@ -131,7 +130,7 @@ def _micro_f1(curves: Curves, protocol: Protocol) -> Ratios:
 
 
 def _false_per_image(curves: Curves, protocol: Protocol) -> Ratios:
-    """Divide the false positives of all classes by all images, those without objects too."""
+    """Divide the false positives of all classes by the number of all images, including empty ones."""
     false = curves.totals.counted - curves.totals.recalled
     return Ratios(false, np.full(false.shape, curves.totals.images), shared=True)
 
@@ -142,7 +141,7 @@ def _mean_iou(curves: Curves, protocol: Protocol) -> Ratios:
 
 
 def _object_iou(curves: Curves, protocol: Protocol) -> Ratios:
-    """Average the IoU of each object with its match, 0 for an object that was missed."""
+    """Average the IoU of each object with its match, 0 for a missed object."""
     return Ratios(overlap_sums(curves), _objects(curves))
 
 

@@ -1,9 +1,9 @@
-"""RefCOCO's expressions in COCO's JSON: an image of its own for each, with the expression in it.
+"""Read RefCOCO's expressions in COCO JSON: each expression has an image of its own.
 
 Conventions
 -----------
-An image has ``caption`` (MDETR's files), ``text``, ``sent``, ``sentence`` or ``expression``; it is the column
-``phrase`` of images. REFER's own files are pickles and never read.
+An image has ``caption`` (MDETR's files), ``text``, ``sent``, ``sentence`` or ``expression``, which becomes
+the image column ``phrase``. REFER's own files are pickles and are never read.
 
 References
 ----------
@@ -17,13 +17,13 @@ from boxscore.formats._sniffer import Sniffer
 
 
 class RefCocoFormat(PhraseFormat):
-    """COCO's JSON with an expression in every image."""
+    """COCO JSON with an expression in every image."""
 
     name = "refcoco"
     keys = ("caption", "text", "sent", "sentence", "expression")
 
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Recognise an expression in the first image."""
+        """Recognize an expression in the first image."""
         return "RefCOCO's expressions in COCO's JSON" if self.begins(sniffer) else None
 
 

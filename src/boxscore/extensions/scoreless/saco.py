@@ -1,13 +1,14 @@
-"""SA-Co's ground truth (SAM 3): COCO's JSON of pictures and noun phrases, a file for each annotator.
+"""Read SA-Co's ground truth (SAM 3): COCO JSON of pictures and noun phrases, a file per annotator.
 
 Conventions
 -----------
-- An image has ``text_input``, the column ``phrase`` of images, and ``is_instance_exhaustive``, the column
-  ``exhaustive``. SAM 3's evaluation stops with a KeyError without it; here the error names the image.
-- A folder is read as the files of several annotators, in the order of their names. All have the same images
-  and phrases. Their objects are in one table, each with its annotator's file in the column ``annotator``; an
-  image has the names of all in the column ``annotators``, and is exhaustive where it is so for all.
-- Group masks have ``iscrowd``. Results are COCO's.
+- An image has ``text_input``, which becomes the image column ``phrase``, and ``is_instance_exhaustive``,
+  which becomes ``exhaustive``. Without the latter, SAM 3's evaluation stops with a KeyError; here the error
+  names the image.
+- The files in a folder belong to several annotators, sorted by name. All have the same images and phrases.
+  Their objects are in one table, with the annotator's file in the column ``annotator``. The image column
+  ``annotators`` lists all names, and an image is exhaustive if it is so for all of them.
+- Group masks have ``iscrowd``. Results are COCO results.
 
 References
 ----------
@@ -36,14 +37,14 @@ MOST_ANNOTATORS = 100
 
 
 class SacoFormat(PhraseFormat):
-    """COCO's JSON of SA-Co, of one annotator or, in a folder, of several."""
+    """COCO JSON of SA-Co, from one annotator or, in a folder, from several."""
 
     name = "saco"
     keys = ("text_input",)
     folder_endings = (".json",)
 
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Recognise the phrase of the first image, in a file or in one of a folder's."""
+        """Recognize the phrase of the first image, in a file or in a file of a folder."""
         if sniffer.is_folder:
             return "a folder of SA-Co's JSON" if self._files(sniffer) else None
         return "SA-Co's JSON" if self.begins(sniffer) else None
@@ -58,12 +59,13 @@ class SacoFormat(PhraseFormat):
             return tables[0]
         for file, table in zip(files[1:], tables[1:], strict=True):
             _check_same(tables[0], table, file)
-        return _together(tables, [file.stem for file in files], path)
+        return _join_annotators(tables, [file.stem for file in files], path)
 
     def columns_of(self, records: Sequence[Mapping[str, Any]], path: Path) -> dict[str, list[Any]]:
-        """Return whether each question is annotated in full."""
+        """Return whether each question is annotated exhaustively."""
         for record in records:
-            if record.get(_KEY) not in (True, False):  # 0 and 1 are equal to them
+            # 0 and 1 equal False and True.
+            if record.get(_KEY) not in (True, False):
                 place = f"image {record.get('id')!r} of {path}"
                 raise FileFormatError(_KEY, "be true or false", got=repr(record.get(_KEY))[:60], place=place)
         return {EXHAUSTIVE: [bool(record[_KEY]) for record in records]}
@@ -78,7 +80,7 @@ FORMAT = SacoFormat()
 
 
 def _check_same(first: GroundTruth, other: GroundTruth, path: Path) -> None:
-    """Refuse an annotator of other questions."""
+    """Reject an annotator with other questions."""
     ours, theirs = first.images, other.images
     if not ours.same_as(theirs):
         odd = {*ours.ids.tolist()} ^ {*theirs.ids.tolist()}
@@ -94,8 +96,8 @@ def _check_same(first: GroundTruth, other: GroundTruth, path: Path) -> None:
     raise FileFormatError("an annotator's file", rule, got=got, place=str(path))
 
 
-def _together(tables: Sequence[GroundTruth], names: Sequence[str], path: Path) -> GroundTruth:
-    """Put the objects of several annotators into one table, each with its annotator."""
+def _join_annotators(tables: Sequence[GroundTruth], names: Sequence[str], path: Path) -> GroundTruth:
+    """Join the objects of several annotators in one table, with a column of annotators."""
     first = tables[0]
     exhaustive = np.logical_and.reduce([table.images.columns[EXHAUSTIVE] for table in tables])
     every = np.full(len(first.images), BETWEEN.join(names), dtype=object)

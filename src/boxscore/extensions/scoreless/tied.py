@@ -1,17 +1,17 @@
-"""AP as it is expected over all orders of equally scored detections, beside those of other scores.
+"""Compute the expected AP over all orders of equally scored detections, with other scores fixed.
 
 Conventions
 -----------
-- Detections of one class and score are a *group*: its true and false ones come in any order, each as likely,
-  whatever the orders of other groups. The precision at a true detection is enveloped: the best from it on,
-  in its group or a later one. So a group needs of all later ones only how their best is distributed
-  (:func:`~boxscore.extensions.scoreless.expected.exact_group`), and the groups are taken from the last to the
-  first.
-- The matching stays as it is: an order decides which detections come first, not which are true.
-- Exact for a class and threshold where true times false detections, added up over the groups, are at most
-  4,096; beyond it is the mean over drawn orders, each beside its reverse, and has a standard error. Draws
-  follow from the groups alone.
-- A class whose order decides nothing has the bits of its AP.
+- Detections with one class and score form a *group*. Its true and false ones are in any order, all equally
+  likely and independent of other groups. The precision at a true detection is an envelope: the best from it
+  on, in its group or a later one. So a group needs only the distribution of the best later value
+  (:func:`~boxscore.extensions.scoreless.expected.exact_group`), and the groups are processed from the last to
+  the first.
+- The matching is fixed: an order decides which detections come first, not which are true.
+- The result is exact for a class and threshold if true times false detections, summed over the groups, are at
+  most 4,096. Beyond that, it is a mean over drawn orders, each with its reverse, and has a standard error.
+  Draws depend only on the groups.
+- A class without relevant ties keeps its AP to the last bit.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from boxscore.scoring.blocks import MOST_VALUES, HeldValues
 from boxscore.scoring.curves import Curves
 
 FEWEST_PAIRS, MOST_PAIRS = 8, 500
-"""Drawn orders, each with its reverse."""
+"""Number of drawn orders, each with its reverse."""
 
 
 class NoExpectationError(Exception):
-    """AP of a protocol is no mean of precision at true detections."""
+    """The protocol's AP is not a mean of precision at true detections."""
 
 
 class TiedExpectation(NamedTuple):
-    """What is expected of all classes and thresholds."""
+    """The expectations of all classes and thresholds."""
 
     values: HeldValues
-    """What a mean over classes is taken of, as of AP."""
+    """Values to average over classes, as for AP."""
     error: FloatArray
-    """Standard error of each class and threshold, [T, K]; 0 where it is exact."""
+    """Standard error of each class and threshold, [T, K]; 0 if it is exact."""
 
 
 def expected_over_ties(curves: Curves, classes: int | None = None) -> TiedExpectation:
@@ -50,7 +50,7 @@ def expected_over_ties(curves: Curves, classes: int | None = None) -> TiedExpect
     ----------
     curves : Curves
     classes : int, optional
-        Curves of the whole result, where these are some of it.
+        Number of classes of the whole result, if these curves are part of it.
 
     Raises
     ------
@@ -70,14 +70,14 @@ def expected_over_ties(curves: Curves, classes: int | None = None) -> TiedExpect
     before, through = first[1] - first[0], last[1] - last[0]
     runs = curves.counts.runs
     ends = np.cumsum(runs).reshape(runs.shape)
-    # Hold values at the recall points where they are few; else only the mean of each class and threshold.
+    # Keep values at the recall points if they are few; otherwise only the mean of each class and threshold.
     pointwise = rules.interpolation == "points" and not rules.sequential_mean
     size = runs.size if classes is None else len(runs) * classes
     pointwise &= size * curves.point_count <= MOST_VALUES
     values = (curves.interpolated if pointwise else curves.average_precision).copy()
     error = np.zeros(runs.shape)
     needed = np.maximum(curves.needed(), 1) - 1
-    # Segments without a tie of true and false detections keep their AP, with its bits.
+    # Segments without a tie of true and false detections keep their AP exactly.
     for t, k in zip(*np.nonzero(runs * (curves.positive > 0)), strict=True):
         some = slice(int(ends[t, k] - runs[t, k]), int(ends[t, k]))
         if (before[some] == through[some]).all():
@@ -89,7 +89,7 @@ def expected_over_ties(curves: Curves, classes: int | None = None) -> TiedExpect
             values[t, k] = math.fsum(expected.precision) / positive
             error[t, k] = expected.error * (true / positive)
             continue
-        # Read it at the recall points: 0 where no true positive reaches the point.
+        # Read it at the recall points: 0 if no true positive reaches the point.
         at = needed[k]
         points = np.where(at < true, expected.precision[np.minimum(at, true - 1)], 0.0)
         error[t, k] = expected.error * float((at < true).mean())
@@ -103,7 +103,7 @@ def expected_over_ties(curves: Curves, classes: int | None = None) -> TiedExpect
 def expected_of_groups(before: IntArray, through: IntArray) -> Expected:
     """Return the expected envelope at each true detection of a class, [t].
 
-    Of each are given the false ones before its group, and through its group.
+    Each has the number of false ones before its group, and through its group.
     """
     new = (before[1:] != before[:-1]) | (through[1:] != through[:-1])
     starts = np.flatnonzero(np.concatenate([[True], new]))
@@ -119,8 +119,8 @@ def expected_of_groups(before: IntArray, through: IntArray) -> Expected:
 
 
 def _drawn(before: IntArray, through: IntArray, sizes: IntArray) -> Expected:
-    """Estimate the envelope by drawn orders; also return the standard error of its mean."""
-    # Lay out all detections, the true ones first, each with the number of its group.
+    """Estimate the envelope from drawn orders; also return the standard error of its mean."""
+    # List all detections, the true ones first, each with the number of its group.
     starts = np.cumsum(sizes) - sizes
     false = (through - before)[starts]
     count = len(before) + int(false.sum())
@@ -128,11 +128,11 @@ def _drawn(before: IntArray, through: IntArray, sizes: IntArray) -> Expected:
     random = np.random.default_rng([len(before), int(through[-1]), len(sizes)])
     group = np.concatenate([np.repeat(np.arange(len(sizes)), some) for some in (sizes, false)])
     is_true = np.arange(count) < len(before)
-    # False ones of a group without a true one come before the groups behind it.
+    # False ones of a group without a true one come before the later groups.
     passed = np.repeat(before[starts] - (np.cumsum(false) - false), sizes)
     total, means = np.zeros(len(before)), np.empty(pairs)
-    # Draw an order inside the groups by random keys, and its reverse by the complements: together they vary
-    # less than two independent orders.
+    # Draw an order within the groups by random keys, and its reverse by the complements: together they have
+    # less variance than two independent orders.
     for pair in range(pairs):
         keys = random.random(count)
         both = _envelope(group, keys, is_true, passed) + _envelope(group, 1 - keys, is_true, passed)

@@ -1,11 +1,12 @@
-"""Matching that no order of detections decides: each image and class is matched as a whole.
+"""Match each image and class as a whole, so that the order of detections has no effect.
 
 Conventions
 -----------
-- Each detection and each ground truth is in one pair at most. First the counted ground truths are matched;
-  detections that are left over may match ignored ones, and at last any number of them those that absorb.
-- A candidate rule is a function of pairs and of how many thresholds each reaches. It returns bits: bit ``t``
-  of a pair is a match at threshold ``t``.
+- Each detection and each ground truth is in at most one pair. Counted ground truths are matched first. The
+  remaining detections may match ignored ground truths, and finally any number of them may match those that
+  absorb.
+- A candidate rule is a function of pairs and of the number of thresholds that each reaches. It returns bits:
+  bit ``t`` of a pair is a match at threshold ``t``.
 """
 
 from __future__ import annotations
@@ -20,18 +21,19 @@ from numpy.typing import NDArray
 from boxscore._utils.array_types import BoolArray, Positions
 from boxscore._utils.ordering import run_starts
 from boxscore.extensions.scoreless.assignment import BoxesOf, most_pairs, ranks, up_to
+from boxscore.matching.candidates import Asked, Match
 from boxscore.matching.greedy import lanes_of, levels_of, match_in_rounds
 from boxscore.matching.matches import bit_type
 from boxscore.matching.pairs import Outcome, Pairs
-from boxscore.matching.sources import Asked, Match
 from boxscore.protocols.tables.matching import MatchingRules
 
 Choose = Callable[[Pairs, Positions], NDArray[np.uint64]]
-"""Chooses among pairs that reach so many thresholds each, [P]; bits, [P]."""
+"""Function that selects among pairs, given the number of thresholds that each reaches, [P]; returns bits,
+[P]."""
 
 
 def matching_whole_groups(asked: Asked, match: Match) -> Match:
-    """Return what matches whole groups, by the candidate rule of the protocol."""
+    """Return the matcher of whole groups with the candidate rule of the protocol."""
     boxes = (
         lambda rows: asked.ordered_detections.boxes[asked.ranking.rows[rows]],
         lambda rows: asked.ordered_truth.boxes[rows],
@@ -51,12 +53,12 @@ def match_whole_groups(
 ) -> Outcome:
     """Match detections to ground truths; the arguments are those of greedy matching.
 
-    ``boxes`` of detections, by position in class order, and of ground truths decide between equals where the
-    candidate rule says so.
+    ``boxes`` of detections, by position in class order, and of ground truths break ties if the candidate rule
+    says so.
     """
     choose = _chooser(rules, group, boxes)
     parts = []
-    # A group is matched as a whole, so blocks are cut between groups; each area range is matched apart.
+    # A group is matched as a whole, so split blocks between groups; each area range is matched separately.
     for pairs in _whole_groups(blocks, group):
         level = levels_of(pairs.iou, group[pairs.ground_truth], rules, class_names)
         bits = np.zeros((len(level), counted.shape[1]), dtype=bit_type(len(rules.iou_thresholds)))
@@ -69,12 +71,13 @@ def match_whole_groups(
 
 
 def _whole_groups(blocks: Iterable[Pairs], group: NDArray[np.int64]) -> Iterator[Pairs]:
-    """Yield the pairs of blocks, cut between groups instead of anywhere; one part or more."""
+    """Yield the pairs of blocks, split only between groups; at least one part."""
     waiting: list[Pairs] = []
     for block in blocks:
         if len(block.iou):
             of_pair = group[block.ground_truth]
-            last = int(np.searchsorted(of_pair, of_pair[-1]))  # groups ascend
+            # Groups ascend.
+            last = int(np.searchsorted(of_pair, of_pair[-1]))
             if last:
                 yield Pairs.joined([*waiting, block.take(np.arange(last))])
                 waiting, block = [], block.take(np.arange(last, len(of_pair)))
@@ -94,17 +97,18 @@ def _matched(
     choose: Choose,
 ) -> NDArray[np.uint64]:
     """Match for one area range and return bits, [P]; bit ``t`` is a match at threshold ``t``."""
-    # The counted ground truths come first; usually all are, and one call decides everything.
+    # Match counted ground truths first; usually all are counted, and one call suffices.
     is_counted = counted[pairs.ground_truth]
     if is_counted.all():
         return choose(pairs, level)
     bits = np.zeros(len(level), dtype=np.uint64)
     some = np.flatnonzero(is_counted)
     bits[some] = choose(pairs.take(some), level[some])
-    # Next come ignored ground truths that match once, among detections without a match at the threshold.
+    # Next match ignored ground truths that match once, with detections unmatched at the threshold.
     absorbing = ~is_counted & absorbs[pairs.ground_truth]
     some = np.flatnonzero(~is_counted & ~absorbing)
-    if len(some):  # a detection may be left over at a threshold, and not at the next
+    # A detection may be unmatched at a threshold, and matched at the next.
+    if len(some):
         reached = up_to(level[some]) & ~_taken(pairs.detection, bits)[some]
         for t in range(int(level[some].max())):
             free = some[(reached >> np.uint64(t)) & np.uint64(1) == 1]
@@ -112,7 +116,8 @@ def _matched(
             bits[free] |= at_one << np.uint64(t)
     some = np.flatnonzero(absorbing)
     if len(some):
-        # Of several that absorb a detection has the one that it overlaps most, at all thresholds it reaches.
+        # Among several that absorb it, a detection matches the one with the largest overlap, at all
+        # thresholds it reaches.
         by_box = ranks(pairs.ground_truth[some], boxes)
         order = some[np.lexsort((by_box, -pairs.iou[some], pairs.detection[some]))]
         best = order[run_starts(pairs.detection[order])]
@@ -121,13 +126,13 @@ def _matched(
 
 
 def _taken(detection: Positions, bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Bits at which the detection of each pair is matched, [P]."""
+    """Return the bits at which the detection of each pair is matched, [P]."""
     starts = run_starts(detection)
     return np.repeat(np.bitwise_or.reduceat(bits, starts), np.diff(np.append(starts, len(bits))))
 
 
 def _chooser(rules: MatchingRules, group: NDArray[np.int64], boxes: tuple[BoxesOf, BoxesOf]) -> Choose:
-    """Return what chooses as the candidate rule says; ``group`` [G] of the ground truths."""
+    """Return the selection function of the candidate rule; ``group`` [G] is that of the ground truths."""
     choosers: dict[str, Choose] = {
         "most_pairs": lambda pairs, level: most_pairs(pairs, level, boxes),
         "best_pair_first": lambda pairs, level: best_pair_first(pairs, level, boxes),
@@ -140,11 +145,12 @@ def _chooser(rules: MatchingRules, group: NDArray[np.int64], boxes: tuple[BoxesO
 def objects_choose(
     pairs: Pairs, level: Positions, group: NDArray[np.int64], rules: MatchingRules
 ) -> NDArray[np.uint64]:
-    """Bits of greedy matching with the sides exchanged: objects, in file order, take detections, [P]."""
+    """Match greedily with swapped sides: objects, in file order, take detections; return bits, [P]."""
     if not len(level):
         return np.zeros(0, dtype=np.uint64)
     of_pair = group[pairs.ground_truth]
-    order = np.lexsort((pairs.ground_truth, of_pair))  # stable: detections stay as they are ranked
+    # Stable, so that detections stay in rank order.
+    order = np.lexsort((pairs.ground_truth, of_pair))
     exchanged = Pairs(pairs.ground_truth[order], pairs.detection[order], pairs.iou[order])
     free = np.ones((int(pairs.detection.max()) + 1, 1), dtype=bool)
     lanes = lanes_of(free, ~free[:, 0], len(rules.iou_thresholds))
@@ -154,13 +160,13 @@ def objects_choose(
 
 
 def assigned(pairs: Pairs, level: Positions, boxes: tuple[BoxesOf, BoxesOf]) -> NDArray[np.uint64]:
-    """Bits of the assignment of all with the greatest sum, at the thresholds that its pairs reach, [P]."""
+    """Return bits of the assignment with the greatest total, at the thresholds its pairs reach, [P]."""
     chosen = most_pairs(pairs, np.ones(len(level), dtype=np.intp), boxes, sum_alone=True)
     return np.where(chosen > 0, up_to(level), np.uint64(0))
 
 
 def best_pair_first(pairs: Pairs, level: Positions, boxes: tuple[BoxesOf, BoxesOf]) -> NDArray[np.uint64]:
-    """Bits of greedy matching by pairs, the best of all first, [P]: higher thresholds take a part of it."""
+    """Match greedily by pairs, the best first, and return bits, [P]; higher thresholds keep a subset."""
     bits = np.zeros(len(level), dtype=np.uint64)
     if not len(level):
         return bits

@@ -1,1 +1,1 @@
-"""Completion, run configurations, lists of formats and protocols, and what several commands share."""
+"""Write shell completion, run configurations, list formats and protocols, and share code of commands."""

@@ -5,7 +5,7 @@ zsh reads the script of bash, by its ``bashcompinit``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from boxscore.cli.arguments import Option
 from boxscore.errors import InputError
@@ -31,6 +31,9 @@ _boxscore() {{
         return
     fi
     command=${{COMP_WORDS[1]}}
+    case "$command" in
+{synonyms}
+    esac
     for ((at = COMP_CWORD - 1; at > 1; at--)); do
         case "${{COMP_WORDS[at]}}" in -*) last=${{COMP_WORDS[at]}}; break ;; esac
     done
@@ -49,8 +52,10 @@ complete -o filenames -F _boxscore boxscore
 """
 
 
-def completion_script(shell: str, commands: Mapping[str, tuple[Option, ...]]) -> str:
-    """Write the script for a shell, from the options of each command."""
+def completion_script(
+    shell: str, commands: Mapping[str, tuple[Option, ...]], synonyms: Mapping[str, Sequence[str]]
+) -> str:
+    """Write the script for a shell, from the options of each command and the synonyms that are not listed."""
     if shell not in SHELLS:
         raise InputError("--print-completion", f"be followed by {' or '.join(SHELLS)}", got=repr(shell))
     options, values = [], []
@@ -62,6 +67,12 @@ def completion_script(shell: str, commands: Mapping[str, tuple[Option, ...]]) ->
             if known and not option.positional:
                 calls = "|".join(f'"{name} {word}"' for word in option.flags)
                 values.append(f'        {calls}) values="{" ".join(known)}" ;;')
-    body = _BODY.format(commands=" ".join(commands), options="\n".join(options), values="\n".join(values))
+    renamed = [f"        {'|'.join(names)}) command={name} ;;" for name, names in synonyms.items()]
+    body = _BODY.format(
+        commands=" ".join(commands),
+        synonyms="\n".join(renamed),
+        options="\n".join(options),
+        values="\n".join(values),
+    )
     head = _HEAD.format(shell=shell, install=_INSTALL[shell])
     return head + (_ZSH if shell == "zsh" else "") + body.removesuffix("\n")

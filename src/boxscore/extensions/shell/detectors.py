@@ -47,21 +47,22 @@ def evaluate_each(paths: list[Path], arguments: argparse.Namespace) -> list[Eval
 
 
 def _protocol_for(table: Detections, first: Inputs, arguments: argparse.Namespace) -> Protocol:
-    """Return the protocol of one of several files, which may have scores where the first has none."""
+    """Return the protocol of one of several files, which may have scores although the first has none."""
     if table.scored == first.detections.scored or getattr(arguments, "scoreless", False):
         return first.protocol
     return chosen_protocol(arguments) if table.scored else protocol_without_scores(arguments)
 
 
 def read_others(path: Path, inputs: Inputs, arguments: argparse.Namespace) -> Detections:
-    """Read the detections of another detector, in the images of what was read."""
-    said = detection_arguments(with_detections(path, arguments))  # which depend on the file's format
+    """Read the detections of another detector, for the images that were read."""
+    # These depend on the file's format.
+    said = detection_arguments(with_detections(path, arguments))
     options = read_options(**said, **needs_of(inputs.protocol), processes=readers(arguments))
     return read_detections(path, inputs.ground_truth, options)
 
 
 def detector_names(paths: list[Path], given: list[str] | None) -> list[str]:
-    """Names as given; else file names without endings if they differ, else whole paths, else numbered."""
+    """Return the given names; else unique file names without extension, else paths, else numbers."""
     if given is not None:
         if len(given) != len(paths):
             raise InputError("--names", f"name each of the {len(paths)} detectors", got=len(given))

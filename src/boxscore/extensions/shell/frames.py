@@ -1,4 +1,4 @@
-"""Print tables of pandas, as the commands of several extensions do."""
+"""Print pandas tables for the commands of several extensions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_PRINTED = 1 << 24
-"""Cells of a printed table; each takes some 100 bytes as text."""
+"""Maximum cells of a printed table; each takes about 100 bytes as text."""
 
 
 def print_frame(
@@ -30,10 +30,9 @@ def print_frame(
     words: str = "",
     note: str = "",
 ) -> None:
-    """Print one table of an evaluation: with title, counts and signature, or alone as CSV.
+    """Print a table of an evaluation: with title, counts and signature, or only the table as CSV.
 
-    ``words`` say which rows are shown, and in which order; ``note`` is printed below the counts in a
-    terminal.
+    ``words`` describe which rows are shown in which order; a terminal shows ``note`` below the counts.
     """
     if frame.size > MOST_PRINTED:
         raise InputError(
@@ -49,13 +48,13 @@ def print_frame(
         "rows": table_rows(frame),
     }
     head = f"{title}, {words}" if words else title
-    notes = [evaluation.counts_text, *([note] if note and form == "text" else [])]
+    notes = [evaluation._counts_text, *([note] if note and form == "text" else [])]
     section = Section(head, table_columns(frame), "\n".join(notes), digits, first_out)
     show(written(form, [section], value=value, footer=evaluation.signature))
 
 
 def table_columns(frame: pd.DataFrame) -> dict[str, list[Any]]:
-    """Columns of a frame as plain values, missing ones None and lists joined by blanks."""
+    """Return the columns of a frame as plain values, with None for missing ones and joined lists."""
     return {
         str(name): [_plain(value, join=True) for value in values.astype(object)]
         for name, values in frame.items()
@@ -65,7 +64,7 @@ def table_columns(frame: pd.DataFrame) -> dict[str, list[Any]]:
 def chosen_rows(
     frame: pd.DataFrame, rows: Rows, *, falling: Collection[str] = ()
 ) -> tuple[pd.DataFrame, str]:
-    """Return the rows of a table that are asked for, and say in words which they are."""
+    """Return the selected rows of a table, and describe the selection."""
     if rows == ALL_ROWS:
         return frame, ""
     chosen, words = rows.of({str(name): values.tolist() for name, values in frame.items()}, falling=falling)
@@ -73,7 +72,7 @@ def chosen_rows(
 
 
 def table_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows of a frame as mappings for JSON, missing values None and lists as lists."""
+    """Return the rows of a frame as mappings for JSON, with None for missing values."""
     columns = {
         str(name): [_plain(value) for value in column.astype(object)] for name, column in frame.items()
     }

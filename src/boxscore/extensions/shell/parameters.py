@@ -30,7 +30,10 @@ METAVARS = {
     "iou_threshold": "T",
     "score_threshold": "S",
 }
-"""The word for a value in the help; whole numbers without an entry are N."""
+"""Placeholders of values in the help; integers without an entry use N."""
+
+SHORT = {"iou_threshold": "--iou", "score_threshold": "--conf"}
+"""Names of options in other tools."""
 
 METRICS = Option(
     "metrics", "only these summary metrics, e.g. AP AP50", many=True, commas=True, metavar="NAME"
@@ -45,10 +48,10 @@ def options_of(function: Callable[..., Any], extra: Sequence[Option] = ()) -> tu
     Parameters
     ----------
     function : callable
-        Documented in numpydoc. ``progress`` does not become an option, and ``workers`` is one of every
+        Documented in numpydoc style. ``progress`` does not become an option, and ``workers`` belongs to every
         command.
     extra : sequence of Option
-        Options of the command; one with the name of a parameter replaces the option made from it.
+        Options of the command; one with the name of a parameter replaces the generated option.
     """
     given = {option.dest: option for option in extra}
     texts = _first_sentences(documentation(function))
@@ -62,7 +65,7 @@ def options_of(function: Callable[..., Any], extra: Sequence[Option] = ()) -> tu
 
 
 def _option(parameter: inspect.Parameter, text: str, names: Mapping[str, Any]) -> Option:
-    """Make one option; ``names`` are the globals of the function's module, which name each ``Literal``."""
+    """Make one option; ``names`` are the globals of the function's module, to look up ``Literal`` types."""
     annotation = str(parameter.annotation).removesuffix(" | None")
     each = annotation.removeprefix("Sequence[").removesuffix("]")
     many = each != annotation
@@ -73,20 +76,22 @@ def _option(parameter: inspect.Parameter, text: str, names: Mapping[str, Any]) -
         default=parameter.default,
         choices=get_args(names[each]) if get_origin(names.get(each)) is Literal else (),
         metavar=METAVARS.get(parameter.name, "N" if each == "int" else ""),
+        short=SHORT.get(parameter.name, ""),
         many=many,
         commas=many,
     )
 
 
 def _first_sentences(docstring: str) -> dict[str, str]:
-    """Return the first sentence about each parameter in the form of help: no capital, no full stop."""
+    """Return the first sentence about each parameter in the style of help: lower case, no full stop."""
     section = docstring.partition("Parameters\n----------\n")[2].partition("\n\nReturns\n")[0]
     texts = {}
     for entry in re.split(r"\n(?=\w)", section):
         name, _, text = entry.partition("\n")
         sentence = re.split(r"\.(?: |$)", " ".join(text.split()))[0].replace("``", "")
         word = sentence.partition(" ")[0]
-        if word == word.capitalize():  # words such as IoU keep their capitals
+        # Words such as IoU keep their capitals.
+        if word == word.capitalize():
             sentence = sentence[:1].lower() + sentence[1:]
         texts[name.partition(" : ")[0]] = sentence
     return texts

@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _stages(protocol: Protocol) -> str:
-    """List what rules do at each point of matching, beyond COCO's own rules."""
+    """List the effects of rules at each stage of matching, beyond COCO's own rules."""
     rules = [(field.path, each) for field in all_fields(protocol) for each in field.rule.does]
     asked = sorted((each for each in rules if each[1].when(protocol)), key=lambda each: each[1].order)
     rows = [(point, path, each.function) for point in POINTS for path, each in asked if each.point == point]

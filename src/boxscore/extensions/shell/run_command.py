@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     config.strict = arguments.strict
     with (
         inputs_protected(options, config, config=arguments.config),
-        using(settings()._replace(file=config.output.path)),
+        using(settings()._replace(file=config.output.path, columns=config.show or ())),
         errors_as_typed(options, config, keys=True),
     ):
         look_for_packages(options, config)
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def known_keys() -> dict[str, dict[str, Option]]:
-    """Every key that a run configuration may have, by table, and the option it is."""
+    """Return all keys of a run configuration, by table, and their options."""
     tables: dict[str, dict[str, Option]] = {}
     for option in declared(evaluate.OPTIONS):
         if option.key:
@@ -60,7 +60,7 @@ def read_config(path: Path) -> argparse.Namespace:
 
 
 def _read_config(path: Path) -> argparse.Namespace:
-    # Check every key by name, so that a typing error is not silently a default.
+    # Check every key by name, so that a typo does not silently select a default.
     config, known = read_toml(path), known_keys()
     for table, values in config.items():
         if table not in known:
@@ -70,7 +70,7 @@ def _read_config(path: Path) -> argparse.Namespace:
         for key in values:
             if key not in known[table]:
                 raise ProtocolError(checks.unknown_key(f"{table}.{key}", key, known[table]))
-    # Values are checked as those of the command line; a missing protocol is found before any file is read.
+    # Check values like those of the command line; find a missing protocol before reading any file.
     values = {
         option.dest: _value(option, config.get(table, {}), key, path.parent)
         for table, options in known.items()
@@ -90,24 +90,25 @@ _KINDS: Mapping[Any, tuple[Any, str]] = {
     int: (int, "a whole number"),
     list: (list, "a list"),
 }
-"""What TOML gives for each kind of option, and how messages call it."""
+"""TOML type of each kind of option, and its name in messages."""
 
 
 def _value(option: Option, values: Mapping[str, Any], key: str, folder: Path) -> Any:
-    """Return an option's value as argparse would: checked, or its default; paths from the file's folder."""
-    # An empty text leaves an option out.
+    """Return an option's value as argparse would: checked, or its default; paths are relative to the file."""
+    # An empty string leaves an option out.
     value: Any = values.get(key)
     if value is None or (value == "" and not option.required):
         if option.required:
             raise ProtocolError(option.key, "be given", got="none")
         return option.default
-    # Types of TOML are taken as they are, except that a whole number may be a float.
+    # Take TOML types as they are, except that an integer may be used as a float.
     kind, wanted = _KINDS[list if option.many else option.kind if option.kind in _KINDS else str]
     if kind is float and type(value) is int:
         value = float(value)
-    if type(value) is not kind:  # not isinstance: true is no whole number
+    # Not isinstance: a bool is not an integer here.
+    if type(value) is not kind:
         raise ProtocolError(option.key, f"be {wanted}", got=repr(value))
-    # Each item of a list has the checks of the option.
+    # Check each item of a list like the option.
     if option.many:
         value = [_item(option, item) for item in value]
     texts = value if isinstance(value, list) else [value]
@@ -115,7 +116,7 @@ def _value(option: Option, values: Mapping[str, Any], key: str, folder: Path) ->
         raise ProtocolError(option.key, "have no NUL character", got=repr(value))
     if option.many:
         return value
-    # Texts become what argparse would make of them.
+    # Convert strings as argparse would.
     if option.kind is form_of:
         return _form(value, option.key, folder)
     if option.known():
@@ -128,7 +129,7 @@ def _value(option: Option, values: Mapping[str, Any], key: str, folder: Path) ->
 
 
 def _form(text: str, key: str, folder: Path) -> Form:
-    """Return the form of the result; the path of a file begins at the configuration's folder."""
+    """Return the output form; a file path is relative to the configuration's folder."""
     form = form_of(text, key)
     if form.path is not None:
         form.path = Path(os.path.normpath(folder / form.path))

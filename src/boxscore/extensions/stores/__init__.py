@@ -1,1 +1,1 @@
-"""Open files in object stores and on the web, and what compressed files and archives hold."""
+"""Open files in object stores and on the web, and the contents of compressed files and archives."""

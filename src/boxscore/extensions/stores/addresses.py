@@ -1,11 +1,12 @@
-"""Read files in object stores and on the web: addresses, ``s3://bucket/key``, are used as paths.
+"""Read files in object stores and on the web: URLs such as ``s3://bucket/key`` are used as paths.
 
 Conventions
 -----------
-- An address is shown without name, password and query: what is secret goes to the store alone, and with the
-  pickle to other processes.
+- URLs are shown without user name, password and query. Secrets go only to the store and, by pickling, to
+  other processes.
 - Files are read by range, or copied; nothing is written.
-- ``http`` and ``https`` need nothing else; pyarrow opens the stores that it knows, fsspec the others.
+- ``http`` and ``https`` need no further package; pyarrow opens the stores that it supports, fsspec the
+  others.
 """
 
 from __future__ import annotations
@@ -34,18 +35,18 @@ BY_ARROW = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "file")
 WEB = ("http", "https")
 WITHOUT_PORTS = ("s3", "gs", "gcs", "abfs", "abfss")
 WITHOUT_FOLDERS = ("gs", "gcs")
-"""Stores of which pyarrow lists no folder that is nothing but what names of files begin with."""
+"""Stores in which pyarrow does not list folders that exist only as prefixes of keys."""
 PATIENCE = 30
-"""Seconds in which Google's store is asked again where the way to it fails; else 15 minutes."""
+"""Seconds of retries if Google's store cannot be reached; the default is 15 minutes."""
 
 NO_SECRETS = ("scheme", "region", "endpoint_override", "allow_bucket_creation", "allow_bucket_deletion")
-"""Options behind the ``?`` of pyarrow's addresses that messages may repeat."""
+"""Options after the ``?`` of pyarrow's URLs that messages may repeat."""
 
 HEAD = 1 << 16
-"""Bytes at the beginning of a file that tell its format."""
+"""Bytes at the beginning of a file that identify its format."""
 
 PIECE = 1 << 22
-"""Bytes that are copied at a time."""
+"""Bytes per copied chunk."""
 
 ADVICE = (
     "are name, credentials and region right? They are taken from the environment, where the store's own "
@@ -56,11 +57,11 @@ _secrets: set[str] = set()
 
 
 class Status(NamedTuple):
-    """What a store returns for an address."""
+    """A store's answer for a URL."""
 
     size: int
     changed: float
-    """Seconds since 1970; 0 where it does not say."""
+    """Seconds since 1970; 0 if unknown."""
     is_folder: bool = False
 
 
@@ -77,7 +78,7 @@ class Address(VirtualPath):
     is_far = True
 
     def __new__(cls, given: str) -> Address:
-        """Make the path of what may be shown."""
+        """Make a path from the part that may be shown."""
         return super().__new__(cls, _shown(given))
 
     def __init__(self, given: str) -> None:
@@ -98,14 +99,14 @@ class Address(VirtualPath):
 
     @property
     def parent(self) -> Path:  # type: ignore[override]
-        """What is above an address, of which nothing is read."""
+        """The parent, as a plain path that cannot be read."""
         return Path(str(self)).parent
 
     def absolute(self) -> Address:
         """Return the address."""
         return self
 
-    # ------------------------------------------------------------ what is there
+    # ------------------------------------------------------------ metadata
 
     @functools.cached_property
     def _store(self) -> _Store:
@@ -117,16 +118,16 @@ class Address(VirtualPath):
 
     @property
     def why_nothing(self) -> str:  # type: ignore[override]
-        """What is said where nothing is there: by the web's server what it answered."""
+        """Reason why nothing exists here, such as the answer of a web server."""
         return self._store.said or os.strerror(2)
 
     @property
     def scheme(self) -> str:
-        """The word before the colon."""
+        """The scheme, before the colon."""
         return self.given.partition(":")[0].lower()
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
-        """Return size and time of change; of no device, and numbered by the address."""
+        """Return size and modification time, with device -1 and an inode number from the URL."""
         if self._status is None:
             raise FileNotFoundError(2, self.why_nothing, str(self))
         size, changed, is_folder = self._status
@@ -135,19 +136,19 @@ class Address(VirtualPath):
         return os.stat_result((mode, hash(str(self)), -1, 1, 0, 0, size, *times))
 
     def exists(self, *, follow_symlinks: bool = True) -> bool:
-        """Whether there is a file or folder."""
+        """Tell whether a file or folder exists."""
         return self._status is not None
 
     def is_file(self, *, follow_symlinks: bool = True) -> bool:
-        """Whether there is a file."""
+        """Tell whether a file exists."""
         return self._status is not None and not self._status.is_folder
 
     def is_dir(self, *, follow_symlinks: bool = True) -> bool:
-        """Whether there is a folder: something whose key begins so."""
+        """Tell whether a folder exists: some key has this prefix."""
         return self._status is not None and self._status.is_folder
 
     def iterdir(self) -> Iterator[Address]:  # type: ignore[override]
-        """Yield what is right in a folder."""
+        """Yield the direct children of a folder."""
         for name, status in self._store.listed():
             inner = self / name
             vars(inner)["_status"] = status
@@ -157,7 +158,7 @@ class Address(VirtualPath):
 
     @functools.cached_property
     def head(self) -> bytes:
-        """The first bytes of a file, which tell its format; read once."""
+        """Return the first bytes of a file, which identify its format; read once."""
         with self._store.file() as file:
             return bytes(file.read(HEAD))
 
@@ -168,14 +169,14 @@ class Address(VirtualPath):
         return io.BufferedReader(self._store.file(), 1 << 16)
 
     def by_range(self) -> Any:
-        """Open a file as Arrow's; only what is asked for is read."""
+        """Open a file as Arrow's, reading only the requested ranges."""
         return self._store.file()
 
     def copy_to(self, file: IO[bytes]) -> None:
-        """Write all bytes to a file of this machine."""
+        """Write all bytes to a local file."""
         count = 0
         with self._store.stream() as stream:
-            while piece := _piece(self, stream):
+            while piece := _read_chunk(self, stream):
                 file.write(piece)
                 count += len(piece)
         size = self.stat().st_size
@@ -184,9 +185,9 @@ class Address(VirtualPath):
 
 
 def address_of(text: str) -> Address:
-    """Return an address; one that was taken for a path gets its second slash back."""
+    """Return a URL; if it was parsed as a path, restore its second slash."""
     given = re.sub(r"^([^:]+):/(?=[^/])", r"\1://", text)
-    if _is_unclear(given):
+    if _is_ambiguous(given):
         raise InputError(
             f"the name and password in {given.partition(':')[0]}://...",
             "have none of / ? # @ : as they are",
@@ -198,20 +199,20 @@ def address_of(text: str) -> Address:
 
 
 def all_at(text: str) -> Path:
-    """Return an address, or all files of a store that a pattern matches."""
+    """Return a URL, or all files of a store that match a pattern."""
     address = address_of(text)
     place = text.partition("?")[0].partition("://")[2].partition("/")[2]
     return Several(str(address), _matching(address)) if any(sign in place for sign in "*[") else address
 
 
 def _matching(address: Address) -> list[Address]:
-    """Return the files of a store that a pattern matches, sorted; ``*`` is of one folder's names."""
-    # Options of an address are not a part of the pattern.
+    """Return the sorted files of a store that match a pattern; ``*`` does not match slashes."""
+    # Options of a URL are not part of the pattern.
     place, mark, options = address.given.partition("?")
     scheme, _, rest = place.partition("://")
     root, *patterns = rest.split("/")
     found = [Address(f"{scheme}://{root}{mark}{options}")]
-    # Go down folder by folder: a store has no glob, and only folders that match are listed.
+    # Go down folder by folder: a store has no glob, so list only folders that match.
     for number, pattern in enumerate(patterns):
         if not any(sign in pattern for sign in "*["):
             found = [above / pattern for above in found]
@@ -226,14 +227,15 @@ def _matching(address: Address) -> list[Address]:
     return [one for one in found if one.exists()]
 
 
-def _is_unclear(given: str) -> bool:
-    """Whether a name or password may end where nobody meant it to: a secret would be taken for the place."""
+def _is_ambiguous(given: str) -> bool:
+    """Tell whether a user name or password may be parsed wrongly, so that a secret becomes the host."""
     scheme, _, rest = given.partition("://")
     host = re.split("[/?#]", rest, maxsplit=1)[0]
     user, at, host_alone = host.rpartition("@")
     behind = rest[len(host) :]
     if (behind[:1] in ("?", "#") and "@" in behind) or (at and not host_alone):
-        return True  # before any slash
+        # Before any slash.
+        return True
     if "@" in user or user.count(":") > 1:
         return True
     with_port = re.fullmatch(r"(\[[^\]]*\]|[^:]*)(:[0-9]*)?", host_alone) is not None
@@ -241,17 +243,17 @@ def _is_unclear(given: str) -> bool:
 
 
 def remember_secrets(words: Sequence[str]) -> None:
-    """Let messages repeat none of the secrets in some words, addresses or not."""
+    """Register secrets in some words, so that messages do not repeat them."""
     for word in words:
         match = _ADDRESS.search(word) if "://" in word else None
         if match is not None:
             _secrets.update(_secrets_in(match[0]))
-            if _is_unclear(match[0]):
+            if _is_ambiguous(match[0]):
                 _secrets.add(match[0].partition("://")[2])
 
 
 def without_secrets(text: str) -> str:
-    """Return a message without what addresses and the environment keep secret."""
+    """Return a message without the secrets of URLs and the environment."""
     of_machine = filter(None, (os.environ.get(name) for name in SECRETS))
     for secret in sorted({*_secrets, *of_machine}, key=len, reverse=True):
         for written in (secret, repr(secret)[1:-1]):
@@ -289,30 +291,30 @@ def _secrets_in(given: str) -> Iterator[str]:
 
 
 class _Store(Protocol_):
-    """Where an address leads."""
+    """The location of a URL."""
 
     said: str
-    """Why there is nothing, in the server's words; empty where it has none."""
+    """The server's reason why nothing exists; empty if it gave none."""
 
     def status(self) -> Status | None:
-        """Return what is there; None for nothing."""
+        """Return the status of the file or folder; None if it does not exist."""
         ...
 
     def listed(self) -> list[tuple[str, Status]]:
-        """List what is right in a folder, sorted by name."""
+        """List the direct children of a folder, sorted by name."""
         ...
 
     def file(self) -> Any:
-        """Open a file whose ranges are read, as Arrow's where pyarrow opens it."""
+        """Open a file for reading ranges, as Arrow's if pyarrow opens it."""
         ...
 
     def stream(self) -> Any:
-        """Open a file that is read once from its beginning."""
+        """Open a file for reading once from the beginning."""
         ...
 
 
 def _errors_named(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Convert what a store's program raises to one error that names the address, without secrets."""
+    """Convert a client's exceptions to an error that names the URL, without secrets."""
 
     @functools.wraps(function)
     def named(store: Any, *arguments: Any) -> Any:
@@ -320,7 +322,8 @@ def _errors_named(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(store, *arguments)
         except InputError:
             raise
-        except Exception as error:  # each program has its own kinds
+        # Each client has its own exceptions.
+        except Exception as error:
             raise _unreadable(store.address, error) from None
 
     return named
@@ -332,11 +335,12 @@ def _unreadable(address: Address, error: Exception) -> FileFormatError:
     return FileFormatError(f"{address}: cannot be read: {reason}{advice}.")
 
 
-def _piece(address: Address, stream: Any) -> bytes:
-    """Read what comes next of a file that is read once."""
+def _read_chunk(address: Address, stream: Any) -> bytes:
+    """Read the next chunk of a stream."""
     try:
         return bytes(stream.read(PIECE))
-    except Exception as error:  # each program has its own kinds
+    # Each client has its own exceptions.
+    except Exception as error:
         raise _unreadable(address, error) from None
 
 
@@ -400,7 +404,7 @@ def _status_of(info: Any) -> Status | None:
 
 @functools.lru_cache(maxsize=64)
 def _file_system(given: str, process: int) -> tuple[Any, str]:
-    """Return the file system of an address and the path in it; none is taken along by a fork."""
+    """Return the file system of a URL and the path in it; forked processes make their own."""
     # pyarrow has its own clients for most stores.
     scheme, _, rest = given.partition("://")
     try:
@@ -408,19 +412,19 @@ def _file_system(given: str, process: int) -> tuple[Any, str]:
     except ImportError:
         raise MissingDependencyError(f"{scheme}:// needs pyarrow: pip install 'boxscore[stores]'.") from None
     if scheme.lower() in BY_ARROW:
-        # Google's client would try again for 15 minutes: set a limit unless the address has one.
+        # Google's client would retry for 15 minutes: set a limit unless the URL has one.
         place, mark, options = rest.partition("?")
         user, at, key = place.rpartition("@")
         if scheme.lower() in ("gs", "gcs") and "retry_limit_seconds" not in options:
             mark, options = "?", f"{options}{'&' * bool(options)}retry_limit_seconds={PATIENCE}"
-        # The key is quoted, because it may have any character.
+        # Quote the key, because it may contain any character.
         found: tuple[Any, str] = fs.FileSystem.from_uri(
             f"{scheme}://{user}{at}{quote(key, safe='/:')}{mark}{options}"
         )
         if scheme.lower() in ("abfs", "abfss"):
             return _with_key(found[0], unquote(user.partition(":")[2])), found[1]
         return found
-    # Everything else goes through fsspec.
+    # Everything else uses fsspec.
     try:
         import fsspec  # type: ignore[import-untyped]
     except ImportError:
@@ -430,9 +434,9 @@ def _file_system(given: str, process: int) -> tuple[Any, str]:
 
 
 def _with_key(system: Any, password: str) -> Any:
-    """Give Azure's store the key of its account, or a shared signature: pyarrow takes none from an address.
+    """Set the account key or shared access signature of an Azure store, which pyarrow ignores in a URL.
 
-    They come from the address, or from the variables that Azure's own program reads.
+    They come from the URL, or from the variables that Azure's own tools read.
     """
     _, (options,) = system.__reduce__()
     chosen = {
@@ -450,10 +454,10 @@ def _with_key(system: Any, password: str) -> Any:
 
 
 class _Web:
-    """A file on the web, of which ranges are asked for."""
+    """A file on the web that is read by range."""
 
     PAUSES = (0.2, 1.0)
-    """Seconds before a request is repeated."""
+    """Seconds before a request is retried."""
     SECONDS = 60
 
     def __init__(self, address: Address) -> None:
@@ -464,14 +468,15 @@ class _Web:
         self._user = unquote(match["user"] or "")
 
     def _answer(self, **headers: str) -> Any:
-        """Repeat a request if the server or the connection fails; the caller reads the answer."""
+        """Retry a request if the server or the connection fails; the caller reads the answer."""
         import base64
         import time
         from urllib.error import HTTPError, URLError
         from urllib.request import Request, urlopen
 
         request = Request(self._url, headers=headers)
-        if self._user:  # not sent to where the server may redirect
+        # Do not send it to redirect targets.
+        if self._user:
             word = base64.b64encode(self._user.encode()).decode()
             request.add_unredirected_header("Authorization", f"Basic {word}")
         for seconds in self.PAUSES:
@@ -498,7 +503,8 @@ class _Web:
             if error.code in (404, 410):
                 self.said = without_secrets(str(error).partition("\n")[0])[:200].rstrip(".")
                 return None
-            if error.code == 416:  # no first byte: an empty file
+            # No first byte: an empty file.
+            if error.code == 416:
                 return Status(0, 0.0)
             raise
         date = said.get("Last-Modified")
@@ -506,11 +512,11 @@ class _Web:
         return Status(size, 0.0 if date is None else parsedate_to_datetime(date).timestamp())
 
     def listed(self) -> list[tuple[str, Status]]:
-        """List nothing: the web has files alone."""
+        """Return nothing: the web has only files."""
         return []
 
     def file(self) -> Any:
-        """Open the file by range."""
+        """Open the file for reading ranges."""
         reader = _WebFile(self)
         try:
             import pyarrow
@@ -524,7 +530,7 @@ class _Web:
 
     @_errors_named
     def read(self, start: int, count: int) -> bytes:
-        """Read a range; a server that sends all of the file in its place is refused."""
+        """Read a range; reject a server that sends the whole file instead."""
         with self._answer(Range=f"bytes={start}-{start + count - 1}") as answer:
             if answer.status != 206 and start:
                 rule = "be on a server that sends ranges, to be read in parts"
@@ -549,7 +555,7 @@ class RangeFile(io.RawIOBase):
 
     @abc.abstractmethod
     def content(self, start: int, count: int) -> bytes:
-        """Return a range of 1 byte or more."""
+        """Return a range of at least 1 byte."""
 
     def readable(self) -> bool:
         """Return True."""
@@ -560,7 +566,7 @@ class RangeFile(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Go to a position."""
+        """Move to a position."""
         self._at = (0, self._at, self._size)[whence] + offset
         return self._at
 
@@ -569,7 +575,7 @@ class RangeFile(io.RawIOBase):
         return self._at
 
     def read(self, size: int = -1) -> bytes:
-        """Return what comes next."""
+        """Return the next bytes."""
         left = max(self._size - self._at, 0)
         count = left if size is None or size < 0 else min(size, left)
         content = self.content(self._at, count) if count else b""
@@ -577,7 +583,7 @@ class RangeFile(io.RawIOBase):
         return content
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer with what comes next."""
+        """Fill a buffer with the next bytes."""
         content = self.read(len(buffer))
         buffer[: len(content)] = content
         return len(content)

@@ -2,10 +2,10 @@
 
 Conventions
 -----------
-- Each range is a file, named by where it starts and ends, that is there whole or not at all: several
-  processes use one folder, and any of them may remove what was not used for longest.
-- A folder caches one content: the caller names the folder of a file by what tells contents apart.
-- Without the folder, or without room in it, everything is read from the store.
+- Each range is a file that is written atomically and named by its start and end. Several processes share a
+  folder, and any of them may remove the least recently used files.
+- A folder caches one version of a file: the caller includes the version in the name of the folder.
+- Without the folder, or without space in it, everything is read from the store.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from boxscore._utils.records import NamedTuple
 from boxscore.extensions.stores.addresses import RangeFile
 
 MOST = 1 << 31
-"""Bytes that all folders with the same parent may hold, about."""
+"""Approximate limit of bytes in all folders with the same parent."""
 
 OPEN_END = ".part"
-"""How the names of files end that are being written."""
+"""Suffix of files that are being written."""
 
 
 class _Held(NamedTuple):
@@ -34,14 +34,14 @@ class _Held(NamedTuple):
 
 
 class HeldRanges(RangeFile):
-    """A file that is read at most once, range by range.
+    """A file whose ranges are read at most once.
 
     Parameters
     ----------
     file : NativeFile
-        Arrow's, of the store; the caller closes it.
+        Arrow's file in the store; the caller closes it.
     folder : Path
-        Of this file alone; what is beside it counts for :data:`MOST`, and is there.
+        Folder of this file only; it must exist, and its siblings count toward :data:`MOST`.
     """
 
     def __init__(self, file: Any, folder: Path) -> None:
@@ -51,47 +51,50 @@ class HeldRanges(RangeFile):
             folder.mkdir(exist_ok=True)
 
     def content(self, start: int, count: int) -> bytes:
-        """Return a range, from the folder where it is held."""
-        return b"".join(self._pieces(start, start + count))
+        """Return a range, from the folder if it is cached."""
+        return b"".join(self._chunks(start, start + count))
 
-    def _pieces(self, at: int, stop: int) -> Iterator[bytes]:
-        """Yield a range in pieces, held ones and new ones."""
+    def _chunks(self, at: int, stop: int) -> Iterator[bytes]:
+        """Yield a range in chunks, cached and new ones."""
         held = _listed(self._folder)
         while at < stop:
             around = (one for one in held if one.start <= at < one.stop)
             here = max(around, key=lambda one: one.stop, default=None)
             if here is not None:
                 content = _content(here, at, min(stop, here.stop))
-                if content is None:  # another process removed it meanwhile
+                # Another process has removed it meanwhile.
+                if content is None:
                     held.remove(here)
                     continue
             else:
                 until = min((one.start for one in held if one.start > at), default=stop)
                 content = bytes(self._file.read_at(min(stop, until) - at, at))
                 if not content:
-                    return  # cut short: the reader notices that
-                self._hold(at, content)
+                    # The file is truncated, which the reader notices.
+                    return
+                self._store_range(at, content)
             yield content
             at += len(content)
 
-    def _hold(self, start: int, content: bytes) -> None:
-        """Write a range, and make room for it."""
+    def _store_range(self, start: int, content: bytes) -> None:
+        """Write a range to the cache, and make room for it."""
         path = self._folder / f"{start}-{start + len(content)}"
         unfinished = path.with_name(f"{path.name}-{os.getpid()}{OPEN_END}")
         try:
             _make_room(self._folder.parent, len(content))
             unfinished.write_bytes(content)
             unfinished.replace(path)
-        except OSError:  # no room, or no folder
+        # No space, or no folder.
+        except OSError:
             with contextlib.suppress(OSError):
                 unfinished.unlink(missing_ok=True)
 
 
 def held_file(held: Path, file: Path, opened: Any, end: bytes) -> Any:
-    """Return a file as Arrow's, of which what is read stays in the folder ``held``.
+    """Return a file as Arrow's whose ranges are cached in the folder ``held``.
 
-    The end of the file is always read from the store, and names what is held: the footer of Parquet has the
-    positions of all data, so that those of another file are not taken.
+    The end of the file is always read from the store, and is part of the cache key: the footer of Parquet has
+    the positions of all data, so ranges of another version are not used.
     """
     import pyarrow
 
@@ -101,7 +104,7 @@ def held_file(held: Path, file: Path, opened: Any, end: bytes) -> Any:
 
 
 def _listed(folder: Path) -> list[_Held]:
-    """Return the ranges that are held."""
+    """Return the cached ranges."""
     try:
         paths = [path for path in folder.iterdir() if path.suffix != OPEN_END]
     except OSError:
@@ -111,7 +114,7 @@ def _listed(folder: Path) -> list[_Held]:
 
 
 def _content(held: _Held, start: int, stop: int) -> bytes | None:
-    """Read from a range that is held, which counts as used; None where it is gone."""
+    """Read from a cached range, and mark it as used; None if it was removed."""
     try:
         with held.path.open("rb") as file:
             file.seek(start - held.start)
@@ -123,10 +126,11 @@ def _content(held: _Held, start: int, stop: int) -> bytes | None:
 
 
 def _make_room(folder: Path, count: int) -> None:
-    """Remove what was not used for longest, until so many bytes more are within :data:`MOST`."""
+    """Remove the least recently used ranges, until so many more bytes are within :data:`MOST`."""
     found = []
     for path in folder.glob("*/*"):
-        with contextlib.suppress(OSError):  # removed meanwhile
+        # Removed meanwhile.
+        with contextlib.suppress(OSError):
             found.append((path.stat(), path))
     total = sum(state.st_size for state, _ in found) + count
     for state, path in sorted(found, key=lambda one: one[0].st_mtime):

@@ -1,12 +1,12 @@
-"""Open what compressed files, archives and stores hold: ``.json.gz`` and the like, a data set as ``.zip``.
+"""Open the contents of compressed files, archives and stores: ``.json.gz``, a data set as ``.zip``, ...
 
 Conventions
 -----------
-- Unpacked files stay in a temporary folder until the process ends: tables read masks and keypoints later.
-  An archive that has not changed is unpacked once.
-- Names in an archive stay below the folder. It unpacks to at most ``LARGEST`` bytes, and above ``ALWAYS`` to
-  at most ``RATIO`` times its size; a member is never longer than the archive declares.
-- Of images only the beginning is unpacked, which has their size; other large files never are.
+- Unpacked files stay in a temporary folder until the process ends, because tables read masks and keypoints
+  lazily. An unchanged archive is unpacked once.
+- Names in an archive must be inside the folder. It unpacks to at most ``LARGEST`` bytes, and above ``ALWAYS``
+  to at most ``RATIO`` times its size; a member is never longer than the archive declares.
+- Only the beginning of images is unpacked, which contains their size; other large files are skipped.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from boxscore.errors import FileFormatError, InputError
 from boxscore.extensions.stores.addresses import Address, without_secrets
-from boxscore.formats._format import Side
-from boxscore.formats._opened import Opened
+from boxscore.formats._format import Opened, Side
 from boxscore.formats._sniffer import MOST_NAMES, Sniffer
 from boxscore.formats.registry import detected, format_named, open_at, opened_as
 
@@ -36,14 +35,14 @@ ALWAYS = 100_000_000
 RATIO = 200
 MOST_MEMBERS = 1_000_000
 IMAGE_BYTES = 1 << 18
-"""Of an image that are unpacked; they contain its size."""
+"""Bytes of an image to unpack; they contain its size."""
 
 PARQUET = b"PAR1"
-"""Of a file of which ranges are read."""
+"""First bytes of files that are read by range."""
 
 _PIECE = 1 << 20
 _WANTS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EMFILE, errno.ENOMEM)
-"""Errors of the machine; the archive may be complete."""
+"""Errors of the machine; the archive itself may be intact."""
 _IMAGES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".gif", ".avif"})
 _SKIPPED = frozenset({".mp4", ".avi", ".mov", ".mkv", ".pt", ".pth", ".onnx", ".zip"})
 _DATA = (".json", ".jsonl", ".xml", ".csv", ".parquet", ".manifest", ".yaml", ".yml", ".npz")
@@ -66,7 +65,7 @@ class _FarSniffer(Sniffer):
 
 
 def opened_within(path: Path, name: str, side: Side | None) -> Opened | None:
-    """Open what an archive or the copy of a file in a store holds, or Parquet there; None for other files."""
+    """Open the contents of an archive, the copy of a stored file, or stored Parquet; None for other files."""
     inner = unpacked(path)
     if inner != path:
         return _opened_inside(path, inner, name, side)
@@ -81,7 +80,7 @@ def opened_within(path: Path, name: str, side: Side | None) -> Opened | None:
 
 
 def _opened_inside(path: Path, inner: Path, name: str, side: Side | None) -> Opened:
-    """Open what an archive holds, or a copy."""
+    """Open the contents of an archive, or a copy."""
     if inner.is_dir() and detected(Sniffer(inner)) is None:
         inner = _only_data(inner) or inner
     try:
@@ -98,16 +97,16 @@ def _opened_inside(path: Path, inner: Path, name: str, side: Side | None) -> Ope
 
 
 def _is_packed(sniffer: Sniffer) -> bool:
-    """Whether a path is a compressed file or an archive that is unpacked."""
+    """Tell whether a path is a compressed file or an archive to unpack."""
     starts = {".gz": b"\x1f\x8b", ".zip": b"PK"}.get(sniffer.suffix)
     tar = sniffer.path.name.lower().endswith(".tar.gz")
     return starts is not None and not tar and not sniffer.is_folder and sniffer.head.startswith(starts)
 
 
 def unpacked(path: Path) -> Path:
-    """Return the file or folder that an archive holds, unpacked; any other path as it is.
+    """Return the unpacked file or folder of an archive; return any other path unchanged.
 
-    A file in a store is copied here first, but for Parquet, which is read by range.
+    A file in a store is copied here first, except for Parquet, which is read by range.
     """
     if isinstance(path, Address):
         is_read_there = not path.is_file() or path.head.startswith(PARQUET)
@@ -118,7 +117,7 @@ def unpacked(path: Path) -> Path:
 
 
 def _made_once(path: Path, make: Callable[[Path, Path], Path]) -> Path:
-    """Make a file or folder of a path in a temporary folder, once as long as the path is the same."""
+    """Make a file or folder from a path in a temporary folder, once per version of the path."""
     import shutil
 
     status = path.stat()
@@ -134,7 +133,7 @@ def _made_once(path: Path, make: Callable[[Path, Path], Path]) -> Path:
 
 
 def _copy_here(address: Path, folder: Path) -> Path:
-    """Copy a file of a store."""
+    """Copy a file from a store."""
     assert isinstance(address, Address)
     copy = folder / (address.name or "file")
     try:
@@ -162,7 +161,7 @@ def _temporary_folder() -> Path:
 
 
 class _Budget:
-    """How much may still be unpacked."""
+    """The remaining number of bytes to unpack."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -198,7 +197,8 @@ def _unpack_zip(path: Path, folder: Path) -> Path:
     budget = _Budget(path)
     errors: tuple[type[Exception], ...]
     errors = (OSError, EOFError, zlib.error, zipfile.BadZipFile, struct.error, NotImplementedError)
-    with contextlib.suppress(ImportError):  # Python can be built without
+    # Python can be built without this module.
+    with contextlib.suppress(ImportError):
         import lzma
 
         errors += (lzma.LZMAError,)
@@ -225,7 +225,7 @@ def _unpack_member(
     parts = PurePosixPath(name).parts
     if member.is_dir() or not parts or parts[0] == "__MACOSX" or parts[-1].startswith("."):
         return
-    # No member may be written outside of the folder.
+    # Reject members that would be written outside of the folder.
     outside = name.startswith("/") or ".." in parts or ":" in parts[0] or any("\0" in part for part in parts)
     if outside or len(name) > 1000:
         cause = "was it made to write elsewhere?"
@@ -238,13 +238,13 @@ def _unpack_member(
     if member.flag_bits & 1:
         rule = "be without a password"
         raise FileFormatError("an archive", rule, got=f"{name!r} with one", place=str(path))
-    # A second member of a name would replace the first.
+    # A second member with the same name would replace the first.
     target = folder.joinpath(*parts)
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.exists():
         rule = "name each file once"
         raise FileFormatError("an archive", rule, got=f"{name!r} twice", place=str(path))
-    # Only the head of an image is needed, for its size; the budget holds for all members together.
+    # Unpack only the beginning of an image, for its size; the budget covers all members together.
     most = IMAGE_BYTES if ending in _IMAGES else member.file_size
     with archive.open(member) as source, target.open("wb") as file:
         _copy(source, file, budget, most=most)
@@ -270,7 +270,7 @@ def _damaged(path: Path, error: Exception) -> FileFormatError:
 
 
 def _root(folder: Path) -> Path:
-    """Return the folder, or the only thing in it as long as it holds just one."""
+    """Return the folder, or follow single children down."""
     entries = sorted(folder.iterdir())
     while len(entries) == 1:
         folder = entries[0]
@@ -281,7 +281,7 @@ def _root(folder: Path) -> Path:
 
 
 def _only_data(folder: Path) -> Path | None:
-    """Return the only file of data below a folder; None where there are none or several."""
+    """Return the only data file below a folder; None if there are none or several."""
     files = (Path(inner, name) for inner, _, names in os.walk(folder) for name in names)
     data = [file for file in files if file.name.lower().endswith(_DATA)]
     return data[0] if len(data) == 1 else None

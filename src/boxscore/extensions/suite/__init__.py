@@ -1,1 +1,1 @@
-"""Many data sets and models in one table."""
+"""Evaluate many models on many data sets in one table."""

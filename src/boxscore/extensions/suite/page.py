@@ -1,4 +1,4 @@
-"""The page of a suite: a heat map of sets and models, a click away from the report of each set."""
+"""Write the page of a suite: a heat map of sets and models, with links to the report of each set."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from boxscore.extensions.suite.result import SuiteResult
 
 LEVELS = 9
-"""Colours of the heat map, from the worst cell to the best."""
+"""Colors of the heat map, from the worst cell to the best."""
 
 
 def write_page(result: SuiteResult, folder: Path) -> Path:
@@ -31,19 +31,20 @@ def write_page(result: SuiteResult, folder: Path) -> Path:
 
 
 def view_of(result: SuiteResult, folder: Path) -> dict[str, Any]:
-    """Collect everything that the page shows; ``folder`` is where the reports of the sets may lie."""
-    # Colors span the values of the table; for falling metrics the scale is reversed.
+    """Collect everything that the page shows; ``folder`` may contain the reports of the sets."""
+    # Colors span the values of the table; the scale is reversed for metrics that fall as detectors improve.
     values, worked = result.values, result.worked
     signed = -values if result.falls else values
     low, high = values.min(), values.max()
     span = (high - low) or 1.0
-    # A row per set, with a link to its report if there is one.
+    # Make a row per set, with a link to its report if there is one.
     rows = []
     for s, one in enumerate(result.suite.sets):
         page = f"sets/{one.name}/report.html"
         cells = []
         for m, cell in enumerate(result.cells[s]):
-            # A level between the lowest and the highest value of the table; marks for the best of a set.
+            # Compute the color level between the lowest and the highest value of the table; mark the best of
+            # a set.
             share = float((values[s, m] - low) / span)
             share = 1 - share if result.falls else share
             best = bool(worked[s, m] and signed[s, m] == signed[s].max())
@@ -65,7 +66,7 @@ def view_of(result: SuiteResult, folder: Path) -> dict[str, Any]:
                 "cells": cells,
             }
         )
-    # Everything else as JSON, as it is written.
+    # Everything else is JSON, as written to the file.
     plain = json.loads(json.dumps(json_value(result.as_dict())))
     count = int((~worked).sum())
     return {

@@ -1,12 +1,12 @@
-"""A suite as it is written: a TOML file, or a folder with a sub-folder for each set.
+"""Read a suite from a TOML file, or from a folder with a sub-folder for each set.
 
 Conventions
 -----------
-- Paths are relative to the file. ``{set}`` in a path stands for the name of a set.
-- Sets are those of ``[sets.NAME]`` and ``suite.sets``; where there is neither, those for which a pattern
-  leads to something that is there.
-- In a folder the ground truth of a set is its one file or folder with a name of :data:`TRUTH_NAMES`; every
-  other file is the results of the model with its name. Names that begin with a dot are passed over.
+- Paths are relative to the file. ``{set}`` in a path is replaced by the name of a set.
+- Sets are listed as ``[sets.NAME]`` and in ``suite.sets``. Without either, sets are found by the path
+  patterns.
+- In a folder, the ground truth of a set is its only file or folder with a name in :data:`TRUTH_NAMES`; every
+  other file contains the results of the model with its name. Names that begin with a dot are skipped.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from boxscore.extensions.hints.numbering import CLASS_MAPS
 from boxscore.protocols import load_protocol, read_toml
 
 TRUTH_NAMES = ("ground_truth", "instances", "annotations", "_annotations.coco", "labels", "gt")
-"""Names, without their ending, of ground truth in a folder."""
+"""File names of ground truth in a folder, without extension."""
 
 TRUTH_OPTIONS = (
     *("format", "image_set", "classes", "image_sizes", "image_folder", "box_format", "columns"),
@@ -39,15 +39,15 @@ OR_PATH: dict[str, tuple[type, tuple[str, ...]]] = {
     "classes": (list, ()),
     "class_map": (dict, ("auto", *CLASS_MAPS)),
 }
-"""Options that are a path, or of a type, or one of some words."""
+"""Options that accept a path, or a type, or one of some words."""
 SUITE_KEYS = ("name", "ground_truth", "sets", "protocol", "metric", "group", *TRUTH_OPTIONS, *RESULT_OPTIONS)
 SET_KEYS = ("ground_truth", "results", "protocol", "metric", "group", *TRUTH_OPTIONS, *RESULT_OPTIONS)
 
 COLUMNS = ("set", "groups", "images", "metric")
-"""Columns of the table of sets beside those of the models."""
+"""Columns of the table of sets, before those of the models."""
 
 NAME = re.compile(r"[\w][\w .+@=-]*")
-"""What a set or a model may be called: folders are named so."""
+"""Pattern for names of sets and models, which are also names of folders."""
 
 
 @record(frozen=True)
@@ -59,15 +59,15 @@ class SuiteSet:
     name : str
     ground_truth : Path
     results : mapping of str to Path
-        The detections of each model.
+        Path to the detections of each model.
     protocol : str
         A name, or the path of a TOML file.
     groups : tuple of str
-        What the set is counted in, beside all.
+        Groups that the set belongs to.
     truth_options, result_options : mapping of str to object
         Options of :func:`boxscore.load_ground_truth` and of :func:`boxscore.load_detections`.
     metric : str, optional
-        The summary metric of its protocol that the table has, where it names one.
+        The summary metric of its protocol to show in the table, if the set names one.
     """
 
     name: str
@@ -82,14 +82,14 @@ class SuiteSet:
 
 @record(frozen=True)
 class Suite:
-    """Sets and models.
+    """The sets and models of a suite.
 
     Attributes
     ----------
     name : str
     sets : tuple of SuiteSet
     models : tuple of str
-        The first is the one that the others are compared with.
+        Names; the others are compared with the first.
     """
 
     name: str
@@ -112,7 +112,7 @@ class Suite:
         Raises
         ------
         InputError
-            When a key is unknown, a value breaks a rule, or there is no set or no model.
+            When a key is unknown, a value is invalid, or there are no sets or models.
         """
         path = Path(path)
         suite = _of_folder(path) if path.is_dir() else _of_file(path)
@@ -135,7 +135,7 @@ def _check_name(name: str, what: str, place: str) -> None:
 
 
 def _of_file(path: Path) -> Suite:
-    # Check every key by name, so that a typing error is not silently a default.
+    # Check every key by name, so that a typo does not silently select a default.
     config, place = read_toml(path), str(path)
     for table in config:
         if table not in ("suite", "models", "sets"):
@@ -144,7 +144,7 @@ def _of_file(path: Path) -> Suite:
     _check_keys(common, SUITE_KEYS, "suite", place)
     for name, pattern in models.items():
         _text(pattern, f"models.{name}", place)
-    # Sets are listed, have a table of their own, or are found by the patterns of paths.
+    # Sets are listed, have a table of their own, or are found by path patterns.
     listed = common.get("sets", [])
     if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
         raise InputError("suite.sets", "be a list of names", got=repr(listed)[:80], place=place)
@@ -152,7 +152,7 @@ def _of_file(path: Path) -> Suite:
     if not names:
         patterns = [common.get("ground_truth", ""), *models.values()]
         names = sorted({name for pattern in patterns for name in _fitting(path.parent, pattern)})
-    # A set's own keys override the common ones.
+    # The keys of a set override the common ones.
     sets = []
     for name in names:
         own = tables.get(name, {})
@@ -186,8 +186,8 @@ def _text(value: Any, name: str, place: str) -> str:
 def _set(
     name: str, table: Mapping[str, Any], models: Mapping[str, str], folder: Path, place: str
 ) -> SuiteSet:
-    """Make a set of its table and what is common to all."""
-    # Results of a set by model, which must be known models.
+    """Make a set from its table and the common keys."""
+    # Results of a set are given by model, which must be known.
     where = f"sets.{name}"
     if "ground_truth" not in table:
         raise InputError(f"{where}.ground_truth", "be given", got="none", place=place)
@@ -202,7 +202,7 @@ def _set(
         text = _text(text, key, place).replace("{set}", name)
         return address_of(text) if is_address(text) else Path(os.path.normpath(folder / text))
 
-    # Options of readers that are paths are relative too.
+    # Paths in options of readers are relative too.
     options = {key: table[key] for key in (*TRUTH_OPTIONS, *RESULT_OPTIONS) if key in table}
     for key in PATH_OPTIONS:
         if key in options:
@@ -210,7 +210,7 @@ def _set(
     for key, (kind, words) in OR_PATH.items():
         if key in options and not isinstance(options[key], kind) and options[key] not in words:
             options[key] = path_of(options[key], f"{where}.{key}")
-    # The protocol is loaded now, so that a wrong metric is found before hours of work.
+    # Load the protocol now, so that a wrong metric fails before hours of work.
     protocol = _text(table.get("protocol", "coco"), f"{where}.protocol", place)
     if protocol.endswith(".toml"):
         protocol = str(path_of(protocol, f"{where}.protocol"))
@@ -221,12 +221,12 @@ def _set(
             checks.one_of(_text(metric, "metric", place), keys, name="metric")
     except InputError as error:
         raise InputError(f"{place}: {where}: {error}") from None
-    # One group or several.
+    # Accept one group or several.
     groups = table.get("group", [])
     groups = [groups] if isinstance(groups, str) else groups
     if not isinstance(groups, list) or not all(isinstance(group, str) for group in groups):
         raise InputError(f"{where}.group", "be a name or a list of names", got=repr(groups)[:80], place=place)
-    # A model without a path of its own has the common pattern.
+    # A model without a path of its own uses the common pattern.
     return SuiteSet(
         name,
         path_of(table["ground_truth"], f"{where}.ground_truth"),
@@ -245,7 +245,7 @@ def _set(
 
 
 def _fitting(folder: Path, pattern: Any) -> list[str]:
-    """Names of the sets for which a pattern leads to something."""
+    """List the sets for which a pattern matches an existing path."""
     if not isinstance(pattern, str) or "{set}" not in pattern:
         return []
     parts = Path(pattern).parts
@@ -258,7 +258,8 @@ def _fitting(folder: Path, pattern: Any) -> list[str]:
 
 
 def _of_folder(path: Path) -> Suite:
-    # A folder is a set: the ground truth by its usual names, and every other file a model's results.
+    # A folder is a set: it has ground truth under one of the usual names, and every other file is a model's
+    # results.
     sets, models = [], dict[str, None]()
     for folder in filter(Path.is_dir, _entries(path)):
         entries = _entries(folder)
@@ -267,7 +268,7 @@ def _of_folder(path: Path) -> Suite:
             names = short_list(entry.name for entry in truths) or "an empty folder"
             rule = f"hold one ground truth, named {', '.join(TRUTH_NAMES)}"
             raise InputError("a folder of a set", rule, got=names, place=str(folder))
-        # One file for each model: two of one stem are an error.
+        # Each model has one file: two files with the same stem are an error.
         results: dict[str, Path] = {}
         for entry in entries:
             other = entry if entry in truths else results.setdefault(_stem(entry), entry)
@@ -278,7 +279,7 @@ def _of_folder(path: Path) -> Suite:
         # A missing ground truth fails when its set is read, not now.
         truth = truths[0] if truths else folder / f"{TRUTH_NAMES[0]}.json"
         sets.append(SuiteSet(folder.name, truth, results, "coco", (), {}, {}))
-    # Every set has every model, so that a missing file shows as missing.
+    # Give every set every model, so that a missing file shows as missing.
     every = tuple(sorted(models))
     return Suite(
         path.resolve().name,

@@ -1,15 +1,16 @@
-"""What a suite comes to: the table of sets and models, means, differences, and what failed.
+"""Summarize a suite: the table of sets and models, means, differences, and failures.
 
 Conventions
 -----------
-- A cell without a result counts 0 (1 for a metric that falls when a detector gets better), or as the worst of
-  all cells where that is worse. ``price`` is what leaving it out would add to the mean.
-- ``images``: the interval over images drawn within each set, the sets being these. ``sets``: over sets drawn
-  with replacement, each with its own value, which has the chance of its images in it; none below five sets.
-- ``p_value``: the results of the two models are exchanged set by set
-  (:mod:`boxscore.extensions.decisions.swapping`), adjusted for the number of models (Holm); too few sets
-  below six.
-- A draw in which a set's metric is undefined takes the set's own value.
+- A cell without a result counts as 0 (1 for a metric that falls as detectors improve), or as the worst of all
+  cells if that is worse. ``price`` is what leaving the cell out would add to the mean.
+- ``images``: interval over images drawn within each of these sets. ``sets``: interval over sets drawn with
+  replacement, each with its own value, which includes the sampling noise of its images; none for fewer than
+  five sets.
+- ``p_value``: permutation test that swaps the results of two models set by set
+  (:mod:`boxscore.extensions.decisions.swapping`), adjusted for the number of models (Holm). Fewer than six
+  sets are too few.
+- If a set's metric is undefined in a draw, the draw uses the set's value.
 """
 
 from __future__ import annotations
@@ -49,23 +50,23 @@ OK, MISSING, EMPTY, BROKEN = "ok", "missing", "empty", "broken"
 """States of a cell."""
 
 MAIN = "main"
-"""What the metric of the table is called where every set has its own."""
+"""Name of the metric in the table if sets have different metrics."""
 
 METHOD: Final = "expanded_percentile"
 
 
 @record(frozen=True, eq=False)
 class Cell:
-    """One model on one set.
+    """The result of one model on one set.
 
     Attributes
     ----------
     state : {"ok", "missing", "empty", "broken"}
     reason : str
-        Why it is not ok.
+        Reason for any other state than ok.
     metrics : mapping of str to float
     draws : ndarray of float64
-        The suite's metric in each draw of the images; none where there is no result.
+        The suite's metric in each draw of the images; empty without a result.
     signature : str
     counts : mapping of str to int
     warnings : list of str
@@ -82,7 +83,7 @@ class Cell:
     @classmethod
     def failed(cls, state: str, reason: str, truth: GroundTruth | None = None) -> Cell:
         """Make a cell without a result."""
-        counts = {} if truth is None else {"images": len(truth.images), "ground_truths": len(truth)}
+        counts = {} if truth is None else {"images": len(truth.images)}  # no protocol counted its objects
         return cls(state, reason, {}, np.empty(0), "", counts, [])
 
     def as_dict(self) -> dict[str, Any]:
@@ -91,11 +92,11 @@ class Cell:
 
     @classmethod
     def of_dict(cls, value: Mapping[str, Any]) -> Cell:
-        """Read the JSON form; a ValueError where it is none."""
+        """Parse the JSON form; raise ValueError if it is invalid."""
         # JSON has no NaN, so undefined numbers are null.
         metrics = {key: np.nan if number is None else number for key, number in value["metrics"].items()}
         draws = np.array([np.nan if number is None else number for number in value["draws"]], dtype=float)
-        # Anything else than what was written is refused: the cell is then computed again.
+        # Reject any other content: the cell is then computed again.
         texts = [value[name] for name in ("state", "reason", "signature")]
         if not all(isinstance(text, str) for text in [*texts, *value["warnings"]]):
             raise ValueError("texts")
@@ -114,7 +115,7 @@ class Cell:
 
 @record(frozen=True, eq=False, repr=False)
 class SuiteResult:
-    """S sets x M models.
+    """The results of a suite of S sets and M models.
 
     Attributes
     ----------
@@ -134,32 +135,32 @@ class SuiteResult:
 
     @property
     def metric(self) -> str:
-        """The metric of the table: its key, or ``main`` where sets have their own."""
+        """Key of the table's metric, or ``main`` if sets have their own."""
         return self.set_metrics[0] if len(set(self.set_metrics)) == 1 else MAIN
 
     @property
     def caption(self) -> str:
-        """The metric of the table in words."""
+        """Describe the metric of the table."""
         return "main metric" if self.metric == MAIN else self.metric
 
     @property
     def sets(self) -> list[str]:
-        """Names, [S]."""
+        """Names of the sets, [S]."""
         return [one.name for one in self.suite.sets]
 
     @property
     def models(self) -> list[str]:
-        """Names, [M]."""
+        """Names of the models, [M]."""
         return list(self.suite.models)
 
     @property
     def groups(self) -> list[str]:
-        """Names of the groups, in the order in which they come."""
+        """Names of the groups, in order of appearance."""
         return list(dict.fromkeys(group for one in self.suite.sets for group in one.groups))
 
     @functools.cached_property
     def falls(self) -> bool:
-        """Whether the metric falls when a detector gets better."""
+        """Whether the metric falls as detectors improve."""
         return self.set_metrics[0] in load_protocol(self.suite.sets[0].protocol).lower_is_better
 
     @functools.cached_property
@@ -169,14 +170,14 @@ class SuiteResult:
 
     @functools.cached_property
     def worst(self) -> float:
-        """What a cell without a result counts: 0, or 1 of a metric that falls, or worse where a cell is."""
+        """Value of a cell without a result: 0 (1 for a metric that falls), or the worst cell's if worse."""
         rows = zip(self.set_metrics, self.cells, strict=True)
         known = [cell.metrics[key] for key, row in rows for cell in row if cell.state == OK]
         return max([1.0, *known]) if self.falls else min([0.0, *known])
 
     @functools.cached_property
     def values(self) -> FloatArray:
-        """The metric of each cell, [S, M]; the worst where it has no result."""
+        """The metric of each cell, [S, M]; the worst value if it has no result."""
         return np.array(
             [
                 [cell.metrics[key] if cell.state == OK else self.worst for cell in row]
@@ -186,7 +187,7 @@ class SuiteResult:
 
     @property
     def images(self) -> NDArray[np.int64]:
-        """Images of each set, [S]; 0 where they are not known."""
+        """Number of images of each set, [S]; 0 if unknown."""
         return np.array([max(cell.counts.get("images", 0) for cell in row) for row in self.cells])
 
     @functools.cached_property
@@ -202,13 +203,13 @@ class SuiteResult:
 
     @functools.cached_property
     def signature(self) -> str:
-        """That of every set, or those that there are."""
+        """Protocol signature of every set, or the distinct ones."""
         signatures = dict.fromkeys(cell.signature for row in self.cells for cell in row if cell.signature)
         return " + ".join(signatures)
 
     @property
     def wins(self) -> FloatArray:
-        """Sets of which each model is the best, [M]; of several best each has its share."""
+        """Number of sets on which each model is the best, [M]; ties are shared."""
         signed = -self.values if self.falls else self.values
         best = signed == signed.max(axis=1, keepdims=True)
         best &= self.worked
@@ -219,8 +220,8 @@ class SuiteResult:
         """Return one row per model.
 
         ``model, mean, low, high, median, worst, worst_set, wins``, one column per group, ``failed``, and
-        ``mean_without_failed``: what leaving them out would make of the mean. ``low`` and ``high`` are the
-        interval of the mean over images.
+        ``mean_without_failed``, the mean without failed cells. ``low`` and ``high`` are the interval of the
+        mean over images.
         """
         import pandas as pd
 
@@ -244,14 +245,14 @@ class SuiteResult:
             rows = [group in one.groups for one in self.suite.sets]
             columns[f"mean {group}"] = values[rows].mean(axis=0)
         columns["failed"] = (~self.worked).sum(axis=0)
-        # The mean if failed cells were left out; the maximum avoids a division by 0.
+        # Compute the mean without failed cells; the maximum avoids a division by 0.
         columns["mean_without_failed"] = np.where(
             none, np.nan, np.nansum(without, axis=0) / np.maximum(self.worked.sum(axis=0), 1)
         )
         return pd.DataFrame(columns)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per set: ``set, groups, images``, its ``metric`` where they differ, each model."""
+        """Return one row per set: ``set, groups, images``, its ``metric`` if they differ, each model."""
         import pandas as pd
 
         groups = [" ".join(one.groups) for one in self.suite.sets]
@@ -264,7 +265,7 @@ class SuiteResult:
     def failed_frame(self) -> pd.DataFrame:
         """Return one row per cell without a result: ``set, model, state, counts_as, price, reason``.
 
-        ``price`` is what the model's mean would gain if this cell alone were left out.
+        ``price`` is the gain of the model's mean if this cell were left out.
         """
         import pandas as pd
 
@@ -277,20 +278,20 @@ class SuiteResult:
         return pd.DataFrame(rows, columns=["set", "model", "state", "counts_as", "price", "reason"])
 
     def difference_frame(self) -> pd.DataFrame:
-        """Return one row per model but the first, which it is compared with.
+        """Return one row per model except the first, which it is compared with.
 
         ``first, other, delta, low_images, high_images, low_sets, high_sets, p_value, verdict, sets_won,
-        sets_lost``: other minus first in the mean over sets.
+        sets_lost``; differences are other minus first, as a mean over sets.
         """
         import pandas as pd
 
-        # Other minus first in each set and each draw: pairs share the images that are drawn.
+        # Subtract first from other in each set and each draw: both use the same drawn images.
         values, drawn = self.values, self.draws
         delta = values[:, 1:] - values[:, :1]  # [S, O]
         mean = delta.mean(axis=0)
         over_images = self._interval((drawn[..., 1:] - drawn[..., :1]).mean(axis=1), mean)
         over_sets = self._over_sets(delta, mean)
-        # The verdict comes from the swap test; the slack keeps rounding of 1 - confidence from deciding.
+        # Take the verdict from the swap test; slack keeps the rounding of 1 - confidence from deciding.
         p_values = self._p_values(delta)
         gain = -delta if self.falls else delta
         few = len(self.sets) < LEAST_UNITS_OF_VERDICT
@@ -329,19 +330,19 @@ class SuiteResult:
         return interval(draws, value, self.confidence, METHOD, count)
 
     def _p_values(self, delta: FloatArray) -> FloatArray:
-        """Exchange the models set by set; adjusted for the number of models, [O]."""
+        """Compute p values by swapping the models set by set; adjusted for the number of models, [O]."""
         weights = iter(Swaps.of_seed(len(delta), 1999, self.seed))
         signs = [own[::2] - own[1::2] for own, _ in zip(weights, weights, strict=True)]
         exchanged = np.array(signs) @ delta / len(delta)
         return holm(SwappedDifferences(exchanged[:, None]).p_values()[0])
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the JSON form: what ``boxscore check --result`` reads, and every cell.
+        """Return the JSON form, which ``boxscore check --result`` reads, with every cell.
 
-        ``metrics`` are those of the first model; ``per_class`` has a row for each model, and one for each
-        cell, ``SET/MODEL``.
+        ``metrics`` belong to the first model; ``per_class`` has a row for each model, and one for each cell,
+        ``SET/MODEL``.
         """
-        # The first model gives the metrics of the whole, as the gate reads them.
+        # Use the metrics of the first model for the whole suite, because the gate reads these.
         models = self.model_frame().to_dict("records")
         named = [
             {"class": row["model"], self.metric: row["mean"], "median": row["median"], "worst": row["worst"]}
@@ -354,11 +355,11 @@ class SuiteResult:
             for model, value in zip(self.models, line, strict=True)
         ]
         first = {key: value for key, value in named[0].items() if key != "class"}
-        # The digest covers sets and their sizes: other data must not pass for these.
+        # The digest covers sets and their sizes, so that other data do not match.
         names = hashlib.sha256(
             "\n".join(f"{n} {i}" for n, i in zip(self.sets, self.images, strict=True)).encode()
         )
-        # Tables as records, and every metric of every cell.
+        # Write tables as records, and every metric of every cell.
         return {
             "schema": 1,
             "suite": self.suite.name,
@@ -383,12 +384,12 @@ class SuiteResult:
         }
 
     def to_json(self) -> str:
-        """Return the result as JSON; undefined is ``null``."""
+        """Return the result as JSON; undefined values are ``null``."""
         return json_text(self.as_dict())
 
     @property
     def warnings(self) -> list[tuple[str, str]]:
-        """Warnings of reading and evaluating, each with ``SET/MODEL``."""
+        """Return the warnings of reading and evaluating, each with ``SET/MODEL``."""
         return [
             (f"{name}/{model}", text)
             for name, row in zip(self.sets, self.cells, strict=True)

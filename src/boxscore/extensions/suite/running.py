@@ -1,11 +1,12 @@
-"""Every cell of a suite evaluated, in processes; what was done is kept and not done again.
+"""Evaluate every cell of a suite in parallel processes, and cache finished cells.
 
 Conventions
 -----------
-- Sets are dealt out to processes, the largest files first. A process keeps a cell as soon as it is done.
-- A kept cell is named by the SHA-256 of its inputs and of every option that changes a number, boxscore's
-  version among them. A file that says something else is not read. What is missing or broken is tried again.
-- A set's models get the same draws of its images, so that its difficulty cancels in their difference.
+- Sets are distributed over processes, the largest files first. A process stores a cell as soon as it is done.
+- The name of a stored cell is the SHA-256 of its inputs and of every option that changes a number, including
+  boxscore's version. Stored cells with other content are not read. Missing and broken cells are tried again.
+- The models of a set share the draws of its images, so that the difficulty of the draw cancels in their
+  difference.
 """
 
 from __future__ import annotations
@@ -43,13 +44,13 @@ from boxscore.protocols import load_protocol
 from boxscore.similarity.registry import needs_of
 
 KEPT_VERSION = 3
-"""Of the form of a kept cell."""
+"""Version of the format of stored cells."""
 
 MOST_SECONDS = 24 * 3600.0
-"""How long a process may take for its sets, which are dealt out by size alone."""
+"""Maximum time of a process for its sets, which are distributed by size only."""
 
 MOST_SAID = 5
-"""Warnings of one cell that are kept."""
+"""Maximum stored warnings per cell."""
 
 
 def run_suite(
@@ -70,23 +71,23 @@ def run_suite(
     ----------
     suite : Suite
     metric : str, optional
-        The summary metric of the table, which every set's protocol must have. Without it the ``metric`` that
-        a set names; where none does, the first of the first set's protocol if all have it, and else the
-        first of each set's own.
+        The summary metric of the table, which every set's protocol must have. The default is the ``metric``
+        of each set; if no set has one, the first metric of the first set's protocol if all protocols have it,
+        and otherwise the first one of each set.
     resamples : int, default 200
-        Draws of the images of each set, and of the sets.
+        Number of draws of the images of each set, and of the sets.
     confidence : float, default 0.95
         Confidence level of the intervals.
     seed : int, default 0
         Random seed.
     keep : str or Path, optional
-        Folder in which finished cells are kept; what it holds is not done again.
+        Folder for finished cells; cells found there are not computed again.
     report : str or Path, optional
         Folder for a heat map, ``suite.html``, and a report of each set, ``sets/NAME/report.html``.
     progress : bool, default False
-        Show a progress bar with the time left, if stderr is a terminal.
+        Show a progress bar with the remaining time, if stderr is a terminal.
     workers : int or "auto", default "auto"
-        Processes that share the sets.
+        Number of processes that share the sets.
 
     Returns
     -------
@@ -96,22 +97,22 @@ def run_suite(
     ------
     InputError
         When an option is out of range, a protocol lacks the metric, some metrics rise and others fall as
-        detectors improve, or nothing can be kept in the folder.
+        detectors improve, or the folder is not writable.
     """
-    # Check all options before the first file is read.
+    # Check all options before reading the first file.
     checks.whole_number(resamples, 1, name="resamples", high=MOST_RESAMPLES)
     checks.whole_number(seed, 0, name="seed", high=LARGEST_SEED - len(suite.sets))
     check_intervals(confidence, "expanded_percentile")
     metrics = _metrics(suite, metric)
     folder = None if keep is None else Path(keep)
     pages = None if report is None else Path(report)
-    # Deal sets by size, the largest first, so that the processes finish together.
+    # Distribute sets by size, the largest first, so that the processes finish together.
     work = functools.partial(_set_cells, resamples=resamples, seed=seed, keep=folder, report=pages)
-    order = sorted(range(len(suite.sets)), key=lambda s: -_bytes(suite.sets[s]))
+    order = sorted(range(len(suite.sets)), key=lambda s: -_size_of_files(suite.sets[s]))
     shares = max(1, min(worker_count(workers), len(order)))
     dealt = [order[share::shares] for share in range(shares)]
 
-    # Each set has its own seed, so the numbers do not depend on who computes it.
+    # Each set has its own seed, so the numbers do not depend on the process.
     def cells_of(share: Iterable[int]) -> dict[int, list[Cell]]:
         done = {}
         for s in share:
@@ -127,7 +128,7 @@ def run_suite(
         done = cells_of(own)
         for part in forked.results():
             done |= part
-    # Cells in the order of the sets, whichever process was first.
+    # Put the cells in the order of the sets.
     cells = [done[s] for s in range(len(suite.sets))]
     result = SuiteResult(suite, tuple(metrics), cells, confidence, seed)
     if pages is not None:
@@ -145,7 +146,7 @@ def _metrics(suite: Suite, metric: str | None) -> list[str]:
             checks.one_of(metric, known, name=f"metric (of set {one.name})")
     if metric is None and not any(one.metric for one in suite.sets):
         metric = keys[0][0] if all(keys[0][0] in known for known in keys) else None
-    # Else the set's own, or the first; a mean needs them all to rise, or all to fall.
+    # Otherwise take the set's own or the first; a mean needs them all to rise, or all to fall.
     chosen = [metric or one.metric or known[0] for one, known in zip(suite.sets, keys, strict=True)]
     falls = [key in protocol.lower_is_better for key, protocol in zip(chosen, protocols, strict=True)]
     if len(set(falls)) > 1:
@@ -158,11 +159,12 @@ def _metrics(suite: Suite, metric: str | None) -> list[str]:
     return chosen
 
 
-def _bytes(one: SuiteSet) -> int:
-    """How large the files of a set are."""
+def _size_of_files(one: SuiteSet) -> int:
+    """Return the size of the files of a set."""
     sizes = 0
     for path in (one.ground_truth, *one.results.values()):
-        with contextlib.suppress(OSError, BoxscoreError):  # of a store, what cannot be reached
+        # Ignore files in a store that cannot be reached.
+        with contextlib.suppress(OSError, BoxscoreError):
             sizes += path.stat().st_size
     return sizes
 
@@ -177,45 +179,45 @@ def _set_cells(
     keep: Path | None,
     report: Path | None,
 ) -> list[Cell]:
-    """Evaluate the models on one set; all that was kept is read."""
-    # The hash of files and options decides whether a kept cell still holds.
+    """Evaluate the models on one set; stored cells are read."""
+    # A stored cell is valid if the hash of files and options is the same.
     protocol = load_protocol(one.protocol)
     options = {"metric": metric, "resamples": resamples, "seed": seed + number, "version": __version__}
-    options |= {"kept": KEPT_VERSION, "signature": protocol.signature(), "options": _plain(one)}
+    options |= {"kept": KEPT_VERSION, "signature": protocol.signature(), "options": _options_as_text(one)}
     paths = {model: None if keep is None else keep / one.name / f"{model}.json" for model in one.results}
     hashes = {model: _hash(one, path, options) for model, path in one.results.items()}
-    kept = {model: _kept(paths[model], hashes[model]) for model in one.results}
+    kept = {model: _read_stored(paths[model], hashes[model]) for model in one.results}
     page = None if report is None else report / "sets" / one.name / "report.html"
-    # If every cell is kept, not even the ground truth is read.
+    # If every cell is stored, do not even read the ground truth.
     if all(cell is not None for cell in kept.values()) and (page is None or _is_newer(page, paths.values())):
         return [cell for cell in kept.values() if cell is not None]
-    # A broken ground truth fails every model of this set, and no other set.
+    # A broken ground truth fails every model of this set, but no other set.
     results: dict[str, Evaluation] = {}
     cells = []
     truth, failed = None, None
     try:
-        with _heard() as heard_of_truth:
+        with _collect_warnings() as heard_of_truth:
             needs = needs_of(protocol)
             truth = read_ground_truth(one.ground_truth, read_options(**one.truth_options, **needs))
     except (BoxscoreError, OSError) as error:
         failed = Cell.failed(_state(one.ground_truth), f"ground truth: {_reason(error)}")
-    # A broken result fails its cell alone.
+    # A broken result fails only its cell.
     for model, path in one.results.items():
         if truth is None:
             assert failed is not None
             cell = failed
         else:
             try:
-                with _heard() as heard:
+                with _collect_warnings() as heard:
                     found = read_detections(path, truth, read_options(**one.result_options, **needs))
-                    # One process here: the sets are shared out already.
+                    # Use one process: the sets are already distributed.
                     result = evaluate(truth, found, protocol=protocol, workers=1)
                 cell = _cell(result, metric, resamples, seed + number, [*heard_of_truth, *heard])
                 results[model] = result
             except (BoxscoreError, OSError) as error:
                 cell = Cell.failed(_state(path), _reason(error), truth)
         cells.append(cell)
-        # Keep each cell when it is done, so that an interrupted suite goes on from there.
+        # Store each cell when it is done, so that an interrupted suite can resume.
         path_of_kept = paths[model]
         if path_of_kept is not None and cell.state in (OK, EMPTY):
             _keep(path_of_kept, hashes[model], cell)
@@ -225,8 +227,8 @@ def _set_cells(
 
 
 def _cell(result: Evaluation, metric: str, resamples: int, seed: int, heard: Sequence[str]) -> Cell:
-    """Take what a suite needs of an evaluation."""
-    # With one seed, all models have the same draws of images, so that their differences pair up.
+    """Extract the data of a cell from an evaluation."""
+    # With one seed, all models have the same draws of images, so that their differences are paired.
     rows = chosen_rows(result, [metric])
     _, draws = resampled_metrics(result, rows, resamples=resamples, seed=seed, units=None, workers=1)
     value = result[metric]
@@ -248,7 +250,7 @@ def _cell(result: Evaluation, metric: str, resamples: int, seed: int, heard: Seq
 
 
 @contextlib.contextmanager
-def _heard() -> Any:
+def _collect_warnings() -> Any:
     """Collect the texts of boxscore's warnings."""
     texts: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
@@ -258,7 +260,7 @@ def _heard() -> Any:
 
 
 def _state(path: Path) -> str:
-    """Say what a file is that cannot be read."""
+    """Describe why a file cannot be read."""
     return BROKEN if is_there(path) else MISSING
 
 
@@ -271,18 +273,18 @@ def _write_pages(
 ) -> None:
     pictures = one.truth_options.get("image_folder")
     options = ReportOptions(one.name, image_folder=pictures, resamples=resamples, seed=seed, workers=1)
-    with _heard():
+    with _collect_warnings():
         if len(results) > 1:
             write_comparison(results, folder, options=options)
         else:
             write_report(next(iter(results.values())), folder, options=options)
 
 
-# ---------------------------------------------------------------- what is kept
+# ---------------------------------------------------------------- stored cells
 
 
-def _plain(one: SuiteSet) -> dict[str, str]:
-    """Options of a set that change a number."""
+def _options_as_text(one: SuiteSet) -> dict[str, str]:
+    """Return the options of a set that change a number."""
     return {key: str(value) for key, value in {**one.truth_options, **one.result_options}.items()}
 
 
@@ -304,14 +306,14 @@ def _keep(path: Path, digest: str, cell: Cell) -> None:
 
 
 def _is_newer(page: Path, kept: Iterable[Path | None]) -> bool:
-    """Whether a page is there, and was written after the cells that are kept."""
+    """Tell whether a page exists and is newer than the stored cells."""
     return page.is_file() and all(
         path is not None and path.stat().st_mtime_ns <= page.stat().st_mtime_ns for path in kept
     )
 
 
-def _kept(path: Path | None, digest: str) -> Cell | None:
-    """Read a cell that was kept of the same inputs; None where there is none, or it is damaged."""
+def _read_stored(path: Path | None, digest: str) -> Cell | None:
+    """Read a stored cell of the same inputs; None if there is none, or it is damaged."""
     if path is None or not path.is_file():
         return None
     try:

@@ -18,7 +18,7 @@ from typing import Any
 
 from boxscore._utils.text import counted, short_list
 from boxscore._utils.user_warnings import warn_user
-from boxscore.cli.arguments import OUTPUT, READERS, Option
+from boxscore.cli.arguments import OUTPUT, READERS, SHOW, Option
 from boxscore.cli.choices import readers
 from boxscore.cli.output import Section, written
 from boxscore.cli.streams import say, show
@@ -59,16 +59,17 @@ OPTIONS = (
     ),
     OUTPUT,
     *_OPTIONS,
+    SHOW,
     READERS.but(help="processes that share the sets (default: every processor)", key=""),
 )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read, evaluate, print; return the exit status."""
+    """Read, evaluate and print; return the exit status."""
     suite = Suite.read(arguments.suite)
     options = {option.dest: getattr(arguments, option.dest) for option in _OPTIONS}
     result = run_suite(suite, **options, progress=True, workers=readers(arguments))
-    _say_failed(result)
+    _warn_of_failures(result)
     sections = _sections(result)
     value = result.as_dict()
     show(
@@ -85,8 +86,8 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _say_failed(result: SuiteResult) -> None:
-    """Warn of cells without a result, and of what was said of the others."""
+def _warn_of_failures(result: SuiteResult) -> None:
+    """Warn about cells without a result, and repeat the warnings of the others."""
     failed = [f"{row.set}/{row.model} ({row.state})" for row in result.failed_frame().itertuples()]
     if failed:
         cells = f"{counted(len(failed), 'cell')} without a result: {short_list(failed)}"
@@ -100,7 +101,7 @@ def _say_failed(result: SuiteResult) -> None:
 
 
 def _sections(result: SuiteResult) -> list[Section]:
-    # One table for sets, models, differences and failures; empty ones are left out.
+    # Print one table each for sets, models, differences and failures; skip empty ones.
     share = f"{100 * result.confidence:g} %"
     sets = Section(f"{result.caption} of {result.suite.name}", table_columns(result.to_frame()))
     models = Section(
@@ -121,7 +122,7 @@ def _sections(result: SuiteResult) -> list[Section]:
         columns: dict[str, Any] = table_columns(frame.drop(columns="first"))
         ends = (("low_sets", "high_sets"), ("low_images", "high_images"))
         sections.append(Section(f"Differences from {first}", columns, note, first_out=ends))
-    # Failures, with what they cost.
+    # List failures with their price.
     failed = result.failed_frame()
     if len(failed):
         note = "price: what leaving the cell out would add to the mean of its model"

@@ -1,1 +1,1 @@
-"""Training loops: the Evaluator, and the outputs of model libraries."""
+"""Evaluate inside training loops: the Evaluator, and readers of the outputs of model libraries."""

@@ -1,4 +1,4 @@
-"""Warnings of what batches brought: invalid rows, other numbers of classes, fractions, missing images."""
+"""Warn about problems in batches: invalid rows, other numbers of classes, fractions, missing images."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from boxscore.extensions.training.shares import Part
 SIDES = ("predictions", "targets")
 
 FRACTIONS, PIXELS = 1.5, 8.0
-"""Boxes that all end below the one look like fractions where others end above the other."""
+"""If all boxes of one side end below the first value and some of the other end above the second, one side
+looks like fractions."""
 
 
 def warn_of_invalid(part: Part, invalid: Invalid) -> None:
-    """Warn of the rows that were dropped, or count as false positives, because they are no boxes."""
+    """Warn about invalid boxes that were dropped or count as false positives."""
     for side, name in enumerate(SIDES):
         images = [image for image, counts in part.invalid.items() if counts[side]]
         if images:
@@ -34,7 +35,7 @@ def warn_of_invalid(part: Part, invalid: Invalid) -> None:
 
 
 def warn_numbered_from_zero(part: Part, left_out_zero: bool) -> None:
-    """Warn where predictions look numbered from 0 and targets from 1."""
+    """Warn if predictions seem to be numbered from 0 and targets from 1."""
     truth = part.ground_truth.categories.ids[np.unique(part.ground_truth.category)]
     found = part.detections.categories.ids[np.unique(part.detections.category)]
     if not len(truth) or not len(found) or object in (truth.dtype, found.dtype):
@@ -48,7 +49,7 @@ def warn_numbered_from_zero(part: Part, left_out_zero: bool) -> None:
 
 
 def warn_of_fractions(part: Part) -> None:
-    """Warn where the boxes of one side are fractions of the image and those of the other pixels."""
+    """Warn if the boxes of one side are fractions of the image and those of the other pixels."""
     sides = {"predictions": part.detections.boxes, "targets": part.ground_truth.boxes}
     if not all(len(boxes) for boxes in sides.values()):
         return
@@ -62,7 +63,7 @@ def warn_of_fractions(part: Part) -> None:
 
 
 def warn_of_missing(part: Part, expected: Expected, *, numbered: bool) -> None:
-    """Warn of expected images and objects that did not arrive."""
+    """Warn about expected images and objects that did not arrive."""
     each = np.bincount(part.ground_truth.image, minlength=len(part.images))
     arrived: dict[Id, int] = dict(zip(part.images.ids.tolist(), each.tolist(), strict=True))
     for image, (_, dropped) in part.invalid.items():

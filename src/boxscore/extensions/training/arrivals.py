@@ -1,4 +1,4 @@
-"""What should arrive from a loop, and what of it did not."""
+"""Compare the images and objects that arrived from a training loop with the expected ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from boxscore.errors import InputError
 
 
 class Expected(NamedTuple):
-    """A number of images, and where it is known their ids and the objects of each."""
+    """The number of expected images and, if known, their ids and the number of objects of each."""
 
     image_count: int
     images: tuple[Id, ...] = ()
@@ -23,7 +23,7 @@ class Expected(NamedTuple):
 
     @classmethod
     def of(cls, given: Any) -> Expected:
-        """Read what a user gives as ``expected``."""
+        """Read the user's ``expected`` argument."""
         if isinstance(given, GroundTruth):
             counts = np.bincount(given.image, minlength=len(given.images))
             given = dict(zip(given.images.ids.tolist(), counts.tolist(), strict=True))
@@ -41,16 +41,16 @@ class Expected(NamedTuple):
         return cls(len(images), images, objects)
 
     def missing(self, arrived: Mapping[Id, int], *, numbered: bool) -> str:
-        """Say what did not arrive, ``""`` where everything did.
+        """Describe what did not arrive; ``""`` if everything did.
 
         Parameters
         ----------
         arrived : mapping of id to int
-            Objects of each image.
+            Number of objects of each image.
         numbered : bool
-            Whether images have no ids, so that totals alone can be compared.
+            Whether images have no ids, so that only totals can be compared.
         """
-        # Images: without ids only their number can be compared.
+        # Without ids, only the number of images can be compared.
         said = []
         absent = [] if numbered else [image for image in self.images if image not in arrived]
         present = (
@@ -58,14 +58,14 @@ class Expected(NamedTuple):
             if numbered or not self.images
             else self.image_count - len(absent)
         )
-        # Name the first image that is missing.
+        # Name the first missing image.
         if present < self.image_count:
             without = ""
             if absent:
                 more = f" and {len(absent) - 1:,} more" if len(absent) > 1 else ""
                 without = f", without image {absent[0]!r}{more}"
             said.append(f"{counted_of(present, self.image_count, 'expected image')} arrived{without}")
-        # Objects: more than expected in one image do not make up for another.
+        # Compare objects per image: more than expected in one image do not make up for another.
         wanted = sum(self.objects.values())
         if numbered:
             came = min(sum(arrived.values()), wanted)

@@ -1,23 +1,23 @@
-"""Evaluation inside a training loop, batch by batch, in one process or many.
+"""Evaluate inside a training loop, batch by batch, in one process or many.
 
 Goal
 ----
 ``update`` takes predictions and targets in torchvision's form; ``compute`` evaluates them at the end of an
-epoch. The result is that of :func:`boxscore.evaluate` on all images at once, to the last bit, whatever the
-order of the batches and the distribution of images over processes.
+epoch. The result equals :func:`boxscore.evaluate` on all images together to the last bit, for any order of
+batches and any distribution of images over processes.
 
 Conventions
 -----------
-- Predictions and targets come one per image: mappings in torchvision's form, as
-  :mod:`boxscore.extensions.data_tools.samples` has it, or the objects of
+- Each image has one prediction and one target: mappings in torchvision's form, as in
+  :mod:`boxscore.extensions.data_tools.samples`, or the objects of
   :mod:`boxscore.extensions.training.model_objects`.
 - Batches are checked when they arrive and matched soon after. Only
   :class:`~boxscore.matching.matches.Matches` and the columns of boxes, rotated boxes and keypoints are kept;
   masks are dropped unless ``keep_masks`` is set.
-- Where predictions have masks, mask protocols measure areas by their pixels even if there are boxes too, as
-  torchvision's and detectron2's evaluators do.
+- If predictions have masks, mask protocols measure areas in mask pixels even if there are boxes too, as the
+  evaluators of torchvision and detectron2 do.
 - Images are evaluated in the order of their ids; without ids, in the order of arrival.
-- Where a ground truth is given, batches bring predictions alone, and the images they bring are evaluated.
+- With a ground truth, batches contain only predictions, and only images passed to ``update`` are evaluated.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ from boxscore.extensions.training.room import Rooms
 from boxscore.extensions.training.shares import Part, Share, Waiting, merged
 from boxscore.extensions.training.tensors import as_array
 from boxscore.extensions.weights.class_weights import check_class_weights
+from boxscore.matching.ignoring import prepared
 from boxscore.matching.matcher import Matcher
-from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.kinds import kinds_of
@@ -91,13 +91,13 @@ from boxscore.scoring.kinds import kinds_of
 Duplicates = Literal["error", "ignore"]
 
 MATCHED_TOGETHER = 1 << 14
-"""Rows that are matched together: the overhead of a call is then a tenth of the work."""
+"""Rows that are matched in one batch, so that call overhead is about a tenth of the work."""
 
 ROOM = 1 << 19
-"""Rows that are put behind one another, so that they are one table in the end."""
+"""Rows per preallocated buffer, which become one table in the end."""
 
 OPTIONAL = (*SHAPES, "area")
-"""Keys that either all images with objects have, or none."""
+"""Keys that all images with objects must have, or none."""
 
 FORGOTTEN = " (their masks are forgotten; Evaluator(keep_masks=True) keeps them)"
 
@@ -110,34 +110,35 @@ class Evaluator:
     protocol : str, Path, mapping or Protocol, default "coco"
         As in :func:`boxscore.evaluate`.
     classes : mapping of label to name, iterable of labels, or Categories, optional
-        The classes. Those that occur, when not given. :class:`~boxscore.Categories` may have columns, such as
-        the ``frequency`` that LVIS's APr, APc and APf select by.
+        The classes; by default those that occur. :class:`~boxscore.Categories` may have columns, such as the
+        ``frequency`` that selects LVIS's APr, APc and APf.
     prediction_class_names : sequence of str or mapping of int to str, optional
-        What the predictions' class numbers mean, where the targets number classes otherwise: the names in
-        order from 0, or by number. They are then looked up by name.
+        Names of the predictions' class numbers, if the targets number classes differently: the names in order
+        from 0, or by number. Predictions are then matched to classes by name.
     box_format : {"xyxy", "xywh", "cxcywh"}, default "xyxy"
-        Of predictions and targets alike. Objects whose form is known have that form.
+        Format of predictions and targets. Objects with a known format keep theirs.
     duplicates : {"error", "ignore"}, default "error"
-        What to do with an image whose id was seen before: raise, or drop it. A distributed sampler repeats
-        images so that every process has the same number; with "ignore" they count once.
+        What to do with an image whose id was seen before: raise an error, or drop the image. A distributed
+        sampler repeats images so that every process has the same number; with "ignore" they count once.
     invalid : {"error", "drop", "false_positive"}, default "error"
-        What to do with a box or score that is NaN or infinite, and with a box that ends before it begins:
-        raise; drop the row; or count the prediction as a false positive without a match, at its score, or
-        last in its image (at 0, or at the lowest score if that is less) where it has none. Both drop targets.
-        :attr:`invalid_counts` counts, and :meth:`compute` warns.
+        What to do with a box or score that is NaN or infinite, and with an inverted box: raise an error, drop
+        the row, or count the prediction as an unmatched false positive. The false positive keeps its score;
+        without a valid score, it is last in its image (at 0, or at the lowest score if that is less). Both of
+        the latter drop targets. :attr:`invalid_counts` counts these rows, and :meth:`compute` warns.
     gather : callable, optional
-        Takes this process's share, any picklable object, and returns the list of all processes' shares:
-        :func:`gather_with_torch`. All processes then call :meth:`compute` and get the same result.
+        Function that takes this process's share, any picklable object, and returns the list of the shares of
+        all processes: :func:`gather_with_torch`. All processes must then call :meth:`compute`, and get the
+        same result.
     keep_masks : bool, default False
         Keep the masks of every image. Scores, curves and slices do not need them; diagnostics that compare
         masks across classes do.
     expected : int, iterable of ids, mapping of id to int, or GroundTruth, optional
-        What should arrive: the number of images, their ids, or the number of objects of each; the images of
-        ``ground_truth`` when not given. :meth:`compute` warns of what did not: a loop that skips images, or
-        cuts its last batch as accelerate does, gives plausible numbers of the rest.
+        What should arrive: the number of images, their ids, or the number of objects of each; by default the
+        images of ``ground_truth``. :meth:`compute` warns about missing ones: a loop that skips images, or
+        drops its last batch as accelerate may, gives plausible numbers for the rest.
     ground_truth : GroundTruth, optional
-        The objects of every image, as :func:`boxscore.load_ground_truth` reads them, for loops without
-        targets: :meth:`update` then takes predictions alone. Its classes are the classes.
+        The objects of every image, as read by :func:`boxscore.load_ground_truth`, for loops without targets:
+        :meth:`update` then takes only predictions. Its classes are used.
 
     Examples
     --------
@@ -163,17 +164,17 @@ class Evaluator:
         expected: int | Iterable[Id] | Mapping[Id, int] | GroundTruth | None = None,
         ground_truth: GroundTruth | None = None,
     ) -> None:
-        # Only protocols whose matches merge over batches can be evaluated.
+        # Accept only protocols whose matches merge over batches.
         self.protocol = load_protocol(protocol)
         self.protocol.scope.check("batches")
-        # Ground truth gives the classes and the images to expect.
+        # The ground truth defines the classes and the expected images.
         if ground_truth is not None:
             _check_ground_truth(ground_truth, classes)
             classes = ground_truth.categories
             expected = ground_truth if expected is None else expected
         self.ground_truth = ground_truth
         self.categories = None if classes is None else categories_of(classes)
-        # Options are checked now, not at the first batch.
+        # Check options now, not at the first batch.
         checks.one_of(box_format, BOX_FORMATS, name="box_format")
         checks.one_of(duplicates, get_args(Duplicates), name="duplicates")
         checks.one_of(invalid, get_args(Invalid), name="invalid")
@@ -191,13 +192,17 @@ class Evaluator:
         self._waiting = Waiting()
         self._due = MATCHED_TOGETHER
         self._rooms = Rooms(ROOM)
-        self._seen: set[Id] = set()  # images in the parts
-        self._numbered: bool | None = None  # images have no ids of their own
-        self._given: dict[str, tuple[bool, Id]] = {}  # optional keys, and the image that decided
-        self._kinds: tuple[set[str], set[str]] = (set(), set())  # of the labels of either side
+        # Images in the parts.
+        self._seen: set[Id] = set()
+        # Whether images have no ids of their own.
+        self._numbered: bool | None = None
+        # Optional keys, and the image that decided on each.
+        self._given: dict[str, tuple[bool, Id]] = {}
+        # Kinds of labels on either side.
+        self._kinds: tuple[set[str], set[str]] = (set(), set())
 
     def __len__(self) -> int:
-        """Count the images seen by this process."""
+        """Return the number of images seen by this process."""
         return len(self._seen) + len(self._waiting.ids)
 
     def __repr__(self) -> str:
@@ -205,7 +210,7 @@ class Evaluator:
 
     @property
     def invalid_counts(self) -> dict[str, int]:
-        """Invalid ``predictions`` and ``targets`` seen by this process, which were dropped or hit nothing."""
+        """Invalid ``predictions`` and ``targets`` seen by this process, dropped or counted as unmatched."""
         parts = [counts for part in self._held for counts in part.invalid.values()]
         parts += self._waiting.invalid().values()
         return {name: sum(counts[side] for counts in parts) for side, name in enumerate(SIDES)}
@@ -223,23 +228,23 @@ class Evaluator:
         ----------
         predictions, targets : sequence of mappings or of model objects
             One per image, in the same order: mappings with ``boxes``, ``labels`` and ``scores`` as in
-            :mod:`boxscore.extensions.data_tools.samples` (targets may have LVIS's lists of classes), or what
-            torchvision, Hugging Face, ultralytics, supervision, detectron2, MMDetection and KerasCV return,
-            as in :mod:`boxscore.extensions.training.model_objects`. A
-            mapping of arrays with an axis of images, as Keras models return it, is split by image. No targets
-            where the evaluator has a ``ground_truth``.
+            :mod:`boxscore.extensions.data_tools.samples` (targets may have LVIS's lists of classes), or the
+            outputs of torchvision, Hugging Face, ultralytics, supervision, detectron2, MMDetection and
+            KerasCV, as in :mod:`boxscore.extensions.training.model_objects`. A mapping of batched arrays, as
+            Keras models return it, is split by image. Leave out targets if the evaluator has a
+            ``ground_truth``.
         image_ids : iterable of int or str, optional
-            The image of each; that of the targets when not given, and of the predictions beside a
-            ``ground_truth``, where a file's name can stand for an id.
+            The id of each image; by default that of the targets, or of the predictions with a
+            ``ground_truth``, which also accepts file names.
 
         Raises
         ------
         InputError
-            When a batch breaks a rule; nothing of it is added then.
+            When a batch is invalid; nothing of it is added then.
         """
-        # Read and check everything before any state changes.
+        # Read and check everything before changing any state.
         ids, both = self._read(predictions, targets, image_ids)
-        # An image counts once; without ids, images are numbered as they come.
+        # An image counts once; without ids, images are numbered as they arrive.
         batch: dict[Id, tuple[Sample, ...]] = {}
         for identifier, samples in zip(ids, zip(*both, strict=True), strict=True):
             if identifier is None:
@@ -250,24 +255,25 @@ class Evaluator:
             batch[identifier] = samples
         if not batch:
             return
-        # Work on copies: a batch that breaks a rule leaves nothing behind.
+        # Work on copies, so that an invalid batch changes nothing.
         given, kinds = dict(self._given), (self._kinds[0].copy(), self._kinds[1].copy())
         sides = [
             self._checked([samples[side] for samples in batch.values()], list(batch), side, kinds, given)
             for side in range(len(both))
         ]
-        # Match many batches together, since each matching has a fixed cost.
+        # Match many batches together, because each call of the matcher has a fixed cost.
         self._waiting.add(list(batch), sides)
         self._numbered, self._given, self._kinds = ids[0] is None, given, kinds
         if self._waiting.rows >= self._due and self._names_decided():
-            self._due = 2 * self._waiting.rows  # retried later if it fails; compute reports why
+            # If it fails, retry later; compute reports the reason.
+            self._due = 2 * self._waiting.rows
             with contextlib.suppress(InputError):
                 self._match_waiting()
 
     def _read(
         self, predictions: Iterable[Any], targets: Iterable[Any] | None, image_ids: Iterable[Any] | None
     ) -> tuple[list[Id | None], list[list[Sample]]]:
-        """Read a batch: the id of each image, its prediction, and its target where there are targets."""
+        """Read a batch: the id of each image, its prediction, and its target if there are targets."""
         # Targets come with every batch, or from the ground truth, never both.
         if (targets is None) != (self.ground_truth is not None):
             raise InputError(
@@ -276,7 +282,7 @@ class Evaluator:
                 got="none" if targets is None else "some",
                 cause="Evaluator(ground_truth=...) knows the objects of each image" * (targets is None),
             )
-        # Each side becomes one sample per image, whatever library made it.
+        # Convert each side to one sample per image, from any library.
         given = zip(SIDES, (predictions, targets), strict=True)
         items = [one_per_image(side, name[:-1]) for name, side in given if side is not None]
         if len({len(side) for side in items}) > 1:
@@ -287,7 +293,7 @@ class Evaluator:
             for name, side in zip(SIDES, items, strict=False)
         ]
         ids: list[Id | None]
-        # Ids are given, or read from the targets (predictions, where there are none).
+        # Ids are given, or read from the targets (or from the predictions, without targets).
         if image_ids is None:
             ids = [image_id(sample, place=_place(position)) for position, sample in enumerate(sides[-1])]
         else:
@@ -296,7 +302,7 @@ class Evaluator:
             checks.same_length(len(items[0]), of="predictions", image_ids=ids)
         if self.ground_truth is not None:
             return self._known(ids, self.ground_truth.images), sides
-        # Without ids images are numbered: all of them or none, over all batches.
+        # Either all images of all batches have ids, or none.
         numbered = self._numbered if self._numbered is not None or not ids else ids[0] is None
         for position, identifier in enumerate(ids):
             if numbered != (identifier is None):
@@ -313,7 +319,7 @@ class Evaluator:
 
     @staticmethod
     def _known(given: Sequence[Id | None], images: Images) -> list[Id | None]:
-        """Return the ground truth's ids of images."""
+        """Return the image ids of the ground truth."""
         ids = [identifier for identifier in given if identifier is not None]
         if len(ids) < len(given):
             place, cause = _place(given.index(None)), "pass image_ids=, one per prediction"
@@ -334,8 +340,8 @@ class Evaluator:
         kinds: tuple[set[str], set[str]],
         given: dict[str, tuple[bool, Id]],
     ) -> list[Rows]:
-        """Check one side of a batch and look names of classes up; note what is given, and how classes are."""
-        # Check images of one kind together, as one array: per image it would take far longer.
+        """Check one side of a batch and look up class names; record the given keys and kinds of labels."""
+        # Check all images of one kind as one array, which is much faster than per image.
         renamed = self.prediction_class_names if not side else None
         pieces = rows_of(
             samples,
@@ -355,12 +361,12 @@ class Evaluator:
             place = f"image {identifier!r}"
             if renamed is not None:
                 columns = named_by(columns, renamed, place=place)
-            # Names are looked up where classes are known; else note whether they are names or numbers.
+            # Look up names if the classes are known; otherwise record whether they are names or numbers.
             if self.categories is not None:
                 columns = in_classes(columns, self.categories, place=place)
                 if side:
                     self._check_classes(columns, rows.counts, identifiers[start:])
-            # Names and numbers may not mix, on one side or between the two.
+            # Names and numbers must not mix, on one side or between the two.
             elif not kinds[side].issuperset(found := kinds_of_labels(columns)):
                 kinds[side].update(found)
                 decided = names_are_used(*kinds)
@@ -373,7 +379,7 @@ class Evaluator:
         return self.categories is not None or names_are_used(*self._kinds) is not None
 
     def compute(self) -> Evaluation:
-        """Evaluate everything seen so far, by all processes where there is a ``gather``.
+        """Evaluate all images seen so far, by all processes if there is a ``gather``.
 
         Returns
         -------
@@ -382,7 +388,7 @@ class Evaluator:
         Raises
         ------
         InputError
-            When there is no image, or an image comes from two processes and ``duplicates`` is "error".
+            When there are no images, or two processes have the same image and ``duplicates`` is "error".
         """
         if self.gather is None:
             return self._evaluate()
@@ -392,15 +398,14 @@ class Evaluator:
         return whole._evaluate()
 
     def merge(self, other: Evaluator) -> None:
-        """Add what another evaluator has seen.
+        """Add the images of another evaluator.
 
-        Images without ids come after those of this evaluator; of repeated ids ``duplicates`` decides.
+        Images without ids follow those of this evaluator; ``duplicates`` applies to repeated ids.
 
         Raises
         ------
         InputError
-            When the two have other protocols or classes, or an image is in both and ``duplicates`` is
-            "error".
+            When protocols or classes differ, or both have the same image and ``duplicates`` is "error".
         """
         mine, theirs = self.protocol, other.protocol
         if mine != theirs or _labels(self.categories) != _labels(other.categories):
@@ -409,22 +414,22 @@ class Evaluator:
         self._take_in(other._share())
 
     def save_part(self, path: str | Path) -> None:
-        """Save what scores need of the images seen by this process, to be merged with those of others.
+        """Save the data of this process that scores need, to be merged with those of other processes.
 
-        :func:`boxscore.distributed.merge` and ``boxscore merge`` give the numbers of all images at once, with
-        the bits of one evaluation. Every process must be given the same ``classes``.
+        :func:`boxscore.distributed.merge` and ``boxscore merge`` give exactly the numbers of a single
+        evaluation. Every process must have the same ``classes``.
 
         Parameters
         ----------
         path : str or Path
-            Named ``*.npz``; about 20 bytes per detection.
+            File name ``*.npz``; the file takes about 20 bytes per detection.
 
         Raises
         ------
         InputError
-            When no image was seen, images have no ids of their own, or the file cannot be written.
+            When there are no images, images have no ids of their own, or the file cannot be written.
         ProtocolError
-            When the protocol's rules cannot be met part by part.
+            When the rules of the protocol do not allow merging.
         """
         part, left_out = self._whole()
         if self._numbered:
@@ -440,7 +445,7 @@ class Evaluator:
         cut(part.matches, part.ground_truth, detections, self.protocol, row_order="image").save(path)
 
     def reset(self) -> None:
-        """Forget every image."""
+        """Forget all images."""
         self._held, self._waiting, self._seen, self._numbered = [], Waiting(), set(), None
         self._due, self._given, self._kinds = MATCHED_TOGETHER, {}, (set(), set())
         self._rooms = Rooms(ROOM)
@@ -464,16 +469,17 @@ class Evaluator:
         self._held.append(part)
 
     def _take_in(self, share: Share) -> None:
-        """Add the share of another evaluator, or nothing of it if an image is refused."""
+        """Add the share of another evaluator, or nothing of it if an image is rejected."""
         if not share.parts:
             return
         self._match_waiting()
         if self._numbered is not None and self._numbered != share.numbered:
             raise InputError("image_id", "be in every target or in none", got="both")
-        given = dict(self._given)  # nothing is remembered of a share that is refused
+        # Work on copies, so that a rejected share changes nothing.
+        given = dict(self._given)
         for key, (is_given, identifier) in share.given.items():
             _check_key(given, key, is_given, identifier)
-        # Numbered images go on from ours; others must be new.
+        # Continue the numbers of images without ids; images with ids must be new.
         parts = list(share.parts)
         if share.numbered:
             parts = [part.numbered_from(len(self._seen)) for part in parts]
@@ -482,7 +488,7 @@ class Evaluator:
                 if identifier in self._seen:
                     self._refuse_duplicate(identifier)
             parts = [part.without(self._seen) for part in parts]
-        # Nothing was refused: now take them in.
+        # Everything is valid: add the parts.
         for part in parts:
             if len(part.images):
                 self._add_part(part)
@@ -510,13 +516,13 @@ class Evaluator:
             raise InputError("a target's label", "be one of the classes", got=got, place=place, cause=cause)
 
     def _match_waiting(self) -> None:
-        """Match the images that wait, and drop what scores and curves do not need."""
-        # Put the waiting images into the order of their ids, as files of the same images would be.
+        """Match the waiting images, and drop data that scores and curves do not need."""
+        # Sort the waiting images by id, as files of the same images would be.
         if not self._waiting.ids:
             return
         images = Images.build(list(self._waiting.ids))
         predictions, targets = self._waiting.in_order(images)
-        # A side may carry numbers and names of its classes: settle on one of them for all images.
+        # A side may have numbers and names of its classes: use one of them for all images.
         if self.categories is None and {"both"} in self._kinds:
             settle = without_names if names_are_used(*self._kinds) is False else by_name
             _check_key(self._given, "names of classes", settle is by_name, images.ids.tolist()[0])
@@ -524,7 +530,7 @@ class Evaluator:
                 [rows._replace(columns=settle(rows.columns)) for rows in side]
                 for side in (predictions, targets)
             )
-        # Use the classes given, or those that occur.
+        # Use the given classes, or those that occur.
         labels = labels_of(predictions)
         categories = self.categories
         if categories is None:
@@ -551,8 +557,8 @@ class Evaluator:
                 source="predictions",
             )
         )
-        # Detections of unknown classes are left out and counted per image, so that an image that is evaluated
-        # twice counts once.
+        # Leave out detections of unknown classes and count them per image, so that a repeated image counts
+        # once.
         left_out: dict[Id, Mapping[str, int]] = {}
         if not known:
             each = [rows for piece in predictions for rows in piece.each()]
@@ -560,10 +566,11 @@ class Evaluator:
                 _, unknown = find_categories(rows.columns["labels"], categories)
                 if unknown:
                     left_out[identifier] = unknown
-            with warnings.catch_warnings():  # compute warns once, of all that were left out
+            # compute warns once, about all that were left out.
+            with warnings.catch_warnings():
                 warnings.simplefilter("ignore", BoxscoreWarning)
                 detections = align(detections, truth)
-        # Match these images alone and keep only what scores need. Parts merge later to the bits of one
+        # Match only these images and keep only what scores need. Merging gives exactly the result of a single
         # matching.
         truth, detections = prepared(truth, detections, self.protocol)
         matches = Matcher(truth, detections, self.protocol).match()
@@ -574,7 +581,7 @@ class Evaluator:
         self._add_part(Part(matches, truth, detections, left_out, invalid).in_row_order().put_in(self._rooms))
 
     def _whole(self) -> tuple[Part, Counter[str]]:
-        """Merge everything, and count what was left out by class."""
+        """Merge everything, and count the left-out detections by class."""
         parts = self._parts()
         if not parts:
             raise InputError("an evaluator", "have seen at least one image", got="none")
@@ -586,7 +593,7 @@ class Evaluator:
         return part, left_out
 
     def _evaluate(self) -> Evaluation:
-        # Merge all parts, and warn once of what concerns all images.
+        # Merge all parts, and warn once about problems of all images.
         part, left_out = self._whole()
         warn_left_out(left_out, "predictions")
         warn_of_invalid(part, self.invalid)
@@ -594,13 +601,13 @@ class Evaluator:
         warn_of_fractions(part)
         if self.expected is not None:
             warn_of_missing(part, self.expected, numbered=bool(self._numbered))
-        # Labels from a training loop have no ids, so they are numbered here.
+        # Labels from a training loop have no ids, so number them here.
         truth = part.ground_truth
         if self.ground_truth is None:
             truth = dataclasses.replace(truth, ids=np.arange(1, len(truth) + 1))
         check_class_weights(self.protocol.ap, truth.categories)
         check_class_labels(truth.source, truth.categories, truth.image_labels, self.protocol)
-        # The result is an evaluation like that of files; its warnings follow.
+        # Make an evaluation like that of files; its warnings follow.
         detections = dataclasses.replace(part.detections, left_out=dict(left_out))
         result = Evaluation(truth, detections, self.protocol, part.matches)
         warn_of_id_zero(result)
@@ -624,7 +631,7 @@ def _check_ground_truth(given: Any, classes: object) -> None:
 
 
 def _without_masks(table: Any) -> Any:
-    """Drop the masks; the source, which messages print, mentions it."""
+    """Drop the masks; the source, which messages print, mentions this."""
     if not table.instances.shows("masks"):
         return table
     return dataclasses.replace(table, masks=None, source=table.source + FORGOTTEN)

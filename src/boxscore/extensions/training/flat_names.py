@@ -1,4 +1,4 @@
-"""Give the numbers of an evaluation flat names, as loggers of experiments take them."""
+"""Give the metrics of an evaluation flat names, as experiment loggers need them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from boxscore._utils.array_types import FloatArray
 from boxscore.protocols.metric_names import metric_named
 
 _OTHER = re.compile(r"[^\w.\-]+")
-"""What MLflow refuses in a name, and ``/``, which separates the parts of one."""
+"""Characters that MLflow rejects in a name, and ``/``, which separates the parts of a name."""
 
 
 def flat(
@@ -20,7 +20,7 @@ def flat(
     prefix: str,
     classes: bool | str | Sequence[str],
 ) -> dict[str, float]:
-    """Return metrics, and values of classes, by flat names; see :meth:`Evaluation.flat`."""
+    """Return metrics, and values of classes, by flat name; see :meth:`Evaluation.flat`."""
     start = f"{prefix}/" if prefix else ""
     numbers = {f"{start}{_cleaned(key)}": value for key, value in metrics.items()}
     for metric in _metrics_of_classes(classes, values):
@@ -31,7 +31,7 @@ def flat(
 
 
 def unique_names(labels: Iterable[str]) -> list[str]:
-    """Return a name for each class that every logger takes; of equal ones the later end in ``_``."""
+    """Return a name for each class that every logger accepts; repeated names get a trailing ``_``."""
     names: dict[str, str] = {}
     for label in labels:
         name = _cleaned(label)

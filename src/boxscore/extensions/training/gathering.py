@@ -1,4 +1,4 @@
-"""The shares of all processes, by ``torch.distributed``."""
+"""Gather the shares of all processes with ``torch.distributed``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from boxscore.errors import MissingDependencyError
 
 
 def gather_with_torch(share: Any) -> list[Any]:
-    """Collect every process's share with ``torch.distributed``; alone where it is not initialised."""
+    """Collect the shares of all processes with ``torch.distributed``, if it is initialized."""
     try:
         from torch import distributed
     except ImportError:

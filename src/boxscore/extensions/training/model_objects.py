@@ -1,18 +1,18 @@
-"""The objects that detection libraries return for an image, recognised by their attributes and read.
+"""Recognize and read the objects that detection libraries return for an image.
 
 Goal
 ----
-A reader takes one image's object and gives a :class:`Sample`: the keys of
-:mod:`boxscore.extensions.data_tools.samples`. No library is imported: an object is recognised by attributes
-or keys that only it has.
+A reader converts the object of one image to a :class:`Sample`: the keys of
+:mod:`boxscore.extensions.data_tools.samples`. No library is imported: objects are recognized by attributes or
+keys that only they have.
 
 Conventions
 -----------
-- Class numbers stay as they are; names of classes stand beside them, one per row, where the object has them.
-- Boxes of an object whose form is known carry their form; those of other mappings have the caller's.
-- What an object has and no reader uses is not read.
+- Class numbers stay unchanged; class names, if the object has them, are added per row.
+- Boxes of an object with a known format keep it; those of other mappings have the caller's format.
+- Attributes that no reader uses are ignored.
 
-To add one: a reader, and a line in ``_OF_MAPPINGS`` or ``_OF_OBJECTS``.
+To support another library, add a reader, and a line in ``_OF_MAPPINGS`` or ``_OF_OBJECTS``.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class Sample(NamedTuple):
 
     columns: Mapping[str, Any]
     names: Sequence[str] | None = None
-    """The class name of each row, beside the numbers in ``labels``."""
+    """The class name of each row, in addition to the numbers in ``labels``."""
     box_format: BoxFormat | None = None
-    """None: as the caller says."""
+    """None: the caller's format."""
 
 
 class _Source(NamedTuple):
-    """Whose object is read: for messages, and to choose between predictions and truth."""
+    """The source of an object: used in messages, and to tell predictions from targets."""
 
     kind: str
     place: str
@@ -66,7 +66,7 @@ class _Source(NamedTuple):
 
 
 def _advice(item: Any) -> str:
-    """Say how to make a known object of what is none."""
+    """Suggest how to convert an unknown object to a known one."""
     if _has(item, "xyxy", "cls"):
         return "pass the Results it belongs to"
     if isinstance(item, (str, PurePath)):
@@ -81,14 +81,14 @@ def _advice(item: Any) -> str:
 
 
 def sample_of(item: Any, kind: str, place: str) -> Sample:
-    """Read one image's prediction or target, whatever it is.
+    """Read the prediction or target of one image, of any supported type.
 
     Raises
     ------
     InputError
-        When it is no mapping and no known object, or lacks what such an object must have.
+        When it is neither a mapping nor a known object, or lacks a required attribute.
     """
-    # The usual form first: it needs no further question.
+    # Handle the usual form first, without further checks.
     is_mapping = type(item) is dict or isinstance(item, Mapping)
     if (
         is_mapping
@@ -97,7 +97,7 @@ def sample_of(item: Any, kind: str, place: str) -> Sample:
         and not ("confidence" in item or "text_labels" in item)
     ):
         return _torchvision(item)
-    # Then other mappings, then objects, by what they have: no library is imported.
+    # Then try other mappings and objects by their attributes, without importing a library.
     source = _Source(kind, place)
     if is_mapping:
         for recognises, read in _OF_MAPPINGS:
@@ -111,7 +111,7 @@ def sample_of(item: Any, kind: str, place: str) -> Sample:
 
 
 def _read(item: Any, read: Callable[[Any, _Source], Sample], source: _Source) -> Sample:
-    """Read an object; what is in it is another library's, and any of it may be missing or of another type."""
+    """Read an object of another library, in which any attribute may be missing or of another type."""
     try:
         return read(item, source)
     except InputError:
@@ -128,12 +128,12 @@ def _read(item: Any, read: Callable[[Any, _Source], Sample], source: _Source) ->
 
 
 def one_per_image(items: Any, kind: str) -> Sequence[Any]:
-    """Return a batch as a sequence of one object per image.
+    """Return a batch as a sequence with one object per image.
 
     Raises
     ------
     InputError
-        When it is the object of one image.
+        When it is the object of a single image.
     """
     # A list is a batch; text, raw tensors and objects of one image are not.
     if type(items) is list:
@@ -149,7 +149,7 @@ def one_per_image(items: Any, kind: str) -> Sequence[Any]:
         if any(recognises(items) for recognises in known) or not isinstance(items, Iterable):
             raise _no_sequence(items, kind)
         batch = list(items)
-    # The rows of one image look like a batch: refuse them, since each would count as an image.
+    # The rows of one image look like a batch: reject them, because each would count as an image.
     if batch and isinstance(batch[0], Mapping) and (_is_pipeline_row(batch[0]) or _is_coco_row(batch[0])):
         cause = "this list is one image's; put it in a list"
         raise InputError(f"{kind}s", "be a sequence with one item per image", got="detections", cause=cause)
@@ -167,7 +167,7 @@ def _has(item: Any, *names: str) -> bool:
 
 
 def _part(item: Any, name: str) -> Any:
-    """Return a key of a mapping or an attribute of an object; None where it has none."""
+    """Return a key of a mapping or an attribute of an object; None if it does not exist."""
     return item.get(name) if isinstance(item, Mapping) else getattr(item, name, None)
 
 
@@ -186,7 +186,7 @@ def _present(**columns: Any) -> dict[str, Any]:
 
 
 def _torchvision(item: Mapping[str, Any]) -> Sample:
-    """Read torchvision's mapping and everything in its form; boxes of ``tv_tensors`` know their form."""
+    """Read torchvision's mapping, or any in its form; boxes of ``tv_tensors`` have their own format."""
     if type(item.get("boxes")) is np.ndarray:
         return Sample(item)
     form = getattr(item.get("boxes"), "format", None)
@@ -197,21 +197,21 @@ def _torchvision(item: Mapping[str, Any]) -> Sample:
 
 
 def _grounded(item: Mapping[str, Any], source: _Source) -> Sample:
-    """Read Hugging Face's grounded detections: the texts that were detected are the classes."""
+    """Read Hugging Face's grounded detections, in which the detected phrases are the classes."""
     texts = item["text_labels"]
     return _torchvision(item if texts is None else {**item, "labels": list(texts)})
 
 
 def _processor_target(item: Mapping[str, Any], source: _Source) -> Sample:
-    """Read what a Hugging Face image processor makes of annotations: fractions, areas in resized pixels."""
-    # Fractions become pixels of the original image, or of the resized one if that alone is known.
+    """Read targets of a Hugging Face image processor: fractions, and areas in resized pixels."""
+    # Convert fractions to pixels of the original image, or of the resized one if only that is known.
     boxes = as_array(_needed(item, "boxes", source), "boxes").astype(np.float64).reshape(-1, 4)
     size, original = (_size(item.get(key), key, source) for key in ("size", "orig_size"))
     frame = size if original is None else original
     if frame is None:
         cause = "class_labels are of a Hugging Face processor, whose boxes are fractions of the image"
         raise source.error("orig_size", "be given", got=f"keys {list(item)}", cause=cause)
-    # Larger numbers are pixels already.
+    # Larger numbers are already pixels.
     if boxes.size and not boxes.max() <= 1.5:
         cause = "pixels? then name the classes labels, and say box_format="
         rule = "be fractions of the image"
@@ -242,8 +242,8 @@ def _size(value: Any, name: str, source: _Source) -> NDArray[np.float64] | None:
 
 
 def _keras(item: Mapping[str, Any], source: _Source) -> Sample:
-    """Read a mapping of KerasCV or KerasHub; rows of class -1, or from ``num_detections`` on, are padding."""
-    # The class or the count shows what is padding.
+    """Read a mapping of KerasCV or KerasHub; rows of class -1, or after ``num_detections``, are padding."""
+    # The class or the count marks padding.
     labels = as_whole_numbers(_needed(item, _keras_classes(item), source), "classes", place=source.place)
     boxes = as_array(_needed(item, "boxes", source), "boxes")
     if boxes.ndim == 3:
@@ -253,7 +253,7 @@ def _keras(item: Mapping[str, Any], source: _Source) -> Sample:
     count = item.get("num_detections")
     if count is not None:
         valid &= np.arange(len(labels)) < int(as_array(count, "num_detections").reshape(-1)[0])
-    # Drop padding after all columns proved equally long.
+    # Drop padding after checking that all columns have the same length.
     columns = {"boxes": boxes, "labels": labels}
     for key, name in (("confidence", "scores"), ("masks", "masks")):
         if item.get(key) is not None:
@@ -270,8 +270,8 @@ def _keras_classes(item: Mapping[str, Any]) -> str:
 
 
 def _unbatched(items: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
-    """Split a mapping of whole batches, as Keras models return it, by image."""
-    # The detection API has its own reader, whose error is better.
+    """Split a mapping of batched arrays, as Keras models return it, by image."""
+    # The detection API has its own reader with a better error message.
     if "detection_boxes" in items:
         _detection_api(items, _Source(kind, "the batch"))
     # Three dimensions are a batch; every array must cover its images.
@@ -287,7 +287,7 @@ def _unbatched(items: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
         if not column.ndim or len(column) != len(array):
             got = f"shape {list(column.shape)}"
             raise InputError(f"{name} of {kind}s", f"cover as many images as boxes ({len(array)})", got=got)
-    # Different versions name classes and scores differently.
+    # Versions use different keys for classes and scores.
     if "classes" not in arrays and "labels" in arrays:
         arrays["classes"] = arrays.pop("labels")
     if "scores" in arrays:
@@ -296,7 +296,7 @@ def _unbatched(items: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
 
 
 def _is_raw(item: Any) -> bool:
-    """Whether this is the output of a network: scores of all classes for every query."""
+    """Tell whether this is raw network output: scores of all classes for every query."""
     return _part(item, "logits") is not None and _part(item, "pred_boxes") is not None
 
 
@@ -306,7 +306,7 @@ def _raw(item: Any, source: _Source) -> Sample:
 
 
 def _detection_api(item: Mapping[str, Any], source: _Source) -> Sample:
-    """Refuse the output of TensorFlow's detection API, which does not say how large the image is."""
+    """Reject the output of TensorFlow's detection API, which does not contain the image size."""
     cause = (
         "detection_boxes are [ymin, xmin, ymax, xmax] as fractions: {'boxes': b[:, [1, 0, 3, 2]] * "
         "[width, height, width, height], 'scores': ..., 'labels': detection_classes.astype(int)}"
@@ -325,7 +325,7 @@ def _lone_row(item: Mapping[str, Any], source: _Source) -> Sample:
     raise InputError(f"a {source.kind}", rule, got="a detection", place=source.place, cause=cause)
 
 
-# ---------------------------------------------------------------- rows of COCO's files, of one image
+# ---------------------------------------------------------------- COCO rows of one image
 
 
 def _is_coco_row(item: Mapping[str, Any]) -> bool:
@@ -333,7 +333,7 @@ def _is_coco_row(item: Mapping[str, Any]) -> bool:
 
 
 def _annotations(item: Mapping[str, Any], source: _Source) -> Sample:
-    """Read ``image_id`` and ``annotations``, as Hugging Face's processors take targets."""
+    """Read ``image_id`` and ``annotations``, the targets of Hugging Face's processors."""
     rows = _needed(item, "annotations", source)
     if not isinstance(rows, (list, tuple)) or not all(isinstance(row, Mapping) for row in rows):
         raise source.error("annotations", "be a list of annotations", got=f"a {type(rows).__name__}")
@@ -344,24 +344,24 @@ def _annotations(item: Mapping[str, Any], source: _Source) -> Sample:
 
 
 def _coco_rows(rows: Sequence[Mapping[str, Any]], source: _Source) -> Sample:
-    """Read the rows of an image as in COCO's files, and as torchvision's ``CocoDetection`` gives them.
+    """Read COCO rows of an image, as torchvision's ``CocoDetection`` returns them.
 
-    Polygons are not read: how large the image is stands in the file alone.
+    Polygons are not read, because the rows do not contain the image size.
     """
 
-    # A key counts if every row has it.
+    # A key is used only if every row has it.
     def column(name: str) -> list[Any] | None:
         values = [row.get(name) for row in rows]
         return values if rows and None not in [type(v) if v is not None else None for v in values] else None
 
-    # One image at a time: ids tell whether it is more.
+    # Check the ids: the rows must belong to one image.
     images = {row["image_id"] for row in rows if row.get("image_id") is not None}
     if len(images) > 1:
         cause = "a whole file? load_detections and load_ground_truth read it"
         raise source.error(
             "annotations", "be of one image", got=f"image_id {sorted(images, key=str)[:2]}", cause=cause
         )
-    # Masks are read if all are run lengths.
+    # Read masks if all are run-length encoded.
     boxes = [row["bbox"] for row in rows]
     masks, keypoints = column("segmentation"), column("keypoints")
     if masks is not None and not all(isinstance(mask, Mapping) for mask in masks):
@@ -390,7 +390,7 @@ def _is_list(item: Any) -> bool:
 
 
 def _of_list(item: Sequence[Any], source: _Source) -> Sample:
-    # Rows of COCO or of a pipeline; an empty target is one without objects.
+    # Accept rows of COCO or of a pipeline; an empty target has no objects.
     if all(isinstance(row, Mapping) and _is_coco_row(row) for row in item) and (item or source.is_target):
         return _coco_rows(item, source)
     if source.is_target:
@@ -398,7 +398,7 @@ def _of_list(item: Sequence[Any], source: _Source) -> Sample:
         raise source.unknown(item, cause)
     if all(isinstance(row, Mapping) and _is_pipeline_row(row) for row in item):
         return _pipeline(item, source)
-    # MMDetection's lists: an array per class, perhaps with masks.
+    # MMDetection's lists have an array per class, and optional masks.
     boxes, masks = item, None
     if isinstance(item, tuple) and len(item) == 2:
         boxes, masks = item
@@ -428,7 +428,7 @@ def _pipeline(item: Sequence[Mapping[str, Any]], source: _Source) -> Sample:
 
 
 def _by_class(arrays: Sequence[NDArray[Any]], masks: Any, source: _Source) -> Sample:
-    """Read MMDetection 2: ``x1, y1, x2, y2, score`` in one array per class, numbered from 0."""
+    """Read MMDetection 2 output: ``x1, y1, x2, y2, score`` in one array per class, numbered from 0."""
     rows = np.concatenate(arrays)
     columns: dict[str, Any] = {
         "boxes": rows[:, :4],
@@ -449,7 +449,7 @@ def _by_class(arrays: Sequence[NDArray[Any]], masks: Any, source: _Source) -> Sa
 
 
 def _ultralytics(item: Any, source: _Source) -> Sample:
-    """Read ``Results``: boxes in pixels of the image, class names by number; the image is its path."""
+    """Read ``Results``: boxes in image pixels, class names by number; the image id is the path."""
     upright, rotated = item.boxes, getattr(item, "obb", None)
     boxes = rotated if upright is None else upright
     if boxes is None:
@@ -468,7 +468,7 @@ def _ultralytics(item: Any, source: _Source) -> Sample:
 
 
 def _names_of(numbers: NDArray[Any], names: Any, source: _Source) -> list[str] | None:
-    """Return each row's class name from names by number."""
+    """Return the class name of each row from names by number."""
     if not names:
         return None
     known = dict(names) if isinstance(names, Mapping) else dict(enumerate(names))
@@ -479,7 +479,7 @@ def _names_of(numbers: NDArray[Any], names: Any, source: _Source) -> list[str] |
 
 
 def _with_visibility(keypoints: Any) -> NDArray[Any] | None:
-    """Add a third number to keypoints [N, J, 2]."""
+    """Add visibility to keypoints [N, J, 2]."""
     if keypoints is None:
         return None
     array = as_array(keypoints, "keypoints")
@@ -489,7 +489,7 @@ def _with_visibility(keypoints: Any) -> NDArray[Any] | None:
 
 
 def _masks_of_size(masks: Any, size: Any) -> NDArray[Any] | None:
-    """Return masks of the image's size; those of the network's input cannot be scored."""
+    """Return masks of the image's size; masks of the network's input size cannot be scored."""
     if masks is None:
         return None
     array = as_array(masks, "masks")
@@ -506,8 +506,8 @@ def _masks_of_size(masks: Any, size: Any) -> NDArray[Any] | None:
 
 
 def _supervision(item: Any, source: _Source) -> Sample:
-    """Read ``Detections``; names, corners of rotated boxes, flags and areas of targets stand in ``data``."""
-    # Names count as labels if there are no numbers; an empty one needs neither.
+    """Read ``Detections``; ``data`` has names, rotated-box corners, and targets' flags and areas."""
+    # Use names as labels if there are no numbers; an empty object needs neither.
     data = getattr(item, "data", None) or {}
     names, corners, numbers = data.get("class_name"), data.get("xyxyxyxy"), item.class_id
     count = len(item.xyxy)
@@ -521,12 +521,12 @@ def _supervision(item: Any, source: _Source) -> Sample:
     scores = item.confidence
     if scores is None and not count:
         scores = np.empty(0)
-    # Corners become rotated boxes.
+    # Convert corners to rotated boxes.
     rotated = None
     if corners is not None:
         four = as_array(corners, "xyxyxyxy").astype(np.float64).reshape(-1, 4, 2)
         rotated = rotated_of_corners(four) if len(four) else np.empty((0, 5))
-    # Flags and areas belong to targets alone.
+    # Only targets have flags and areas.
     masks = getattr(item, "mask", None)
     columns = _present(
         boxes=item.xyxy if rotated is None else None,
@@ -547,7 +547,7 @@ def _is_instances(item: Any) -> bool:
 
 
 def _detectron2_mapping(item: Mapping[str, Any], source: _Source) -> Sample:
-    """Read what a detectron2 model returns for an image, or what its data loader gives for it."""
+    """Read a detectron2 model's output for an image, or its data loader's target."""
     instances = item["instances"]
     if not _is_instances(instances):
         raise source.error("instances", "be detectron2's", got=f"a {type(instances).__name__}")
@@ -564,7 +564,7 @@ def _detectron2_mapping(item: Mapping[str, Any], source: _Source) -> Sample:
 
 def _detectron2(item: Any, source: _Source) -> Sample:
     """Read ``Instances``: ``pred_`` fields, or ``gt_`` fields of targets; rotated boxes in degrees, y up."""
-    # Fields of predictions or of targets, by their prefix.
+    # The prefix tells fields of predictions from those of targets.
     is_truth = source.is_target and hasattr(item, "gt_classes")
     if not is_truth and not hasattr(item, "pred_classes"):
         raise source.error("pred_classes", "be given", got="Instances with gt_classes only")
@@ -593,7 +593,7 @@ def _from_degrees(rotated: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _masks_of(masks: Any, size: Any) -> Any:
-    """Return masks of detectron2 or MMDetection as arrays or RLEs; polygons are rasterised."""
+    """Return detectron2 or MMDetection masks as arrays or RLEs; polygons are rasterized."""
     polygons = getattr(masks, "polygons", None)
     inner = getattr(masks, "masks", None)
     if polygons is None and isinstance(inner, (list, tuple)):
@@ -615,7 +615,7 @@ def _is_data_sample(item: Any) -> bool:
 
 
 def _mmdetection(item: Any, source: _Source) -> Sample:
-    """Read a data sample: ``gt_instances`` of targets, else ``pred_instances``; the ignored are flagged."""
+    """Read a data sample: ``gt_instances`` of targets, else ``pred_instances``; flag ignored objects."""
     information = _part(item, "metainfo") or {}
     identifier = information.get("img_id", _part(item, "img_id"))
     truth = _part(item, "gt_instances") if source.is_target else None
@@ -644,7 +644,7 @@ def _instance_columns(instances: Any, size: Any, source: _Source) -> dict[str, A
 
 
 def _with_ignored(columns: dict[str, Any], ignored: dict[str, Any]) -> dict[str, Any]:
-    """Append ignored objects. A data sample does not say whether they are crowds or difficult: both."""
+    """Append ignored objects, flagged as both crowd and difficult, because the sample does not say which."""
     joined: dict[str, Any] = {
         name: np.concatenate([as_array(part[name], name) for part in (columns, ignored)])
         for name in ("boxes", "rotated", "labels")
@@ -659,7 +659,7 @@ def _with_ignored(columns: dict[str, Any], ignored: dict[str, Any]) -> dict[str,
 
 
 def _inferencer(item: Mapping[str, Any], source: _Source) -> Sample:
-    """Read one of the ``predictions`` of MMDetection's ``DetInferencer``."""
+    """Read one entry of the ``predictions`` of MMDetection's ``DetInferencer``."""
     return Sample(_instance_columns(item, None, source), box_format="xyxy")
 
 

@@ -1,8 +1,8 @@
 """Preallocate columns that arrive in chunks, so that joining them copies nothing.
 
-A training loop brings a few megabytes at a time. Joined at the end, they are in memory twice, and what is
-freed then lies in pieces between what is not. So rows are put where the next ones will follow. The system
-gives memory page by page, when it is written to: room that nothing comes into costs nothing.
+A training loop adds a few megabytes at a time. Joining them at the end would hold them in memory twice and
+leave the freed memory fragmented. So rows are written to their final place in a buffer. The system allocates
+a page only when it is written, so unused space costs nothing.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from boxscore.data.tables import BoxTable
 
 
 class Rooms:
-    """Arrays by name, with room for some rows each; a new one where the next piece does not fit."""
+    """Preallocated arrays by name; a new one is allocated when the next chunk does not fit."""
 
     def __init__(self, rows: int) -> None:
         self._rows = rows
-        self._left: dict[str, NDArray[Any]] = {}  # what nothing has come into
+        # The unused rest.
+        self._left: dict[str, NDArray[Any]] = {}
 
     def put(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
-        """Put a piece behind the one before; returns it there."""
+        """Append a chunk to the buffer, and return it as a view."""
         if values.dtype == object:
             return values
         left = self._left.get(name)
@@ -36,7 +37,7 @@ class Rooms:
         return here
 
     def take_in(self, table: BoxTable) -> None:
-        """Put the columns of a table behind those of the ones before."""
+        """Append the columns of a table to the buffers."""
         names = [column.name for column in table.schema.needed]
         names += [name for name in table.instances.names if table.instances.is_read(name)]
         for name in names:

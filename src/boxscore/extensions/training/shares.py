@@ -1,4 +1,4 @@
-"""What an evaluator keeps of images: checked batches that wait, then matches; and what processes exchange."""
+"""Hold an evaluator's data: waiting batches, matched parts, and the shares that processes exchange."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from boxscore.matching.matches import Matches, merge
 
 
 class Part(NamedTuple):
-    """What is kept of some images; row numbers in ``matches`` are rows of the tables."""
+    """The stored data of some images; row numbers in ``matches`` are rows of the tables."""
 
     matches: Matches
     ground_truth: GroundTruth
     detections: Detections
     left_out: Mapping[Id, Mapping[str, int]]
-    """Detections of unknown classes: image, class, count."""
+    """Number of detections of unknown classes, by image and class."""
     invalid: Mapping[Id, tuple[int, int]] = {}
-    """Invalid predictions and targets of the images that have some."""
+    """Number of invalid predictions and targets, for images that have some."""
     by_row: bool = False
-    """Whether matches stand in the order of the table's rows, not in class order."""
+    """Whether matches are in table order, not in class order."""
 
     @property
     def images(self) -> Images:
-        """The images that are kept."""
+        """The stored images."""
         return self.matches.images
 
     def in_row_order(self) -> Part:
-        """Put the matches in the order of the table's rows, if all are matched: then columns are shared."""
+        """Sort the matches in table order, if all rows are matched, so that columns are shared."""
         if self.by_row or len(self.matches) < len(self.detections):
             return self
         matches = self.matches.reordered(inverse_order(self.matches.row))
@@ -45,7 +45,7 @@ class Part(NamedTuple):
         return self._replace(matches=matches, by_row=True)
 
     def put_in(self, rooms: Rooms) -> Part:
-        """Put the columns behind those of the parts before, so that they are one when they are merged."""
+        """Append the columns to the buffers of earlier parts, so that merging does not copy them."""
         part = self.sharing()
         shared = {id(values) for values in vars(part.detections).values()}
         shared.add(id(part.detections.given_scores))
@@ -57,7 +57,7 @@ class Part(NamedTuple):
         return part._replace(matches=matches).sharing()
 
     def sharing(self) -> Part:
-        """Return the part with the columns of its table in its matches, where they are equal in order."""
+        """Return the part with the table's columns in its matches, if they are equal in order."""
         if not self.by_row:
             return self
         table = {name: getattr(self.detections, name) for name in ("image", "category")}
@@ -77,7 +77,7 @@ class Part(NamedTuple):
         return self._replace(matches=whole.in_class_order(), by_row=False)
 
     def without(self, seen: set[Id]) -> Part:
-        """Drop images that were seen elsewhere."""
+        """Drop images that are in another share."""
         kept = np.array([identifier not in seen for identifier in self.images.ids.tolist()], dtype=bool)
         matches = self.matches.take_images(kept)
         images, tables, rows = matches.images, [], []
@@ -108,17 +108,17 @@ class Part(NamedTuple):
 
 
 def merged(parts: list[Part]) -> Part:
-    """Merge parts of disjoint images; rows are ordered by ascending image id, matches are in class order.
+    """Merge parts of disjoint images; rows are sorted by image id, matches are in class order.
 
-    The parts stay what they are. Where rows stay in order, their columns become views of the merged tables:
-    no box is held twice.
+    The parts remain valid. If rows stay in order, their columns become views of the merged tables, so that
+    boxes are held once.
     """
     # Join the tables; rows are sorted by image, and old columns become views of the new ones.
     if len(parts) == 1:
         return parts[0].in_class_order()
     truth, truth_rows = concatenate([part.ground_truth for part in parts], into_views=True)
     detections, rows = concatenate([part.detections for part in parts], into_views=True)
-    # Row numbers of matches move to where their rows went.
+    # Update the row numbers of matches.
     renumbered, truths_before, rows_before = [], 0, 0
     for number, part in enumerate(parts):
         parts[number] = part = part.sharing()
@@ -132,14 +132,14 @@ def merged(parts: list[Part]) -> Part:
         )
         truths_before += len(part.ground_truth)
         rows_before += len(part.detections)
-    # Images are disjoint, so counts by image never clash.
+    # Images are disjoint, so counts by image never conflict.
     left_out = {image: counts for part in parts for image, counts in part.left_out.items()}
     invalid = {image: counts for part in parts for image, counts in part.invalid.items()}
     return Part(merge(renumbered), truth, detections, left_out, invalid)
 
 
 def _moved(rows: NDArray[np.integer[Any]], before: int, went: NDArray[np.intp] | None) -> NDArray[np.int64]:
-    """Rows of a table that is behind others in a merged one, where rows went somewhere, or stay in order."""
+    """Map rows of a table that is appended to others in a merged one, and perhaps sorted."""
     moved = rows.astype(np.int64)
     moved += before
     return moved if went is None else went[moved]
@@ -151,12 +151,14 @@ class Waiting:
     def __init__(self) -> None:
         self.ids: dict[Id, None] = {}
         self.rows = 0
-        self._sides: tuple[list[Rows], list[Rows]] = ([], [])  # predictions and targets
+        # Predictions and targets.
+        self._sides: tuple[list[Rows], list[Rows]] = ([], [])
 
     def add(self, identifiers: Sequence[Id], sides: Sequence[Sequence[Rows]]) -> None:
         """Add a batch."""
         self.ids |= dict.fromkeys(identifiers)
-        for known, new in zip(self._sides, sides, strict=False):  # no targets beside a ground truth
+        # With a ground truth there are no targets.
+        for known, new in zip(self._sides, sides, strict=False):
             known += new
             self.rows += sum(sum(rows.counts) for rows in new)
 
@@ -185,7 +187,7 @@ class Waiting:
 
 
 class Share(NamedTuple):
-    """Everything one process has seen: what ``merge`` and ``gather`` exchange."""
+    """Everything one process has seen: exchanged by ``merge`` and ``gather``."""
 
     parts: tuple[Part, ...]
     numbered: bool | None

@@ -1,4 +1,4 @@
-"""Arrays of anything array-like: lists, NumPy arrays, and tensors of any library, wherever they live."""
+"""Convert anything array-like to NumPy arrays: lists, and tensors of any library on any device."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from boxscore.errors import InputError
 
 
 def as_array(value: Any, name: str) -> NDArray[Any]:
-    """Return an array of anything array-like; messages call it ``name``. No library is imported for it."""
+    """Convert anything array-like to an array; messages call it ``name``. No library is imported."""
     if type(value) is np.ndarray:
         return value
-    if hasattr(value, "detach"):  # PyTorch
+    # PyTorch.
+    if hasattr(value, "detach"):
         return _of_torch(value, name)
-    if hasattr(value, "to_tensor") and hasattr(value, "row_splits"):  # TensorFlow's ragged tensors
+    # TensorFlow's ragged tensors.
+    if hasattr(value, "to_tensor") and hasattr(value, "row_splits"):
         value = value.to_tensor(-1)
     if isinstance(value, (list, tuple)) and value and hasattr(value[0], "detach"):
         value = [as_array(item, name) for item in value]
@@ -25,13 +27,14 @@ def as_array(value: Any, name: str) -> NDArray[Any]:
         array = _of_dlpack(value, name)
     else:
         array = _of_numpy(value, name)
-    if array.dtype.kind == "V" and array.dtype.name == "bfloat16":  # of JAX and TensorFlow
+    # JAX and TensorFlow.
+    if array.dtype.kind == "V" and array.dtype.name == "bfloat16":
         array = array.astype(np.float32)
     return array
 
 
 def as_whole_numbers(value: Any, name: str, *, place: str) -> NDArray[Any]:
-    """Return class numbers [N] as integers, of floating-point numbers too; anything else as it is."""
+    """Convert whole class numbers [N] to integers, also floats; return anything else unchanged."""
     array = as_array(value, name).reshape(-1)
     if array.dtype.kind != "f":
         return array
@@ -47,10 +50,11 @@ def _of_torch(value: Any, name: str) -> NDArray[Any]:
     # Most tensors become arrays directly, without a copy on the host.
     try:
         return np.asarray(value.detach().cpu().numpy())
-    except (NotImplementedError, RuntimeError, TypeError):  # no type of NumPy's, or no plain layout
+    # NumPy lacks the type, or the layout is not plain.
+    except (NotImplementedError, RuntimeError, TypeError):
         pass
-    # Others first lose what NumPy has no type for: a sparse layout, quantization, lazy conjugates, short
-    # floats.
+    # For the others, first remove what NumPy has no type for: sparse layouts, quantization, lazy conjugates,
+    # short floats.
     try:
         plain = value.detach().cpu()
         if "strided" not in str(getattr(plain, "layout", "strided")):
@@ -73,7 +77,8 @@ def _of_numpy(value: Any, name: str) -> NDArray[Any]:
     except InputError:
         raise
     except (NotImplementedError, RuntimeError, TypeError, ValueError) as error:
-        if hasattr(value, "get") and hasattr(value, "__dlpack__"):  # CuPy
+        # CuPy.
+        if hasattr(value, "get") and hasattr(value, "__dlpack__"):
             return np.asarray(value.get())
         words = str(error).split("\n", 1)[0].rstrip(".")
         raise InputError(name, "be an array", got=words) from None
@@ -82,7 +87,8 @@ def _of_numpy(value: Any, name: str) -> NDArray[Any]:
 def _of_dlpack(value: Any, name: str) -> NDArray[Any]:
     try:
         return np.from_dlpack(value)
-    except (BufferError, RuntimeError, TypeError):  # on a device that NumPy cannot read
+    # On a device that NumPy cannot read.
+    except (BufferError, RuntimeError, TypeError):
         pass
     try:
         return np.from_dlpack(value, device="cpu")

@@ -1,1 +1,1 @@
-"""Find faults of the data that a score hides."""
+"""Find errors in the data that a score does not reveal."""

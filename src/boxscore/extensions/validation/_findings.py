@@ -1,10 +1,10 @@
-"""What a check reports, and the tables it reads.
+"""Define findings, and the context of tables that checks read.
 
 Conventions
 -----------
-- A check never changes a table. Where a fault can be repaired, its ``repair`` returns other tables. These are
-  evaluated too: the difference is the effect of the fault on the score.
-- Examples name rows by their position in the file.
+- A check never changes a table. If an error can be repaired, its ``repair`` returns other tables, which are
+  evaluated too: the difference is the effect of the error on the score.
+- Examples identify rows by their position in the file.
 """
 
 from __future__ import annotations
@@ -40,47 +40,47 @@ Tables = tuple[GroundTruth, Detections, Protocol]
 Repair = Callable[["Context", Detections], Tables]
 
 SURELY_ANOTHER = ("keypoints-without-effect", "masks-without-effect")
-"""Codes of findings of detections that were made for another protocol."""
+"""Codes of findings that prove that the detections were made for another protocol."""
 
 LOW = 0.05
-"""Value of the metric below which tables may be numbered differently, and are checked in passing too."""
+"""Value of the metric below which quick checks also test whether tables are numbered differently."""
 
 MOST_EXAMPLES = 5
 MOST_NAMED, LONGEST_NAME = 3, 40
 
 MOST_ROWS = {"box": 500_000, "quadrilateral": 20_000, "rotated": 50_000, "mask": 20_000, "keypoints": 50_000}
-"""Annotations and detections that may be evaluated again in passing, by what is compared."""
+"""Maximum annotations and detections for another evaluation in a quick check, by what is compared."""
 
 IN_PASSING, ON_A_PAGE, WHEN_ASKED = range(3)
-"""How much a check may cost: almost nothing, no second evaluation, or evaluations of repaired tables."""
+"""Allowed effort: almost none, no second evaluation, or evaluations of repaired tables."""
 
 
 @record(frozen=True)
 class Finding:
-    """What a check reports.
+    """The finding of a check.
 
     Attributes
     ----------
     code : str
-        The check's name, such as ``box-order``; the same in every release.
+        Name of the check, such as ``box-order``; the same in every release.
     kind : {"structural", "geometric", "semantic"}
     severity : {"error", "warning", "note"}
-        An error makes the score wrong, a warning probably does, a note is worth knowing.
+        An error makes the score wrong, a warning probably does, a note is good to know.
     count : int
-        How many annotations, detections, images or classes are affected.
+        Number of affected annotations, detections, images or classes.
     message : str
     examples : tuple of str
-        The first few, by their position in the file.
+        The first few, by position in the file.
     repair : str
-        The repair with which the score was computed again; empty without one.
+        The repair whose score was computed; empty without one.
     metric : str
         The first summary metric of the protocol.
     value, repaired : float
-        That metric, of the data as given and with ``repair``; NaN where it cannot be computed.
+        That metric for the data as given and with ``repair``; NaN where it cannot be computed.
     bound : bool
-        Whether ``repaired`` is the most that the metric could be, where it cannot be evaluated.
+        Whether ``repaired`` is an upper bound of the metric, for repairs that cannot be evaluated.
     repaired_metric : str
-        The metric of ``repaired``, where the repair is another protocol: the two numbers are no difference.
+        The metric of ``repaired`` if the repair is another protocol: the two numbers are then not comparable.
     """
 
     code: str
@@ -108,7 +108,7 @@ class Finding:
 
     @property
     def effect_text(self) -> str:
-        """The effect in words, without a full stop; empty without a repair, and of a bound."""
+        """Describe the effect, without a full stop; empty without a repair, and for a bound."""
         if not self.repair or self.bound:
             return ""
         as_it_is, repaired = (
@@ -120,27 +120,28 @@ class Finding:
 
 
 class Renumbered(NamedTuple):
-    """Detections by the class map that their boxes show."""
+    """Detections read with the class map inferred from their boxes."""
 
     found: InferredClassMap
     detections: Detections
 
 
 class RowCheck(NamedTuple):
-    """A check that judges rows of a table image by image: counts of disjoint images add up.
+    """A check of single rows, image by image: counts of disjoint images add up.
 
     Attributes
     ----------
     code : str
     kind : {"structural", "geometric", "semantic"}
     rows : callable
-        Takes the context and a table; returns the rows that are wrong, the worst first, and the most that one
-        of them is off, where that is said.
+        Function of the context and a table; returns the rows that are wrong, the worst first, and the largest
+        deviation, where there is one.
     severity, text : callable
-        Take the context, how many rows there are, and the most; the text is the finding's message.
+        Functions of the context, the number of rows, and the largest deviation; the text is the message of
+        the finding.
     repair : str
     repaired : callable
-        Takes the context, the table and the rows, and returns the repair.
+        Function of the context, the table and the rows; returns the repair.
     """
 
     code: str
@@ -152,7 +153,7 @@ class RowCheck(NamedTuple):
     repaired: Callable[[Context, Any, NDArray[np.intp]], Repair]
 
     def finding(self, context: Context, table: Any, **otherwise: Any) -> Iterator[Finding]:
-        """Check a table; ``otherwise`` is another repair than that of the check."""
+        """Check a table; ``otherwise`` replaces the repair of the check."""
         rows, most = self.rows(context, table)
         if len(rows):
             yield context.finding(
@@ -168,7 +169,7 @@ class RowCheck(NamedTuple):
 
 
 class _Measured(NamedTuple):
-    """The first metric of repaired tables; its key where the repair is another protocol."""
+    """The first metric of repaired tables; its key if the repair is another protocol."""
 
     value: float
     metric: str = ""
@@ -176,26 +177,26 @@ class _Measured(NamedTuple):
 
 @record(frozen=True, eq=False)
 class Context:
-    """The aligned tables, how they are scored, and the effort that checks may take.
+    """The aligned tables, the protocol, and the allowed effort of checks.
 
-    ``repairs`` collects the repairs that were too costly to evaluate, by the code of the finding.
+    ``repairs`` collects repairs that were too costly to evaluate, by the code of the finding.
     """
 
     ground_truth: GroundTruth
     detections: Detections | None
     protocol: Protocol
     file_rows: NDArray[Any] | None = None
-    """Row in its file of each detection, where some were left out."""
+    """Row of each detection in its file, if some were left out."""
     truth_rows: NDArray[Any] | None = None
-    """The same of each annotation."""
+    """Row of each annotation in its file, if some were left out."""
     given: Evaluation | None = None
-    """The evaluation of the tables, if there is one already."""
+    """The evaluation of the tables, if it exists already."""
     renumbered: Renumbered | None = None
-    """The detections by the class map that they need, where they come from a file that was read again."""
+    """The detections read again with the class map that they need."""
     effort: int = WHEN_ASKED
-    """Only findings of the last have examples and every effect."""
+    """Only the last level gives findings examples and every effect."""
     measured: bool = True
-    """Whether effects are: not where the tables are not all there."""
+    """Whether to compute effects: False if the tables are incomplete."""
     repairs: dict[str, tuple[str, Repair]] = dataclasses.field(default_factory=dict)
     _repaired_values: dict[Repair, _Measured] = dataclasses.field(default_factory=dict)
 
@@ -217,43 +218,45 @@ class Context:
 
     @property
     def measure(self) -> str:
-        """What a class is measured by: AP, or F1 where detections are not ranked."""
+        """Name of the metric per class: AP, or F1 if detections are not ranked."""
         return "AP" if self.protocol.matching.scores == "given" else "F1"
 
     @functools.cached_property
     def value(self) -> float:
-        """That metric of the tables; NaN where there is none."""
+        """Value of that metric for the tables; NaN if there is none."""
         return _first_metric(self.evaluation)[0]
 
     @functools.cached_property
     def per_image(self) -> NDArray[np.intp]:
-        """How many detections each image has, [I]."""
+        """Number of detections per image, [I]."""
         rows = () if self.detections is None else self.detections.image
         return np.bincount(np.asarray(rows, dtype=np.intp), minlength=len(self.ground_truth.images))
 
     @functools.cached_property
     def objects_per_class(self) -> NDArray[np.intp]:
-        """How many annotations each class has, [K]."""
+        """Number of annotations per class, [K]."""
         return np.bincount(self.ground_truth.category, minlength=len(self.ground_truth.categories))
 
     @functools.cached_property
     def silent_classes(self) -> NDArray[np.bool_]:
-        """Whether each class has no detection, [K]."""
+        """Whether each class has no detections, [K]."""
         silent = np.ones(len(self.ground_truth.categories), dtype=bool)
-        if self.given is not None and self.protocol.matching.per_class:  # matches are in order of classes
+        # Matches are sorted by class.
+        if self.given is not None and self.protocol.matching.per_class:
             silent = np.diff(self.given.matched.class_starts) == 0
-        if silent.any() and self.detections is not None:  # some take no part in matching
+        # Some detections do not take part in matching.
+        if silent.any() and self.detections is not None:
             silent[self.detections.category] = False
         return silent
 
     def is_below(self, bound: float) -> bool:
-        """Whether that metric is below a bound; it is not computed where counts show that it is not."""
+        """Tell whether that metric is below a bound; it is not computed if counts prove otherwise."""
         if "value" not in self.__dict__ and self.evaluation is not None and reaches(self.evaluation, bound):
             return False
         return self.value < bound
 
     def repaired_value(self, repaired: Repair) -> float:
-        """Return the first metric of repaired tables; NaN where there is none."""
+        """Return the first metric of repaired tables; NaN if there is none."""
         return self._repaired(repaired).value
 
     def _repaired(self, repaired: Repair) -> _Measured:
@@ -263,7 +266,8 @@ class Context:
             truth, detections, protocol = repaired(self, self.detections)
             try:
                 value, key = _first_metric(quietly(truth, detections, protocol))
-            except InputError:  # what another protocol needs is not there: no number, and no reason to stop
+            # The other protocol needs data that are missing: there is no number, but this is not an error.
+            except InputError:
                 value, key = math.nan, ""
             other = (
                 protocol.rows[:1] != self.protocol.rows[:1] or protocol.similarity != self.protocol.similarity
@@ -273,39 +277,40 @@ class Context:
 
     @property
     def unread_flags(self) -> list[str]:
-        """The flags of annotations that the protocol does not read."""
+        """Return the flags of annotations that the protocol does not read."""
         rules = self.protocol.ignore
         read = {"crowd": rules.crowd, "difficult": rules.difficult, "ignore": rules.flagged}
         return [name for name, treatment in read.items() if treatment == "count"]
 
     @property
     def chosen_classes(self) -> bool:
-        """Whether the tables hold only some classes of what was given: their absence is then no fault."""
-        return self.given is not None and self.given.chosen_classes
+        """Tell whether the tables hold only selected classes: the absence of others is then not an error."""
+        return self.given is not None and self.given._chosen_classes
 
     def was_said(self, key: str) -> bool:
-        """Whether the evaluation itself has warned of something."""
-        return self.given is not None and self.given.once(key, lambda: False)
+        """Tell whether the evaluation has already warned about something."""
+        return self.given is not None and self.given._once(key, lambda: False)
 
     def is_file(self, table: BoxTable) -> bool:
-        """Whether a table came from one file, which for COCO holds ``x, y, width, height``."""
+        """Tell whether a table came from one file, which for COCO holds ``x, y, width, height``."""
         return Path(table.source).suffix.lower() == ".json" or Path(table.source).is_file()
 
     def is_soon(self, protocol: Protocol) -> bool:
-        """Whether another evaluation takes a second at most: one in passing, where a fault is known."""
+        """Tell whether another evaluation takes at most a second: quick checks run it for known errors."""
         rows = len(self.ground_truth) + len(self.detections or ())
         return rows <= MOST_ROWS.get(protocol.similarity, 0)
 
     def was_read(self, table: BoxTable) -> bool:
-        """Whether a loader made a table, which then has warned of what it saw."""
+        """Tell whether a loader made a table, and so has already warned about its problems."""
         try:
             return self.is_file(table) or Path(table.source).exists()
-        except (OSError, ValueError):  # any text may be a source
+        # Any text may be a source.
+        except (OSError, ValueError):
             return False
 
     def locate(self, table: BoxTable, row: int) -> str:
-        """Name a row by its position in the file."""
-        # Name the row by its number in the file: rows of a partition have their numbers in the whole.
+        """Describe a row by its position in the file."""
+        # Use the row number in the file; rows of a partition have their number in the whole file.
         image = table.images.ids.tolist()[table.image[row]]
         rows = self.truth_rows if isinstance(table, GroundTruth) else self.file_rows
         number = row if rows is None else int(rows[row])
@@ -315,7 +320,7 @@ class Context:
             name = f"detection {number}"
         if not self.is_file(table):
             name = f"row {number}"
-        # Write the box as the file does, so that a search for the numbers finds it.
+        # Write the box as the file does, so that searching for the numbers finds it.
         numbers = table.boxes[row]
         form = "x1,y1,x2,y2"
         if self.is_file(table):
@@ -342,16 +347,16 @@ class Context:
     ) -> Finding:
         """Make a finding; ``rows`` of ``table`` become its examples, ``repaired`` its effect.
 
-        ``most`` is a bound of the metric, in place of ``repaired``. ``at_once`` evaluates the repair in
-        passing too.
+        ``most`` is a bound of the metric, in place of ``repaired``. ``at_once`` evaluates the repair in quick
+        checks too.
         """
-        # Examples are looked up only when asked for: locating rows takes longer than counting them.
+        # Look up examples only on request: locating rows takes longer than counting them.
         finding = Finding(code, kind, severity, int(count), message)
         if self.effort == WHEN_ASKED:
             if table is not None:
                 examples = [self.locate(table, int(row)) for row in rows[:MOST_EXAMPLES]]
             finding = dataclasses.replace(finding, examples=tuple(examples[:MOST_EXAMPLES]))
-        # Without detections or a metric there is nothing that a repair could change.
+        # Without detections or a metric, a repair cannot change anything.
         if self.detections is None or not self.metric or not self.measured:
             return finding
         # A bound of the metric needs no evaluation.
@@ -361,13 +366,13 @@ class Context:
             )
         if repaired is None:
             return finding
-        # Keep the repair, and evaluate it now only if that is asked for or costs nothing.
+        # Store the repair, and evaluate it now only if that is requested or cheap.
         self.repairs[code] = (repair, repaired)
         known = at_once or self.effort == WHEN_ASKED or repaired in self._repaired_values
         return self.with_effect(finding) if known else finding
 
     def with_effect(self, finding: Finding) -> Finding:
-        """Evaluate the repair of a finding, where it has one."""
+        """Evaluate the repair of a finding, if it has one."""
         if finding.code not in self.repairs:
             return finding
         repair, repaired = self.repairs[finding.code]
@@ -390,12 +395,12 @@ def quietly(ground_truth: GroundTruth, detections: Detections, protocol: Protoco
 
 
 def with_truth(rows: NDArray[np.intp]) -> Repair:
-    """Return the tables with some annotations alone."""
+    """Return the tables with only some annotations."""
     return lambda context, detections: (context.ground_truth.take(rows), detections, context.protocol)
 
 
 def _first_metric(evaluation: Evaluation | None) -> tuple[float, str]:
-    """Return the first summary metric of an evaluation and its key; NaN where there is none."""
+    """Return the first summary metric of an evaluation and its key; NaN if there is none."""
     row = None if evaluation is None else next(iter(evaluation.protocol.rows), None)
     if evaluation is None or row is None:
         return math.nan, ""
@@ -403,15 +408,15 @@ def _first_metric(evaluation: Evaluation | None) -> tuple[float, str]:
 
 
 def refused(code: str, error: InputError) -> Finding:
-    """Make the finding that a file cannot be read."""
+    """Make the finding for a file that cannot be read."""
     return Finding(code, "structural", "error", 1, f"cannot be loaded: {str(error).rstrip('.')}")
 
 
 def by_weight(findings: Iterable[Finding]) -> list[Finding]:
-    """Order findings: errors first, of one severity those that cost most.
+    """Sort findings: errors first, and within a severity by descending effect.
 
-    Of a bound half is counted, of another protocol the distance of the two numbers; what is surely another
-    protocol's comes first where its number is not known.
+    A bound counts half, another protocol the difference of the two numbers. Findings that prove another
+    protocol come first if its number is unknown.
     """
 
     def weight(finding: Finding) -> tuple[int, float]:
@@ -425,7 +430,7 @@ def by_weight(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def named(names: Sequence[str], *, longest: int = LONGEST_NAME) -> str:
-    """List the first few names, none of them long: ``cat, dog, cow and 2 more``."""
+    """List the first few names, shortened: ``cat, dog, cow and 2 more``."""
     first = [name if len(name) <= longest else f"{name[: longest - 3]}..." for name in names]
     if len(first) > MOST_NAMED + 1:
         return f"{', '.join(first[:MOST_NAMED])} and {len(first) - MOST_NAMED:,} more"
@@ -433,7 +438,7 @@ def named(names: Sequence[str], *, longest: int = LONGEST_NAME) -> str:
 
 
 def image_rows(images: Images, rows: NDArray[Any]) -> list[str]:
-    """Name a few images."""
+    """Describe a few images."""
     first = rows[:MOST_EXAMPLES]
     return [
         f"image {identifier}" + (f" ({name})" if name else "")

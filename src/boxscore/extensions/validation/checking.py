@@ -1,4 +1,4 @@
-"""Every check of tables, and their findings in order."""
+"""Run every check of tables, and sort the findings."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ ProtocolLike = str | Path | Mapping[str, Any] | Protocol
 
 
 class Check(NamedTuple):
-    """A check of tables, and which tables it is for."""
+    """A check of tables, and a condition on the tables."""
 
     function: str
     """``module.function`` of this package; the module is imported when the check runs."""
     applies: Callable[[Context], bool] | None = None
-    """Whether the check can find anything; None: in any tables."""
+    """Whether the check can find anything; None: in all tables."""
 
     def findings(self, context: Context) -> Iterator[Finding]:
         """Run the check."""
@@ -34,7 +34,7 @@ class Check(NamedTuple):
 
 
 def _holds_what_is_unread(context: Context) -> bool:
-    """Whether detections have more than boxes, or annotations a flag that the protocol does not read."""
+    """Tell whether detections have more than boxes, or annotations a flag that the protocol does not read."""
     given = context.detections.instances if context.detections is not None else None
     shapes = ("quadrilaterals", "rotated", "masks", "keypoints")
     if given is not None and any(given.shows(name) for name in shapes):
@@ -79,47 +79,47 @@ CHECKS = (
     Check("lvis.lvis_findings", _may_be_lvis),
     Check("image_labels.image_label_findings", _asks_for_image_labels),
 )
-"""In the order in which they run."""
+"""The checks, in the order in which they run."""
 
 FORMS = ("annotation-box-order", "detection-box-order")
-"""Codes of findings that say which form the boxes have."""
+"""Codes of findings about the form of the boxes."""
 SURE = (*FORMS, "classes-numbered-differently", "images-off-by-one")
-"""Codes of causes that are sure where their repair raises the score."""
+"""Codes of causes that are certain if their repair raises the score."""
 FROM_CLASSES = ("class-always-called-another", "class-without-detections", "score-floor")
-"""Codes of what follows from classes that are numbered differently, or unknown for the most part."""
+"""Codes of consequences of classes that are numbered differently or mostly unknown."""
 FROM_PLACES = (
     *("class-always-called-another", "classes-numbered-differently", "score-floor"),
     *("detections-off-annotations", "images-off-by-one"),
 )
-"""Codes of what follows from boxes in another form, or in other images."""
+"""Codes of consequences of boxes in another form, or in other images."""
 
 
 def check(context: Context) -> list[Finding]:
-    """Run every check: errors first, and of one severity those that cost most."""
+    """Run every check; return errors first, and within a severity by descending effect."""
     findings = [finding for one in CHECKS for finding in one.findings(context)]
     follows = consequences(context, findings)
     return by_weight(finding for finding in findings if finding.code not in follows)
 
 
 def consequences(context: Context, findings: Sequence[Finding]) -> set[str]:
-    """Return the codes of what follows from a cause that is sure, and is said itself."""
+    """Return the codes of consequences of a certain cause that is reported itself."""
     sure = {
         one.code
         for one in findings
         if one.code in SURE
         and one.repair
         and one.effect > 0
-        # Of one class it may be the other way about.
+        # For a single class, cause and consequence may be reversed.
         and (one.code != "classes-numbered-differently" or one.count > 1)
     }
     left_out = 0 if context.detections is None else sum(context.detections.left_out.values())
-    # A wrong form, or shifted images, explains findings of places.
+    # A wrong form, or shifted images, explains findings about places.
     follows: set[str] = set()
     if sure.intersection(FORMS):
         follows.update(FROM_PLACES)
     elif "images-off-by-one" in sure:
         follows.update(set(FROM_PLACES) - sure)
-    # Another numbering, or many unknown classes, explains findings of classes.
+    # Another numbering, or many unknown classes, explains findings about classes.
     numbered = "classes-numbered-differently" in sure or context.was_said(SAID_OF_NUMBERING)
     if numbered or (context.detections is not None and left_out > len(context.detections)):
         follows.update(FROM_CLASSES)
@@ -129,7 +129,7 @@ def consequences(context: Context, findings: Sequence[Finding]) -> set[str]:
 
 
 def judging_protocol(protocol: ProtocolLike | None, *, scored: bool) -> Protocol:
-    """Return the protocol given, or ``coco``; without scores as that counts them, or ``scoreless``."""
+    """Return the given protocol, or ``coco``; without scores, its counting form or ``scoreless``."""
     if scored:
         return load_protocol("coco" if protocol is None else protocol)
     from boxscore.protocols import without_scores

@@ -1,17 +1,17 @@
-"""Bounds of AP: at most, if the detections that a file lacks at low scores were in it; at least, by counts.
+"""Bound AP: from above, if low-score detections missing in a file were added; from below, by counts.
 
 Goal
 ----
-A file that ends at a score says nothing of what lies below. AP as it is is then the least that it can be, and
-this is the most.
+A file that stops at a score does not contain the detections below it. Then the AP of the file is a lower
+bound, and this module computes the upper bound.
 
 Conventions
 -----------
-- Detections that score lower than all others change no match of these. At best they match every missed object
-  and nothing else: precision then rises up to recall 1, to ``P / (P + FP)`` with ``P`` objects and the
-  ``FP`` false positives that the file has. The envelope is nowhere below that.
-- An AP that takes straight lines between its points is left alone: a line may be lower with more points.
-  So is one of groups whose weight is neither 0 nor 1: its true positives are no whole numbers.
+- Detections that score lower than all others do not change existing matches. At best they match every missed
+  object and nothing else: precision then rises until recall 1, to ``P / (P + FP)`` for ``P`` objects and the
+  ``FP`` false positives of the file. The envelope is at least that everywhere.
+- There is no bound for an AP that interpolates linearly, because more points may lower a line, nor for groups
+  with fractional weights, whose true positives are not whole numbers.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from boxscore.scoring.blocks import MOST_VALUES, HeldValues, mean_of_defined
 from boxscore.scoring.curves import Curves
 
 BUT_POINTS = 0.98
-"""What recall points may take from an area under a curve: a hundredth, and rounding."""
+"""Effect of recall points on an area under a curve: a hundredth, and rounding."""
 TINY = 1e-9
-"""Addition to a count that is rounding."""
+"""Tolerance of counts, for rounding."""
 COCO_AP, COCO_CURVES = SummaryRow("AP"), ApRules()
-"""The first metric of COCO, but for its key, and its curves: the mean over all thresholds and objects."""
+"""COCO's first metric, without its key, and its curves: the mean over all thresholds and objects."""
 
 
 def most_with_lower_scores(evaluation: Evaluation) -> float | None:
-    """Return the most that the first summary metric could be; None where it is no AP, weighted or large."""
+    """Return the upper bound of the first summary metric; None if it is not an AP, weighted or too large."""
     row = _first_ap(evaluation)
     if row is None or evaluation.protocol.ap.interpolation not in ("points", "area"):
         return None
@@ -56,14 +56,15 @@ def most_with_lower_scores(evaluation: Evaluation) -> float | None:
 
 
 def _areas(curves: Curves, least: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Area under each envelope that is nowhere below ``least``, [T, K]."""
+    """Return the area under each envelope that is at least ``least`` everywhere, [T, K]."""
     from boxscore.scoring.areas import area_under_steps
 
     true, areas = curves.counts.true_positives, curves.average_precision.copy()
     ends = np.cumsum(true).reshape(true.shape)
     for t, k in np.argwhere(~np.isnan(areas) & (curves.positive > 0)).tolist():
         start, objects = ends[t, k] - true[t, k], int(curves.positive[k])
-        reached = curves.precision[start : start + min(true[t, k], objects)]  # recall ends at 1
+        # Recall ends at 1.
+        reached = curves.precision[start : start + min(true[t, k], objects)]
         envelope = np.full(objects, least[t, k])
         envelope[: len(reached)] = np.maximum(reached, least[t, k])
         areas[t, k] = area_under_steps(envelope, np.arange(1, len(envelope) + 1), len(envelope))
@@ -71,7 +72,7 @@ def _areas(curves: Curves, least: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def recall_reached(evaluation: Evaluation) -> tuple[float, str]:
-    """Return the mean recall where the curves of the first AP end, and its IoU thresholds; NaN without AP."""
+    """Return the mean recall at the end of the curves of the first AP, and its IoU thresholds; or NaN."""
     row = _first_ap(evaluation)
     if row is None:
         return float("nan"), ""
@@ -80,8 +81,8 @@ def recall_reached(evaluation: Evaluation) -> tuple[float, str]:
 
 
 def _mean(values: NDArray[np.float64], evaluation: Evaluation) -> float:
-    """Mean over thresholds and classes, [T, K], as the summary takes it."""
-    weights = evaluation.class_weights
+    """Average over thresholds and classes, [T, K], as the summary does."""
+    weights = evaluation._class_weights
     return mean_of_defined(values) if weights is None else HeldValues(values).weighted_mean(weights)
 
 
@@ -98,13 +99,13 @@ def _curves_and_thresholds(evaluation: Evaluation, row: SummaryRow) -> tuple[Cur
 
 
 def reaches(evaluation: Evaluation, bound: float) -> bool:
-    """Whether counts show that the first metric, an AP as COCO's, is a bound or more; else False.
+    """Tell whether counts prove that the first metric, a COCO AP, is at least a bound; else False.
 
-    After its best detections, as many as it has objects, a class has a recall R and a precision P.
-    Interpolated precision is at least P at every recall up to R, so AP is at least P R, but for the recall
+    Consider as many of a class's best detections as it has objects. They reach a recall R and a precision P.
+    Interpolated precision is at least P at every recall up to R, so AP is at least P R, apart from the recall
     points (a hundredth).
     """
-    # The bound holds for COCO's AP alone: other rules could rank or count in another way.
+    # The bound holds only for COCO's AP: other rules could rank or count differently.
     protocol, matched = evaluation.protocol, evaluation.matched
     if not _starts_with_coco_ap(protocol) or matched.extra or not len(matched):
         return False
@@ -132,7 +133,7 @@ def reaches(evaluation: Evaluation, bound: float) -> bool:
 
 
 def _starts_with_coco_ap(protocol: Protocol) -> bool:
-    """Whether the first metric is the mean of AP over all thresholds and objects, on curves as COCO's."""
+    """Tell whether the first metric is COCO's mean of AP over all thresholds and objects."""
     row = next(iter(protocol.rows), None)
     if row is None or not _are_alike(row, COCO_AP, but="key"):
         return False
@@ -142,6 +143,6 @@ def _starts_with_coco_ap(protocol: Protocol) -> bool:
 
 
 def _are_alike(one: Any, other: Any, *, but: str) -> bool:
-    """Whether two records are equal but for a field."""
+    """Tell whether two records are equal except for one field."""
     names = (field.name for field in dataclasses.fields(one) if field.name != but)
     return all(getattr(one, name) == getattr(other, name) for name in names)

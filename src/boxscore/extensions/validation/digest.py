@@ -1,17 +1,18 @@
-"""Findings about an evaluation: for a report page, and in passing for a few lines below the result.
+"""Collect findings about an evaluation: all for a report page, and a few lines below a result.
 
 Conventions
 -----------
-- A page lists every finding, as ``validate`` does. The lines have only errors and warnings, of checks that
+- A page lists every finding, as ``validate`` does. The lines contain only errors and warnings of checks that
   cost almost nothing.
-- The lines do not repeat what loaders warn about: repeated ids, unknown classes. Boxes in another form are
-  said with the score of both, and a loader's warning of them is not shown beside that; what follows from them
-  (a low score, no overlaps) is held back.
-- A class without detections is common among many classes, and its row shows 0: the lines mention it only
-  when half of the classes have none, and others have some.
-- Effects on the score are said where they are known already, or where the data are so few that other
-  evaluations take no time.
-- Each finding is one sentence, gravest first, in the command and in Python, where it is a warning.
+- The lines do not repeat warnings of loaders, such as repeated ids and unknown classes. Boxes in another form
+  are reported with both scores, which replaces a loader's warning about them; their consequences (a low
+  score, no overlaps) are suppressed.
+- With many classes, some often have no detections, and their rows show 0. The lines mention them only if half
+  of the classes have no detections and others have some.
+- Effects on the score are included if they are known already, or if the data are so small that more
+  evaluations take almost no time.
+- Each finding is one sentence, the most serious first, both in the command and in Python, where it is a
+  warning.
 """
 
 from __future__ import annotations
@@ -36,17 +37,17 @@ from boxscore.extensions.validation.checking import FORMS, check
 MOST_SAID = 4
 
 FEW = 1_000
-"""Annotations and detections that are evaluated again in passing: a millisecond."""
+"""Maximum annotations and detections for evaluations in quick checks, which then take a millisecond."""
 
 IN_PYTHON = (
     (r"--dt-box-format (\w+)", r'box_format="\1" of load_detections'),
     (r"--gt-box-format (\w+)", r'box_format="\1" of load_ground_truth'),
     (r"--images FILE", "images= of evaluate"),
 )
-"""Options that messages name, and the arguments that are called otherwise."""
+"""Options in messages, and the Python arguments that have another name."""
 
 MANY = 2_000_000
-"""Annotations and detections from which a page does without further evaluations."""
+"""Number of annotations and detections above which a page skips further evaluations."""
 
 WARNED_OF = (*FORMS, "annotation-id-zero", "repeated-annotation-id", "unknown-class")
 """Codes of findings that a loader or the evaluation warns about itself."""
@@ -56,7 +57,7 @@ ERRORS = (
     *("image-without-detections", "class-without-detections", "scores-all-equal", "images-off-by-one"),
     *("classes-numbered-differently", "image-labels-missing", "detections-unlisted", "lvis-version"),
 )
-"""Codes of findings that may be errors in files that can be read."""
+"""Codes of findings that may be errors in readable files."""
 
 ACCEPTED = (
     *ERRORS,
@@ -86,7 +87,7 @@ def quick_findings(evaluation: Evaluation) -> list[Finding]:
 
 
 def _first_causes(findings: list[Finding]) -> list[Finding]:
-    """Hold back what boxes in another form may explain, where a known form raises the score."""
+    """Suppress findings that boxes in another form may explain, if a known form raises the score."""
     forms = [one for one in findings if one.code in FORMS and one.repair and not one.effect <= 0]
     if not forms:
         return findings
@@ -94,14 +95,15 @@ def _first_causes(findings: list[Finding]) -> list[Finding]:
 
 
 def findings_of(evaluation: Evaluation, *, effects: bool = True) -> list[Finding]:
-    """Run every check on the tables of an evaluation; without effects, those that evaluate nothing again."""
+    """Run every check on an evaluation's tables; without effects, skip further evaluations."""
     effort = WHEN_ASKED if effects and _rows(evaluation) <= MANY else ON_A_PAGE
     return check(_context(evaluation, effort))
 
 
 def page_findings(evaluation: Evaluation) -> tuple[list[Finding], str]:
-    """Return the findings of a page, and what partitions do not say; empty in one process."""
-    from boxscore.extensions.large.questions import source_of  # which a plain evaluation does not load
+    """Return the findings of a page, and a note on what partitions leave out; empty in one process."""
+    # A plain evaluation does not load this module.
+    from boxscore.extensions.large.questions import source_of
 
     if source_of(evaluation).is_here:
         return findings_of(evaluation), ""
@@ -121,7 +123,7 @@ def _context(evaluation: Evaluation, effort: int) -> Context:
 
 
 def digest(findings: Sequence[Finding]) -> list[str]:
-    """Say each of the first findings in a sentence, with its effect, and how many more there are."""
+    """Describe each of the first findings in a sentence, with its effect, and count the others."""
     said = [_sentence(finding) for finding in findings[:MOST_SAID]]
     more = len(findings) - len(said)
     if more:
@@ -136,7 +138,7 @@ def _sentence(finding: Finding) -> str:
 
 
 def warn_of_findings(evaluation: Evaluation) -> set[str]:
-    """Warn whoever called ``evaluate`` of each finding, gravest first; return the codes of those said."""
+    """Warn the caller of ``evaluate`` about each finding, the most serious first; return their codes."""
     findings = quick_findings(evaluation)
     for finding, text in zip(findings, digest(findings)[:MOST_SAID], strict=False):
         warning = FindingWarning(_for_python(text), code=finding.code, severity=finding.severity)
@@ -145,7 +147,7 @@ def warn_of_findings(evaluation: Evaluation) -> set[str]:
 
 
 def _for_python(text: str) -> str:
-    """Name the Python argument next to the first option of another name; a warning needs no lead."""
+    """Add the Python argument to the first option that has another name there, and drop "warning: "."""
     text = text.removeprefix("warning: ")
     for option, argument in IN_PYTHON:
         text = re.sub(option, rf"\g<0>, or {argument}", text, count=1)

@@ -1,4 +1,4 @@
-"""The quick check of the input, which commands print after the numbers."""
+"""Run the quick check of the input that commands print after the numbers."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from boxscore.evaluation import Evaluation
 from boxscore.extensions.validation.digest import ACCEPTED, MOST_SAID, digest, quick_findings
 
 LINE = 80
-"""Characters of a line on stderr."""
+"""Characters per line on stderr."""
 
 
 class Digest(NamedTuple):
-    """What the quick checks find: sentences with their severity, and what ``--strict`` fails on.
+    """Findings of the quick checks as sentences with severities, and those that ``--strict`` fails on.
 
-    ``refused`` has the errors and warnings that ``--allow`` does not name, by code; ``accept`` says how to
-    accept one, where the command has the option.
+    ``refused`` contains the errors and warnings that ``--allow`` does not list, by code. ``can_accept`` tells
+    whether the command has this option.
     """
 
     sentences: Sequence[tuple[Severity, str]] = ()
@@ -38,7 +38,7 @@ class Digest(NamedTuple):
         return [code for code, (severity, _) in self.refused.items() if severity == "error"]
 
     def refuse(self) -> None:
-        """Raise the first error or warning in the input, as ``--strict`` does."""
+        """Raise the first error or warning in the input, for ``--strict``."""
         for code, (severity, words) in self.refused.items():
             more = f" Accept it with --allow {code}." if self.can_accept else ""
             raise FindingWarning(f"{words}{more}", code=code, severity=severity)
@@ -46,11 +46,11 @@ class Digest(NamedTuple):
     def say(self) -> None:
         """Print the findings on stderr; ``--quiet`` hides all but errors."""
         for severity, text in self.sentences:
-            _say(severity, _after(self.name, text))
+            _say(severity, _with_name(self.name, text))
 
 
 NOTHING = Digest()
-"""What is found where nothing is checked."""
+"""The digest if nothing is checked."""
 
 
 def digest_of(
@@ -62,10 +62,10 @@ def digest_of(
 ) -> Digest:
     """Run the quick checks of the input.
 
-    ``allowed`` are codes that ``--strict`` accepts, None where the command has no such option; ``warned`` are
-    warnings from before, some of which are errors.
+    ``allowed`` are codes that ``--strict`` accepts, or None if the command has no such option; ``warned`` are
+    earlier warnings, some of which are errors.
     """
-    # Unknown names of findings are refused first, so that a typing error accepts nothing.
+    # Reject unknown codes first, so that a typo is not ignored.
     for code in allowed or ():
         checks.one_of(code, ACCEPTED, name="--allow")
     stage("checking the input")
@@ -73,11 +73,11 @@ def digest_of(
     severities: list[Severity] = [*(finding.severity for finding in findings[:MOST_SAID]), "note"]
     sentences = list(zip(severities, digest(findings), strict=False))  # the last says how many more there are
     refused = {
-        finding.code: (severity, _after(name, text.removeprefix("warning: ")))
+        finding.code: (severity, _with_name(name, text.removeprefix("warning: ")))
         for finding, (severity, text) in zip(findings, sentences, strict=False)
         if is_refused(severity)
     }
-    # Warnings that a finding says better are forgotten; the severe ones left count as errors.
+    # Drop warnings that a finding describes better; the remaining severe ones count as errors.
     if warned is not None:
         warned.forget_held({finding.code for finding in findings[:MOST_SAID]}, evaluation)
         for warning in warned.warnings:
@@ -88,26 +88,26 @@ def digest_of(
 
 
 def say_findings(digests: Sequence[Digest]) -> None:
-    """Print each finding once, after the names of the detectors whose finding it is."""
+    """Print each finding once, after the names of the detectors that have it."""
     whose: dict[tuple[Severity, str], list[str]] = {}
     for each in digests:
         for finding in each.sentences:
             whose.setdefault(finding, []).append(each.name)
     for (severity, text), owners in whose.items():
-        _say(severity, _after(short_list([name for name in owners if name]), text))
+        _say(severity, _with_name(short_list([name for name in owners if name]), text))
 
 
-def _after(name: str, text: str) -> str:
+def _with_name(name: str, text: str) -> str:
     """Put the name of a detector, if there is one, before a text."""
     return f"{name}: {text}" if name else text
 
 
 def _say(severity: Severity, text: str) -> None:
-    for line in _folded(text):
+    for line in _wrapped(text):
         say(line, quiet=severity != "error")
 
 
-def _folded(text: str) -> list[str]:
-    """Fold a finding for stderr."""
+def _wrapped(text: str) -> list[str]:
+    """Wrap a finding for stderr."""
     line = printable(as_typed(f"boxscore: {text}"))
     return textwrap.wrap(line, LINE, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)

@@ -1,9 +1,9 @@
-"""Structural checks of COCO files: what a loader refuses or resolves, so that the tables do not show it.
+"""Check the structure of COCO files: problems that loaders reject or resolve, so that tables hide them.
 
 Conventions
 -----------
-The file is decoded again with every field optional, and nothing is refused here. A file that is not JSON
-gives no findings: the loader's message says why.
+The file is decoded again with every field optional, and nothing is rejected here. A file that is not JSON
+gives no findings: the loader's message explains it.
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ def _hashable(value: Any) -> Any:
 
 def ground_truth_file_findings(path: Path) -> Iterator[Finding]:
     """Check a COCO ground-truth file without loading it."""
-    # Read the file as it is: the loader would have refused it, or have dropped what is looked for.
+    # Read the raw file: the loader rejected it, or dropped the records in question.
     content = _decode(path) if path.is_file() else None
     if content is None:
         return
-    # Declared twice: one pass counts all ids.
+    # Count all ids to find those declared twice.
     for name, records in (("image", content.images), ("category", content.categories)):
         counts = Counter(_hashable(record.id) for record in records)
         repeated = {identifier: count for identifier, count in counts.items() if count > 1}
@@ -89,7 +89,7 @@ def ground_truth_file_findings(path: Path) -> Iterator[Finding]:
                     :MOST_EXAMPLES
                 ],
             )
-    # Every check is a list of rows with a message; lookups are in sets.
+    # Each check is a list of rows with a message; lookups use sets.
     rows = list(enumerate(content.annotations))
     images = {_hashable(record.id) for record in content.images}
     classes = {_hashable(record.id) for record in content.categories}
@@ -121,7 +121,7 @@ def ground_truth_file_findings(path: Path) -> Iterator[Finding]:
         ),
         _Check("annotation-negative-size", "error", _negative(content), "with a negative width or height"),
     ]
-    # If most annotations have unknown images or classes, the lists are of another data set.
+    # If most annotations have unknown images or classes, the lists belong to another data set.
     for check in checks:
         if check.code.startswith("annotation-of-unknown") and 2 * len(check.rows) > len(rows):
             check.severity = "error"
@@ -129,7 +129,7 @@ def ground_truth_file_findings(path: Path) -> Iterator[Finding]:
 
 
 def _unlisted(content: _File, key: str, listed: set[Any]) -> list[int]:
-    """Rows of the annotations whose image or class is not listed, in any spelling."""
+    """Return the rows of annotations whose image or class is not listed in any spelling."""
     ids = [_hashable(getattr(record, key)) for record in content.annotations]
     other = other_spellings(filter(_is_id, ids), list(filter(_is_id, listed)))
     return [row for row, identifier in enumerate(ids) if identifier not in listed and identifier not in other]
@@ -140,12 +140,12 @@ def _is_id(value: Any) -> bool:
 
 
 def detection_file_findings(path: Path, ground_truth: GroundTruth) -> Iterator[Finding]:
-    """Check a COCO results file that its loader refused."""
-    # Read the file as it is, since the loader refused it.
+    """Check a COCO results file that its loader rejected."""
+    # Read the raw file, because the loader rejected it.
     content = _decode(path) if path.is_file() else None
     if content is None:
         return
-    # An image may be named by its id or by its file.
+    # An image may be identified by its id or by its file name.
     known = set(ground_truth.images.ids.tolist()) | set(ground_truth.images.file_names.tolist())
     unknown = [
         row for row, record in enumerate(content.annotations) if _hashable(record.image_id) not in known
@@ -162,7 +162,7 @@ def detection_file_findings(path: Path, ground_truth: GroundTruth) -> Iterator[F
 
 
 def rows_read(path: Path, ground_truth: GroundTruth, count: int) -> NDArray[np.intp] | None:
-    """Rows in a COCO results file of the ``count`` detections that its loader read; None where unknown."""
+    """Return the rows in a COCO results file of the ``count`` detections that its loader read, or None."""
     content = _decode(path) if path.is_file() else None
     if content is None:
         return None
@@ -185,7 +185,7 @@ def _negative(content: _File) -> list[int]:
 def _finding(check: _Check, content: _File, path: Path, noun: str) -> Iterator[Finding]:
     if not check.rows:
         return
-    # Only examples that are shown are put into words.
+    # Describe only the examples that are shown.
     total = len(content.annotations)
     examples = []
     for row in check.rows[:MOST_EXAMPLES]:

@@ -1,9 +1,9 @@
-"""Geometric checks: what follows from coordinates about how boxes were written.
+"""Check coordinates: infer from them how boxes were written.
 
 Conventions
 -----------
-A box may overhang its image by :data:`SLACK` pixels. Whether the whole file has another box order is decided
-by the rule of the loaders.
+A box may overhang its image by :data:`SLACK` pixels. The rule of the loaders decides whether the whole file
+has another box order.
 """
 
 from __future__ import annotations
@@ -27,40 +27,40 @@ if TYPE_CHECKING:
 
 SLACK = 1.0
 FEWEST = 20
-"""Boxes below which their coordinates are no evidence."""
+"""Minimum number of boxes whose coordinates are evidence."""
 
 SAMPLED = 1_000
-"""Boxes among which whole numbers are counted first."""
+"""Sample size for counting boxes of whole numbers."""
 
 ALL = 0.99
-"""Share of whole numbers above which they are no accident."""
+"""Fraction of whole numbers above which they are not a coincidence."""
 
 HIGH = 0.5
-"""Value of the metric from which the boxes of files are not checked again in passing."""
+"""Value of the metric above which quick checks skip the boxes of files."""
 
 Table = TypeVar("Table", bound=BoxTable)
 
 
 def geometric_findings(context: Context) -> Iterator[Finding]:
-    """Check the boxes of both tables; in passing, of what a loader has warned only what can be repaired."""
-    # Boxes that were made around other shapes are not checked: no file has them.
+    """Check the boxes of both tables; quick checks repeat loaders' warnings only for repairable faults."""
+    # Skip boxes derived from other shapes: they are not in any file.
     tables: list[BoxTable] = [context.ground_truth]
     if context.detections is not None and context.detections.boxes_given:
         tables.append(context.detections)
     for table in tables:
-        # The order of boxes first: where it is wrong, the other checks would only repeat it.
+        # Check the order of boxes first: if it is wrong, the other checks would only repeat it.
         warned = context.effort == IN_PASSING and context.was_read(table)
         suspicious = not warned or (_evidence(table) is not None and context.is_below(HIGH))
         order = list(_order(context, table)) if suspicious else []
         yield from (
             one for one in order if not warned or (one.code in context.repairs and not one.effect <= 0)
         )
-        # Then the checks of rows; the more costly ones only when asked for.
+        # Then check rows; run the costly checks only on request.
         flat, inverted, outside = _checks_of(table)
         yield from flat.finding(context, table)
         if context.effort > IN_PASSING:
             yield from inverted.finding(context, table)
-        # Where the loader has warned, only what can be repaired is said again.
+        # After a warning of the loader, report only what can be repaired.
         if warned:
             yield from _outside_in_passing(context, table)
         elif not order and (context.effort > IN_PASSING or isinstance(table, GroundTruth)):
@@ -69,7 +69,7 @@ def geometric_findings(context: Context) -> Iterator[Finding]:
 
 
 def _outside_in_passing(context: Context, table: BoxTable) -> Iterator[Finding]:
-    """Test the box order only if boxes lie outside their image."""
+    """Test the box order only if boxes extend outside their image."""
     if isinstance(table, GroundTruth) and _reaches_outside(table):
         outside = list(OF_TRUTH[2].finding(context, table))
         if outside and _evidence(table) is None:
@@ -77,7 +77,7 @@ def _outside_in_passing(context: Context, table: BoxTable) -> Iterator[Finding]:
 
 
 def _has_sizes(table: BoxTable) -> bool:
-    """Whether a table came from a file that has widths and heights, as COCO's have."""
+    """Tell whether a table came from a file with widths and heights, such as COCO's."""
     return Path(table.source).suffix.lower() == ".json"
 
 
@@ -99,7 +99,7 @@ def _order(context: Context, table: BoxTable) -> Iterator[Finding]:
         return
     from boxscore.extensions.hints.box_order import FRACTIONS, reread
 
-    # Fractions concern every row; another order of the four numbers shows in boxes outside their image.
+    # Fractions concern every row; another order of the four numbers places boxes outside their image.
     noun, name = _what(table)
     reading = evidence.reading
     rows = np.arange(len(table)) if reading == FRACTIONS else _rows_outside(table)
@@ -112,7 +112,7 @@ def _order(context: Context, table: BoxTable) -> Iterator[Finding]:
         return
     # The repair reads the same numbers in the other order.
     corners = reread(table, reading, given_sizes=sizes)
-    # The loader refuses boxes of negative size, which the repair leaves out: the option then helps nobody.
+    # The loader rejects boxes of negative size, which the repair leaves out: the option would then not help.
     as_typed = context.was_read(table) and len(_regular(corners)) == len(table)
     yield context.finding(
         f"{noun}-box-order", "geometric", "error", count, f"{name}: {evidence.message}",
@@ -128,7 +128,7 @@ def _rows_outside(table: BoxTable) -> NDArray[np.intp]:
 
 
 def _overhang(table: BoxTable) -> NDArray[np.float64]:
-    """How far each box reaches beyond its image, in pixels, [N]; 0 where the image's size is unknown."""
+    """Return how far each box extends beyond its image, in pixels, [N]; 0 if the image's size is unknown."""
     beyond = np.zeros(len(table))
     if np.isnan(table.images.sizes).all():
         return beyond
@@ -140,7 +140,10 @@ def _overhang(table: BoxTable) -> NDArray[np.float64]:
 
 
 def _reaches_outside(table: BoxTable) -> bool:
-    """Whether a box may reach more than :data:`SLACK` beyond its image; how far costs four times as much."""
+    """Tell whether any box may extend beyond its image by more than :data:`SLACK`.
+
+    This is four times faster than computing how far.
+    """
     ends = zip(table.boxes.T[2:], table.images.sizes.T, strict=True)
     return bool(table.boxes.min(initial=0.0) < -SLACK) or any(
         bool((high - size.take(table.image) > SLACK).any()) for high, size in ends
@@ -148,7 +151,7 @@ def _reaches_outside(table: BoxTable) -> bool:
 
 
 def _regular(corners: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Rows of boxes whose sides are not negative."""
+    """Return the rows of boxes whose sides are not negative."""
     return np.flatnonzero((corners[:, 2:] >= corners[:, :2]).all(axis=1) & np.isfinite(corners).all(axis=1))
 
 
@@ -175,19 +178,19 @@ def _placed(table: Table, corners: NDArray[np.float64], rows: NDArray[np.intp]) 
 
 
 def _flat(context: Context, table: BoxTable) -> tuple[NDArray[np.intp], float]:
-    """Return boxes of width or height 0; with inclusive pixels they are one pixel wide."""
+    """Return the boxes of width or height 0; with inclusive pixels they are one pixel wide."""
     if not len(table) or table.sizes.min() > 0 or context.protocol.boxes.pixel_offset:
         return np.empty(0, dtype=np.intp), 0.0
     return np.flatnonzero((table.sizes[:, 0] == 0) | (table.sizes[:, 1] == 0)), 0.0
 
 
 def _inverted(context: Context, table: BoxTable) -> tuple[NDArray[np.intp], float]:
-    """Return boxes with sides below 0, of which the loaders warn; and how far."""
+    """Return the boxes with negative sides, which loaders warn about, and the largest deviation."""
     return np.flatnonzero((table.sizes < 0).any(axis=1)), -float(table.sizes.min(initial=0.0))
 
 
 def _beyond(context: Context, table: BoxTable) -> tuple[NDArray[np.intp], float]:
-    """Return boxes outside their image, the furthest first; and how far."""
+    """Return the boxes outside their image, the furthest first, and the largest overhang."""
     overhang = _overhang(table)
     rows = np.flatnonzero(overhang > SLACK)
     return rows[np.argsort(-overhang[rows], kind="stable")], float(overhang.max(initial=0.0))
@@ -202,8 +205,8 @@ def _clipped(context: Context, table: BoxTable, rows: NDArray[np.intp]) -> Repai
 
 
 def _row_checks(noun: str, kind: type[BoxTable]) -> tuple[RowCheck, RowCheck, RowCheck]:
-    """Return the checks of rows of one side: flat boxes, inverted ones, and those outside their image."""
-    # Three checks of one shape: which rows, how severe, in what words, and what repairs them.
+    """Return the row checks of one side: flat boxes, inverted ones, and those outside their image."""
+    # The three checks have one form: rows, severity, message, and repair.
     is_truth = kind is GroundTruth
     match = "nothing can match them" if is_truth else "they can match nothing"
     return (
@@ -247,7 +250,7 @@ def _row_checks(noun: str, kind: type[BoxTable]) -> tuple[RowCheck, RowCheck, Ro
 
 
 def _are_dropped(context: Context, kind: type[BoxTable]) -> bool:
-    """Whether the protocol leaves out boxes of no area in a kind of table."""
+    """Tell whether the protocol drops boxes without area from a kind of table."""
     rule = context.protocol.boxes.degenerate
     return rule == "drop" or (rule == "drop_detections" and kind is Detections)
 
@@ -274,7 +277,7 @@ def _checks_of(table: BoxTable) -> tuple[RowCheck, RowCheck, RowCheck]:
 
 
 def _whole_numbers(context: Context) -> Iterator[Finding]:
-    """Report whole numbers in one table beside fractions in the other: someone wrote ``int(x)``."""
+    """Report whole numbers in one table and fractions in the other, which suggests ``int(x)``."""
     truth, detections = context.ground_truth, context.detections
     if detections is None or not detections.boxes_given or min(len(truth), len(detections)) < FEWEST:
         return
@@ -286,7 +289,7 @@ def _whole_numbers(context: Context) -> Iterator[Finding]:
 def whole_numbers(
     context: Context, count: int, whole: float, whole_truth: float, *, table: Detections | None = None
 ) -> Iterator[Finding]:
-    """Report the shares of boxes of whole numbers of both sides, where they do not go together."""
+    """Report the fractions of whole-number boxes on both sides if they are inconsistent."""
     if whole_truth < 0.5:
         yield context.finding(
             "integer-coordinates",
@@ -302,7 +305,7 @@ def whole_numbers(
 
 
 def _almost_all_whole(table: BoxTable) -> bool:
-    """Whether over 99 % of the boxes are whole numbers; a sample shows where far fewer are."""
+    """Tell whether over 99% of the boxes are whole numbers; a sample rules out most tables."""
     sample = table.boxes[:: len(table) // SAMPLED + 1]
     return bool(whole_boxes(sample).mean() > 0.9) and _share_whole(table) > ALL
 
@@ -312,6 +315,6 @@ def _share_whole(table: BoxTable) -> float:
 
 
 def whole_boxes(boxes: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Whether each box has whole numbers, [N]."""
+    """Tell whether each box has whole numbers, [N]."""
     whole: NDArray[np.bool_] = (boxes == np.round(boxes)).all(axis=1)
     return whole

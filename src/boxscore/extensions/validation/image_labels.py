@@ -1,11 +1,11 @@
-"""Checks of labels of whole images, and of data whose classes form a hierarchy.
+"""Check image-level labels, and data whose classes form a hierarchy.
 
 Conventions
 -----------
-- Checks of labels run where the protocol drops detections of unlisted classes; that of negative classes that
-  are not exhaustive, in any case.
-- Whether a side was expanded along a hierarchy shows in the data: expansion leaves the same box under several
-  classes. Only a difference between the two sides is reported.
+- Checks of labels run if the protocol drops detections of unlisted classes. The check for negative classes
+  that are not exhaustive always runs.
+- Expansion along a hierarchy shows in the data: it leaves the same box under several classes. Only a
+  difference between the two sides is reported.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.tables.labels import LabelRules
 
 MOSTLY = 0.5
-"""Share of detections dropped from which something is probably missing."""
+"""Fraction of dropped detections above which labels are probably missing."""
 
 EXPANDED, NOT_EXPANDED = 0.2, 0.05
-"""Share of boxes that are there under another class too: from the first on a side was expanded, up to the
-second it was not."""
+"""Fraction of boxes with a copy under another class: at or above the first, a side was expanded; up to the
+second, it was not."""
 
 
 def image_label_findings(context: Context) -> Iterator[Finding]:
-    """Check labels of images against objects and detections."""
+    """Check image-level labels against objects and detections."""
     if context.protocol.labels.unlisted == "drop":
         yield from _missing(context)
         if context.effort > IN_PASSING:
@@ -52,10 +52,10 @@ def image_label_findings(context: Context) -> Iterator[Finding]:
 
 
 def not_exhaustive_findings(context: Context) -> Iterator[Finding]:
-    """Check that no class is labelled both absent and not exhaustive in one image, whatever the protocol."""
+    """Check that no class is both absent and not exhaustive in one image, under every protocol."""
     truth, labels = context.ground_truth, context.ground_truth.image_labels
     assert labels is not None
-    # Look up each absent (image, class) pair among the pairs that are not annotated in full.
+    # Look up each absent (image, class) pair among the pairs that are not annotated exhaustively.
     negative = labels.of("negative")
     both = labels.says(negative.image, negative.category, "not_exhaustive")
     if both.any():
@@ -75,7 +75,7 @@ def not_exhaustive_findings(context: Context) -> Iterator[Finding]:
 
 
 def _missing(context: Context) -> Iterator[Finding]:
-    # Without any list, every false positive of a class without an object is dropped.
+    # Without any list, every false positive of a class without objects in the image is dropped.
     truth = context.ground_truth
     labels = truth.image_labels
     if labels is None or not len(labels):
@@ -94,8 +94,8 @@ def _missing(context: Context) -> Iterator[Finding]:
         return
     if context.effort == IN_PASSING:
         return
-    # An image counts as listed if it has a label or an object, [I].
-    # In the quick check, only the list that is missing altogether is worth the time.
+    # An image is listed if it has a label or an object, [I]. The quick check only tests whether the whole
+    # list is missing.
     known = np.zeros(len(truth.images), dtype=bool)
     known[labels.image] = known[truth.image] = True
     silent = np.flatnonzero(~known)
@@ -116,7 +116,7 @@ def _contradictions(context: Context) -> Iterator[Finding]:
     labels = truth.image_labels
     if labels is None:
         return
-    # Both checks ask about the absent (image, class) pairs: is there a positive label, or an object?
+    # Both checks look up the absent (image, class) pairs: is there a positive label, or an object?
     absent = labels.of("negative")
     kinds: tuple[tuple[str, NDArray[np.bool_], str], ...] = (
         ("image-label-contradicts", _says(context, absent, "positive"), "labelled both present and absent"),
@@ -153,7 +153,7 @@ def _says(context: Context, rows: ImageLabels, kind: ImageLabelKind) -> NDArray[
 
 
 def _has_object(truth: BoxTable, image: NDArray[np.int32], category: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Whether an image has an object of a class, for each pair."""
+    """Tell for each pair whether the image has an object of the class."""
     count = len(truth.categories)
     objects = truth.image.astype(np.int64) * count + truth.category
     there: NDArray[np.bool_] = np.isin(image.astype(np.int64) * count + category, objects)
@@ -164,7 +164,7 @@ def _unlisted(context: Context) -> Iterator[Finding]:
     truth, detections = context.ground_truth, context.detections
     if detections is None or not len(detections):
         return
-    # Apply this one rule alone, so that no other rule drops a detection first.
+    # Apply only this rule, so that no other rule drops a detection first.
     alone = Protocol(
         "labels", labels=LabelRules(unlisted="drop", listed_by=context.protocol.labels.listed_by)
     )
@@ -201,7 +201,7 @@ def _expansion(context: Context, detections: Detections) -> Iterator[Finding]:
     truth = context.ground_truth
     if not len(truth) or not len(detections):
         return
-    # Measure on each side the share of rows that have a copy under another class; expansion makes such
+    # Measure the fraction of rows on each side that have a copy under another class; expansion makes such
     # copies.
     of_truth = _copied(truth, np.zeros(len(truth)))
     given = detections.given_scores
@@ -228,7 +228,7 @@ def _expansion(context: Context, detections: Detections) -> Iterator[Finding]:
 
 
 def _copied(table: BoxTable, scores: NDArray[np.float64]) -> float:
-    """Return the share of rows whose image, box and score are there under another class too."""
+    """Return the fraction of rows whose image, box and score also occur under another class."""
     rows = np.column_stack([table.image, table.boxes, scores])
     first, number = distinct_rows(rows)
     other = np.zeros(len(first), dtype=bool)

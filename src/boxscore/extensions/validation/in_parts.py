@@ -1,12 +1,12 @@
-"""Findings where no process holds both tables: what partitions of whole images count, and a sample of all.
+"""Check data larger than memory: count in partitions of whole images, and evaluate a sample.
 
 Conventions
 -----------
-- What a check judges image by image is counted in every partition, and adds up: the count and the message are
-  those of both tables at once. Examples are of the first partitions that have any.
-- What needs to evaluate, or all rows in one place, is asked of a sample of images, which are evenly spaced in
-  every partition. Such a finding says so, and its numbers and effects are of the sample.
-- :data:`LEFT_OUT` needs all rows, and a sample would say something else: it is not looked for.
+- Checks of single images are counted in every partition, and the counts add up: count and message equal those
+  of the whole tables. Examples come from the first partitions that have any.
+- Checks that need an evaluation, or all rows together, use a sample of images, evenly spaced in every
+  partition. The finding says so, and its numbers and effects refer to the sample.
+- :data:`LEFT_OUT` needs all rows, and a sample would be misleading, so it is not checked.
 """
 
 from __future__ import annotations
@@ -54,48 +54,48 @@ ADDED = (
     *("beyond-max-detections", "detections-cut-per-image", "lvis-version"),
     *(one.code for one in (*OF_TRUTH, *OF_DETECTIONS)),
 )
-"""Codes of findings of all rows."""
+"""Codes of findings over all rows."""
 
 LEFT_OUT = {"repeated-annotation-id": "ids of annotations that repeat"}
-"""Codes of findings that need all rows, and what they are of."""
+"""Codes of findings that need all rows, and their description."""
 
 OF_CLASSES = ("class-always-called-another",)
 """Codes of findings whose examples are classes, not rows of the sample."""
 
 SAMPLED = 2_000
-"""Images of the sample."""
+"""Maximum number of images in the sample."""
 MOST_SAMPLED = 200_000
-"""Boxes of the sample."""
+"""Maximum number of boxes in the sample."""
 
 
 class Tally(NamedTuple):
-    """What a check of rows finds in some images."""
+    """Rows that a check finds in some images."""
 
     found: int = 0
     most: float = 0.0
     examples: tuple[str, ...] = ()
 
     def __add__(self, other: Tally) -> Tally:  # type: ignore[override]
-        """Add up what disjoint images have."""
+        """Add up the counts of disjoint images."""
         examples = (*self.examples, *other.examples)[:MOST_EXAMPLES]
         return Tally(self.found + other.found, max(self.most, other.most), examples)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Share:
-    """What some images say.
+    """Counts of some images for all checks.
 
     Attributes
     ----------
     tallies : mapping of str to Tally
-        By the code of the finding; ``empty`` are images without annotations, ``silent`` those with
-        annotations and no detection.
+        By code of the finding; ``empty`` are images without annotations, ``silent`` those with annotations
+        but no detections.
     counts : mapping of str to int
     per_class : mapping of str to ndarray of int64, [K]
     full : mapping of int to Tally
-        Images by their number of detections.
+        Images by number of detections.
     scores : (float, float)
-        The lowest and the highest.
+        The lowest and the highest score.
     capped : Capped
     left_out : mapping of str to int
     sample : list of tables
@@ -111,7 +111,7 @@ class Share:
     sample: list[tuple[GroundTruth, Detections]]
 
     def __add__(self, other: Share) -> Share:
-        """Add up what disjoint images have."""
+        """Add up the counts of disjoint images."""
         return Share(
             {code: tally + other.tallies[code] for code, tally in self.tallies.items()},
             {name: count + other.counts[name] for name, count in self.counts.items()},
@@ -136,26 +136,26 @@ def share_of(
     protocol: Protocol,
     partitions: int,
 ) -> Share:
-    """Count what the images of one of so many partitions have."""
-    # Run the checks of rows on both sides. Detections without boxes are checked for repeats only.
+    """Count the images of one of ``partitions`` partitions."""
+    # Run the row checks on both sides. Detections without boxes are checked for repeats only.
     context = Context(truth, detections, protocol, file_rows=rows, truth_rows=truth_rows, measured=False)
     sides: list[tuple[BoxTable, tuple[RowCheck, ...]]] = [(truth, OF_TRUTH)]
     if len(detections):
         drawn = detections.boxes_given
         sides.append((detections, OF_DETECTIONS if drawn else (semantic.REPEATED,)))
-    # Keep counts, the largest value and a few examples: these add up over partitions.
+    # Keep counts, the largest deviation and a few examples, which add up over partitions.
     tallies = {one.code: Tally() for one in (*OF_TRUTH, *OF_DETECTIONS)}
     for table, checks in sides:
         for one in checks:
             found, most = one.rows(context, table)
             examples = tuple(context.locate(table, row) for row in found[:MOST_EXAMPLES].tolist())
             tallies[one.code] = Tally(len(found), most, examples)
-    # Count images without objects, and images with objects and no detection.
+    # Count images without objects, and images with objects but no detections.
     per_truth, per_image = np.bincount(truth.image, minlength=len(truth.images)), context.per_image
     for name, chosen in (("empty", per_truth == 0), ("silent", (per_truth > 0) & (per_image == 0))):
         images = np.flatnonzero(chosen)
         tallies[name] = Tally(len(images), 0.0, tuple(image_rows(truth.images, images)))
-    # Count scores outside [0, 1]; the least and the largest of all partitions follow from those of each.
+    # Count scores outside [0, 1]; track the minimum and maximum.
     scores = detections.scores if detections.scored else np.empty(0)
     outside = np.flatnonzero((scores < 0) | (scores > 1))
     located = tuple(context.locate(detections, row) for row in outside[:MOST_EXAMPLES].tolist())
@@ -186,7 +186,7 @@ def share_of(
 
 
 def _by_count(truth: GroundTruth, per_image: IntArray) -> dict[int, Tally]:
-    """Count the images with each number of detections, and name the first."""
+    """Count the images by number of detections, and keep the first few as examples."""
     order = np.argsort(per_image, kind="stable")
     numbers, first, counts = np.unique(per_image[order], return_index=True, return_counts=True)
     ids = truth.images.ids
@@ -199,7 +199,7 @@ def _by_count(truth: GroundTruth, per_image: IntArray) -> dict[int, Tally]:
 
 
 def _sampled(truth: GroundTruth, detections: Detections, partitions: int) -> tuple[GroundTruth, Detections]:
-    """Take images evenly, as many as this partition has a share of in the sample."""
+    """Take this partition's share of the sample, evenly spaced."""
     count = len(truth.images)
     wanted = min(count, max(1, SAMPLED // partitions))
     rows = (
@@ -212,19 +212,19 @@ def _sampled(truth: GroundTruth, detections: Detections, partitions: int) -> tup
     return of_images(truth, rows, np.flatnonzero(np.isin(truth.image, rows))), kept
 
 
-# ---------------------------------------------------------------- what all say together
+# ---------------------------------------------------------------- all partitions
 
 
 def findings_of_shares(shares: Iterable[Share], protocol: Protocol) -> tuple[list[Finding], int]:
-    """Return the findings of all partitions, errors first, and how many images the sample has."""
-    # Add up what all partitions counted, and join their samples.
+    """Return the findings of all partitions, errors first, and the number of images in the sample."""
+    # Add up the counts of all partitions, and join their samples.
     each = iter(shares)
     whole = next(each)
     for one in each:
         whole += one
     truth, detections = (of_one_data_set(tables) for tables in zip(*whole.sample, strict=True))
     nothing = np.empty(0, dtype=np.int64)
-    # Checks of counts read no row, so the tables are empty.
+    # Checks of counts read no rows, so the tables are empty.
     context = Context(
         of_images(truth, nothing, nothing),
         of_images(detections, nothing, nothing).replaced(left_out=whole.left_out),
@@ -233,10 +233,10 @@ def findings_of_shares(shares: Iterable[Share], protocol: Protocol) -> tuple[lis
     )
     objects, found = whole.per_class["objects"], whole.per_class["detections"]
     vars(context).update(objects_per_class=objects, silent_classes=found == 0)
-    # Findings that add up come from the counts, the others from the sample. A wrong box order explains boxes
+    # Take findings that add up from the counts, the others from the sample. A wrong box order explains boxes
     # outside the image.
-    known = list(_of_all(context, whole))
-    sampled = list(_of_sample(truth, detections, protocol, whole))
+    known = list(_exact_findings(context, whole))
+    sampled = list(_sample_findings(truth, detections, protocol, whole))
     wrong = {one.code for one in sampled}
     findings = [
         one
@@ -249,7 +249,7 @@ def findings_of_shares(shares: Iterable[Share], protocol: Protocol) -> tuple[lis
 
 
 def findings_of_partitions(evaluation: Evaluation) -> tuple[list[Finding], int]:
-    """Return the findings of an evaluation in partitions, which are read again, and the sample's images."""
+    """Return the findings of a partitioned evaluation, which is read again, and the sample's images."""
     source: Any = source_of(evaluation)
     source.require("findings about the input")
     held = source.there
@@ -265,15 +265,15 @@ def _share_of_task(task: Any, options: Mapping[str, Any]) -> Share:
     return share
 
 
-def _of_all(context: Context, whole: Share) -> Iterator[Finding]:
+def _exact_findings(context: Context, whole: Share) -> Iterator[Finding]:
     """Return the findings that add up."""
-    # Checks of rows: counts and largest values add up over shards, and the first examples stay.
+    # Row checks: counts and largest deviations add up over partitions, and the first examples remain.
     for one in (*OF_TRUTH, *OF_DETECTIONS):
         count, most, examples = whole.tallies[one.code]
         if count:
             text = one.text(context, count, most)
             yield context.finding(one.code, one.kind, one.severity(context), count, text, examples=examples)
-    # Checks of classes and images need only counts as well.
+    # Checks of classes and images need only counts too.
     counts, tallies = whole.counts, whole.tallies
     yield from structural.of_classes(context)
     empty, silent = tallies["empty"], tallies["silent"]
@@ -285,13 +285,13 @@ def _of_all(context: Context, whole: Share) -> Iterator[Finding]:
     yield from structural.silent_classes(context)
     if not counts["detections"]:
         return
-    # Whole numbers: the share of boxes that have only these, once there are enough boxes.
+    # Whole numbers: use their fraction if there are enough boxes.
     whole_detections = counts["whole detections"] / counts["detections"]
     enough = min(counts["objects"], counts["detections"]) >= geometric.FEWEST
     if enough and whole_detections > geometric.ALL:
         share = counts["whole objects"] / counts["objects"]
         yield from geometric.whole_numbers(context, counts["detections"], whole_detections, share)
-    # Scores: the lowest and the highest tell what they are.
+    # Scores: the lowest and the highest suggest their meaning.
     if counts["scores"]:
         outside = tallies["score-outside-0-1"]
         for odd in semantic.odd_scores(context, counts["detections"], *whole.scores, outside.found):
@@ -299,7 +299,7 @@ def _of_all(context: Context, whole: Share) -> Iterator[Finding]:
             yield dataclasses.replace(odd, examples=examples)
     else:
         yield semantic.no_scores(context, counts["detections"])
-    # Images at the largest count of detections look cut, if many have it and few have one less.
+    # Detections were probably truncated if many images have the largest count and few have one less.
     capped = whole.capped
     yield from semantic.beyond_max_detections(context, capped)
     most = max(whole.full)
@@ -309,12 +309,13 @@ def _of_all(context: Context, whole: Share) -> Iterator[Finding]:
     )
 
 
-def _of_sample(
+def _sample_findings(
     truth: GroundTruth, detections: Detections, protocol: Protocol, whole: Share
 ) -> Iterator[Finding]:
     """Return the findings of the sample that do not add up."""
     context = Context(truth, detections, protocol)
-    vars(context).update(silent_classes=whole.per_class["detections"] == 0)  # of all images
+    # Use the counts of all images.
+    vars(context).update(silent_classes=whole.per_class["detections"] == 0)
     for one in check(context):
         if one.code in ADDED or one.code in LEFT_OUT:
             continue
@@ -327,7 +328,7 @@ def _of_sample(
 
 
 def note_of_shares(images: int) -> str:
-    """Say what partitions do not say."""
+    """Describe the checks that partitions leave out."""
     return (
         f"box forms, numbering, ties and what faults cost are of a sample of {counted(images, 'image')}; "
         f"not looked for: {' and '.join(LEFT_OUT.values())}"

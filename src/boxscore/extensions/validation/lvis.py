@@ -1,4 +1,4 @@
-"""Checks of LVIS's usual mix-ups: sizes measured by boxes, results of the other version."""
+"""Check for common mix-ups with LVIS: sizes measured by boxes, results for the other version."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from boxscore.matching.matcher import Matcher
 from boxscore.similarity.registry import similarity_of
 
 CLASSES = {1203: ("v1", "v0.5"), 1230: ("v0.5", "v1")}
-"""LVIS's two versions by their numbers of classes, each with the other."""
+"""LVIS's versions by number of classes, each with the other version."""
 
 
 def lvis_findings(context: Context) -> Iterator[Finding]:
-    """Check how detections of masks are measured, and whether classes are those of this version."""
+    """Check how the size of mask detections is measured, and whether classes belong to this version."""
     detections = context.detections
     if detections is None or not len(detections):
         return
@@ -26,7 +26,7 @@ def lvis_findings(context: Context) -> Iterator[Finding]:
 
 
 def _areas_of_boxes(context: Context, detections: Detections) -> Iterator[Finding]:
-    """Report that sizes of masks are measured by the boxes beside them, and by how much the metrics move."""
+    """Report that sizes of masks are measured by their boxes, and the effect on the metrics."""
     # Only mask results with boxes of their own can be measured in two ways.
     protocol = context.protocol
     by_boxes = "masks" in similarity_of(protocol).needed_columns and detections.boxes_given
@@ -38,7 +38,7 @@ def _areas_of_boxes(context: Context, detections: Detections) -> Iterator[Findin
         or detections.masks is None
     ):
         return
-    # Match once and change the area rule: both readings share their pairs.
+    # Match once and change only the area rule: both readings share their pairs.
     ignore = protocol.ignore.replaced(detection_area="mask")
     other = protocol.replaced(ignore=ignore)
     as_given = Matcher(context.ground_truth, detections, protocol)
@@ -46,7 +46,7 @@ def _areas_of_boxes(context: Context, detections: Detections) -> Iterator[Findin
         Evaluation(context.ground_truth, matcher.detections, rules, matcher.match()).metrics
         for matcher, rules in ((as_given, protocol), (as_given.under(other), other))
     ]
-    # Only metrics that move are worth a finding; the last test leaves out NaN.
+    # Report only metrics that change; the last test excludes NaN.
     moved = [
         f"{row.key} {values[0][row.key]:.4f} -> {values[1][row.key]:.4f}"
         for row in rows
@@ -65,7 +65,7 @@ def _areas_of_boxes(context: Context, detections: Detections) -> Iterator[Findin
 
 
 def _other_version(context: Context, detections: Detections) -> Iterator[Finding]:
-    """Report results whose class ids are those of LVIS's other version."""
+    """Report results whose class ids belong to LVIS's other version."""
     categories = context.ground_truth.categories
     names = CLASSES.get(len(categories))
     if names is None or not detections.left_out or "frequency" not in categories.columns:

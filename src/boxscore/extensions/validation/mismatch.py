@@ -1,10 +1,10 @@
-"""Semantic checks of the two files against each other: classes or images that are numbered differently.
+"""Check the two files against each other: classes or images that are numbered differently.
 
 Conventions
 -----------
-- The evidence is the boxes: a detection lies on the annotation that it overlaps most, with an IoU of 0.5 or
-  more, whatever the classes. If most detections of a class lie on another class, they are renamed. Only if
-  the score is higher with the new names is there a finding.
+- The evidence is the boxes: each detection is assigned to the annotation with the largest overlap (IoU of 0.5
+  or more), regardless of class. If most detections of a class are on annotations of another class, they are
+  renamed. The finding is reported only if this raises the score.
 - A detector may confuse two classes. If it is nearly always wrong about a class, the numbering differs.
 """
 
@@ -32,19 +32,19 @@ from boxscore.extensions.validation._findings import (
 )
 
 MAJORITY = 0.6
-"""Share of a class's detections on annotations from which one other class counts as its true class."""
+"""Fraction of a class's detections on annotations of one other class above which that is its true class."""
 
 FEWEST = 3
-"""Detections on annotations below which a class is not judged."""
+"""Minimum detections on annotations to judge a class."""
 
 ENOUGH, FEW = 40, 0.25
-"""Best detections from which it is odd that so few of them lie on an annotation."""
+"""Number of best detections, and the fraction on annotations below which it is suspiciously low."""
 
 MUCH = 0.05
-"""Least rise of the metric."""
+"""Minimum rise of the metric."""
 
 SAMPLED = 256
-"""Images whose best detections show whether it is worth evaluating with other image ids."""
+"""Images whose best detections decide whether to evaluate with other image ids."""
 
 
 def mismatch_findings(context: Context) -> Iterator[Finding]:
@@ -63,21 +63,22 @@ def mismatch_findings(context: Context) -> Iterator[Finding]:
 def _rises(context: Context, repaired: Repair) -> bool:
     try:
         return context.repaired_value(repaired) > max(context.value, 0.0) + MUCH
-    except InputError:  # a mask does not have its new image's size
+    # A mask does not have the size of its new image.
+    except InputError:
         return False
 
 
 def _class_map(context: Context, renumbered: Renumbered, by_class: Iterator[Finding]) -> Iterator[Finding]:
-    """Report that the file numbers its classes otherwise, with the score of the file read that way."""
+    """Report that the file numbers its classes differently, with the score of the file read that way."""
     inferred, detections = renumbered
 
-    # Report another numbering only if the metric rises with it.
+    # Report another numbering only if it raises the metric.
     def repaired(c: Context, _: Detections) -> Tables:
         return c.ground_truth, detections, c.protocol
 
     if not context.protocol.matching.per_class or not _rises(context, repaired):
         return
-    # A finding about the classes that came before gets the repair, in place of a second finding.
+    # An earlier finding about the classes gets the repair, instead of a second finding.
     name = "" if inferred.name == BY_EVIDENCE else f"{inferred.name} or "
     text = f"{inferred}. Read the detections with --class-map {name}auto"
     repair = f"with --class-map {'auto' if inferred.name == BY_EVIDENCE else inferred.name}"
@@ -90,7 +91,7 @@ def _class_map(context: Context, renumbered: Renumbered, by_class: Iterator[Find
             repaired=context.repaired_value(repaired),
         )
         return
-    # Else name the classes that move; a pair of names that are equal does not move.
+    # Otherwise name the classes that change.
     labels = detections.categories.labels
     by_id = dict(zip(detections.categories.ids.tolist(), labels, strict=True))
     moved = [(id_, to) for id_, to in inferred.pairs.items() if id_ != to and by_id.get(to) != id_]
@@ -110,8 +111,7 @@ def _classes(context: Context) -> Iterator[Finding]:
     detections, evaluation = context.detections, context.evaluation
     assert detections is not None
     assert evaluation is not None
-    # A class counts as misplaced if most of its detections on annotations are on those of one other class,
-    # [K].
+    # A class is misplaced if most of its detections on annotations are on those of one other class, [K].
     K = len(context.ground_truth.categories)
     if K < 2 or not context.protocol.matching.per_class or context.protocol.similarity == "keypoints":
         return
@@ -146,16 +146,16 @@ def _classes(context: Context) -> Iterator[Finding]:
 
 
 def _placed(context: Context, K: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Count the detections of each class that lie on annotations, [K]; the class with most, and how many."""
+    """Count the detections of each class on annotations, [K]; the most frequent class, and its count."""
     assert context.evaluation is not None
     # Find the class of the annotation that each detection overlaps most: sorted by overlap, the last write
-    # stays.
+    # remains.
     truth, detections = context.ground_truth, context.evaluation.detections
-    pairs = context.evaluation.matcher.across_classes(iou_threshold=0.5)
+    pairs = context.evaluation._matcher.across_classes(iou_threshold=0.5)
     order = np.argsort(pairs.iou, kind="stable")
     on = np.full(len(detections), -1)
     on[pairs.detection[order]] = truth.category[pairs.truth[order]]
-    # An annotation of its class explains a detection, whatever else it overlaps.
+    # An annotation of its class explains a detection, regardless of other overlaps.
     same = detections.category[pairs.detection] == truth.category[pairs.truth]
     on[pairs.detection[same]] = detections.category[pairs.detection[same]]
     # Count (predicted, annotated) pairs of classes, and take the largest count of each predicted class the
@@ -164,7 +164,8 @@ def _placed(context: Context, K: int) -> tuple[NDArray[np.int64], NDArray[np.int
     predicted, on_class = detections.category[rows].astype(np.int64), on[rows]
     keys, counts = np.unique(predicted * K + on_class, return_counts=True)
     best, most = np.zeros(K, dtype=np.int64), np.zeros(K, dtype=np.int64)
-    order = np.lexsort((-keys, counts))  # the largest last, of equals the first class
+    # The largest is last; ties prefer the first class.
+    order = np.lexsort((-keys, counts))
     best[keys[order] // K], most[keys[order] // K] = (
         keys[order] % K,
         counts[order],
@@ -188,12 +189,12 @@ def _explanation(context: Context, rows: NDArray[np.intp], names: NDArray[np.int
 
 
 def _off_annotations(context: Context) -> Iterator[Finding]:
-    """Report that the best detections lie on next to no annotation of their image, of any class."""
-    # Only a low metric makes this worth the time.
+    """Report that almost none of the best detections overlap an annotation of their image, of any class."""
+    # Only a low metric justifies this check.
     detections = context.detections
     if detections is None or not len(detections) or not context.value < LOW:
         return
-    # The most confident detections of a good file overlap annotations, whatever their class.
+    # The most confident detections of a correct file overlap annotations, regardless of class.
     best = match_best(context.ground_truth, detections.image, detections.boxes, detections.given_scores)
     count = len(best.detection)
     if count < ENOUGH or best.matched >= FEW * count:
@@ -211,7 +212,7 @@ def _off_annotations(context: Context) -> Iterator[Finding]:
 
 
 def _best(truth: GroundTruth, detections: Detections, image: NDArray[np.int32]) -> BestMatches:
-    """Match the best detections of some images as if they were on the given ones."""
+    """Match the best detections of some images as if they belonged to the given ones."""
     return match_best(truth, image, detections.boxes, detections.given_scores, most=SAMPLED)
 
 
@@ -219,11 +220,11 @@ def _images(context: Context) -> Iterator[Finding]:
     images = context.ground_truth.images
     if images.ids.dtype == object or not context.value < 0.5:
         return
-    # Try ids that are one too low and one too high, on the best detections of some images first.
+    # Try ids that are one too low and one too high, first with the best detections of some images.
     truth, given = context.ground_truth, context.detections
     here = None if given is None else _best(truth, given, given.image)
     for step in (1, -1):
-        # ``shifted`` gives the row of the image with the next id, or -1, [I].
+        # ``shifted`` is the row of the image with the next id, or -1, [I].
         shifted = images.rows(images.ids + step)
         if given is not None and here is not None:
             # The boxes must overlap more annotations in the neighboring image than in their own.
@@ -237,7 +238,7 @@ def _images(context: Context) -> Iterator[Finding]:
             known = np.flatnonzero(image >= 0)
             return c.ground_truth, dataclasses.replace(given.take(known), image=image[known]), c.protocol
 
-        # And the metric must rise.
+        # The metric must rise too.
         if not _rises(context, repaired):
             continue
         yield context.finding(

@@ -1,13 +1,14 @@
-"""Classes that the detections never name, because they always call their objects by another class.
+"""Find classes that detections never name, because they always give their objects another class.
 
 Conventions
 -----------
-- An object is located where a detection of any class overlaps it with an IoU of 0.5 or more, and called what
-  the detection says that overlaps it most.
-- Only classes without any detection are checked: a detector that confuses two classes names both now and
-  then, a wrong table of names never. A detector that does not know a class may call its objects this and
-  that; one name for nearly all of them, from a number of objects on, is a table.
-- Names of which one begins or ends the other (hot dog, dog) need fewer objects: so tables go wrong.
+- An object is located if a detection of any class overlaps it with an IoU of 0.5 or more. Its predicted class
+  is that of the detection with the largest overlap.
+- Only classes without any detections are checked: a detector that confuses two classes predicts both
+  sometimes, whereas a wrong class table never does. A detector that does not know a class may predict several
+  others. One class for nearly all of enough objects means a wrong table.
+- If one name begins or ends with the other (hot dog, dog), fewer objects suffice, because this is a typical
+  error in tables.
 """
 
 from __future__ import annotations
@@ -29,19 +30,19 @@ from boxscore.similarity.pairs import chunks
 
 LEAST_OVERLAP = 0.5
 FEWEST_RELATED, SHARE_RELATED = 10, 0.75
-"""Located objects, and the share of them with one other name, where one name begins or ends the other."""
+"""Minimum located objects, and fraction with one other name, if one name begins or ends with the other."""
 FEWEST, SHARE = 30, 0.9
 """The same for any two names."""
 
 MOST_AT_ONCE = 1 << 18
-"""Pairs of boxes that are compared at once."""
+"""Maximum pairs of boxes that are compared in one batch."""
 
 MOST_IMAGES = 2_000
-"""Images of such classes that are checked."""
+"""Maximum images of such classes that are checked."""
 
 
-class _Called(NamedTuple):
-    """A class and what its objects are called: so many of the located ones."""
+class _Renaming(NamedTuple):
+    """A class, the class that its objects are predicted as, and counts of located objects."""
 
     row: int
     other: int
@@ -50,8 +51,8 @@ class _Called(NamedTuple):
 
 
 def misnamed_findings(context: Context) -> Iterator[Finding]:
-    """Check whether classes without a detection are called another class."""
-    # Only classes with enough objects and without a detection are candidates, [K].
+    """Check whether objects of classes without detections are predicted as another class."""
+    # Candidates are classes with enough objects and no detections, [K].
     truth, detections = context.ground_truth, context.detections
     K, protocol = len(truth.categories), context.protocol
     if detections is None or K < 2 or not protocol.matching.per_class or protocol.similarity == "keypoints":
@@ -63,10 +64,10 @@ def misnamed_findings(context: Context) -> Iterator[Finding]:
     silent &= np.bincount(truth.category[counted_truth], minlength=K) >= FEWEST_RELATED
     if not silent.any():
         return
-    # Find the detections on their objects, and what these are called instead.
+    # Find the detections on their objects, and their predicted classes.
     objects = np.flatnonzero(counted_truth & silent[truth.category])
     pairs = _pairs_on(context, detections, objects)
-    called = list(_called(truth.categories.labels, truth.category[pairs.truth], detections, pairs))
+    called = list(_renamings(truth.categories.labels, truth.category[pairs.truth], detections, pairs))
     if not called:
         return
     # Rename detections on such objects, unless an annotation of their own class explains them.
@@ -78,11 +79,11 @@ def misnamed_findings(context: Context) -> Iterator[Finding]:
     def repaired(c: Context, given: Detections) -> Tables:
         return c.ground_truth, dataclasses.replace(given, category=new), c.protocol
 
-    # Describe each class, and guess the cause from how alike the names are.
+    # Describe each class, and guess the cause from the similarity of the names.
     labels = truth.categories.labels
     texts = [
         f"{one.times:,} of {one.located:,} localised objects of class {labels[one.row]} are predicted as "
-        f"{_spoken(labels[one.other])}"
+        f"{_class_text(labels[one.other])}"
         for one in called
     ]
     related = all(_are_related(labels[one.row], labels[one.other]) for one in called)
@@ -107,16 +108,16 @@ def misnamed_findings(context: Context) -> Iterator[Finding]:
 
 
 class _Pairs(NamedTuple):
-    """Objects and detections that overlap; of an object the largest overlap first."""
+    """Overlapping objects and detections; the largest overlap of each object comes first."""
 
     truth: NDArray[np.intp]
     row: NDArray[np.intp]
     explained: NDArray[np.bool_]
-    """Whether the detection also lies on an annotation of its class."""
+    """Whether the detection also overlaps an annotation of its class."""
 
 
 def _pairs_on(context: Context, detections: Detections, objects: NDArray[np.intp]) -> _Pairs:
-    """Pairs of ``objects`` and detections of any class, in at most :data:`MOST_IMAGES` images."""
+    """Return pairs of ``objects`` and detections of any class, in at most :data:`MOST_IMAGES` images."""
     # Choose images with such objects, evenly; sort annotations and detections by image.
     truth = context.ground_truth
     images = distinct(truth.image[objects])
@@ -126,12 +127,12 @@ def _pairs_on(context: Context, detections: Detections, objects: NDArray[np.intp
     truths, starts, ends = _by_image(truth.image, images)
     detected, first, last = _by_image(detections.image, images)
     boxes, truth_boxes = without_inverted(detections.boxes[detected]), truth.boxes[truths]
-    # Compare every detection with every annotation of its image, in chunks of images: pairs are made,
-    # overlaps computed, and only near ones kept.
+    # Compare every detection with every annotation of its image, in batches of images: make the pairs,
+    # compute overlaps, and keep only near ones.
     widths, counts = ends - starts, last - first
     parts = [(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp), np.empty(0))]
     for low, high in chunks(widths * counts, MOST_AT_ONCE):
-        # All pairs of a chunk are numbered without a loop.
+        # Number all pairs of a batch without a loop.
         some = ragged_ranges(first[low:high], counts[low:high])
         width = np.repeat(widths[low:high], counts[low:high])
         row = np.repeat(some, width)
@@ -151,7 +152,7 @@ def _pairs_on(context: Context, detections: Detections, objects: NDArray[np.intp
 def _by_image(
     image: NDArray[np.int32], images: NDArray[np.int32]
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-    """Rows of some images, and where those of each begin and end."""
+    """Return the rows of some images, and the start and end of each image."""
     rows = np.flatnonzero(np.isin(image, images))
     rows = rows[np.argsort(image[rows], kind="stable")]
     return (
@@ -161,10 +162,10 @@ def _by_image(
     )
 
 
-def _called(
+def _renamings(
     labels: list[str], category: NDArray[np.int32], detections: Detections, pairs: _Pairs
-) -> Iterator[_Called]:
-    """Say which classes have one other name for nearly all objects that are located."""
+) -> Iterator[_Renaming]:
+    """Yield the classes for which nearly all located objects have one other predicted class."""
     best = np.flatnonzero(np.diff(pairs.truth, prepend=-1))
     category, said = category[best], detections.category[pairs.row[best]]
     for row in distinct(category).tolist():
@@ -175,15 +176,15 @@ def _called(
             (FEWEST_RELATED, SHARE_RELATED) if _are_related(labels[row], labels[other]) else (FEWEST, SHARE)
         )
         if located >= fewest and times >= share * located:
-            yield _Called(row, other, times, located)
+            yield _Renaming(row, other, times, located)
 
 
-def _spoken(label: str) -> str:
-    """Name a class whose name may be a bare number."""
+def _class_text(label: str) -> str:
+    """Describe a class whose name may be only a number."""
     return f"class {label}" if label.isdecimal() else label
 
 
 def _are_related(one: str, other: str) -> bool:
-    """Whether one name begins or ends the other; of numbers that says nothing."""
+    """Tell whether one name begins or ends with the other; False for numbers."""
     short, long = sorted((one.casefold(), other.casefold()), key=len)
     return bool(short) and not short.isdecimal() and (long.startswith(short) or long.endswith(short))

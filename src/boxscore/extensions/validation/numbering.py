@@ -1,4 +1,4 @@
-"""How detections number their classes, inferred from boxes: for tables, and for files in their classes."""
+"""Infer from boxes how detections number their classes, for tables and for files."""
 
 from __future__ import annotations
 
@@ -13,37 +13,38 @@ from boxscore.errors import InputError
 from boxscore.extensions.hints import left_out
 from boxscore.extensions.hints.numbering import InferredClassMap, infer_class_map
 from boxscore.extensions.validation._findings import Renumbered
-from boxscore.formats._opened import Opened
+from boxscore.formats._format import Opened
 from boxscore.formats.reading import FileOptions
 
 
 def find_class_map(
     ground_truth: GroundTruth, detections: Detections, *, classes: Sequence[str] | None = None
 ) -> InferredClassMap:
-    """Find how detections number their classes: as the ground truth, from 0, from 1, by another list.
+    """Infer how detections number their classes: like the ground truth, from 0, from 1, or otherwise.
 
     The evidence is the best detections of each image, as many as it has annotations: under the right
-    numbering most of those that lie on an annotation (IoU of 0.5 or more) lie on one of their class.
+    numbering, most of those that overlap an annotation (IoU of 0.5 or more) have its class.
 
     Parameters
     ----------
     ground_truth : GroundTruth
     detections : Detections
-        With the classes of their file. :func:`boxscore.load_detections` leaves out classes that the
-        ground truth does not have, which are part of the evidence; ``class_map="auto"`` reads them too.
+        Detections with the classes of their file. :func:`boxscore.load_detections` leaves out classes that
+        the ground truth does not have, which are part of the evidence; ``class_map="auto"`` reads them too.
     classes : sequence of str, optional
-        The names behind the detections' class numbers.
+        The names of the detections' class numbers.
 
     Returns
     -------
     InferredClassMap
-        ``name`` is ``"as-they-are"``, a name or None where it is not clear; ``pairs`` is a ``class_map`` for
-        :func:`boxscore.load_detections`; ``placed``, ``given`` and ``mapped`` are the evidence.
+        ``name`` is ``"as-they-are"``, the name of a numbering, or None if it is unclear. ``pairs`` is a
+        ``class_map`` for :func:`boxscore.load_detections`; ``placed``, ``given`` and ``mapped`` are the
+        evidence.
 
     Raises
     ------
     InputError
-        When an argument is no table.
+        When an argument is not a table.
 
     Examples
     --------
@@ -69,6 +70,6 @@ def find_class_map(
 
 
 def renumbered_file(opened: Opened, ground_truth: GroundTruth, options: FileOptions) -> Renumbered | None:
-    """Return the detections of a file by the class map that their boxes show; None where it needs none."""
+    """Return the detections read with the class map that their boxes imply; None if they need none."""
     renumbered = left_out.renumbered_file(opened, ground_truth, options)
     return None if renumbered is None else Renumbered(*renumbered)

@@ -1,4 +1,4 @@
-"""Semantic checks: annotations, flags, areas, scores and counts that are legal but probably not intended."""
+"""Check annotations, flags, areas, scores and counts that are valid but probably unintended."""
 
 from __future__ import annotations
 
@@ -31,63 +31,63 @@ from boxscore.similarity.box import box_iou
 from boxscore.similarity.registry import similarity_of
 
 NEAR = 0.9
-"""IoU from which two annotations of one image and class count as one object."""
+"""IoU above which two annotations of one image and class count as one object."""
 
 AREA_SLACK = 1.05
-"""How much larger than its box, or than its mask, a stated area may be."""
+"""Factor by which a stated area may exceed its box, or its mask."""
 
 TIED = 0.10
-"""Share of detections with tied scores from which ties are reported."""
+"""Fraction of detections with tied scores above which ties are reported."""
 FEW_TIED = 20_000
-"""Detections up to which the effect of their order is said in passing: some milliseconds."""
+"""Maximum detections for which quick checks compute the effect of their order, in milliseconds."""
 
 NO_SCORES = "no-scores"
-"""Code of the finding that no detection has a score."""
+"""Code of the finding that detections have no scores."""
 
 NEGLIGIBLE = 0.0005
-"""Of AP: rounds to nothing in three decimals."""
+"""Difference of AP that rounds to 0 in three decimals."""
 
 SCOPES = {
     "class": ("per image and class", "group"),
     "image": ("per image", "image"),
     "data_set_class": ("per class of the data set", "class"),
 }
-"""What max detections are counted over, in words, and one such thing."""
+"""The scopes of max detections in words, and the name of one group."""
 
 LEAST_FLOOR = 0.05
-"""Lowest score from which low ones seem to be missing."""
+"""Minimum score above which low scores seem to be missing."""
 
 FEWEST = 20
-"""Detections below which their scores and counts are no evidence."""
+"""Minimum detections whose scores and counts are evidence."""
 
 
 def semantic_findings(context: Context) -> Iterator[Finding]:
     """Check what annotations and detections mean."""
-    # Ground truth first; the comparison of all pairs only when asked for.
+    # Check ground truth first; compare all pairs only on request.
     if context.effort > IN_PASSING:
         yield from NEAR_DUPLICATES.finding(context, context.ground_truth)
     yield from _areas(context)
     if context.detections is None or not len(context.detections):
         return
-    # Then the detections; what depends on the order needs scores.
+    # Then check the detections; checks of the order need scores.
     if context.effort == WHEN_ASKED:
         yield from REPEATED.finding(context, context.detections)
     if context.detections.scored:
         yield from _scores(context, context.detections)
     else:
         yield no_scores(context, len(context.detections))
-    # Ties, and then detections beyond the limit, take more time.
+    # Ties and detections beyond the limit take more time.
     if context.effort > IN_PASSING and context.detections.scored:
         yield from _tied_scores(context, context.detections)
     if context.effort == WHEN_ASKED:
         yield from _beyond_max_detections(context, context.detections)
-    # With classes left out, fewer detections than the limit mean nothing.
+    # If classes are left out, fewer detections than the limit are normal.
     if not context.chosen_classes:
         yield from _below_max_detections(context, context.detections)
 
 
 def _groups(table: BoxTable) -> NDArray[np.int64]:
-    """Return one number for each row's image and class, [N]."""
+    """Return a number for each row's image and class, [N]."""
     return table.image.astype(np.int64) * len(table.categories) + table.category
 
 
@@ -110,16 +110,16 @@ NEAR_DUPLICATES = RowCheck(
 
 
 def _repeats(table: BoxTable, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Rows that overlap an earlier one of their image and class by :data:`NEAR` or more, ascending."""
+    """Return ascending rows that overlap an earlier one of their image and class by :data:`NEAR`."""
     group, left = _groups(table)[rows], table.boxes[rows, 0]
     order = np.lexsort((left, group))
     rows, group, left = rows[order], group[order], left[order]
-    # Of two boxes so near, the left sides differ by at most 1 - NEAR of the larger width, and the larger
-    # width is at most 1 / NEAR of the smaller. So each box is compared with those that start soon after it.
+    # For two boxes so near, the left sides differ by at most 1 - NEAR of the larger width, and the larger
+    # width is at most 1 / NEAR of the smaller. So compare each box with those that start soon after it.
     boxes = without_inverted(table.boxes)
     last = left + (1 / NEAR - 1 + 1e-6) * (table.boxes[rows, 2] - left)
     repeats, at, step = [np.empty(0, dtype=np.intp)], np.arange(len(rows) - 1), 1
-    # Step by step, each box with the next one that starts after it, until none is near.
+    # In each step, compare each box with the next one that starts after it, until none is near.
     while len(at):
         at = at[(group[at] == group[at + step]) & (left[at + step] <= last[at])]
         one, other = rows[at], rows[at + step]
@@ -176,8 +176,8 @@ def _areas(context: Context) -> Iterator[Finding]:
         yield from one.finding(context, truth)
     by_masks = "masks" in similarity_of(context.protocol).needed_columns and truth.units == "pixels"
     if by_masks and truth.masks is not None:
-        # Where masks are compared, check them against the masks too, if the row has one. The ratio is the
-        # same both ways; small differences come from rounding.
+        # If masks are compared, check them against the masks too, if the row has one. The ratio is symmetric;
+        # small differences come from rounding.
         mask_area = truth.area.copy()
         with_mask = np.flatnonzero(~truth.masks.missing)
         mask_area[with_mask] = truth.masks[with_mask].area
@@ -201,14 +201,16 @@ def _repeated_rows(context: Context, detections: Detections) -> tuple[NDArray[np
     rows = np.column_stack([detections.image, detections.category, detections.boxes])
     if detections.scored:
         rows = np.column_stack([rows, detections.scores])
-    if detections.rotated is not None:  # boxes of two angles may have one box around them
+    # Boxes at two angles may have the same enclosing box.
+    if detections.rotated is not None:
         rows = np.column_stack([rows, detections.rotated])
     by_keypoints = "keypoints" in similarity_of(context.protocol).needed_columns or not detections.boxes_given
     if by_keypoints and detections.keypoints is not None:
         rows = np.column_stack([rows, detections.keypoints.reshape(len(detections), -1)])
     elif not detections.boxes_given:
-        return np.empty(0, dtype=np.intp), 0.0  # masks of one box may differ
-    return _again(rows), 0.0
+        # Masks with one box may differ.
+        return np.empty(0, dtype=np.intp), 0.0
+    return _equal_to_earlier(rows), 0.0
 
 
 def _each_once(context: Context, detections: Detections, again: NDArray[np.intp]) -> Repair:
@@ -231,9 +233,9 @@ REPEATED = RowCheck(
 )
 
 
-def _again(rows: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Positions of the rows [D, C] that are equal to an earlier one; ascending."""
-    # By image and left side most rows are alone; only the others are sorted whole.
+def _equal_to_earlier(rows: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return the ascending positions of rows [D, C] that equal an earlier one."""
+    # Most rows differ in image and left side; only the others are sorted completely.
     order = np.lexsort((rows[:, 2], rows[:, 0]))
     equal = np.all(rows[order[1:]][:, [0, 2]] == rows[order[:-1]][:, [0, 2]], axis=1)
     some = np.sort(order[np.append(equal, False) | np.append(False, equal)]) if len(rows) else order
@@ -266,9 +268,9 @@ def odd_scores(
     table: Detections | None = None,
     rows: NDArray[np.intp] | None = None,
 ) -> Iterator[Finding]:
-    """Report scores that are no probabilities, of which ``rows`` are, and those that are all equal."""
+    """Report scores that are not probabilities, which are ``rows``, and scores that are all equal."""
     if outside:
-        # The range of the scores suggests what they are.
+        # The range of the scores suggests their meaning.
         guess = ""
         if lowest >= 0 and 1 < highest <= 100:
             guess = ". Are they percentages?"
@@ -284,7 +286,7 @@ def odd_scores(
             table=table,
             rows=() if rows is None else rows,
         )
-    # Equal scores of enough detections cannot be chance.
+    # Equal scores of enough detections are not a coincidence.
     if count >= FEWEST and lowest == highest:
         yield context.finding(
             "scores-all-equal",
@@ -300,13 +302,13 @@ def odd_scores(
 
 def _score_floor(context: Context, floor: float, count: int) -> Iterator[Finding]:
     """Report that low scores are absent, unless the curves are complete without them."""
-    # Bound what lower scores could add; if that is negligible, the cut does not matter.
+    # Bound the effect of lower scores; if it is negligible, the cut does not matter.
     evaluation = context.evaluation
     assert evaluation is not None
     most = most_with_lower_scores(evaluation)
     if most is not None and not most - context.value > NEGLIGIBLE:
         return
-    # Say where the curves end; NaN means that there is no curve.
+    # Report where the curves end; NaN means that there is no curve.
     recall, iou_text = recall_reached(evaluation)
     cut = f"scores look cut at {floor:.4g}: export with conf=0.001"
     if recall == recall:
@@ -348,7 +350,7 @@ def _tied_scores(context: Context, detections: Detections) -> Iterator[Finding]:
 
 
 def _bounds(context: Context) -> str:
-    """Say between which values the order of equal scores moves the metric, where that costs little."""
+    """Describe the range of the metric over orders of equal scores, if it is cheap to compute."""
     result = context.evaluation
     if result is None or len(result.detections) > FEW_TIED or context.metric not in result.metrics:
         return ""
@@ -362,19 +364,19 @@ def _bounds(context: Context) -> str:
 
 
 class Capped(NamedTuple):
-    """What is beyond max detections."""
+    """Detections beyond max detections."""
 
     beyond: int = 0
-    """Detections."""
+    """Number of detections beyond the limit."""
     groups: int = 0
-    """Images, classes or both, as the rule counts."""
+    """Number of images, classes or both beyond the limit, depending on the rule."""
     most: int = 0
-    """Detections of the largest."""
+    """Number of detections of the largest group."""
     worst: tuple[tuple[int, str], ...] = ()
     """The largest groups, by count and name."""
 
     def __add__(self, other: Capped) -> Capped:  # type: ignore[override]
-        """Add up what disjoint images have, where groups are inside images."""
+        """Add up the counts of disjoint images; groups are within images."""
         worst = sorted([*self.worst, *other.worst], key=lambda one: -one[0])[:MOST_EXAMPLES]
         most = max(self.most, other.most)
         return Capped(self.beyond + other.beyond, self.groups + other.groups, most, tuple(worst))
@@ -387,14 +389,14 @@ def _cap_scope(protocol: Protocol) -> str:
 
 def counts_beyond(protocol: Protocol, detections: Detections) -> Capped:
     """Count the detections beyond max detections."""
-    # Count the detections of each group that the limit is for: images, classes, or both.
+    # Count the detections of each group that the limit applies to: images, classes, or both.
     limit, scope = protocol.caps[-1], _cap_scope(protocol)
     if limit is None:
         return Capped()
     group: NDArray[Any] = _groups(detections)
     if scope != "class":
         group = detections.image if scope == "image" else detections.category
-    # One count per group, all in one call.
+    # Count all groups in one call.
     numbers, counts = np.unique(group, return_counts=True)
     over = counts > limit
     labels, ids = detections.categories.labels, detections.images.ids.tolist()
@@ -406,7 +408,7 @@ def counts_beyond(protocol: Protocol, detections: Detections) -> Capped:
         image = "" if scope == "data_set_class" else f"image {ids[number // K]}, "
         return f"{image}class {labels[number % K]}"
 
-    # Name the largest groups first; a stable sort keeps equal ones in order.
+    # List the largest groups first; a stable sort keeps ties in order.
     worst = np.flatnonzero(over)[np.argsort(-counts[over], kind="stable")][:MOST_EXAMPLES]
     named = [(int(counts[at]), name(int(numbers[at]))) for at in worst]
     beyond = int((counts[over] - limit).sum())
@@ -428,7 +430,7 @@ def _beyond_max_detections(context: Context, detections: Detections) -> Iterator
 def beyond_max_detections(
     context: Context, capped: Capped, *, repaired: Repair | None = None
 ) -> Iterator[Finding]:
-    """Report detections that the protocol does not read."""
+    """Report detections beyond the protocol's max detections."""
     limit = context.protocol.caps[-1]
     if limit is None or not capped.groups:
         return
@@ -472,9 +474,9 @@ def cut_per_image(
     examples: Sequence[str] = (),
     repaired: Repair | None = None,
 ) -> Iterator[Finding]:
-    """Report many images with exactly the largest number of detections: the detector stops there.
+    """Report many images with exactly the largest number of detections: the detector was limited.
 
-    ``below`` are images with one less.
+    ``below`` is the number of images with one less.
     """
     top, scope = context.protocol.caps[-1], _cap_scope(context.protocol)
     if most < 5 or full < max(5, 0.02 * images, 3 * below) or (top is not None and most >= top):

@@ -1,9 +1,9 @@
-"""Structural checks: ids, images and classes of the two tables.
+"""Check ids, images and classes of the two tables.
 
 Conventions
 -----------
-Faults that the tables no longer show, because a loader refuses or resolves them, are checked in
-:mod:`boxscore.extensions.validation.files`.
+Errors that loaders reject or resolve do not show in tables; :mod:`boxscore.extensions.validation.files`
+checks them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from boxscore.extensions.validation._findings import (
 from boxscore.matching.ignoring import zero_ids
 
 SILENT = 0.10
-"""Share of annotated images without a detection from which results may be of another split."""
+"""Fraction of annotated images without detections above which results may belong to another split."""
 
 
 def structural_findings(context: Context) -> Iterator[Finding]:
@@ -102,7 +102,7 @@ ID_ZERO = RowCheck(
 def of_classes(context: Context) -> Iterator[Finding]:
     """Report classes that share a name, and those without annotations."""
     truth = context.ground_truth
-    # Classes of one name are scored apart, which few data sets intend.
+    # Classes with one name are scored separately, which is rarely intended.
     names = truth.categories.names.tolist()
     if len(set(names)) < len(names):
         counts, labels = Counter(names), truth.categories.labels
@@ -115,7 +115,7 @@ def of_classes(context: Context) -> Iterator[Finding]:
             f"{counted(len(shared), 'class')} share a name with another; each is scored on its own",
             examples=[f"class {labels[row]}" for row in shared],
         )
-    # Classes without annotations are legal, and what they do depends on the metric.
+    # Classes without annotations are legal; their effect depends on the metric.
     empty = np.flatnonzero(context.objects_per_class == 0)
     if len(empty):
         labels = truth.categories.labels
@@ -204,7 +204,7 @@ def unknown_classes(
     hint: str = "",
     repaired: Repair | None = None,
 ) -> Iterator[Finding]:
-    """Report detections of classes that the ground truth does not have; ``known`` are the others."""
+    """Report detections of classes that the ground truth does not have; ``known`` counts the others."""
     total = sum(left_out.values())
     if not total:
         return
@@ -225,7 +225,7 @@ def unknown_classes(
 def _by_names(
     reader: Callable[[GroundTruth, Mapping[Id, Id | None]], Detections], renamed: Mapping[str, str]
 ) -> Repair:
-    """Return the tables with the file read by a class map of these names."""
+    """Return the tables with the file read again with a class map of these names."""
 
     def repaired(c: Context, _: Detections) -> Tables:
         known = c.ground_truth.categories
@@ -239,7 +239,7 @@ def _by_names(
 def _silent_images(context: Context) -> Iterator[Finding]:
     truth, detections = context.ground_truth, context.detections
     assert detections is not None
-    # Compare two flags per image, [I]: annotated, and without a detection.
+    # Compare two flags per image, [I]: annotated, and without detections.
     annotated = np.zeros(len(truth.images), dtype=bool)
     annotated[truth.image] = True
     silent = annotated & (context.per_image == 0)
@@ -265,17 +265,17 @@ def silent_images(
     examples: Sequence[str] = (),
     repaired: Repair | None = None,
 ) -> Iterator[Finding]:
-    """Report images with annotations and without a detection."""
+    """Report images with annotations but without detections."""
     if not count:
         return
-    # A few such images are normal; many look like another split or an interrupted run.
+    # A few such images are normal; many suggest another split or an interrupted run.
     share = count / annotated
     text = (
         f"{counted(count, 'image')} with annotations ({_percent(share)}) {verb(count, 'have')} no detection"
     )
     if share > SILENT:
         text += ". Are these results of another split, or of a run cut short?"
-    # Where most are, it is an error, and its effect is worth an evaluation.
+    # If most images are affected, it is an error, and its effect is worth an evaluation.
     is_most = share > 0.5
     if is_most and detections:
         text += " To score only the images that were run, list their ids with --images FILE"
@@ -297,16 +297,16 @@ def _percent(share: float) -> str:
 
 
 def silent_classes(context: Context) -> Iterator[Finding]:
-    """Report classes with annotations and without a detection."""
+    """Report classes with annotations but without detections."""
     truth, detections = context.ground_truth, context.detections
     assert detections is not None
-    # Compare two flags per class, [K]: annotated, and without a detection.
+    # Compare two flags per class, [K]: annotated, and without detections.
     K = len(truth.categories)
     annotated = context.objects_per_class > 0
     silent = annotated & context.silent_classes
     if not silent.any():
         return
-    # A class whose results file is missing gets its own finding and leaves the other.
+    # A class whose results file is missing gets its own finding instead of this one.
     absent = (
         np.zeros(K, dtype=bool) if context.chosen_classes else _without_file(context, detections) & silent
     )
@@ -344,7 +344,7 @@ def silent_classes(context: Context) -> Iterator[Finding]:
 
 
 def _without_file(context: Context, detections: Detections) -> NDArray[np.bool_]:
-    """Whether each class has no file in a folder of VOC results, [K]."""
+    """Tell whether each class has no file in a folder of VOC results, [K]."""
     names = detections.categories.names.tolist()
     if not (context.was_read(detections) and Path(detections.source).is_dir()):
         return np.zeros(len(names), dtype=bool)

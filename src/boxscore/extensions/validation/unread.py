@@ -1,14 +1,14 @@
-"""What both tables hold and the protocol does not read: oriented boxes, keypoints, masks, flags.
+"""Find data that both tables have but the protocol does not read: oriented boxes, keypoints, masks, flags.
 
 Conventions
 -----------
-- Boxes beside masks or keypoints are normal: instance segmentation and pose models are scored by boxes too.
-  Only where the detections have none, so that those around their masks or keypoints are taken, was another
-  protocol meant.
-- Oriented boxes on both sides were made to be compared as such.
-- The repair is the option that reads them, and its number is the first metric of that protocol, said in
-  passing too unless the tables are so large that another evaluation takes a second.
-- In passing no column is read that the evaluation did not need: the option is said, without its number.
+- Files of masks or keypoints usually have boxes too: instance segmentation and pose models are also scored by
+  boxes. Another protocol was intended only if the detections have no boxes, so that boxes around their masks
+  or keypoints are used.
+- Oriented boxes on both sides are meant to be compared as such.
+- The repair is the option that reads the data, with the first metric of that protocol. Quick checks compute
+  it too, unless the tables are so large that another evaluation takes a second.
+- Quick checks do not load columns that the evaluation did not need: they name the option without its number.
 """
 
 from __future__ import annotations
@@ -38,23 +38,22 @@ DIFFICULT = "voc2007"
 
 
 def unread_findings(context: Context) -> Iterator[Finding]:
-    """Check what the protocol leaves unread: columns, then flags."""
+    """Check what the protocol does not read: columns, then flags."""
     oriented = list(_oriented(context)) if context.detections is not None else []
     yield from oriented
     if context.detections is not None and not oriented:
-        yield from _stood_in(context, context.detections)
+        yield from _derived_boxes(context, context.detections)
     yield from _flags(context, difficult_said=bool(oriented))
 
 
 def _oriented(context: Context) -> Iterator[Finding]:
-    """Report oriented boxes of both sides that are compared as upright ones."""
+    """Report oriented boxes on both sides that are compared as upright ones."""
     truth, detections, protocol = context.ground_truth, context.detections, context.protocol
     if protocol.similarity != "box" or detections is None or not len(truth) or not len(detections):
         return
     if _form(truth) is None or _form(detections) is None:
         return
-    # Name the protocol that compares the form of these boxes, and count the difficult objects that it would
-    # ignore.
+    # Find the protocol for these boxes, and count the difficult objects that it would ignore.
     corners = "quadrilaterals" in (_form(truth), _form(detections))
     other = load_protocol("dota" if corners else "coco-rotated")
     flagged = int(truth.difficult.sum()) if protocol.ignore.difficult == "count" else 0
@@ -80,8 +79,8 @@ def _form(table: BoxTable) -> str | None:
     return next((name for name in ("quadrilaterals", "rotated") if table.instances.shows(name)), None)
 
 
-def _stood_in(context: Context, detections: Detections) -> Iterator[Finding]:
-    """Report detections without boxes, whose keypoints or masks the protocol does not compare."""
+def _derived_boxes(context: Context, detections: Detections) -> Iterator[Finding]:
+    """Report detections without boxes whose keypoints or masks the protocol does not compare."""
     truth, protocol = context.ground_truth, context.protocol
     if protocol.similarity != "box" or detections.boxes_given or not len(detections) or not len(truth):
         return
@@ -91,8 +90,7 @@ def _stood_in(context: Context, detections: Detections) -> Iterator[Finding]:
     ):
         if not (detections.instances.shows(name) and truth.instances.shows(name)):
             continue
-        # Suggest the other protocol only if it can read both tables; in a quick check no column is read for
-        # it.
+        # Suggest the other protocol only if it can read both tables; quick checks load no column for it.
         known = context.effort > IN_PASSING or all(t.instances.is_read(name) for t in (truth, detections))
         other = _of_type(protocol, iou_type)
         fits = other is not None and _fits(other, detections, truth if known else None)
@@ -117,12 +115,13 @@ def _stood_in(context: Context, detections: Detections) -> Iterator[Finding]:
 def _of_type(protocol: Protocol, iou_type: str) -> Protocol | None:
     try:
         return protocol_of_type(protocol, iou_type)
-    except ProtocolError:  # it knows no keypoints
+    # The protocol does not use keypoints.
+    except ProtocolError:
         return None
 
 
 def _fits(protocol: Protocol, *tables: BoxTable | None) -> bool:
-    """Whether tables have as many keypoints as the protocol knows; masks always fit."""
+    """Tell whether tables have as many keypoints as the protocol expects; masks always fit."""
     if protocol.similarity != "keypoints":
         return protocol.similarity == "mask"
     points = [table.keypoints for table in tables if table is not None]
@@ -153,12 +152,13 @@ def _flags(context: Context, *, difficult_said: bool) -> Iterator[Finding]:
 
 
 def _unread_flags(name: str, context: Context, truth: GroundTruth) -> tuple[NDArray[np.intp], float]:
-    """Return the rows with a flag, where the protocol does not read it."""
+    """Return the rows with a flag that the protocol does not read."""
     if name not in context.unread_flags:
         return np.empty(0, dtype=np.intp), 0.0
     flags = getattr(truth, name)
     if name == "crowd" and context.protocol.group.treatment == "merge":
-        flags = flags & ~truth.group  # tables of groups flag them as crowds too
+        # Tables of groups flag them as crowds too.
+        flags = flags & ~truth.group
     return np.flatnonzero(flags), 0.0
 
 
@@ -178,4 +178,4 @@ def _flag_check(code: str, name: str) -> RowCheck:
 
 
 FLAGS = {name: _flag_check(f"{name}-flag-without-effect", name) for name in ("crowd", "difficult", "ignore")}
-"""A check for each flag."""
+"""One check for each flag."""

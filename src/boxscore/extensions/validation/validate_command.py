@@ -97,14 +97,15 @@ def _findings(arguments: argparse.Namespace) -> list[Finding]:
 
 
 def _findings_in_parts(arguments: argparse.Namespace) -> list[Finding]:
-    """Check partitions of whole images."""
+    """Check data in partitions of whole images."""
     from boxscore.extensions.large.command_line import has_scores, is_larger, told_of_partitions
     from boxscore.extensions.validation.in_parts import findings_of_shares, note_of_shares, share_of
 
     if arguments.detections is None:
         cause = "ground truth alone is read at once"
         raise InputError("--memory-limit", "be beside --detections", got="none", cause=cause)
-    is_larger(arguments)  # which refuses what cannot be read in partitions
+    # Rejects what cannot be read in partitions.
+    is_larger(arguments)
     try:
         protocol = judging_protocol(arguments.protocol, scored=has_scores(arguments))
         shares = told_of_partitions(arguments, protocol, share_of, {"protocol": protocol})
@@ -148,7 +149,7 @@ _EFFECT = ("metric", "value", "repaired", "bound", "repair")
 
 
 def _value(findings: Sequence[Finding], protocol: Protocol) -> dict[str, Any]:
-    """Return what is written as JSON."""
+    """Return the JSON form."""
     rows = []
     for finding in findings:
         row: dict[str, Any] = {name: getattr(finding, name) for name in _COLUMNS}
@@ -164,7 +165,7 @@ def _parts_of_effects(findings: Sequence[Finding]) -> dict[str, list[Any]]:
 
 
 def _table(findings: Sequence[Finding], **effects: list[Any]) -> Columns:
-    """Return a row per finding: what it is, what it costs, an example."""
+    """Return a row per finding: what it is, its effect, an example."""
     examples = [finding.examples[0] if finding.examples else "" for finding in findings]
     known = {name: [getattr(finding, name) for finding in findings] for name in _COLUMNS}
     return {**known, **effects, "example": examples}

@@ -34,18 +34,18 @@ def validate(
     ground_truth : GroundTruth
     detections : Detections, optional
     protocol : str, Path, mapping or Protocol, optional
-        Decides which flags and max detections apply; effects are measured in its first summary metric. When
-        not given, ``"coco"``, and ``"scoreless"`` where the detections have no scores.
+        Decides which flags and max detections apply; effects are measured in its first summary metric. The
+        default is ``"coco"``, or ``"scoreless"`` if the detections have no scores.
 
     Returns
     -------
     list of Finding
-        Errors first, and of one severity those that cost most; empty when there are none.
+        Errors first, and within a severity by descending effect; empty if there are no findings.
 
     Raises
     ------
     InputError
-        When a detection is in an image that the ground truth does not have.
+        When a detection belongs to an image that the ground truth does not have.
 
     Examples
     --------
@@ -58,7 +58,8 @@ def validate(
         raise InputError("ground_truth", "be a GroundTruth table", got=f"a {type(ground_truth).__name__}")
     if detections is not None:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", BoxscoreWarning)  # unknown classes become a finding
+            # Unknown classes become a finding.
+            warnings.simplefilter("ignore", BoxscoreWarning)
             detections = align(detections, ground_truth)
     return check(Context(ground_truth, detections, _rules(protocol, detections)))
 
@@ -74,7 +75,7 @@ def validate_files(
     detection_options: Mapping[str, Any] | None = None,
     scoreless: bool = False,
 ) -> list[Finding]:
-    """Check files: what :func:`validate` checks, and what a loader refuses or resolves.
+    """Check files as :func:`validate` does, and for problems that a loader rejects or resolves.
 
     Parameters
     ----------
@@ -83,7 +84,7 @@ def validate_files(
     protocol : str, Path, mapping or Protocol, optional
         As for :func:`validate`.
     format, image_set : optional
-        Of the ground truth, as for :func:`boxscore.load_ground_truth`.
+        Options of the ground truth, as for :func:`boxscore.load_ground_truth`.
     options, detection_options : mapping, optional
         Further arguments of :func:`boxscore.load_ground_truth` and :func:`boxscore.load_detections`, by name.
     scoreless : bool, default False
@@ -92,13 +93,13 @@ def validate_files(
     Returns
     -------
     list of Finding
-        Errors first. A file that cannot be loaded is one of them: ``ground-truth-refused`` or
+        Errors first. A file that cannot be loaded is an error: ``ground-truth-refused`` or
         ``detections-refused``.
 
     Raises
     ------
     InputError
-        When a file is missing, or an option is wrong.
+        When a file is missing, or an option is invalid.
     """
     from boxscore.extensions.validation.files import (
         detection_file_findings,
@@ -110,7 +111,7 @@ def validate_files(
     of_truth = read_options(**{"format": format, "image_set": image_set, **(options or {})}, **needs)
     of_detections = read_options(**(detection_options or {}), **needs)
     paths = [path_of(ground_truth)] if detections is None else [path_of(ground_truth), path_of(detections)]
-    # A path that does not exist or has no known format is refused.
+    # Reject a path that does not exist or has no known format.
     opened = [open_at(path, side=side) for path, side in zip(paths, SIDES, strict=False)]
     findings: list[Finding] = []
     if opened[0].format.name == "coco":
@@ -121,15 +122,16 @@ def validate_files(
 
                 path = unpacked(path)
             findings += ground_truth_file_findings(path)
-    # Each warning of a reader is a finding, so none is printed.
+    # Turn each warning of a reader into a finding instead of printing it.
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BoxscoreWarning)  # each of them is a finding
+        # Each warning is a finding.
+        warnings.simplefilter("ignore", BoxscoreWarning)
         try:
             truth = read_ground_truth(opened[0], of_truth)
         except InputError as error:
             return by_weight([*findings, refused("ground-truth-refused", error)])
         table, rows, renumbered = None, None, None
-        # A file that is refused is read again as it is, for findings that say more.
+        # Read a rejected file again in raw form, for more detailed findings.
         if detections is not None:
             try:
                 truth, table = read_listed(opened[1], truth, of_detections)
@@ -140,7 +142,8 @@ def validate_files(
             else:
                 if "class_map" not in of_detections.further:
                     renumbered = renumbered_file(opened[1], truth, of_detections)
-                    counted = truth.categories.are_positions  # and may have been counted anew
+                    # The file may have been renumbered.
+                    counted = truth.categories.are_positions
                     left_out = table.left_out and not counted
                     rows = rows_read(paths[1], truth, len(table)) if left_out else None
     if scoreless and table is not None:
@@ -150,7 +153,7 @@ def validate_files(
 
 
 def _rules(protocol: ProtocolLike | None, detections: Detections | None) -> Protocol:
-    """Return the protocol that detections are judged by, as evaluating them chooses it."""
+    """Return the protocol that evaluating the detections would choose."""
     return judging_protocol(protocol, scored=detections is None or detections.scored)
 
 
@@ -165,11 +168,11 @@ def findings_table(findings: Sequence[Finding]) -> pd.DataFrame:
     -------
     DataFrame
         ``severity, kind, code, count, message, metric, value, repaired, effect, bound, repair, examples``:
-        one row per finding; ``examples`` is a list of texts.
+        one row per finding; ``examples`` is a list of strings.
     """
     import pandas as pd
 
-    # The numbers of an effect are columns of their own, so that a program can filter by them.
+    # The numbers of an effect have their own columns, so that programs can filter by them.
     names = [
         "severity",
         "kind",

@@ -1,1 +1,1 @@
-"""Metrics under many sets of image weights, for intervals and slices; weights of classes."""
+"""Compute metrics under many sets of image weights, for intervals and slices; look up class weights."""

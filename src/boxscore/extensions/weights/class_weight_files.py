@@ -1,10 +1,10 @@
-"""Read weights of classes from a file: lines ``class,weight``, or a JSON object of them.
+"""Read class weights from a file: lines ``class,weight``, or a JSON object.
 
 Conventions
 -----------
-- A class is a name or an id, and ``*`` every class that has no line. Blank lines, and those that begin with
-  ``#``, are skipped; the first line is a head where it is ``class,weight`` or the like.
-- What separates the two is a comma, or else a tab, a semicolon, or the last blank: ``traffic light 2``.
+- A class is a name or an id, and ``*`` stands for every class without a line. Blank lines, and lines that
+  begin with ``#``, are skipped; a first line such as ``class,weight`` is a header.
+- The separator is a comma, or otherwise a tab, a semicolon, or the last blank: ``traffic light 2``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from boxscore.errors import FileFormatError, InputError
 from boxscore.protocols.tables.ap import LARGEST_WEIGHT
 
 LARGEST = 10_000_000
-"""Bytes of a file."""
+"""Maximum size of the file in bytes."""
 
 ENDINGS = (".csv", ".txt", ".tsv", ".json")
 
@@ -30,14 +30,14 @@ _WEIGHT = re.compile(r"(class.?)?(weight|importance)s?\W*", re.ASCII | re.IGNORE
 
 
 def class_weights_of(text: str) -> dict[str, float] | str:
-    """Read the file of a path; a word that is none is the name of a column of classes.
+    """Read the file at a path; any other word is the name of a column of classes.
 
     Raises
     ------
     InputError
-        When a path leads nowhere.
+        When a path does not exist.
     FileFormatError
-        When a line or value of the file is wrong.
+        When a line or value of the file is invalid.
     """
     path = Path(text)
     if is_there(path):
@@ -53,22 +53,22 @@ def class_weights_in_file(path: Path) -> dict[str, float]:
     # JSON is recognized by its first character.
     text = read_text(path, "a file of class weights", largest=LARGEST)
     if text.lstrip()[:1] in ("{", "["):
-        return _of_json(text, path)
-    # Else lines of class and weight, with comments and perhaps a head line.
+        return _parse_json(text, path)
+    # Otherwise read lines of class and weight, with comments and an optional header.
     weights: dict[str, float] = {}
     is_first = True
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         place = f"line {number} of {path}"
-        words = _words(line)
+        words = _split_line(line)
         if len(words) != 2 or not words[0]:
             rule = "be class,weight"
             cause = "quote a name that has a comma" if len(words) > 2 else ""
             raise FileFormatError(
                 "a line of class weights", rule, got=repr(line[:60]), place=place, cause=cause
             )
-        # A head line is one whose two words say so.
+        # A header is recognized by its two words.
         if not (is_first and _HEAD.fullmatch(words[0]) and _WEIGHT.fullmatch(words[1])):
             _add(weights, words[0], _number(words[1]), repr(words[1]), place)
         is_first = False
@@ -79,7 +79,7 @@ def class_weights_in_file(path: Path) -> dict[str, float]:
     return weights
 
 
-def _words(line: str) -> list[str]:
+def _split_line(line: str) -> list[str]:
     """Return the class and the weight of a line."""
     mark = next((mark for mark in ",\t;" if mark in line), None)
     if mark is None:
@@ -98,9 +98,9 @@ def _number(text: str) -> Any:
         return text
 
 
-def _of_json(text: str, path: Path) -> dict[str, float]:
+def _parse_json(text: str, path: Path) -> dict[str, float]:
     """Read an object of numbers by class."""
-    # json keeps the last of repeated keys: pairs show them all, so that a repeated class is an error.
+    # json keeps the last of repeated keys. Pairs show them all, so that a repeated class is an error.
     pairs: list[tuple[str, Any]] = []
 
     def read(items: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Look up the weights that a protocol gives to classes, for the classes of a data set."""
+"""Look up the class weights of a protocol for the classes of a data set."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ def weights_of(rules: ApRules, categories: Categories) -> FloatArray:
     Raises
     ------
     InputError
-        When a class has no weight, or a column is unknown or holds anything else.
+        When a class has no weight, or a column is unknown or invalid.
     """
     weights = rules.class_weights
     if isinstance(weights, str):
         return _of_column(weights, categories)
-    return _of_words(tuple(weights.items()), categories)
+    return _weights_by_name(tuple(weights.items()), categories)
 
 
 def differing_weights(rules: ApRules, categories: Categories) -> FloatArray | None:
-    """Return the weight of each class, [K]; None where all classes count the same."""
+    """Return the weight of each class, [K]; None if all weights are equal."""
     if not rules.class_weights:
         return None
     weights = weights_of(rules, categories)
@@ -37,11 +37,11 @@ def differing_weights(rules: ApRules, categories: Categories) -> FloatArray | No
 
 
 def check_class_weights(rules: ApRules, categories: Categories, evaluated: Categories | None = None) -> None:
-    """Refuse weights of classes that a data set does not have, and classes without one.
+    """Reject weights of classes that a data set does not have, and classes without a weight.
 
-    ``categories`` are all it has; ``evaluated`` those that count, if not all.
+    ``categories`` are all classes; ``evaluated`` are those that count, if not all.
     """
-    # Weights of a column are checked with it.
+    # Weights in a column are checked with it.
     weights = rules.class_weights
     if not weights:
         return
@@ -80,9 +80,9 @@ def _of_column(name: str, categories: Categories) -> FloatArray:
 
 
 @functools.lru_cache(maxsize=8)
-def _of_words(pairs: tuple[tuple[str, float], ...], categories: Categories) -> FloatArray:
-    """Give each class the weight of its name or id; words of other classes are passed over."""
-    # Start with the weight of all other classes, [K], or NaN; then give each named class its own, once.
+def _weights_by_name(pairs: tuple[tuple[str, float], ...], categories: Categories) -> FloatArray:
+    """Give each class the weight of its name or id; ignore words that match no class."""
+    # Start with the weight of all other classes, [K], or NaN; then assign each named class its own, once.
     finder = categories.finder(numbers=True)
     weights = np.full(len(categories), dict(pairs).get(OTHERS, np.nan))
     word_of: dict[int, str] = {}
@@ -94,7 +94,7 @@ def _of_words(pairs: tuple[tuple[str, float], ...], categories: Categories) -> F
             got = f"{word_of[row]!r} and {word!r}"
             raise InputError("class_weights", "name each class once", got=got)
         word_of[row], weights[row] = word, weight
-    # Refuse classes that no weight reaches. The array is cached, so it is read-only.
+    # Reject classes without a weight. The array is cached, so it is read-only.
     missing = np.flatnonzero(np.isnan(weights))
     if missing.size:
         labels = categories.labels

@@ -1,14 +1,14 @@
-"""Draws with replacement, exchanges between two detectors, and intervals from what was computed on each draw.
+"""Draw units with replacement, swap the results of two detectors, and compute intervals from draws.
 
 Conventions
 -----------
-- A *unit* is what is drawn or exchanged as a whole: an image, or a group of images (a video, a patient).
-- The draws depend only on the seed and on how many units there are.
-- Intervals are expanded percentiles of the draws: percentiles of few units are too narrow, by the factor
-  sqrt(n / (n - 1)) and by what Student's t is wider than the normal distribution. ``"percentile"`` gives them
-  as they are, ``"bias_corrected"`` shifts them.
-- Weights of many images are many numbers: sets of them are made one at a time, wherever they are needed, and
-  never held together. What describes them is small, and pickles.
+- A *unit* is drawn or swapped as a whole: an image, or a group of images (a video, a patient).
+- The draws depend only on the seed and on the number of units.
+- Intervals are expanded percentiles of the draws. Plain percentiles of few units are too narrow, by the
+  factor sqrt(n / (n - 1)) and by the ratio of Student's t to the normal distribution. ``"percentile"`` gives
+  plain percentiles, ``"bias_corrected"`` shifts them.
+- Weights of many images are large, so sets of weights are made lazily, one at a time. Their descriptions are
+  small, and can be pickled.
 
 References
 ----------
@@ -42,36 +42,36 @@ LARGEST_SEED = 2**128 - 1
 MANY_DEGREES = 1000
 
 LEAST_UNITS, LEAST_UNITS_OF_CLASS, LEAST_GROUPS = 10, 5, 5
-"""Of fewer images, of fewer images with the class, and of fewer groups an interval does not hold."""
+"""Minimum number of images, of images with the class, and of groups for a valid interval."""
 
 LEAST_UNITS_OF_VERDICT = 6
-"""Of fewer, no exchange is rare enough to be significant: 5 have 2 ** 4, each with its opposite."""
+"""Minimum number of units for a verdict: 5 units have 2 ** 4 swaps, too few for significance."""
 
 
 def check_intervals(confidence: float, method: str) -> None:
-    """Check what intervals are asked for."""
+    """Check the options of intervals."""
     checks.number_between(confidence, 0, 1, name="confidence", open_low=True)
     checks.one_of(method, get_args(Method), name="method")
 
 
 def unit_count(images: int, units: Units | None) -> int:
-    """Return how many units there are; None: each image is one."""
+    """Return the number of units; None: each image is a unit."""
     return images if units is None else int(units.max(initial=-1)) + 1
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Draws:
-    """Draws of units with replacement, as sets of weights: how many times each image was drawn."""
+    """Draws of units with replacement, as sets of weights: the number of times that each image was drawn."""
 
     images: int
     count: int
     state: Any
-    """Of the generator, before the first draw."""
+    """State of the generator before the first draw."""
     units: Units | None = None
 
     @classmethod
     def of_seed(cls, images: int, resamples: int, seed: int, units: Units | None = None) -> Draws:
-        """Describe the draws of a seed."""
+        """Make the draws of a seed."""
         return cls(images, resamples, _state_of(resamples, seed), units)
 
     def __len__(self) -> int:
@@ -85,7 +85,7 @@ class Draws:
             yield times if self.units is None else times[self.units]
 
     def batches(self, size: int) -> Iterator[Draws]:
-        """Cut them into runs of at most ``size`` draws."""
+        """Split into runs of at most ``size`` draws."""
         random, count = _generator(self.state), unit_count(self.images, self.units)
         for first in range(0, self.count, size):
             state = random.bit_generator.state
@@ -108,11 +108,11 @@ def _generator(state: Any) -> np.random.Generator:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Swaps:
-    """Exchanges of two detectors' results: none first, then every one if those are few, or some at random.
+    """Swaps of two detectors' results: none first, then all if they are few, or random ones.
 
-    For each exchange two sets of weights of 2 x images virtual images, those of the first detector at even
-    positions: what the first detector is credited with, then the other. The exchange of all other units has
-    the opposite difference, and is not among them where every one is made.
+    Each swap has two sets of weights of 2 x images virtual images, with those of the first detector at even
+    positions: the results credited to the first detector, then those of the other. Swapping all other units
+    gives the opposite difference, so complements are left out if all swaps are made.
     """
 
     images: int
@@ -121,11 +121,11 @@ class Swaps:
     every: bool
     units: Units | None = None
     first: int = 0
-    """Number of the first exchange; number 0 is none."""
+    """Number of the first swap; number 0 swaps nothing."""
 
     @classmethod
     def of_seed(cls, images: int, resamples: int, seed: int, units: Units | None = None) -> Swaps:
-        """Describe the exchanges of a seed, at most as many as asked for."""
+        """Make the swaps of a seed, at most as many as requested."""
         state, free = _state_of(resamples, seed), max(unit_count(images, units) - 1, 0)
         every = free < 63 and 1 << free <= resamples
         return cls(images, 1 << free if every else resamples + 1, state, every, units)
@@ -146,7 +146,7 @@ class Swaps:
             yield 1 - weights
 
     def batches(self, size: int) -> Iterator[Swaps]:
-        """Cut them into runs of at most ``size`` sets, or one more: an exchange is two."""
+        """Split into runs of at most ``size`` sets, or one more: a swap has two."""
         random, step, end = _generator(self.state), -(-size // 2), self.first + self.count
         for first in range(self.first, end, step):
             count = min(step, end - first)
@@ -155,7 +155,7 @@ class Swaps:
                 self._exchanged(number, random)
 
     def _exchanged(self, number: int, random: np.random.Generator) -> FloatArray:
-        """Return which units are exchanged, [units]."""
+        """Tell which units are swapped, [units]."""
         size = unit_count(self.images, self.units)
         if self.every or not number:
             return (number >> np.arange(size) & 1).astype(np.float64)
@@ -167,7 +167,7 @@ class Groups:
     """Groups of images as sets of weights: 1 for the images of a group, 0 for the others."""
 
     number: NDArray[np.unsignedinteger[Any]]
-    """Group of each image, [images]; any other number where it is in none."""
+    """Group of each image, [images]; any other number for images without a group."""
     first: int
     end: int
     """Groups [first, end)."""
@@ -181,14 +181,14 @@ class Groups:
             yield (self.number == group).astype(np.float64)
 
     def batches(self, size: int) -> Iterator[Groups]:
-        """Cut them into runs of at most ``size`` groups."""
+        """Split into runs of at most ``size`` groups."""
         for first in range(self.first, self.end, size):
             yield dataclasses.replace(self, first=first, end=min(first + size, self.end))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LeftOut(Groups):
-    """All images but those of one group each, as sets of weights: 0 for its images, 1 for the others."""
+    """All images except those of one group each, as sets of weights: 0 for its images, 1 for the others."""
 
     def __iter__(self) -> Iterator[FloatArray]:
         """Yield the weights without each group, [images]."""
@@ -205,10 +205,10 @@ def draw_weights(images: int, resamples: int, *, seed: int, progress: bool = Fal
 def interval(
     draws: FloatArray, value: FloatArray, confidence: float, method: Method, units: Any = math.inf
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the ends that enclose a share of the draws (axis 0); NaN where no draw is defined.
+    """Return the ends of the interval of the draws (axis 0); NaN if no draw is defined.
 
-    ``units`` counts the units of each value, one number or an array of the shape of ``value``. Expanded
-    percentiles of fewer units reach further out; below two units they have no end and are NaN.
+    ``units`` is the number of units of each value, one number or an array of the shape of ``value``. Expanded
+    percentiles of fewer units are wider; below two units they are NaN.
     """
     from statistics import NormalDist
 
@@ -220,19 +220,19 @@ def interval(
     ends = np.full((2, value.size), np.nan)
     columns = zip(draws.reshape(len(draws), -1).T, value.ravel(), counts.tolist(), strict=True)
     for i, (column, whole, count) in enumerate(columns):
-        # Sort the draws that define the value; a value that no draw defines keeps NaN.
+        # Sort the draws that define the value; a value that no draw defines stays NaN.
         defined = np.sort(column[np.isfinite(column)])
         if not len(defined):
             continue
         shift, reach = 0.0, plain
-        # Few units reach further out: by sqrt(n / (n - 1)), and by Student's t in place of the normal
+        # Widen the interval of few units: by sqrt(n / (n - 1)), and by Student's t instead of the normal
         # distribution.
         if method == "expanded_percentile" and math.isfinite(count):
             if count < 2:
                 continue
             reach = math.sqrt(count / (count - 1)) * student_quantile(upper, int(count) - 1)
-        # Shift both ends by how far the value is from the median of its draws. Equal draws count half, within
-        # a tolerance for rounding; the edge keeps the quantile finite.
+        # Shift both ends by the offset of the value from the median of its draws. Equal draws count half,
+        # with a tolerance for rounding; the edge keeps the quantile finite.
         if method == "bias_corrected" and np.isfinite(whole):
             below = np.searchsorted(defined, [whole - 1e-12, whole + 1e-12]).mean() / len(defined)
             edge = 0.5 / len(defined)
@@ -243,11 +243,12 @@ def interval(
 
 @functools.cache
 def student_quantile(probability: float, freedom: int) -> float:
-    """Quantile of Student's t, for a probability of one half or more."""
+    """Return the quantile of Student's t, for a probability of at least one half."""
     from statistics import NormalDist
 
     x = NormalDist().inv_cdf(probability)
-    if freedom > MANY_DEGREES:  # 26.7.5; the next term is below 1e-11
+    # 26.7.5; the next term is below 1e-11.
+    if freedom > MANY_DEGREES:
         terms = (
             (x**3 + x) / 4,
             (5 * x**5 + 16 * x**3 + 3 * x) / 96,
@@ -268,7 +269,7 @@ def student_quantile(probability: float, freedom: int) -> float:
 
 
 def _student_within(t: float, freedom: int) -> float:
-    """Probability of less than ``t`` on either side: 26.7.3 and 26.7.4."""
+    """Return the two-sided probability of less than ``t``: 26.7.3 and 26.7.4."""
     angle = math.atan2(t, math.sqrt(freedom))
     sine, cosine = math.sin(angle), math.cos(angle)
     odd: int = freedom % 2
@@ -281,10 +282,10 @@ def _student_within(t: float, freedom: int) -> float:
 
 
 def spread(draws: FloatArray) -> FloatArray:
-    """Take the standard deviation over the draws (axis 0) that define the value; NaN below two."""
+    """Return the standard deviation over the draws (axis 0) that define the value; NaN below two."""
     defined = np.isfinite(draws)
     count = defined.sum(axis=0)
-    # Put 0 in place of undefined draws, so that sums over the axis leave them out without a mask per column.
+    # Replace undefined draws by 0, so that sums over the axis skip them without a mask per column.
     filled = np.where(defined, draws, 0.0)
     mean = filled.sum(axis=0) / np.maximum(count, 1)
     squares = (np.where(defined, draws - mean, 0.0) ** 2).sum(axis=0)

@@ -1,4 +1,4 @@
-"""Sets of image weights shared out among forked processes."""
+"""Share sets of image weights among forked processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from boxscore.protocols.summary import SummaryRow
 from boxscore.scoring.summary import WeightedMetrics, WeightSets
 
 WORTH_FORKING = 1 << 22
-"""Detections and ground truths of all sets together, a second or two."""
+"""Minimum of detections and ground truths over all sets, a second or two of work."""
 
 
 def weighted_metrics_shared(
@@ -30,9 +30,9 @@ def weighted_metrics_shared(
     progress: str = "",
     workers: Workers = "auto",
 ) -> WeightedMetrics:
-    """Compute weighted metrics in several processes where it pays.
+    """Compute weighted metrics, in several processes if that is faster.
 
-    ``progress`` names what is counted, on a bar; empty for none.
+    ``progress`` is the label of the progress bar; empty for none.
     """
     count = len(weights)
     shares = worker_count(workers)

@@ -1,9 +1,9 @@
-"""Summary metrics under many sets of image weights: the same matches, each image by its multiplicity.
+"""Compute summary metrics under many sets of image weights, from the same matches.
 
 Conventions
 -----------
-- Of a small data set many sets of weights are counted at once, each on a copy of the matches with classes of
-  its own. The bits are those of one set at a time.
+- For a small data set, many sets of weights are counted together, each on a copy of the matches with classes
+  of its own. The results equal those of one set at a time to the last bit.
 """
 
 from __future__ import annotations
@@ -37,33 +37,33 @@ from boxscore.scoring.totals import Totals
 
 
 class ClassValues(NamedTuple):
-    """What a summary metric is a mean of, of one class."""
+    """The values of one class that a summary metric averages."""
 
     values: FloatArray
     """[T, ...]"""
     positive: NDArray[Any]
-    """Ground truths that recall is over, []."""
+    """Ground truths in the denominator of recall, []."""
     images: NDArray[Any]
-    """Images with such an object, [], where the mean over classes goes by them."""
+    """Images with such an object, [], if the mean over classes is weighted by images."""
 
 
 LARGEST_BATCH = 64
-"""Sets of weights that are counted together, each on a copy of the matches."""
+"""Maximum sets of weights that are counted together, each on a copy of the matches."""
 
 SETS_TOGETHER = 8
-"""Of all copies."""
+"""Maximum number of copies."""
 
 COUNTED_TOGETHER = 1 << 16
-"""Detections and ground truths of all copies that are."""
+"""Maximum detections and ground truths of all copies."""
 
 VALUES_TOGETHER = 1 << 18
-"""Values [T, R, K] of all copies, 8 bytes each: what a processor's cache holds."""
+"""Maximum values [T, R, K] of all copies, 8 bytes each, to fit a processor's cache."""
 
 
 def weighted_metrics(
     matches: Matches, protocol: Protocol, rows: Sequence[SummaryRow], weights: Iterable[FloatArray]
 ) -> WeightedMetrics:
-    """Compute summary rows for each set of weights of the images, whole numbers, [images].
+    """Compute summary rows for each set of image weights, whole numbers, [images].
 
     Many sets of a small data set are counted together: each on a copy of the matches, with its own classes.
     """
@@ -73,13 +73,13 @@ def weighted_metrics(
     images = len(matches.images)
     truths = np.bincount(matches.truth_image[matches.counted(0)], minlength=images)
     detections = np.bincount(matches.image, minlength=images)
-    # Several sets of weights are read from copies of the matches in the same operations.
+    # Process several sets of weights as copies of the matches in the same operations.
     size = _copies(matches, protocol, rows)
     tables = _tables_of_copies(matches, protocol, rows, size)
     made = []
     sets = iter(weights)
     while batch := list(itertools.islice(sets, SETS_TOGETHER * size)):
-        # Neighbours, which may be the two sides of an exchange, are of the same copy.
+        # Neighboring sets, which may be the two sides of a swap, use the same copy.
         count = -(-len(batch) // size)
         filled = batch + [batch[0]] * (count * size - len(batch))
         # Copy c takes the sets from c * count on, so set i is number i % count of copy i // count.
@@ -98,7 +98,7 @@ def weighted_metrics(
 def class_values(
     matches: Matches, protocol: Protocol, row: SummaryRow, weights: Iterable[FloatArray]
 ) -> Iterator[ClassValues]:
-    """Yield what a summary row is a mean of under each set of image weights, of matches of one class."""
+    """Yield the values that a summary row averages under each set of image weights, for one class."""
     matches = counted_for(matches, protocol)
     size = _copies(matches, protocol, [row])
     many = matches if size == 1 else matches.repeated(size)
@@ -113,7 +113,7 @@ def class_values(
 
 
 def held(row: SummaryRow, protocol: Protocol, curves: Curves) -> HeldValues:
-    """Return the values behind a summary row; of so few classes that they are held."""
+    """Return the values behind a summary row, for few enough classes to keep them in memory."""
     values = kind_of(row.metric).values_of(curves, protocol)
     assert isinstance(values, HeldValues), "so many values are computed block by block"
     return values
@@ -122,7 +122,7 @@ def held(row: SummaryRow, protocol: Protocol, curves: Curves) -> HeldValues:
 def total_with(
     row: SummaryRow, protocol: Protocol, curves: Curves, replaced: Mapping[int, ClassValues]
 ) -> float:
-    """Value of a summary row over all classes, with other values of some of them, by their rows."""
+    """Return a summary row over all classes, with the values of some classes replaced."""
     values = held(row, protocol, curves).values.copy()
     positive, images = curves.positive.copy(), images_of_class(curves, protocol).copy()
     for k, one in replaced.items():
@@ -133,7 +133,7 @@ def total_with(
 
 
 def _copies(matches: Matches, protocol: Protocol, rows: Sequence[SummaryRow]) -> int:
-    """Return how many sets of weights are counted together; 1 where a class does not stand alone."""
+    """Return the number of sets of weights to count together; 1 if classes depend on each other."""
     if not all(kind_of(row.metric).of_classes_alone for row in rows):
         return 1
     counted = max(len(matches) + len(matches.truth_image), 1)
@@ -144,11 +144,11 @@ def _copies(matches: Matches, protocol: Protocol, rows: Sequence[SummaryRow]) ->
 def _tables_of_copies(
     matches: Matches, protocol: Protocol, rows: Sequence[SummaryRow], size: int
 ) -> Callable[[Sequence[FloatArray]], list[FloatArray]]:
-    """Return what computes :func:`summary_table` of each copy, [size, rows, K + 1], from their weights.
+    """Return a function that computes :func:`summary_table` of each copy, [size, rows, K + 1].
 
     It takes some sets of weights of all copies.
     """
-    # Each area range and limit is prepared once, on all copies, and read by all rows that need it.
+    # Prepare each area range and limit once, on all copies, for all rows that need it.
     kinds = summary_keys(rows, protocol)
 
     @functools.cache
@@ -159,7 +159,7 @@ def _tables_of_copies(
         best = any("best" in fold(protocol) for fold in folds if fold is not None)
         return CurvesUnderWeights(copies, protocol, area, cap, matches.categories, best=best)
 
-    # Each set of weights takes the next curves of every area range: they are computed in step.
+    # For each set of weights, take the next curves of every area range: they are computed in step.
     def tables(weights: Sequence[FloatArray]) -> list[FloatArray]:
         @functools.cache
         def curves(area: int, cap: int, pooled: str | None) -> Iterator[Curves]:

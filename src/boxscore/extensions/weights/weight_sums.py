@@ -1,13 +1,13 @@
-"""Running sums of image weights along a list of images, under many sets of weights at once.
+"""Compute cumulative sums of image weights along a list of images, under many sets of weights.
 
 Conventions
 -----------
-- Sums are asked for at some positions of the list only. It is cut there, and into pieces of a few images; a
-  piece is filled up with an image of weight 0.
-- The sets are the columns of one small table. The sums of all pieces are a few choices of its rows, added up
-  in the smallest integers that hold them: some bytes of memory for many sets.
-- Two sets are then the halves of one 64-bit integer, and so are all sums of them. A difference of two running
-  sums is exact in both halves where neither is negative.
+- Only sums at some positions of the list are needed. The list is split there, and further into blocks of a
+  few images, padded with an image of weight 0.
+- The sets are the columns of one small table. The sums of all blocks are a few row selections, added up in
+  the smallest integers that hold them, which takes a few bytes for many sets.
+- Two sets are then packed into the halves of 64-bit integers, and so are all their sums. A difference of two
+  cumulative sums is exact in both halves if neither is negative.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from boxscore._utils.array_types import FloatArray, Positions
 from boxscore._utils.ordering import distinct
 
 MOST_OF_PIECE = 8
-"""Images."""
+"""Images per block."""
 
 PIECES_TOGETHER = 1 << 13
-"""What a processor's cache holds of many sets."""
+"""Blocks per batch, which fit a processor's cache with many sets."""
 
 LOW = 0 if sys.byteorder == "little" else 1
 
 Pairs = NDArray[np.int64]
-"""Two numbers of 32 bits each."""
+"""Two packed 32-bit numbers each."""
 
 
 def weight_table(sets: Sequence[FloatArray]) -> NDArray[np.signedinteger]:
-    """Put sets of weights, whole numbers, [I] each, side by side, an even number of them; [2 x I + 1, sets].
+    """Stack sets of whole-number weights, [I] each, as an even number of columns; [2 x I + 1, sets].
 
-    The weights of the images, with a minus sign those that are taken away, and 0.
+    The rows are the weights of the images, their negatives for images that are subtracted, and 0.
     """
     count = len(sets[0])
     most = MOST_OF_PIECE * max(int(one.max(initial=0)) for one in sets)
@@ -48,14 +48,14 @@ def weight_table(sets: Sequence[FloatArray]) -> NDArray[np.signedinteger]:
 
 
 class WeightSums:
-    """Sums along a list of images up to some positions of it.
+    """Sums along a list of images up to some positions.
 
     Parameters
     ----------
     rows : ndarray of integers, [n]
-        Rows of a :func:`weight_table`: an image, or an image less.
+        Rows of a :func:`weight_table`: an image, or a subtracted image.
     ends : ndarray of intp
-        Positions up to which sums are asked for, 0 to n, in any order.
+        Positions up to which sums are needed, 0 to n, in any order.
     images : int
     """
 
@@ -75,11 +75,11 @@ class WeightSums:
             self._rows[column, inside] = rows[start[inside] + column]
 
     def at(self, ends: Positions) -> Positions:
-        """Return where the sum up to each of the positions stands in :meth:`running`."""
+        """Return the index in :meth:`running` of the sum up to each position."""
         return self._pieces.take(np.searchsorted(self._ends, ends))
 
     def running(self, table: NDArray[np.signedinteger]) -> Pairs:
-        """Return the sums up to the pieces, with a leading 0, of each pair of sets; [pairs, pieces + 1]."""
+        """Return the sums up to each block, with a leading 0, of each pair of sets; [pairs, blocks + 1]."""
         count = self._rows.shape[1]
         total = np.zeros((table.shape[1] // 2, count + 1), dtype=np.int64)
         for low in range(0, count, PIECES_TOGETHER):

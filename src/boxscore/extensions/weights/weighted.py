@@ -1,16 +1,17 @@
-"""Counts under image weights: the same matches, each image by its multiplicity, a whole number.
+"""Count under image weights: the same matches, with each image repeated a whole number of times.
 
 Goal
 ----
-For the bootstrap and slices by image. Weight 2 counts an image twice, weight 0 leaves it out. What does not
-depend on the weights is prepared once; each set of weights then costs a few passes over the true positives.
+This serves the bootstrap and slices by image. Weight 2 counts an image twice, weight 0 leaves it out.
+Everything independent of the weights is prepared once; each set of weights then takes a few passes over the
+true positives.
 
 Conventions
 -----------
-- The copies of a detection stand side by side. Placing them image by image could give another number only
-  where an image has detections of one class with equal scores.
-- A true positive of weight ``w`` is repeated ``w`` times. The curves are then computed by the same code, and
-  weights of one give the same bits as no weights.
+- The copies of a detection are adjacent. Placing them image by image would give another number only if an
+  image has detections of one class with equal scores.
+- A true positive of weight ``w`` is repeated ``w`` times. The same code then computes the curves, and weights
+  of one give exactly the unweighted result.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ Counts = NDArray[np.int32]
 
 
 class _Ends(NamedTuple):
-    """What is counted up to each true positive, [N]: numbers of true positives, base detections and moves."""
+    """Cumulative counts up to each true positive, [N]: true positives, base detections and moves."""
 
     true_positives: Positions
     base: Positions
@@ -51,7 +52,7 @@ class _Ends(NamedTuple):
 
 
 class ImageWeights:
-    """The outcomes of one area range and max detections, prepared to be counted under many weights."""
+    """The outcomes of one area range and max detections, prepared for counting under many weights."""
 
     def __init__(self, matches: Matches, protocol: Protocol, area: int = 0, cap: int = -1) -> None:
         self.outcomes = outcomes = Outcomes.of(matches, protocol, area, cap)
@@ -67,34 +68,38 @@ class ImageWeights:
         self.truth_category = matches.truth_category[truths]
         self.image = matches.image
         plain = TruePositiveCounts(outcomes)
-        self.shape = plain.true_positives.shape  # T, K
+        # T, K.
+        self.shape = plain.true_positives.shape
         T, K = self.shape
         self.true_detection = outcomes.detection[np.concatenate(plain.candidates)]
         self.true_image = self.image[self.true_detection]
-        self.starts = np.concatenate([[0], np.cumsum(plain.true_positives)])  # of T * K segments, and the end
+        # Start of each of T * K segments, and the end.
+        self.starts = np.concatenate([[0], np.cumsum(plain.true_positives)])
 
-        # Counted detections up to a position: those that count unmatched, and what matches move in or out.
+        # Counted detections up to a position: those that count unmatched, and corrections by matches.
         base = outcomes.unmatched_counts
         self.base_image = self.image[base]
         before = np.concatenate([[0], np.cumsum(base)])
         base_candidate = base[outcomes.detection]
         moved_in, moved_out = outcomes.true & ~base_candidate, outcomes.ignored & base_candidate
-        # List the detections that a match moves in or out, threshold by threshold, each with its sign and
+        # List the detections whose count a match changes, threshold by threshold, each with its sign and
         # segment.
         threshold, candidate = np.nonzero(moved_in | moved_out)
         moved = outcomes.detection[candidate]
         self.move_image = self.image[moved]
         self.move_sign = np.where(moved_in[threshold, candidate], 1, -1).astype(np.int32)
         self.move_segment = threshold * K + outcomes.category[moved]
-        # All thresholds on one ascending axis, a row of positions each: one search serves all of them.
+        # Put all thresholds on one ascending axis with a row of positions each, so that one search serves all
+        # of them.
         row = np.arange(T) * (len(base) + 1)
-        self._moves = row[threshold] + moved  # ascending
+        # Ascending.
+        self._moves = row[threshold] + moved
         class_start = np.searchsorted(outcomes.category, np.arange(K))
         self.base_start = np.tile(before[class_start], T)  # [T*K]
         self.move_start = np.searchsorted(self._moves, (row[:, None] + class_start).ravel(), side="left")
 
     def ends(self, tie_order: TieOrder) -> _Ends:
-        """Return what is counted up to each true positive, by where it stands among equal scores."""
+        """Return the cumulative counts up to each true positive, by its place among equal scores."""
         if tie_order not in self._ends:
             self._ends[tie_order] = self.ends_under(tie_order)
         return self._ends[tie_order]
@@ -120,7 +125,7 @@ class ImageWeights:
 
 
 class WeightedCounts(SingleRuns):
-    """Counts up to each true positive under image weights."""
+    """Cumulative counts up to each true positive under image weights."""
 
     weights_up_to = None
 
@@ -138,7 +143,7 @@ class WeightedCounts(SingleRuns):
 
     @functools.cached_property
     def images(self) -> int:
-        """Images, each by its weight."""
+        """Number of images, weighted."""
         return int(self._weights.sum(dtype=np.int64))
 
     @functools.cached_property
@@ -158,7 +163,7 @@ class WeightedCounts(SingleRuns):
 
     @property
     def runs(self) -> Positions:
-        """Every true positive is a run, [T, K]."""
+        """Number of runs, [T, K]: every true positive is one."""
         return self.true_positives
 
     @property
@@ -167,22 +172,22 @@ class WeightedCounts(SingleRuns):
         return self.true_positives
 
     def lines(self, tie_order: TieOrder | None = None) -> Iterator[Line]:
-        """Yield, per threshold, the true positives and the counted detections up to each; in-class."""
+        """Yield the true positives and counted detections up to each of them, per threshold and class."""
         prepared, counts = self._prepared, self.true_positives.ravel()
-        # Weigh the running counts: false positives before each true positive are weighted base detections
-        # minus weighted true positives. They are whole numbers, so differences of running sums are exact.
+        # Weight the cumulative counts: false positives before each true positive are weighted base detections
+        # minus weighted true positives. They are whole numbers, so differences of cumulative sums are exact.
         ends = prepared.ends(tie_order or prepared.tie_order)
         base = _running(np.take(self._weights, prepared.base_image))
         false = np.take(base, ends.base)
         false -= np.take(self._running_true, ends.true_positives)
         offset = base[prepared.base_start] - self._running_true[prepared.starts[:-1]]
-        # Add what matches move in or out, and subtract what comes before the segment.
+        # Add the corrections by matches, and subtract the counts before the segment.
         if len(prepared.move_image):
             moved = _running(prepared.move_sign * np.take(self._weights, prepared.move_image))
             false += np.take(moved, ends.moves)
             offset += moved[prepared.move_start]
         false -= np.repeat(offset, np.diff(prepared.starts))
-        # The copies of a true positive have the same false positives before them, and follow one another.
+        # The copies of a true positive are adjacent and have the same false positives before them.
         nth = np.arange(1, int(counts.sum()) + 1, dtype=np.int32)
         nth -= np.repeat(np.cumsum(counts, dtype=np.int32) - counts.astype(np.int32), counts)
         counted = np.repeat(false, self._true_weights) + nth
@@ -197,11 +202,11 @@ class WeightedCounts(SingleRuns):
 
     @property
     def images_of_class(self) -> NDArray[np.int64]:
-        """Images with an object of each class that recall is over, each by its multiplicity, [K]."""
+        """Images with an object of each class in the denominator of recall, weighted, [K]."""
         return images_of_classes(self.outcomes, self._weights)
 
     def at_scores(self, scores: FloatArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Count the true positives and the counted detections with at least each score, [T, S, K] each."""
+        """Count the true positives and the counted detections at or above each score, [T, S, K] each."""
         return self.up_to(self.outcomes.ends_at(scores), np.arange(self._prepared.shape[1]))
 
     def up_to(self, end: Positions, categories: Positions) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -209,18 +214,18 @@ class WeightedCounts(SingleRuns):
         prepared, (T, K) = self._prepared, self._prepared.shape
         end, categories = np.broadcast_arrays(end, categories)
         unmatched = self.outcomes.unmatched_counts
-        # Running sums of weights of base detections and of moves serve all thresholds and classes.
+        # Cumulative weights of base detections and of corrections serve all thresholds and classes.
         before = np.concatenate([[0], np.cumsum(unmatched)])
         base = _running(np.take(self._weights, prepared.base_image))
         moved = _running(prepared.move_sign * np.take(self._weights, prepared.move_image))
         true, counted = (np.empty((T, *end.shape), dtype=np.int64) for _ in range(2))
-        # Per threshold, bisect the positions among the true positives and the moves of all classes, which
-        # stand in the order of the positions.
+        # Per threshold, bisect the positions among the true positives and the corrections of all classes,
+        # which are sorted by position.
         for t in range(T):
             segment = t * K + categories
             first, last = prepared.starts[[t * K, (t + 1) * K]]
             nth = first + np.searchsorted(prepared.true_detection[first:last], end)
-            # Differences of running sums give each count without going through the detections.
+            # Differences of cumulative sums give each count without visiting the detections.
             true[t] = self._running_true[nth] - self._running_true[prepared.starts[segment]]
             move = np.searchsorted(prepared._moves, t * (len(unmatched) + 1) + end)
             of_class = base[before[end]] - base[prepared.base_start[segment]]
@@ -242,22 +247,22 @@ class WeightedCounts(SingleRuns):
         return (unmatched + change.reshape(T, K)).astype(np.int64)
 
     def scores_of(self, runs: NDArray[np.int64]) -> FloatArray:
-        """Scores of some of the N true positives."""
+        """Return the scores of some of the N true positives."""
         return self.outcomes.score[np.repeat(self._prepared.true_detection, self._true_weights)[runs]]
 
     @property
     def has_detections(self) -> BoolArray:
-        """Whether each class has a detection in an image that counts, [K]."""
+        """Tell whether each class has a detection in an image that counts, [K]."""
         return np.diff(self._first_detections[1]) > 0
 
     def first_scores(self) -> FloatArray:
-        """Score of the first detection of each class that has one, [K]."""
+        """Return the score of the first detection of each class that has one, [K]."""
         present, first = self._first_detections
         return np.append(self.outcomes.score[present], np.nan)[first[:-1]]
 
     @functools.cached_property
     def _first_detections(self) -> tuple[Positions, Positions]:
-        """Detections in images that count; where each class starts among them, and the end, [K + 1]."""
+        """Return detections in images that count, and the start of each class, with the end, [K + 1]."""
         present = np.flatnonzero(np.take(self._weights, self._prepared.image))
         first = np.searchsorted(self.outcomes.category[present], np.arange(self._prepared.shape[1] + 1))
         return present, first
@@ -272,7 +277,7 @@ class WeightedCounts(SingleRuns):
 
 
 def _running(counts: Counts) -> Counts:
-    """Cumulative sum with a leading 0."""
+    """Return the cumulative sum with a leading 0."""
     total = np.zeros(len(counts) + 1, dtype=np.int32)
     np.cumsum(counts, out=total[1:])
     return total

@@ -1,22 +1,22 @@
-"""Curves under some sets of image weights at once, for the many sets of the bootstrap and of exchanges.
+"""Compute curves under batches of image weights, for the many sets of the bootstrap and of swaps.
 
 Goal
 ----
-The bits of :class:`~boxscore.extensions.weights.weighted.WeightedCounts`, in a few passes over small arrays:
-no true positive is repeated, no recall point searched for. What does not depend on the weights is prepared
-once.
+The results equal those of :class:`~boxscore.extensions.weights.weighted.WeightedCounts` to the last bit, in a
+few passes over small arrays: true positives are not repeated, and recall points need no search. Everything
+independent of the weights is prepared once.
 
 Conventions
 -----------
-- All counts are differences of running sums of weights (:mod:`boxscore.extensions.weights.weight_sums`) of
-  two sets, the halves of 64-bit integers.
-- Where only true positives follow one another, whatever the weights, the last of them has the best precision:
-  it stands for such a *run*. Of runs with as many true positives up to them the first has the best.
-- Precision goes to the slot of its number of true positives. The best from there on is a running maximum from
-  the right over all slots, and the slot of a recall point is known.
-- A *segment* is a class at a threshold. Floats that are not negative are ordered like their bits; those of a
-  quotient times :data:`SCALE` leave room above them for the number of the segment. So one running maximum
-  serves many segments: those before have larger numbers, those behind smaller ones.
+- All counts are differences of cumulative weights (:mod:`boxscore.extensions.weights.weight_sums`) of two
+  sets, packed into 64-bit integers.
+- In a *run* of consecutive true positives, the last one has the best precision for any weights, and
+  represents the run. Among runs with equally many true positives, the first one has the best precision.
+- Precision goes to the slot of its number of true positives. The envelope is a cumulative maximum from the
+  right over all slots, and the slot of a recall point is known.
+- A *segment* is a class at a threshold. Nonnegative floats are ordered like their bits; those of a quotient
+  times :data:`SCALE` leave room above them for the number of the segment. So one cumulative maximum serves
+  many segments: earlier ones have larger numbers, later ones smaller ones.
 - Classes are computed in blocks, whose arrays fit into a processor's cache.
 """
 
@@ -39,59 +39,60 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.curves import NO_EFFECT, Curves
 
 SCALE = 2.0**-991
-"""Makes quotients of whole numbers below 2**31 the smallest floats, of 32 exponents; they round as before."""
+"""Scales quotients of whole numbers below 2**31 to the smallest floats, within 32 exponents; rounding is
+unchanged."""
 
 SEGMENT = 1 << 57
-"""What the bits of the largest of them, 1, come to."""
+"""Exceeds the bits of the largest of them, 1."""
 
 MOST_SEGMENTS = 126
-"""Segments whose numbers have room in 64 bits; a class has at most 64."""
+"""Maximum segments whose numbers fit into 64 bits; a class has at most 64."""
 
 MOST_TRUE_POSITIVES = 1 << 16
-"""Of a block, at all thresholds; a class may have more."""
+"""Maximum true positives of a block, over all thresholds; a single class may have more."""
 
 EMPTY = np.iinfo(np.int64).min
-"""A slot to which no run went."""
+"""A slot without a run."""
 
 
 class _Runs(NamedTuple):
-    """Runs of a block, U, in descending order: of several that go to one slot the first is written last.
+    """The U runs of a block, in descending order, so that the first run of a slot is written last.
 
-    Where their sums stand, each up to the end of the run.
+    The fields are indexes of the sums up to the end of each run.
     """
 
     segment: Positions
-    """Of the block."""
+    """Segment within the block."""
     key: NDArray[np.int64]
-    """Of the segment, twice, [U, 2]."""
+    """Key of the segment, twice, [U, 2]."""
     true: Positions
-    """True positives."""
+    """Index of the true positives."""
     tie: Positions | None
-    """True positives up to where that end stands among equal scores; None: the same."""
+    """Index of the true positives up to the end's place among equal scores; None: the same."""
     base: Positions
-    """Detections that count unmatched."""
+    """Index of the detections that count unmatched."""
     moves: Positions | None
-    """What matches move in or out; None where they move nothing."""
+    """Index of the corrections by matches; None without corrections."""
 
 
 class _Block(NamedTuple):
-    """Classes that are computed together, of S segments, and where their sums stand."""
+    """Classes that are computed together, with S segments, and the indexes of their sums."""
 
     classes: slice
     key: NDArray[np.int64]
     """Number of each segment, times ``SEGMENT``, [k, T, 1]."""
     true: Positions
-    """Before each segment, and up to the last, [S + 1]."""
+    """Index before each segment, and up to the last, [S + 1]."""
     base: Positions
-    """Before the class of each segment, [S]."""
+    """Index before the class of each segment, [S]."""
     moves: Positions
-    """Before each segment, [S]."""
+    """Index before each segment, [S]."""
     runs: _Runs | None
-    """None where no precision is asked for."""
+    """None if precision is not needed."""
 
 
 class _Sums(NamedTuple):
-    """Running sums under sets of weights, of two each: those of a pair, or of all pairs."""
+    """Cumulative sums under sets of weights, packed in pairs: of one pair, or of all pairs."""
 
     objects: Pairs
     true: Pairs
@@ -120,9 +121,9 @@ class CurvesUnderWeights:
     area, cap : int
         Positions on the axes A and M.
     categories : Categories
-        The classes, [K]; of one copy where ``matches`` has copies.
+        The classes, [K]; those of one copy if ``matches`` has copies.
     best : bool
-        Whether precision at recall points is asked for.
+        Whether precision at recall points is needed.
     """
 
     def __init__(
@@ -130,7 +131,8 @@ class CurvesUnderWeights:
     ) -> None:
         self._rules, self._categories, self._images = protocol.ap, categories, len(matches.images)
         self._prepared = prepared = ImageWeights(matches, protocol, area, cap)
-        self._best = best and protocol.ap.precision_epsilon <= NO_EFFECT  # else a run has no best
+        # Otherwise a run has no single best point.
+        self._best = best and protocol.ap.precision_epsilon <= NO_EFFECT
         order = np.argsort(prepared.truth_category, kind="stable")
         bounds = np.searchsorted(prepared.truth_category[order], np.arange(prepared.shape[1] + 1))
         self._objects = WeightSums(prepared.truth_image[order], bounds, self._images)
@@ -148,12 +150,12 @@ class CurvesUnderWeights:
             yield from self._of_pair(few + few[:missing], _pair(sums, pair), exchanged)[: len(few)]
 
     def _of_pair(self, sets: Sequence[FloatArray], sums: _Sums, exchanged: bool) -> list[Curves]:
-        """Return the curves of two sets of weights, or of two exchanges, four sets."""
-        # Allocate for two sets, or four: an exchange is a set and its complement.
+        """Return the curves of two sets of weights, or of two swaps, which have four sets."""
+        # Allocate for two sets, or four: a swap is a set and its complement.
         T, K = self._prepared.shape
         positive = np.empty((len(sets), K), dtype=np.int64)
         recalled = np.empty((len(sets), K, T), dtype=np.intp)
-        # What the other side of an exchange counts is all less what the first counts.
+        # The other side of a swap counts the total minus the first side.
         sides = [slice(side, None, 1 + exchanged) for side in range(1 + exchanged)]
         objects = np.diff(sums.objects.take(self._object_bounds))
         positive[sides[0]] = _halves(objects).T
@@ -173,7 +175,7 @@ class CurvesUnderWeights:
             counted = self._counts(block, sums)
             self._read(block, counted, needed[sides[0]], recalled[sides[0]], best[sides[0]])
             if exchanged:
-                # The other side of the pair has what is left of the whole.
+                # The other side of the pair has the rest of the total.
                 pairs = zip(self._whole[number], counted, strict=True)
                 others = _Counts(*(every - of_one for every, of_one in pairs))
                 self._read(block, others, needed[sides[1]], recalled[sides[1]], best[sides[1]])
@@ -204,12 +206,12 @@ class CurvesUnderWeights:
 
     @functools.cached_property
     def _ones(self) -> _Sums:
-        """Sums where all weights are 1."""
+        """Sums with all weights 1."""
         return _pair(self._sums(weight_table([np.ones(self._images)] * 2)), 0)
 
     @functools.cached_property
     def _whole(self) -> list[_Counts]:
-        """Counts of each block where all weights are 1."""
+        """Counts of each block with all weights 1."""
         return [self._counts(block, self._ones) for block in self._blocks]
 
     def _read(
@@ -224,68 +226,67 @@ class CurvesUnderWeights:
 
         ``needed`` is [2, K, R]; the results go into ``recalled``, [2, K, T], and ``best``, [2, K, T, R].
         """
-        # Read the true positives of each segment off the running sums, both halves of the pair as int32.
+        # Read the true positives of each segment from the cumulative sums, both halves of the pair as int32.
         T, runs, classes = self._prepared.shape[0], block.runs, block.classes
         ends = _halves(counts.bounds).astype(np.intp)
         recalled[:, classes] = np.diff(ends, axis=0).T.reshape(2, -1, T)
         if runs is None:
             return
         # Divide true positives by counted detections at the end of each run, [U, 2]. Scaling by a power of
-        # two changes no bit of the quotient.
+        # two is exact.
         nth = counts.reached - counts.bounds.take(runs.segment)
         quotients = _halves(nth) * SCALE
-        with np.errstate(invalid="ignore"):  # 0 / 0 where nothing is counted, and nothing is read
+        # 0 / 0 where nothing is counted; these values are not read.
+        with np.errstate(invalid="ignore"):
             quotients /= _halves(counts.counted) + self._rules.precision_epsilon
-        # Add the number of the segment above the bits of the float, so that the integers order by segment
-        # first.
+        # Add the number of the segment above the bits of the float, so that the integers are sorted by
+        # segment first.
         keyed = quotients.view(np.int64)
         keyed += runs.key
-        # Write each run to the slot of its number of true positives; both sets have their own stretch of
-        # slots. Runs are in descending order, so of several in one slot the first, which has the best
-        # precision, stays.
+        # Write each run to the slot of its number of true positives; both sets have their own range of slots.
+        # Runs are in descending order, so the first run of a slot, which has the best precision, remains.
         ends -= ends[0].copy()
         middle, end = np.cumsum(ends[-1] + 2).tolist()
         slots = np.full(end, EMPTY)
         slot = counts.reached - counts.bounds[0]
         slot += np.array([0, middle], dtype=np.int32).view(np.int64)
         slots[slot.view(np.int32).astype(np.intp)] = keyed.ravel()
-        # A point that is not reached reads what is behind the segment: of a smaller key, or empty.
+        # A recall point that is not reached reads behind the segment: a smaller key, or an empty slot.
         at = ends[:-1].T.reshape(2, -1, T, 1) + needed[:, classes, None]
         found = np.empty(at.shape, dtype=np.int64)
         for side, of_side in enumerate((slots[:middle], slots[middle:])):
-            # Of whole numbers fmax is maximum, which NumPy accumulates several times as slowly.
+            # For whole numbers fmax equals maximum, whose accumulation in NumPy is several times slower.
             np.fmax.accumulate(of_side[::-1], out=of_side[::-1])
             of_side.take(at[side], mode="clip", out=found[side])
-        # Take the key off again: a result of another segment has a smaller key and becomes 0. Multiplying by
-        # the power of two gives the quotient back.
+        # Subtract the key: a result of another segment has a smaller key and becomes 0. Multiplying by the
+        # power of two restores the quotient.
         np.maximum(found, block.key, out=found)
         found -= block.key
         np.multiply(found.view(np.float64), 1 / SCALE, out=best[:, classes])
 
     def _made(self) -> Iterator[_Block]:
-        """Put what was prepared into blocks of classes, segments in the order of classes."""
+        """Split the prepared data into blocks of classes, with segments sorted by class."""
         prepared, (T, K) = self._prepared, self._prepared.shape
-        # Put the true positives into the order of classes, then thresholds, so that a block of classes is a
-        # slice.
+        # Sort the true positives by class, then threshold, so that a block of classes is a slice.
         segments = np.arange(T * K).reshape(T, K).T.ravel()
         counts = np.diff(prepared.starts)[segments]
         order = ragged_ranges(prepared.starts[:-1][segments], counts)
         bounds, images = _bounds(counts), self._images
-        # Without precision no runs are needed: one block of all classes.
+        # Without precision no runs are needed: use one block of all classes.
         if not self._best:
             nothing = np.zeros(0, dtype=np.intp)
             self._true = WeightSums(prepared.true_image[order], bounds, images)
             self._base = self._moves = WeightSums(nothing, nothing, images)
             yield _Block(slice(0, K), nothing, self._true.at(bounds), nothing, nothing, None)
             return
-        # Find where the moves of each segment start, in the old order and in the new.
+        # Find the start of each segment's corrections, in the old order and in the new.
         segment = np.repeat(np.arange(K * T), counts)
         move_counts = np.bincount(prepared.move_segment, minlength=T * K)
         move_starts = _bounds(move_counts)[:-1][segments]
         move_bounds = _bounds(move_counts[segments])
 
-        # False positives up to each true positive where all weights are 1: where they are as many, they are
-        # the same ones.
+        # Count false positives up to each true positive with all weights 1: equal counts mean the same false
+        # positives.
         ends = prepared.ends_under(prepared.tie_order)
         moved = _bounds(prepared.move_sign)
         false = (ends.base - ends.true_positives + moved[ends.moves])[order]
@@ -301,12 +302,12 @@ class CurvesUnderWeights:
             run_tie = ends.true_positives[of_run] + (bounds[:-1] - prepared.starts[segments])[run_segment]
         run_bounds = np.searchsorted(run_segment, np.arange(K * T + 1))
 
-        # Collect every position at which a sum is ever read, so that each list of images is summed up once
-        # for all of them. A move out is an image with a shifted number, whose weight is negative.
+        # Collect every position at which a sum is read, so that each list of images is summed once. A
+        # correction by -1 is an image with a shifted number, whose weight is negative.
         class_base = prepared.base_start[segments]
         move_order = ragged_ranges(move_starts, move_counts[segments])
         moves = prepared.move_image[move_order] + images * (prepared.move_sign[move_order] < 0)
-        # Each kind of sum has its own list of images and of places where it is read.
+        # Each kind of sum has its own list of images and of positions.
         true_ends = np.concatenate([bounds, run + 1, run_tie])
         self._true = WeightSums(prepared.true_image[order], true_ends, images)
         base_ends = np.concatenate([class_base, ends.base[of_run]])
@@ -314,14 +315,15 @@ class CurvesUnderWeights:
         self._moves = WeightSums(moves, np.concatenate([move_bounds, run_moves]), images)
         true_at, base_at = self._true.at(bounds), self._base.at(class_base)
         moves_at = self._moves.at(move_bounds)
-        # Cut into blocks that fit a processor's cache. Keys number the segments of a block downward, half of
-        # them negative, to use all 64 bits.
+        # Split into blocks that fit a processor's cache. Keys number the segments of a block downward, half
+        # of them negative, to use all 64 bits.
         for low, high in _class_blocks(bounds[::T], T):
             these = slice(low * T, high * T)
             key = (np.arange(high * T - low * T)[::-1] - MOST_SEGMENTS // 2) * SEGMENT
             some = slice(run_bounds[these.start], run_bounds[these.stop])
             of_segment = run_segment[some][::-1] - these.start
-            # Runs go from the last to the first, so that a later write to a slot is of an earlier run.
+            # Order runs from the last to the first, so that an earlier run overwrites a later one in its
+            # slot.
             runs = _Runs(
                 of_segment,
                 np.column_stack([key[of_segment]] * 2),
@@ -341,12 +343,12 @@ class CurvesUnderWeights:
 
 
 def _pair(sums: _Sums, number: int) -> _Sums:
-    """Take those of one pair."""
+    """Take the sums of one pair."""
     return _Sums(*(one[number] for one in sums))
 
 
 def _class_blocks(starts: Positions, threshold_count: int) -> Iterator[tuple[int, int]]:
-    """Cut the classes into blocks, by where the true positives of each start, and the end, [K + 1]."""
+    """Split the classes into blocks, by the start of each one's true positives, and the end, [K + 1]."""
     low, most = 0, MOST_SEGMENTS // threshold_count
     ends = starts.tolist()
     for k in range(1, len(ends)):
@@ -356,12 +358,12 @@ def _class_blocks(starts: Positions, threshold_count: int) -> Iterator[tuple[int
 
 
 def _are_exchanges(sets: Sequence[FloatArray]) -> bool:
-    """Whether the weights of every two sets add up to 1."""
+    """Tell whether the weights of every two sets add up to 1."""
     return len(sets) % 2 == 0 and all((sets[i] + sets[i + 1] == 1).all() for i in range(0, len(sets), 2))
 
 
 def _bounds(counts: NDArray[np.signedinteger]) -> Positions:
-    """Where each of some stretches starts, and the end."""
+    """Return the start of each range, and the end."""
     return np.concatenate([[0], np.cumsum(counts)])
 
 

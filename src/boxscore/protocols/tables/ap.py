@@ -9,8 +9,7 @@ import numpy as np
 
 from boxscore._utils import checks
 from boxscore.errors import ProtocolError
-from boxscore.protocols.acting import Does, Refusal, Scope, scores
-from boxscore.protocols.extra_columns import ExtraColumn
+from boxscore.protocols.acting import Does, ExtraColumn, Refusal, Scope, scores
 from boxscore.protocols.fields import (
     Check,
     Rules,

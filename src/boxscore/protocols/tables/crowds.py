@@ -10,8 +10,16 @@ from typing import Any, Literal
 import numpy as np
 
 from boxscore.errors import ProtocolError
-from boxscore.protocols.acting import Does, Refusal, Scope, matches, one_measure, refused_in_parts, scores
-from boxscore.protocols.extra_columns import ExtraColumn
+from boxscore.protocols.acting import (
+    Does,
+    ExtraColumn,
+    Refusal,
+    Scope,
+    matches,
+    one_measure,
+    refused_in_parts,
+    scores,
+)
 from boxscore.protocols.fields import Check, Rules, Step, Word, choice, list_of, number, rule, text
 from boxscore.protocols.grids import fppi_points, number_text
 from boxscore.protocols.summary import LEVEL_METRICS

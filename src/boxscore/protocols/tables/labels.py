@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from boxscore.protocols.acting import Does, Refusal, Scope, matches, one_measure, prepares, ranks, scores
-from boxscore.protocols.extra_columns import ExtraColumn
+from boxscore.protocols.acting import (
+    Does,
+    ExtraColumn,
+    Refusal,
+    Scope,
+    matches,
+    one_measure,
+    prepares,
+    ranks,
+    scores,
+)
 from boxscore.protocols.fields import Reads, Rules, Step, Word, choice, list_of, number, rule, text
 from boxscore.protocols.grids import number_text
 

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore.errors import ProtocolError
-from boxscore.protocols.acting import Does, Refusal, Scope, matches, prepares, ranks
+from boxscore.protocols.acting import Does, ExtraColumn, Refusal, Scope, matches, prepares, ranks
 from boxscore.protocols.acting import scores as scoring
-from boxscore.protocols.extra_columns import ExtraColumn
 from boxscore.protocols.fields import (
     Check,
     Rules,

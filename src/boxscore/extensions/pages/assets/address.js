@@ -1,4 +1,4 @@
-/* What is chosen lives in the fragment, as "#section?key=value&key=value": a link to it chooses the same.
+/* The URL fragment holds the selection as "#section?key=value&key=value", so that a link restores it.
    Names are decoded as texts and looked up; what is unknown is left out. A choice of several has its key
    several times. */
 const remembered = new Map();
@@ -14,17 +14,17 @@ function toFragment(section, values) {
   return `#${section}${chosen.length ? "?" : ""}${chosen.map(([key, text]) => `${key}=${encodeURIComponent(text)}`).join("&")}`;
 }
 
-/* read() gives the choices of a section by key, "" for the usual one; write(values) makes them. */
+/* read() returns the selection of a section by key, "" for the default; write(values) applies it. */
 function remember(section, read, write) { remembered.set(section, { read, write }); }
 
-/* After a choice: the address says it. Where a page may not change its address, it stays. */
+/* Update the URL after a selection, if the page is allowed to change it. */
 function chose(section) {
   if (section) lastSection = section;
   const values = Object.assign({}, ...[...remembered.values()].map((part) => part.read()));
   try { history.replaceState(null, "", toFragment(lastSection, values)); } catch { /* a page within a page */ }
 }
 
-/* A link chooses all in its section, and elsewhere what it names. */
+/* A link sets the whole selection of its section, and only the named keys elsewhere. */
 function follow() {
   const { section, query, values } = fromFragment();
   if (query !== undefined) remembered.forEach((part, name) => { if (name === section || Object.keys(part.read()).some((key) => values.has(key))) part.write(values); });

@@ -1,4 +1,4 @@
-/* Small helpers. Text from the data only ever becomes a text node; nothing is parsed as HTML. */
+/* Small helpers. Text from the data always becomes a text node and is never parsed as HTML. */
 const data = JSON.parse(document.getElementById("report-data").textContent);
 const byId = (id) => document.getElementById(id);
 const SVG = "http://www.w3.org/2000/svg";
@@ -44,7 +44,7 @@ function showTip(x, y, title, lines) {
 }
 const hideTip = () => { tip.hidden = true; };
 
-/* Draw again when the width changes, and only then; for paper everything is drawn at the width of a page. */
+/* Redraw only when the width changes; for print, draw everything at page width. */
 const drawings = [], onPaper = () => document.documentElement.classList.contains("paper");
 function onWidth(host, draw) {
   let last = 0;
@@ -55,7 +55,7 @@ function onWidth(host, draw) {
   drawings.push(look);
   new ResizeObserver(look).observe(host);
 }
-/* On paper nothing is folded. */
+/* Unfold everything for print. */
 const unfolded = [];
 function onPaperOpen(on) {
   if (on) document.querySelectorAll("details.more-numbers:not([open])").forEach((part) => { part.open = true; unfolded.push(part); });

@@ -16,7 +16,7 @@ function textWidth(text, font) {
 
 const sharedArea = (a, b) => Math.max(0, Math.min(a.right, b.right) - Math.max(a.left, b.left)) * Math.max(0, Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top));
 
-/* Each label stands beside a point of its own curve, on no other label and on as few curves as can be. */
+/* Place each label next to a point of its curve, without overlapping labels, over as few curves as possible. */
 function placeLabels(lines, bounds, taken) {
   const high = 15, boxes = [...taken];
   return lines.map(({ text, points, prefer }) => {
@@ -106,13 +106,13 @@ class LineChart {
 
   weight(line) { return line.main ? 3 : line.tone ? 2 : line.rank ? 1 : 0; }
 
-  /* Points of a curve at even steps along x. */
+  /* Points of a curve, evenly spaced along x. */
   sampled(line, steps) {
     const first = line.x[0], last = line.x[line.x.length - 1];
     return Array.from({ length: steps + 1 }, (_, i) => { const found = this.at(line, first + ((last - first) * i) / steps); return [found.x, found.y]; });
   }
 
-  /* Where a curve is at x: the value between its points, or null outside. */
+  /* Interpolate a curve at x; null outside. */
   at(line, x) {
     const xs = line.x, n = xs.length;
     if (!n) return null;
@@ -171,7 +171,7 @@ class LineChart {
   }
 }
 
-/* Horizontal bars on a scale; where there is little room a name stands above its bar.
+/* Horizontal bars on a scale; on narrow screens a name is above its bar.
    rows: {name, about, value, low, high, text, note, second, lines, gap}. */
 function barChart(host, rows, settings) {
   const format = settings.format || ratio, said = (row) => row.text ?? format(row.value);

@@ -1,4 +1,4 @@
-/* Images of every detector beside each other: the part in which they differ. A click shows the whole image. */
+/* Images of all detectors side by side, cropped to the region in which they differ. A click shows the whole image. */
 function sideBySide(host, lines, names) {
   if (!lines.length) { host.replaceChildren(el("p", { class: "empty" }, "None.")); return; }
   const place = (line, m) => line.at + m * data.together;
@@ -74,7 +74,7 @@ function comparison() {
   outcomeToggles(() => { for (const side of ["won", "lost"]) sideBySide(byId(`${side}-cards`), data.won_lost[side], short2); });
 }
 
-/* The same of several detectors. */
+/* The same for several detectors. */
 function overviewCurves(names, tone, dashed, legend) {
   options(byId("pr-iou"), data.curves.thresholds.map((value, i) => [i, value.toFixed(2)]), 0);
   legend(byId("curve-legend"));
@@ -102,7 +102,7 @@ function overviewCurves(names, tone, dashed, legend) {
   f1.update(lines.map((line, m) => line && { name: names[m], label: names[m], main: true, tone: tone(m), dashed: dashed(m), x: line[0], y: unit(line[3]), extra: [unit(line[1]), unit(line[2])] }).filter(Boolean));
 }
 
-/* The overview of several detectors. After seven, tones come again, dashed. */
+/* The overview of several detectors. After seven detectors, tones repeat as dashed lines. */
 function overview() {
   if (data.kind !== "overview") return;
   if (byId("differing-cards")) outcomeToggles(() => sideBySide(byId("differing-cards"), data.differing, data.models.map((name) => short(name, 28))));

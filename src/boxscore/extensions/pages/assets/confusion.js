@@ -17,7 +17,7 @@ function confusionMatrix() {
   const label = (i) => (entries[i] === OTHERS ? `(${plural(every.length - n + 2, "other")})` : className(entries[i]));
   const most = byId("matrix-most"), note = byId("matrix-note");
 
-  /* The classes with most confusions, the rest as one, and the background. */
+  /* The most confused classes, the rest as one class, and the background. */
   const take = (limit) => {
     const kept = new Set(order.slice(0, limit)), rest = kept.size < every.length;
     entries = [...every.filter((k) => kept.has(k)), ...(rest ? [OTHERS] : []), K];

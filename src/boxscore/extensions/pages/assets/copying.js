@@ -1,7 +1,7 @@
-/* Tables that can be copied: as CSV by a button, and a selection with tabs between its cells. */
+/* Copy tables: as CSV with a button, or a selection with tabs between cells. */
 const FORMULA = /^(?:[\t\r]|[\s\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20])/;  /* what a spreadsheet may run */
 
-/* Text of a cell as it is read: parts that stand beside or below each other are kept apart. */
+/* Text of a cell, with separators between parts that are next to or below each other. */
 function cellText(cell) {
   const parts = [];
   const walk = (node) => {
@@ -18,7 +18,7 @@ function csvCell(value) {
 }
 const csv = (lines) => lines.map((line) => `${line.map(csvCell).join(",")}\n`).join("");
 
-/* A table with every digit; an interval is two columns. Rows that a search leaves out are left out. */
+/* A table with full precision; an interval is two columns. Rows hidden by a search are left out. */
 function linesOf(table) {
   const heads = [...table.tHead.rows[0].cells];
   const kinds = heads.map((head) => head.dataset.kind || ""), names = heads.map((head) => cellText(head.querySelector(".sort") || head));

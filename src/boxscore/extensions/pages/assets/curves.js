@@ -1,4 +1,4 @@
-/* Precision-recall curves and curves over confidence; both follow the same picked classes. */
+/* Precision-recall curves and curves over confidence; both show the same selected classes. */
 const picked = new Map();
 const pickListeners = [];
 const tonesLeft = data.pair ? [3, 4, 5, 6] : [1, 4, 5, 6, 7];  /* the others are the two detectors', or the best and the worst classes' */
@@ -14,7 +14,7 @@ function pickClass(k, jump) {
   if (jump && picked.has(k)) byId("curves").scrollIntoView();
 }
 
-/* These classes are picked, and no others. */
+/* Select exactly these classes. */
 function pickOnly(classes) {
   picked.clear();
   classes.slice(0, tonesLeft.length).forEach((k, i) => picked.set(k, tonesLeft[i]));
@@ -36,14 +36,14 @@ function classPicker(select, keys) {
   });
 }
 
-/* With very many classes only picked ones are drawn, and a fair sample of the rest. */
+/* With very many classes, draw only the selected ones and an even sample of the rest. */
 function faintClasses(keys) {
   if (keys.length <= 120) return keys;
   const step = keys.length / 100;
   return Array.from({ length: 100 }, (_, i) => keys[Math.floor(i * step)]);
 }
 
-/* The classes that a chart names: up to three with the highest and the lowest value, and those at zero as one.
+/* The labeled classes of a chart: up to three with the highest and the lowest value, and those at zero as one.
    Of few classes each has its name. */
 function ranked(keys, valueOf) {
   const order = keys.map((k) => [k, valueOf(k)]).filter(([, value]) => isNumber(value)).sort((a, b) => b[1] - a[1]);
@@ -56,7 +56,7 @@ function ranked(keys, valueOf) {
   return { ranks, zero };
 }
 
-/* Curves of the chosen classes: the picked ones, the ranked ones and the faint rest. */
+/* Curves of the classes: the selected ones, the ranked ones and the faint rest. */
 function classSeries(keys, wanted, valueOf, curveOf, zeroName) {
   const { ranks, zero } = ranked(keys, valueOf), chosen = new Set(picked.keys());
   if (wanted.ends) for (const k of ranks.keys()) chosen.add(k);
@@ -73,10 +73,10 @@ function classSeries(keys, wanted, valueOf, curveOf, zeroName) {
   return series;
 }
 
-/* Area under a curve's points. */
+/* Area under the points of a curve. */
 const under = (x, y) => x.reduce((sum, at, i) => (i ? sum + ((at - x[i - 1]) * (y[i] + y[i - 1])) / 2 : 0), 0);
 
-/* A curve ends where recall ends and falls to zero there; faint lines are drawn without that fall. */
+/* A curve drops to zero where recall ends; faint lines are drawn without the drop. */
 function unpack(line, whole) {
   const end = line[0].length, stop = !whole && end > 1 && line[0][end - 1] === line[0][end - 2] ? end - 1 : end;
   return { x: line[0].slice(0, stop).map((v) => v / 1000), y: line[1].slice(0, stop).map((v) => v / 10000), extra: [line[2].slice(0, stop)] };
@@ -152,7 +152,7 @@ function confidenceCurves() {
   draw();
 }
 
-/* COCO's error analysis: seven areas, one upon the other; the highest is drawn first. */
+/* COCO's error analysis: seven stacked areas; the highest is drawn first. */
 function errorSteps() {
   const host = byId("step-chart"), view = data.analysis;
   if (!host || !view) return;

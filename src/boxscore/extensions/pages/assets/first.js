@@ -1,4 +1,4 @@
-/* The first screen: AP of every class as thin bars, and the surest mistakes in their surroundings. */
+/* The first screen: AP of every class as thin bars, and crops of the most confident mistakes. */
 function classBars() {
   const host = byId("class-bars"), table = byId("class-table");
   if (!host || !table) return;
@@ -53,7 +53,7 @@ function classBars() {
   plot.addEventListener("blur", hide);
 }
 
-/* A part of an image at its sharpest, with the boxes over it. */
+/* A crop of an image at full resolution, with its boxes. */
 function cropped(place, box, part, source) {
   const root = picture(data.images[place], place, new Set([box])), [x, y, width, height] = part;
   root.setAttribute("viewBox", part.join(" "));

@@ -11,7 +11,7 @@ const kindOf = (box) => data.kinds[box[8]];
 const MEASURE = data.similarity === "keypoints" ? "OKS" : "IoU";
 const overlap = (value) => (isNumber(value) ? `${MEASURE} ${value.toFixed(2)}` : "");
 
-/* What a box is, in a few words: for a mistake also what it hit, or what came nearest. */
+/* Describe a box in a few words; for a mistake also the object that it hit, or the nearest one. */
 function whatItIs(box) {
   if (!isMistake(box)) return OUTCOMES[box[5]];
   const [, , , , , , , , , k, iou, confidence] = box, kind = kindOf(box);
@@ -27,14 +27,14 @@ function whatItIs(box) {
   }
 }
 
-/* An outline as it is drawn: a path, or an upright box. */
+/* The outline to draw: a path, or an upright box. */
 function outline(record, index, attributes) {
   const box = record.boxes[index], path = record.paths && record.paths[index];
   if (path) return svg("path", { ...attributes, d: path });
   return svg("rect", { ...attributes, x: box[0], y: box[1], width: box[2], height: box[3] });
 }
 
-/* Limbs as a path, and keypoints as one of lines without length, which round ends make dots. */
+/* Limbs as a path, and keypoints as a path of zero-length lines, which round caps turn into dots. */
 function skeleton(joints) {
   const at = (j) => `${joints[3 * j]} ${joints[3 * j + 1]}`, drawn = (j) => joints[3 * j + 2] > 0;
   const every = Array.from({ length: Math.floor(joints.length / 3) }, (_, j) => j).filter(drawn);
@@ -43,7 +43,7 @@ function skeleton(joints) {
   return { limbs, dots: dots(every), hidden: dots(every.filter((j) => joints[3 * j + 2] === 1)) };
 }
 
-/* What is drawn of one box. Around keypoints the box is thin. */
+/* The shapes of one box. Around keypoints the box is thin. */
 function shapeOf(record, index, lit, halo) {
   const joints = record.joints && record.joints[index], outcome = record.boxes[index][5];
   const path = record.paths && record.paths[index];
@@ -59,7 +59,7 @@ function shapeOf(record, index, lit, halo) {
   return nodes;
 }
 
-/* The picture with its boxes, small ones on top. lit: positions of the boxes that stand out. */
+/* The picture with its boxes, small ones on top. lit: positions of the highlighted boxes. */
 function picture(record, place, lit, large) {
   const w = Math.max(1, record.width), h = Math.max(1, record.height);
   const root = svg("svg", { viewBox: `0 0 ${w} ${h}`, preserveAspectRatio: "xMidYMid meet", role: "img", class: lit && lit.size ? "has-lit" : null, "aria-label": `image ${short(record.id, 60)} with ${plural(record.boxes.length, "box", "boxes")}` });
@@ -74,7 +74,7 @@ function picture(record, place, lit, large) {
   return root;
 }
 
-/* Labels of the large picture, mistakes first. One that has no free place is left out; returns how many are. */
+/* Place the labels of the large picture, mistakes first. Labels without free space are left out; returns their number. */
 function labels(root, record, size, lit) {
   const placed = [], apart = (a, b) => a.x + a.w <= b.x || b.x + b.w <= a.x || a.y + a.h <= b.y || b.y + b.h <= a.y;
   const rank = (box, index) => (lit && lit.has(index) ? 0 : isMistake(box) ? 1 : box[5] === 0 ? 2 : 3);
@@ -102,7 +102,7 @@ function labels(root, record, size, lit) {
   return left;
 }
 
-/* The large view. items: [place, lit, note] of the images that previous and next go through. */
+/* The large view. items: [place, lit, note] of the images for previous and next. */
 const viewer = { items: [], at: 0, lit: null };
 
 function openImage(place, lit, items) {
@@ -122,13 +122,13 @@ function step(by) {
 
 function showImage(chosen) {
   const [place, marked, note] = viewer.items[viewer.at], record = data.images[place];
-  // Of a page of a longer list: what stands before it, and how long the list is.
+  // For a page of a longer list: its offset, and the length of the list.
   const lit = chosen || marked, many = viewer.items.total || viewer.items.length, at = (viewer.items.start || 0) + viewer.at;
   viewer.lit = lit;
   byId("dialog-title").textContent = `Image ${record.id}${record.file && record.file !== record.id ? ` \u2013 ${record.file}` : ""}${note ? ` \u2013 ${note}` : ""}`;
   byId("dialog-place").textContent = many > 1 ? `${count(at + 1)} of ${count(many)}` : "";
   byId("dialog-steps").hidden = many < 2;
-  // Not disabled: a button that loses the focus would end the keyboard's way through the images.
+  // Not disabled: a button that loses the focus would interrupt keyboard navigation.
   byId("dialog-previous").setAttribute("aria-disabled", String(at === 0));
   byId("dialog-next").setAttribute("aria-disabled", String(at === many - 1));
   const host = byId("dialog-picture"), root = picture(record, place, lit, true);
@@ -160,7 +160,7 @@ function showImage(chosen) {
   chose("image");
 }
 
-/* One box of the large view stands out; again, and it does not. */
+/* Toggle the highlight of a box in the large view. */
 function light(index, scroll) {
   const again = viewer.lit && viewer.lit.size === 1 && viewer.lit.has(index);
   const focused = document.activeElement && document.activeElement.closest("tr[data-row]");
@@ -176,7 +176,7 @@ function card(place, title, note, lit, items) {
   return el("figure", { class: "card" }, button, el("figcaption", null, el("b", { dir: "auto" }, short(title, 90)), note));
 }
 
-/* Cards of one page of a list, with buttons that turn it; the arrow keys go from card to card. focus: a step, where to go on in the cards or, as { pager: step }, in the buttons. */
+/* Cards of one page of a list, with buttons to turn pages; the arrow keys move between cards. focus: the step to move in the cards or, as { pager: step }, in the buttons. */
 function drawPage(host, cards, { start, total, page, move, focus }) {
   const end = start + cards.length, grid = el("div", { class: "cards" }, cards);
   const turn = (by, text) => el("button", { type: "button", "aria-disabled": String(by < 0 ? start === 0 : end >= total), onclick: () => move(by, { pager: by }) }, text);
@@ -194,7 +194,7 @@ function drawPage(host, cards, { start, total, page, move, focus }) {
   };
 }
 
-/* A list that is here, page by page. */
+/* A list that is in the page, page by page. */
 function paged(host, items, make) {
   let start = 0;
   const move = (by, focus) => {
@@ -217,7 +217,7 @@ function outcomeToggles(draw, then) {
   draw();
 }
 
-/* The filters of the gallery: an image stays if one of its mistakes passes all of them. */
+/* The filters of the gallery: an image is shown if one of its mistakes passes all of them. */
 function galleries() {
   const host = byId("worst-cards");
   if (!host) return;
@@ -232,7 +232,7 @@ function galleries() {
   const byName = data.names.map((_, k) => k).sort((a, b) => className(a).localeCompare(className(b)));
   options(classes, [["", "any"], ...byName.map((k) => [k, `${short(className(k), 40)} (${count(ofClass.get(k) || 0)})`])], "");
   const withMistakeOf = (k) => places.filter((place) => data.images[place].boxes.some((box) => isMistake(box) && box[4] === k)).length;
-  /* The page has a part of the images: of a class it says which. */
+  /* The page has only some of the images: describe which ones for a class. */
   const partOf = (k) => {
     const here = withMistakeOf(k), all = data.gallery.of_class[k], name = short(className(k), 60);
     if (!all) return `No image has a mistake of class ${name}.`;
@@ -264,7 +264,7 @@ function galleries() {
     if (items.length) paged(host, items, (item) => { const [title, note] = caption(item[0], item[1], counts.get(item[0]), chosen ? found[items.indexOf(item)].selected.length : 0); return card(item[0], title, note, item[1], items); });
     else host.replaceChildren(el("p", { class: "empty" }, "No image passes these filters."));
   };
-  /* Of an image its surest mistake that passes, how many more pass, or its counts. */
+  /* Describe an image: its most confident passing mistake, the number of others, or its counts. */
   const caption = (place, lit, numbers, passing) => {
     const record = data.images[place], first = lit && lit.size ? record.boxes[[...lit][0]] : null;
     if (first) return [`${className(first[4])}${first[6] === null ? "" : ` ${score(first[6])}`}`, `${whatItIs(first)}${passing > 1 ? `; ${count(passing - 1)} more` : ""}. ${short(record.file || record.id, 40)}`];
@@ -309,7 +309,7 @@ function imageDialog() {
     if (by && !event.altKey && !event.ctrlKey && !event.metaKey) { event.preventDefault(); step(by); }
   });
   dialog.addEventListener("close", () => { hideTip(); chose(["gallery", "won_lost", "differing"].find(byId)); });
-  /* On pages of several detectors an image is there once for each; the first one needs no number. */
+  /* On pages of several detectors, an image occurs once for each; the first one needs no number. */
   const detector = (record) => (record.detector ? String(record.detector + 1) : "");
   remember("image", () => {
     if (!dialog.open || !viewer.items.length) return { id: "", detector: "", box: "" };

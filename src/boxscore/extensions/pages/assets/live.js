@@ -1,4 +1,4 @@
-/* The gallery of a served page: every image of the data set, asked for page by page. */
+/* The gallery of a served page: every image of the data set, requested page by page. */
 const liveValues = { class: "gallery-class", kind: "gallery-kind", order: "gallery-order", from: "gallery-low", to: "gallery-high", iou_from: "gallery-iou-low", iou_to: "gallery-iou-high", size: "gallery-size", image: "gallery-image" };
 
 function liveGallery(host, caption) {
@@ -52,7 +52,7 @@ function liveGallery(host, caption) {
   return () => load(0);
 }
 
-/* Another detector's page shows the same choices. */
+/* Links to another detector's page keep the selection. */
 function otherDetectors() {
   for (const link of document.querySelectorAll(".pages a")) link.addEventListener("click", () => { link.hash = location.hash; });
 }

@@ -1,4 +1,4 @@
-/* Fills the page. Every part looks for its place and leaves when the page has none. */
+/* Fill the page. Each part looks for its element and returns if the page does not have it. */
 function errorBars() {
   const host = byId("error-chart");
   if (!host || !data.errors) return;
@@ -33,7 +33,7 @@ function reliability() {
   if (bins) barChart(bins, view.confidence.map((x, i) => ({ name: `score ${x.toFixed(2)}`, value: view.count[i], text: count(view.count[i]), lines: [`precision ${ratio(view.precision[i])}`] })), { label: "Detections by score", format: count });
 }
 
-/* The menu marks the section in view, and fades where it goes on. */
+/* The menu marks the section in view, and fades at the edge if it scrolls. */
 function menu() {
   const list = document.querySelector(".bar-nav ul"), bar = document.querySelector(".bar-nav");
   const links = new Map([...list.querySelectorAll("a")].map((link) => [link.hash.slice(1), link]));

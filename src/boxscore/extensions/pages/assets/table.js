@@ -1,4 +1,4 @@
-/* The per-class table: the server wrote the rows; order, filter, bars and the number of rows and columns are here. */
+/* The per-class table: the template wrote the rows; sorting, filtering, bars and the number of rows and columns are here. */
 const MOST_ROWS = 100;
 
 function cellValue(row, column) {
@@ -6,7 +6,7 @@ function cellValue(row, column) {
   return value === undefined || value === "" ? null : column === 0 || cell.classList.contains("text") ? value : Number(value);
 }
 
-/* Heads become buttons that sort, and then() is called; returns what sorts by a column. */
+/* Turn headers into sort buttons that call then(); return a function that sorts by a column. */
 function sortable(table, then) {
   const orderBy = (column, order) => {
     heads.forEach((other) => other.hasAttribute("aria-sort") && other.setAttribute("aria-sort", "none"));
@@ -37,7 +37,7 @@ function sortable(table, then) {
   return orderBy;
 }
 
-/* How the rows are ordered, in words. */
+/* Describe the order of the rows. */
 function orderOf(table) {
   const head = [...table.tHead.rows[0].cells].find((each) => ["ascending", "descending"].includes(each.getAttribute("aria-sort")));
   if (!head) return "";
@@ -49,7 +49,7 @@ function orderOf(table) {
 
 const hasCurve = (k) => (data.pair ? data.pair.curves : [data.curves]).some((view) => view.classes[k]);
 
-/* Columns that do not fit are left out from the right, until they are asked for. */
+/* Hide columns that do not fit, from the right, until the user shows them. */
 function fitColumns(table) {
   const host = table.closest(".scroll"), heads = [...table.tHead.rows[0].cells], NAME = 150;
   const note = el("p", { class: "fits about", hidden: true }), text = el("span", null), all = el("button", { class: "link", type: "button" });
@@ -77,7 +77,7 @@ function fitColumns(table) {
   });
 }
 
-/* One scale for the bars: its ticks are in the head, its lines behind each bar. */
+/* One scale for the bars, with ticks in the header and lines behind each bar. */
 function barScale(table) {
   const column = [...table.tHead.rows[0].cells].findIndex((head) => head.dataset.kind === "bar");
   if (column < 0) return null;
@@ -101,7 +101,7 @@ function barScale(table) {
   };
 }
 
-/* Small columns: AP or F1 at each IoU threshold. */
+/* Small bar charts: AP or F1 at each IoU threshold. */
 function spark(host, values, { thresholds, metric }, most) {
   const wide = 62 / values.length, last = values.length - 1, tall = (v) => Math.max(0.75, (16 * v) / most);
   values.forEach((v, i) => host.append(svg("rect", { x: i * wide, width: Math.max(1, wide - 1), y: 16 - tall(v), height: tall(v) })));

@@ -1,1 +1,1 @@
-"""Plots for papers, and boxes over images; :mod:`boxscore.reports.plots` lists their names."""
+"""Draw plots for papers, and boxes over images; :mod:`boxscore.reports.plots` lists their names."""

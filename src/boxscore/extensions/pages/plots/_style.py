@@ -1,4 +1,4 @@
-"""What all plots share: the display, importing matplotlib, colours, and safe names."""
+"""Share code between plots: the display, importing matplotlib, colors, and safe names."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Okabe and Ito's palette without yellow, which white paper swallows."""
+"""Okabe and Ito's palette without yellow, which is hard to see on white paper."""
 
 GREY = "#8a929e"
 LONGEST = 28
-"""Characters of a name in a plot."""
+"""Maximum characters of a name in a plot."""
 
 MISSING_GLYPH = "\N{WHITE SQUARE}"
 
 
 @dataclasses.dataclass
 class Display:
-    """A plot: a subclass holds its arrays, and :meth:`plot` draws them."""
+    """Base class of plots: subclasses hold arrays, and :meth:`plot` draws them."""
 
     figure_: Any = dataclasses.field(default=None, init=False)
     ax_: Any = dataclasses.field(default=None, init=False)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw on these axes or on new ones; sets ``figure_`` and ``ax_``."""
+        """Draw on the given axes or on new ones; set ``figure_`` and ``ax_``."""
         self.figure_, self.ax_ = axes(ax, size=self._size())
         self._draw(self.ax_)
         return self
@@ -44,7 +44,7 @@ class Display:
         return figure
 
     def _size(self) -> tuple[float, float]:
-        """Width and height of a new figure, in inches."""
+        """Return width and height of a new figure, in inches."""
         return 5.0, 3.6
 
     def _draw(self, ax: Any) -> None:
@@ -52,7 +52,7 @@ class Display:
 
 
 def pyplot() -> Any:
-    """Import matplotlib, or say how to install it."""
+    """Import matplotlib, or raise an error that says how to install it."""
     try:
         from matplotlib import pyplot as plt
     except ImportError:
@@ -61,12 +61,12 @@ def pyplot() -> Any:
 
 
 def is_inline() -> bool:
-    """Whether a notebook shows every open figure at a cell's end: one that is returned, twice."""
+    """Tell whether a notebook shows open figures at a cell's end, and so a returned figure twice."""
     return "inline" in str(pyplot().get_backend())
 
 
 def axes(ax: Axes | None, *, size: tuple[float, float]) -> tuple[Figure, Axes]:
-    """Return the axes that were given and their figure, or new ones."""
+    """Return the given axes and their figure, or new ones."""
     if ax is None:
         return pyplot().subplots(figsize=size, layout="constrained")  # type: ignore[no-any-return]
     figure: Any = ax.get_figure(root=True)
@@ -74,7 +74,7 @@ def axes(ax: Axes | None, *, size: tuple[float, float]) -> tuple[Figure, Axes]:
 
 
 def tidy(ax: Axes, *, grid: str | None = "both", legend: bool = False) -> None:
-    """Remove what is not needed to read the plot; add a legend of what has a label."""
+    """Remove what is not needed to read the plot; optionally add a legend."""
     if legend:
         ax.legend(frameon=False, fontsize="small")
     ax.spines[["top", "right"]].set_visible(False)
@@ -84,7 +84,7 @@ def tidy(ax: Axes, *, grid: str | None = "both", legend: bool = False) -> None:
 
 
 def label(text: object, *, longest: int = LONGEST) -> str:
-    """Return a name that draws as written: shortened, no mathematics, no glyph that the font lacks."""
+    """Return a name that is drawn as written: shortened, without math, without glyphs that the font lacks."""
     from matplotlib.font_manager import FontProperties, findfont, get_font
 
     name = printable(str(text))

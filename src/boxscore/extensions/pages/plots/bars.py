@@ -1,4 +1,4 @@
-"""Bars: a metric per class, the cost of each kind of error, and differences of two detectors."""
+"""Draw bars: a metric per class, the cost of each kind of error, and differences of two detectors."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def per_class(
     metric : str, optional
         A column of ``per_class``; by default the first summary metric.
     most : int, default 100
-        Most classes to draw, best first.
+        Maximum number of classes to draw, best first.
     ax : matplotlib Axes, optional
 
     Returns
@@ -91,7 +91,7 @@ def per_class(
 
 @dataclasses.dataclass
 class ErrorsDisplay(Display):
-    """What each kind of error costs.
+    """The cost of each kind of error.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class ErrorsDisplay(Display):
     costs : ndarray of float64
         AP, as a fraction; F1 without scores.
     metric : str, default "AP"
-        What the costs are of.
+        Metric of the costs.
     """
 
     kinds: list[str]
@@ -135,7 +135,7 @@ class ErrorsDisplay(Display):
 
 
 def errors(evaluation: Evaluation, *, ax: Axes | None = None) -> Figure:
-    """Draw what each kind of error costs in AP, or F1 without scores, after TIDE.
+    """Draw the cost of each kind of error in AP, or F1 without scores, after TIDE.
 
     Parameters
     ----------
@@ -187,14 +187,15 @@ class CompareDisplay(Display):
         return _bar_size(len(self.metrics))
 
     def _draw(self, ax: Any) -> None:
-        # Two kinds of points: intervals that exclude 0, and the others.
+        # Draw two kinds of points: intervals that exclude 0, and the others.
         sure = (self.low > 0) | (self.high < 0)
         for chosen, colour, marker, text in (
             (sure, COLOURS[0], "o", "interval excludes 0"),
             (~sure, "#666666", "D", "cannot tell"),
         ):
             rows = np.flatnonzero(chosen)
-            # Lengths of both sides; an end on the wrong side of the point has length 0, as matplotlib needs.
+            # Compute the lengths of both sides; an end on the wrong side of the point has length 0, as
+            # matplotlib needs.
             reach = [
                 self.delta - np.minimum(self.low, self.delta),
                 np.maximum(self.high, self.delta) - self.delta,
@@ -204,7 +205,7 @@ class CompareDisplay(Display):
                 ax.errorbar(
                     self.delta[rows], rows, xerr=spread, fmt=marker, color=colour, markersize=4, label=text
                 )
-        # The line at 0 is what the eye compares with.
+        # Draw the line at 0 for comparison.
         ax.axvline(0, color="black", linewidth=0.8)
         _name_bars(ax, self.metrics)
         ax.set_xlabel(f"{label(self.names[1])} minus {label(self.names[0])}")
@@ -218,12 +219,12 @@ def compare(
     seed: int = 0,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the differences of two detectors with 95 % intervals.
+    """Draw the differences of two detectors with 95% intervals.
 
     Parameters
     ----------
     evaluations : mapping of str to Evaluation
-        Two, by name, of one ground truth; of more, the first two are drawn.
+        Two evaluations, by name, with one ground truth; of more, the first two are drawn.
     resamples : int, default 200
     seed : int, default 0
     ax : matplotlib Axes, optional

@@ -1,14 +1,14 @@
-"""Boxes drawn over an image, coloured by outcome.
+"""Draw boxes over an image, colored by outcome.
 
 Conventions
 -----------
-- A detection is drawn with class, score and, if it is matched, its IoU. A ground truth is drawn if it is
-  missed or ignored (a matched one lies under its detection; ``pairs.py`` draws both).
-- Where the protocol compares masks or keypoints, these are drawn: outlines filled with a tint, or limbs and
-  points. A point that is labelled but not visible is hollow.
-- Outcomes differ in colour and in line: a true positive is solid green, a false positive dashed orange,
-  missed dotted blue, ignored thin grey dots.
-- Tables of several images may be given with ``image_id``. The protocol decides the outcomes.
+- A detection is drawn with class, score and, if it is matched, its IoU. Ground truths are drawn if they are
+  missed or ignored; matched ones are represented by their detection (``pairs.py`` draws both).
+- If the protocol compares masks or keypoints, these are drawn: outlines with a tinted interior, or limbs and
+  points. A point that is labeled but not visible is hollow.
+- Outcomes differ in color and line style: true positives are solid green, false positives dashed orange,
+  missed objects dotted blue, ignored ones thin gray dots.
+- For tables of several images, give ``image_id``. The protocol decides the outcomes.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LONGEST_SIDE = 2048
-"""Pixels of the longer side that are drawn, or up to twice as many: a figure of 8 inches has 1200."""
+"""Longer side in pixels that is drawn, or up to twice as many: a figure of 8 inches has 1200."""
 
 TINT = 0.25
-"""How opaque the inside of a mask is."""
+"""Opacity of the interior of a mask."""
 
 
 class Style(NamedTuple):
-    """How a kind of box is drawn."""
+    """The style of a kind of box."""
 
     name: str
     colour: str
@@ -53,12 +53,12 @@ class Style(NamedTuple):
 
 
 class Canvas(NamedTuple):
-    """Axes with an image, or a blank frame, on them."""
+    """Axes that show an image, or a blank frame."""
 
     figure: Figure
     panel: Axes
     row: int
-    """Of the image."""
+    """Row of the image."""
     width: float
     height: float
 
@@ -72,7 +72,7 @@ STYLES = {
 
 
 def score_text(detections: Detections, row: int) -> str:
-    """Write the score of a detection behind its class; nothing without scores."""
+    """Format the score of a detection, to follow its class; empty without scores."""
     return f" {detections.scores[row]:.2f}" if detections.scored else ""
 
 
@@ -93,17 +93,17 @@ def draw_boxes(
     Parameters
     ----------
     image : array_like of shape [height, width] or [height, width, 3], path, Pillow image, or None
-        None draws over a blank frame of the size the ground truth states.
+        None draws over a blank frame with the image size of the ground truth.
     ground_truth : GroundTruth
     detections : Detections, optional
     image_id : int or str, optional
-        Which image of the tables; needed when they hold several.
+        Which image to draw; required if the tables hold several.
     score_threshold : float, optional
-        Detections below it are left out.
+        Leave out detections that score below this.
     protocol : str or Protocol, default "coco"
-        Decides what is a true positive, at its first IoU threshold.
+        Decides which detections are true positives, at its first IoU threshold.
     labels, legend : bool, default True
-        Whether boxes are labelled, and whether a legend is drawn.
+        Whether to label boxes, and whether to draw a legend.
     ax : matplotlib Axes, optional
 
     Returns
@@ -113,7 +113,7 @@ def draw_boxes(
     Raises
     ------
     InputError
-        When the tables hold several images and none is chosen, or the image cannot be read.
+        When the tables hold several images and ``image_id`` is missing, or the image cannot be read.
     MissingDependencyError
         When matplotlib is not installed.
     """
@@ -157,7 +157,7 @@ def draw_evaluated(
     -------
     matplotlib Figure
     """
-    # Detections with their outcomes, and objects without a detection at this score.
+    # Get detections with their outcomes, and objects without a detection at this score.
     canvas = canvas_of(image, evaluation, image_id, ax=ax)
     figure, panel, row, width, height = canvas
     outcomes = evaluation.outcomes
@@ -168,7 +168,7 @@ def draw_evaluated(
     # Collect outcomes that occur, for the legend.
     used = set()
     names = truth.categories.labels
-    # Low scores first, so that sure detections are drawn on top.
+    # Draw low scores first, so that confident detections are on top.
     for index in reversed(shown.tolist()):
         code, overlap = int(outcomes.detection[index]), outcomes.iou[index]
         text = f"{label(names[detections.category[index]], longest=24)}{score_text(detections, index)}"
@@ -176,14 +176,14 @@ def draw_evaluated(
         draw_shape(panel, detections, index, evaluation.protocol, STYLES[code])
         _write(panel, detections.boxes[index], code, text if labels else "", (width, height))
         used.add(code)
-    # Missed and ignored objects; matched ones have their detection.
+    # Draw missed and ignored objects; matched ones have their detection.
     for index in truths.tolist():
         code = int(outcome[index])
         text = label(names[truth.category[index]], longest=24)
         draw_shape(panel, truth, index, evaluation.protocol, STYLES[code])
         _write(panel, truth.boxes[index], code, text if labels else "", (width, height))
         used.add(code)
-    # The legend has only the outcomes that occur.
+    # Show only the outcomes that occur in the legend.
     if legend and used:
         draw_legend(panel, [style for code, style in STYLES.items() if code in used])
     if ax is None and is_inline():
@@ -192,7 +192,7 @@ def draw_evaluated(
 
 
 def shown_detections(evaluation: Evaluation, image: int, score_threshold: float) -> NDArray[np.int64]:
-    """Return the rows of an image's detections from a score on, the best first; at most ``MOST_BOXES``."""
+    """Return the rows of an image's detections above a score, best first; at most ``MOST_BOXES``."""
     scores = ranked_by(evaluation.detections)
     rows = np.flatnonzero((evaluation.detections.image == image) & (scores >= score_threshold))
     return rows[np.argsort(-scores[rows], kind="stable")][:MOST_BOXES]
@@ -200,7 +200,7 @@ def shown_detections(evaluation: Evaluation, image: int, score_threshold: float)
 
 def canvas_of(image: Any, evaluation: Evaluation, image_id: Id, *, ax: Axes | None) -> Canvas:
     """Show an image of an evaluation, or a blank frame of its size."""
-    # Without a picture, the frame is as large as the image or what is drawn in it.
+    # Without a picture, make the frame as large as the image or the drawn shapes.
     row = int(evaluation.ground_truth.images.rows([image_id])[0])
     if row < 0:
         raise InputError("image_id", "be known", got=repr(image_id))
@@ -210,7 +210,7 @@ def canvas_of(image: Any, evaluation: Evaluation, image_id: Id, *, ax: Axes | No
         tables = (evaluation.ground_truth, evaluation.detections)
         corners = [table.boxes[table.image == row] for table in tables]
         width, height = frame_size(evaluation.ground_truth, row, *corners)
-    # The figure keeps the shape of the image, with a limit for very long ones.
+    # Keep the aspect ratio of the image, with a limit for very long ones.
     long = max(width, height)
     size = (8.0 * max(width / long, 0.3), 8.0 * max(height / long, 0.3))
     figure, panel = axes(ax, size=size)
@@ -218,7 +218,7 @@ def canvas_of(image: Any, evaluation: Evaluation, image_id: Id, *, ax: Axes | No
         panel.set_facecolor("#eef1f5")
     else:
         panel.imshow(pixels, extent=(0, width, height, 0), cmap="gray" if pixels.ndim == 2 else None)
-    # Pixel coordinates, with y downwards.
+    # Use pixel coordinates, with y downwards.
     panel.set(xlim=(0, width), ylim=(height, 0), xticks=[], yticks=[], aspect="equal")
     return Canvas(figure, panel, row, width, height)
 
@@ -239,7 +239,7 @@ def write(ax: Axes, at: tuple[float, float], text: str, style: Style, *, size: i
 
 
 def draw_shape(ax: Axes, table: BoxTable, row: int, protocol: Protocol, style: Style) -> None:
-    """Draw a row: the outline of its mask, filled with a tint, its corners, or its box with its keypoints."""
+    """Draw a row: its mask's outline with a tinted interior, its corners, or its box with keypoints."""
     rows = np.array([row])
     rings, joints = rings_of(table, rows, protocol)[0], joints_of(table, rows, protocol)
     masked = bool(rings) and table.masks is not None
@@ -250,7 +250,7 @@ def draw_shape(ax: Axes, table: BoxTable, row: int, protocol: Protocol, style: S
 
 
 def _draw_rings(ax: Axes, rings: Sequence[Ring], style: Style, *, tint: float) -> None:
-    """Draw closed lines, filled with a tint of their colour but for the holes."""
+    """Draw closed lines with a tinted interior, except for holes."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path as Line
     from matplotlib.patheffects import Normal, Stroke
@@ -267,7 +267,7 @@ def _draw_rings(ax: Axes, rings: Sequence[Ring], style: Style, *, tint: float) -
 def _draw_joints(
     ax: Axes, joints: NDArray[np.float64], limbs: Sequence[tuple[int, int]], style: Style
 ) -> None:
-    """Draw the limbs between the keypoints [J,3] that are there, and the points."""
+    """Draw the limbs between present keypoints [J,3], and the points."""
     (x, y), seen = joints[:, :2].T, joints[:, 2]
     for ends in limbs:
         if seen[list(ends)].all():
@@ -285,7 +285,7 @@ def _draw_joints(
 
 
 def draw_legend(ax: Axes, styles: Sequence[Style]) -> None:
-    """Say below the axes what each kind of box is."""
+    """Draw a legend of the box styles below the axes."""
     from matplotlib.lines import Line2D
 
     handles = [
@@ -298,9 +298,9 @@ def draw_legend(ax: Axes, styles: Sequence[Style]) -> None:
 
 
 def _pixels(image: Any) -> tuple[NDArray[Any] | None, tuple[float, float]]:
-    """Pixels of an array, a Pillow image or a file, and the width and height of the whole; None stays None.
+    """Return the pixels of an array, a Pillow image or a file, and its full size; None stays None.
 
-    Of a large image every n-th row and column: a figure shows no more.
+    Large images are subsampled, because a figure does not show more pixels.
     """
     if image is None:
         return None, (0, 0)

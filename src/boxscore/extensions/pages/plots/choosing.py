@@ -1,4 +1,4 @@
-"""Which plot shows a result: behind ``plot()`` of evaluations and of diagnostics' results."""
+"""Choose the plot of a result, for ``plot()`` of evaluations and of diagnostic results."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def plot_of(result: Any, kind: str = "", *, ax: Any = None, **options: Any) -> F
 
 
 def _called(draw: Callable[..., Any], result: Any, **options: Any) -> Any:
-    """Call a function; refuse an option that it does not have."""
+    """Call a function; reject an option that it does not have."""
     import inspect
 
     _, *known = inspect.signature(draw).parameters

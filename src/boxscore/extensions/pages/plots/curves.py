@@ -1,4 +1,4 @@
-"""Curves: precision against recall, F1 against the score threshold, sensitivity against false positives."""
+"""Draw curves: precision-recall, F1 against the score threshold, sensitivity against false positives."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from boxscore.extensions.diagnostics.analysis import ErrorCurves
 
 FROC_VALUES = 512
-"""Numbers of false positives per image at which a curve is drawn."""
+"""Number of points, in false positives per image, at which a curve is drawn."""
 
 MOST_TICKS = 12
 
 STEP_COLOURS = ("#FFFFFF", "#E8EBEF", "#56B4E9", "#D55E00", "#009E73", "#CC79A7", "#E69F00")
-"""Of the steps of COCO's analysis: in the order and the hues that people know it in."""
+"""Colors of the steps of COCO's analysis, in the familiar order and hues."""
 
 
 @dataclasses.dataclass
@@ -42,9 +42,9 @@ class PrecisionRecallDisplay(Display):
     labels : list of str, [K]
     iou : float
     highlight : sequence of str
-        Classes drawn in colour and named; the others are faint.
+        Classes drawn in color and labeled; the others are faint.
     weights : ndarray of float64, [K], optional
-        How much each class counts in the mean.
+        Weight of each class in the mean.
     """
 
     recall: FloatArray
@@ -61,7 +61,7 @@ class PrecisionRecallDisplay(Display):
         """Read the curves of an evaluation; see :func:`pr_curve`."""
         from boxscore.extensions.diagnostics._reading import threshold_index
 
-        evaluation.require_scores()
+        evaluation._require_scores()
         index = threshold_index(evaluation, iou_threshold)
         _check_classes(evaluation, classes)
         curves = evaluation.curves_of()
@@ -70,7 +70,7 @@ class PrecisionRecallDisplay(Display):
         labels = [evaluation.labels[k] for k in defined.tolist()]
         points = np.array(evaluation.protocol.ap.recall_points)
         iou = evaluation.protocol.matching.iou_thresholds[index]
-        weights = None if evaluation.class_weights is None else evaluation.class_weights[defined]
+        weights = None if evaluation._class_weights is None else evaluation._class_weights[defined]
         return cls(points, precision, labels, iou, list(classes), weights)
 
     def _draw(self, ax: Any) -> None:
@@ -95,11 +95,11 @@ def pr_curve(
     ----------
     evaluation : Evaluation
     iou_threshold : float, optional
-        A threshold of the protocol; the first by default.
+        One of the protocol's IoU thresholds (default: the first).
     classes : sequence of str
-        Classes to draw in colour; every other is a faint line.
+        Classes to draw in color; all others are faint lines.
     ax : matplotlib Axes, optional
-        Where to draw; by default a new figure.
+        Axes to draw on; by default a new figure.
 
     Returns
     -------
@@ -184,11 +184,11 @@ class FrocDisplay(Display):
     labels : list of str, [K]
     iou : float
     points : ndarray of float64, [P]
-        Where the table reads the curve; marked.
+        Points at which the table evaluates the curve; marked.
     mean : float
-        Of all classes together, over the points.
+        Mean over the points for all classes together.
     highlight : sequence of str
-        Classes drawn in colour and named; the others are faint.
+        Classes drawn in color and labeled; the others are faint.
     """
 
     fppi: FloatArray
@@ -208,11 +208,12 @@ class FrocDisplay(Display):
         from boxscore.diagnostics import froc_scores
 
         _check_classes(evaluation, classes)
-        # The protocol's points give the mean and the range of the curve.
+        # The protocol's points define the mean and the range of the curve.
         table = froc_scores(evaluation, iou_threshold=iou_threshold)
         points = table.fppi[table.fppi > 0]
         low, high = (points[0], points[-1]) if len(points) > 1 else (0.125, 8.0)
-        # The same function at many points draws the line, so that it goes through the numbers of the table.
+        # Use the same function at many points to draw the line, so that it passes through the numbers of the
+        # table.
         line = froc_scores(
             evaluation, fppi=np.geomspace(low, high, FROC_VALUES).tolist(), iou_threshold=iou_threshold
         )
@@ -231,12 +232,12 @@ class FrocDisplay(Display):
         )
 
     def _draw(self, ax: Any) -> None:
-        # Chosen classes in color, all others faint, the total on top.
+        # Draw chosen classes in color, all others faint, the total on top.
         _highlight(ax, self.fppi, self.sensitivity, self.labels, self.highlight)
         if self.mean == self.mean:
             text = f"all classes, mean {self.mean:.3f}"
             ax.plot(self.fppi, self.total, color="black", linewidth=2, label=text)
-        # Ticks are the points of the protocol, thinned where there are many.
+        # Put ticks at the points of the protocol, thinned if there are many.
         ax.set_xscale("log", base=2)
         ticks = self.points[(self.points >= self.fppi[0]) & (self.points <= self.fppi[-1])]
         ticks = ticks[:: len(ticks) // MOST_TICKS + 1]
@@ -264,11 +265,11 @@ def froc(
     ----------
     evaluation : Evaluation
     iou_threshold : float, optional
-        A threshold of the protocol; the first by default.
+        One of the protocol's IoU thresholds (default: the first).
     classes : sequence of str
-        Classes to draw in colour; every other is a faint line.
+        Classes to draw in color; all others are faint lines.
     ax : matplotlib Axes, optional
-        Where to draw; by default a new figure.
+        Axes to draw on; by default a new figure.
 
     Returns
     -------
@@ -295,7 +296,7 @@ class MissRateDisplay(Display):
         One row per line.
     labels : list of str, [N]
     anchors : ndarray of float64, [P]
-        Where the log-average miss rate is read; marked.
+        Points at which the log-average miss rate is evaluated; marked.
     """
 
     fppi: FloatArray
@@ -310,7 +311,7 @@ class MissRateDisplay(Display):
         from boxscore.scoring.curves import Curves
 
         _check_classes(evaluation, classes)
-        # The metric's own rules at many points: the curve reads what the metric reads.
+        # Apply the metric's own rules at many points, so that the curve passes through its points.
         protocol = evaluation.protocol
         areas = [row.area for row in protocol.rows if row.metric == "MR"] or list(
             protocol.ignore.area_ranges
@@ -323,12 +324,12 @@ class MissRateDisplay(Display):
             false_positives_per_image=tuple(fppi.tolist()), reading="last_at_most"
         )
         finer = protocol.replaced(miss_rate=rules)
-        # A line for each area range of the summary and each class that has a value.
+        # Draw a line for each area range of the summary and each class that has a value.
         lines, labels = [], []
         chosen = classes or evaluation.labels
         for area in dict.fromkeys(areas):
             at = list(protocol.ignore.area_ranges).index(area)
-            # Rates of all classes are computed together, and lines chosen from them.
+            # Compute the rates of all classes together, and choose the lines from them.
             rates = miss_rates(Curves.of(evaluation.matched, protocol, at), finer)[0]
             for name in chosen:
                 line = rates[:, evaluation.labels.index(name)]
@@ -350,7 +351,7 @@ class MissRateDisplay(Display):
 
 
 def miss_rate(evaluation: Evaluation, *, classes: Sequence[str] = (), ax: Axes | None = None) -> Figure:
-    """Draw miss rate against false positives per image, from which MR^-2 is read.
+    """Draw miss rate against false positives per image, the curve behind MR^-2.
 
     Parameters
     ----------
@@ -358,7 +359,7 @@ def miss_rate(evaluation: Evaluation, *, classes: Sequence[str] = (), ax: Axes |
     classes : sequence of str
         Classes to draw; by default all.
     ax : matplotlib Axes, optional
-        Where to draw; by default a new figure.
+        Axes to draw on; by default a new figure.
 
     Returns
     -------
@@ -376,7 +377,7 @@ def miss_rate(evaluation: Evaluation, *, classes: Sequence[str] = (), ax: Axes |
 
 @dataclasses.dataclass
 class ErrorCurvesDisplay(Display):
-    """COCO's analysis of errors: the areas between the curves of its steps, one upon the other.
+    """COCO's error analysis: the stacked areas between the curves of its steps.
 
     Parameters
     ----------
@@ -384,10 +385,10 @@ class ErrorCurvesDisplay(Display):
     precision : ndarray of float64, [S, R]
         One row per step.
     areas : ndarray of float64, [S]
-        Under each curve.
+        Area under each curve.
     steps : sequence of str, [S]
     name : str
-        Above the plot.
+        Title of the plot.
     """
 
     recall: FloatArray
@@ -430,17 +431,17 @@ class ErrorCurvesDisplay(Display):
 def error_curves(
     evaluation: Evaluation, *, name: str | None = None, max_detections: int = 100, ax: Axes | None = None
 ) -> Figure:
-    """Draw COCO's analysis of errors: precision against recall, each step forgiving one kind of error more.
+    """Draw COCO's error analysis: precision-recall curves that each forgive one more kind of error.
 
     Parameters
     ----------
     evaluation : Evaluation
     name : str, optional
-        A class; the mean over classes when not given.
+        A class; by default the mean over classes.
     max_detections : int, default 100
         Use the N highest-scoring detections per image and class.
     ax : matplotlib Axes, optional
-        Where to draw; by default a new figure.
+        Axes to draw on; by default a new figure.
 
     Returns
     -------
@@ -463,7 +464,7 @@ def _check_classes(evaluation: Evaluation, names: Sequence[str]) -> None:
 
 
 def _highlight(ax: Any, x: FloatArray, rows: FloatArray, labels: list[str], names: Sequence[str]) -> None:
-    """Draw every class's line faint, and some in colour and named."""
+    """Draw the lines of all classes faint, and some in color with a label."""
     for row in rows:
         ax.plot(x, row, color=GREY, linewidth=0.6, alpha=0.35)
     for number, name in enumerate(names):

@@ -1,4 +1,4 @@
-"""The confusion matrix, and reliability."""
+"""Draw the confusion matrix, and reliability."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from boxscore.extensions.diagnostics.confusion import ConfusionMatrix
 
 NUMBERED = 20
-"""Up to this many classes, each cell shows its count."""
+"""Maximum number of classes for which each cell shows its count."""
 
 
 @dataclasses.dataclass
@@ -30,7 +30,7 @@ class ConfusionDisplay(Display):
     Parameters
     ----------
     counts : ndarray of int64, [n, n]
-        Rows are the truth, columns the prediction.
+        Rows are true classes, columns predicted ones.
     labels : list of str, [n]
     """
 
@@ -86,15 +86,15 @@ def confusion_matrix(
     most: int = 40,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the confusion matrix; the shade is the share of the row.
+    """Draw the confusion matrix; the shade is the fraction of the row.
 
     Parameters
     ----------
     evaluation : Evaluation
     score_threshold : float, optional
-        Detections below it are left out; by default the score of the best F1.
+        Leave out detections that score below this; by default the score of the best F1.
     most : int, default 40
-        Most classes to draw: those with most confusions, and the background.
+        Maximum number of classes to draw: those with the most confusions, and the background.
     ax : matplotlib Axes, optional
 
     Returns
@@ -112,7 +112,7 @@ class ReliabilityDisplay(Display):
     ----------
     confidence, precision, count : ndarray of float64, [bins]
     error, debiased_error : float
-        The expected calibration error, and the same without what chance adds to it.
+        The expected calibration error, and the same corrected for sampling noise.
     """
 
     confidence: NDArray[np.float64]
@@ -147,12 +147,12 @@ class ReliabilityDisplay(Display):
 
 
 def reliability(evaluation: Evaluation, *, bins: int = 10, ax: Axes | None = None) -> Figure:
-    """Draw precision against the mean score; a calibrated detector lies on the diagonal.
+    """Draw precision against the mean score; a calibrated detector follows the diagonal.
 
     Parameters
     ----------
     evaluation : Evaluation
-        With scores in [0, 1].
+        Evaluation with scores in [0, 1].
     bins : int, default 10
     ax : matplotlib Axes, optional
 

@@ -1,12 +1,12 @@
-"""Pairs drawn over an image: ground truth in green, detections in red, and the IoU written at each pair.
+"""Draw pairs over an image: ground truth in green, detections in red, and the IoU of each pair.
 
 Conventions
 -----------
 - Every ground truth is drawn, matched or not, with a solid line; detections have dashed lines.
-- A detection's pair is the object that it matched, else the object of its class that it overlaps most; then
-  the IoU is followed by ``(no match)``.
-- Where the protocol compares masks or keypoints, these are drawn.
-- Plain boxes may be given in place of tables; they belong to one image and one class.
+- The pair of a detection is its matched object, otherwise the object of its class with the largest overlap;
+  then ``(no match)`` follows the IoU.
+- If the protocol compares masks or keypoints, these are drawn.
+- Plain boxes are accepted instead of tables; they belong to one image and one class.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ DETECTION = Style("detection", "#d81b1b", (0, (5, 2)), 2.0)
 
 
 class _Pair(NamedTuple):
-    """What is written at a detection."""
+    """The label of a detection."""
 
     overlap: float
     matched: bool
@@ -71,18 +71,18 @@ def draw_pairs(
     Parameters
     ----------
     image : array_like of shape [height, width] or [height, width, 3], path, Pillow image, or None
-        None draws over a blank frame of the size the ground truth states.
+        None draws over a blank frame with the image size of the ground truth.
     ground_truth : GroundTruth or array_like, [G, 4]
         A table, or boxes ``x1, y1, x2, y2`` in pixels.
     detections : Detections or array_like, [D, 4]
     image_id : int or str, optional
-        Which image of the tables; required when they hold several.
+        Which image to draw; required if the tables hold several.
     score_threshold : float, optional
-        Detections below it are left out.
+        Leave out detections that score below this.
     protocol : str or Protocol, default "coco"
         Decides what is compared (boxes, inclusive pixels, masks) and what matches, at its first threshold.
     labels, legend : bool, default True
-        Whether classes and scores are written beside the IoU, and whether a legend is drawn.
+        Whether to add classes and scores to the IoU, and whether to draw a legend.
     ax : matplotlib Axes, optional
 
     Returns
@@ -92,7 +92,7 @@ def draw_pairs(
     Raises
     ------
     InputError
-        When the tables hold several images and none is chosen, or the image cannot be read.
+        When the tables hold several images and ``image_id`` is missing, or the image cannot be read.
     MissingDependencyError
         When matplotlib is not installed.
     """
@@ -114,14 +114,14 @@ def draw_pairs(
 def _tables(
     ground_truth: GroundTruth | ArrayLike, detections: Detections | ArrayLike
 ) -> tuple[GroundTruth, Detections]:
-    """Make tables of boxes; the image and the class are those of the other side, if that is a table."""
-    # Arrays alone are boxes of one image and one class.
+    """Make tables of boxes; image and class come from the other side if that is a table."""
+    # Arrays on both sides are boxes of one image and one class.
     if not isinstance(ground_truth, GroundTruth):
         boxes = checks.float_array(ground_truth, name="ground_truth", columns=4)
         ground_truth = GroundTruth.from_arrays(
             [0] * len(boxes), ["object"] * len(boxes), boxes, images=[0], categories=["object"]
         )
-    # Without scores all are equal; the vocabularies must be those of the ground truth.
+    # Without scores, all scores are equal; the vocabulary must be that of the ground truth.
     if not isinstance(detections, Detections):
         boxes = checks.float_array(detections, name="detections", columns=4)
         ids, classes = ground_truth.images.ids.tolist(), ground_truth.categories.ids.tolist()
@@ -152,7 +152,7 @@ def draw_evaluated_pairs(
     -------
     matplotlib Figure
     """
-    # Objects below, detections on top, the surest last.
+    # Draw objects first, then detections with the most confident last.
     canvas = canvas_of(image, evaluation, image_id, ax=ax)
     truth, detections = evaluation.ground_truth, evaluation.detections
     shown = shown_detections(evaluation, canvas.row, score_threshold)
@@ -160,14 +160,14 @@ def draw_evaluated_pairs(
     for table, rows, style in ((truth, truths, TRUTH), (detections, shown[::-1], DETECTION)):
         for row in rows.tolist():
             draw_shape(canvas.panel, table, row, evaluation.protocol, style)
-    # Labels of objects are below their box, those of detections above, so that they do not meet.
+    # Label objects below their box and detections above, so that labels do not collide.
     names = truth.categories.labels
     if labels:
         outcome = evaluation.outcomes.truth(score_threshold)
         for row in truths.tolist():
             missed = ", missed" if outcome[row] == MISSED else ""
             _write(canvas, truth.boxes[row], label(names[truth.category[row]]) + missed, TRUTH, below=True)
-    # Each detection names the overlap with its partner, matched or not.
+    # Label each detection with the overlap with its partner, matched or not.
     measure, pairs = _pairs(evaluation, canvas.row)
     for row in shown[::-1].tolist():
         words = [f"{label(names[detections.category[row]])}{score_text(detections, row)}"] if labels else []
@@ -176,7 +176,7 @@ def draw_evaluated_pairs(
             words.append(f"{measure}: {overlap:.4f}" + ("" if matched else " (no match)"))
         if words:
             _write(canvas, detections.boxes[row], "  ".join(words), DETECTION, below=False)
-    # The legend has only what is drawn.
+    # Show only what is drawn in the legend.
     if legend:
         draw_legend(
             canvas.panel, [style for style, rows in ((TRUTH, truths), (DETECTION, shown)) if len(rows)]
@@ -187,11 +187,12 @@ def draw_evaluated_pairs(
 
 
 def _pairs(evaluation: Evaluation, image: int) -> tuple[str, dict[int, _Pair]]:
-    """Return what the overlap is called, and the pair of each detection of an image, by row."""
+    """Return the name of the overlap, and the pair of each detection of an image, by row."""
     table = pair_overlaps(evaluation)
     measure, values = next(iter(table.overlaps.items()))
     chosen = np.flatnonzero(evaluation.detections.image[table.detection] == image)
-    order = np.lexsort((values[chosen], table.matched[chosen]))  # the best last: it stays
+    # The best one is last, so it remains.
+    order = np.lexsort((values[chosen], table.matched[chosen]))
     return measure, {
         int(table.detection[at]): _Pair(float(values[at]), bool(table.matched[at]))
         for at in chosen[order].tolist()
@@ -199,7 +200,7 @@ def _pairs(evaluation: Evaluation, image: int) -> tuple[str, dict[int, _Pair]]:
 
 
 def _write(canvas: Canvas, box: FloatArray, text: str, style: Style, *, below: bool) -> None:
-    """Write at a box: above its top left corner or below its bottom left one, inside the frame."""
+    """Write above the top left or below the bottom left corner of a box, inside the frame."""
     at_right = box[0] > canvas.width * 0.8
     x = float(np.clip(box[2 if at_right else 0], 0, canvas.width))
     y = float(np.clip(box[3 if below else 1], 0, canvas.height))

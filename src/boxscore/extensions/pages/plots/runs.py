@@ -1,4 +1,4 @@
-"""Metrics of one run after another, as ``boxscore check --history`` records them."""
+"""Draw metrics of successive runs, as ``boxscore check --history`` records them."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ MOST_TICKS = 12
 
 @dataclasses.dataclass
 class HistoryDisplay(Display):
-    """Metrics of one run after another, at equal distances.
+    """Metrics of successive runs, evenly spaced.
 
     Parameters
     ----------
     runs : list of str, [N]
-        Day and name.
+        Day and name of each run.
     values : mapping of str to ndarray of float64, [N]
-        By metric; NaN where a run does not have it.
+        Values by metric; NaN for a run without it.
     failed : ndarray of bool, [N]
     breaks : list of int
-        Runs from which another protocol was used; no line leads to them.
+        Positions of runs at which the protocol changed; no line leads to them.
     """
 
     runs: list[str]
@@ -62,7 +62,7 @@ class HistoryDisplay(Display):
         return 6.5, 3.6
 
     def _draw(self, ax: Any) -> None:
-        # A line breaks where the data or the protocol changed: numbers across it cannot be compared.
+        # Break a line where the data or the protocol changed, because numbers are not comparable across it.
         run = np.arange(len(self.runs))
         for number, (name, values) in enumerate(self.values.items()):
             style = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
@@ -76,7 +76,7 @@ class HistoryDisplay(Display):
             ax.plot(failed, values[failed], "x", color="black", markersize=8, label=text)
         for start in self.breaks:
             ax.axvline(start - 0.5, color="#666666", linewidth=0.8, linestyle=":")
-        # A label for some of the runs only.
+        # Label only some of the runs.
         shown = run[:: -(-len(run) // MOST_TICKS)]
         ax.set_xticks(
             shown, [label(self.runs[i]) for i in shown.tolist()], fontsize=8, rotation=30, ha="right"
@@ -87,12 +87,12 @@ class HistoryDisplay(Display):
 
 
 def history(records: Sequence[Record], *, metrics: Sequence[str] = (), ax: Axes | None = None) -> Figure:
-    """Draw metrics of one run after another, in the order of their times.
+    """Draw metrics of successive runs, sorted by time.
 
     Parameters
     ----------
     records : sequence of Record
-        Of :func:`boxscore.reports.read_history`.
+        Records of :func:`boxscore.reports.read_history`.
     metrics : sequence of str, optional
         By default the first one of the last run.
     ax : matplotlib Axes, optional
@@ -101,7 +101,7 @@ def history(records: Sequence[Record], *, metrics: Sequence[str] = (), ax: Axes 
     -------
     matplotlib Figure
         Runs with a failed check have a cross. Where the protocol changes, a dotted line separates the runs,
-        and no curve crosses it: the scores are not comparable.
+        and no curve crosses it, because the scores are not comparable.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A sweep of suppression settings: a metric against the IoU threshold, one line per method."""
+"""Draw a sweep of suppression settings: a metric against the IoU threshold, one line per method."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ class Line(NamedTuple):
 
     method: str
     rest: str
-    """The other settings: ``sigma 0.5, scores >= 0.05``, or none."""
+    """The other settings, such as ``sigma 0.5, scores >= 0.05``; may be empty."""
     iou_thresholds: FloatArray
-    """[N], ascending; empty for a method without."""
+    """[N], ascending; empty for a method without an IoU threshold."""
     values: FloatArray
     """[N], or the one value of a method without an IoU threshold."""
 
     @property
     def name(self) -> str:
-        """What the legend says."""
+        """Label in the legend."""
         return f"{self.method}, {self.rest}" if self.rest else self.method
 
 
@@ -60,7 +60,7 @@ class SweepDisplay(Display):
     @classmethod
     def from_sweep(cls, result: Sweep, *, metric: str | None = None, class_name: str = EVERY_CLASS) -> Self:
         """Read a result of :func:`boxscore.diagnostics.sweep`; see :func:`sweep`."""
-        # Take the metric over all classes, or of one.
+        # Take the metric over all classes, or for one class.
         known = list(result.values)
         chosen = known[0] if metric is None else metric_named(metric, known, option="metric")
         checks.one_of(class_name, [EVERY_CLASS, *result.classes], name="class_name")
@@ -68,7 +68,7 @@ class SweepDisplay(Display):
             values = result.total[chosen]
         else:
             values = result.values[chosen][:, result.classes.index(class_name)]
-        # Settings that differ in the IoU threshold alone are one line.
+        # Settings that differ only in the IoU threshold are one line.
         groups: dict[tuple[str, float | None, float | None], list[int]] = {}
         for position, setting in enumerate(result.settings):
             key = (setting.method, setting.sigma, setting.score_threshold)
@@ -77,7 +77,7 @@ class SweepDisplay(Display):
         for (method, sigma, floor), positions in groups.items():
             parts = {"sigma": sigma, "scores >=": floor}
             rest = ", ".join(f"{text} {value:g}" for text, value in parts.items() if value is not None)
-            # Sort a line by its thresholds; one without any is a point.
+            # Sort a line by its thresholds; a setting without one is a point.
             thresholds = [result.settings[i].iou_threshold for i in positions]
             at = np.array([t for t in thresholds if t is not None], dtype=np.float64)
             order = np.argsort(at, kind="stable") if len(at) else np.arange(len(positions))
@@ -125,7 +125,7 @@ def sweep(
     Parameters
     ----------
     result : Sweep
-        From :func:`boxscore.diagnostics.sweep`.
+        Result of :func:`boxscore.diagnostics.sweep`.
     metric : str, optional
         By default the first of the protocol.
     class_name : str, default "(all)"

@@ -1,14 +1,14 @@
 """Score the same files by the rules of every tool that fits them: one table of numbers.
 
 The first row is what the others are compared with: --protocol, else coco where it fits, else the protocol
-that reads most of what the ground truth holds. Where detections have equal scores, the lowest and the highest
-value over their orders stand beside each number.
+that reads most of what the ground truth holds. Where detections have equal scores, the table adds the lowest
+and the highest value over their orders.
 
 Examples
 --------
-  boxscore readings labelTxt Task1_results
-  boxscore readings instances.json results.json
-  boxscore readings VOC2007 results_dir --image-set test --protocol voc2007 --output json
+  boxscore compare-protocols labelTxt Task1_results
+  boxscore compare-protocols instances.json results.json
+  boxscore compare-protocols VOC2007 results_dir --image-set test --protocol voc2007 --output json
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 
 from boxscore._utils.text import Columns
-from boxscore.cli.arguments import DEFAULT_PROTOCOL, INPUTS, OUTPUT
+from boxscore.cli.arguments import DEFAULT_PROTOCOL, INPUTS, OUTPUT, SHOW
 from boxscore.cli.inputs import read_inputs
 from boxscore.cli.output import Section, written
 from boxscore.cli.streams import show
@@ -24,22 +24,22 @@ from boxscore.data.alignment import align, select
 from boxscore.extensions.shell.frames import table_columns
 from boxscore.protocols import load_protocol
 
-OPTIONS = (*INPUTS, OUTPUT)
+OPTIONS = (*INPUTS, OUTPUT, SHOW)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read, score under every protocol that fits, print; return the exit status."""
-    from boxscore.diagnostics import readings
+    """Read, score under every protocol that fits, and print; return the exit status."""
+    from boxscore.diagnostics import compare_protocols
 
-    # Choose images and classes first, for every protocol alike.
+    # Choose images and classes first, the same for every protocol.
     inputs = read_inputs(arguments)
     truth, detections = inputs.ground_truth, align(inputs.detections, inputs.ground_truth)
     if inputs.images is not None or inputs.classes is not None:
         truth, detections = select(truth, detections, images=inputs.images, classes=inputs.classes)
-    # A protocol that was given is what the others are compared with.
+    # Compare the others with the given protocol.
     changed = inputs.protocol != load_protocol(DEFAULT_PROTOCOL)
-    result = readings(truth, detections, inputs.protocol if changed else None)
-    # Bounds over the orders of equal scores are shown only if they differ anywhere.
+    result = compare_protocols(truth, detections, inputs.protocol if changed else None)
+    # Show bounds over the order of equal scores only if they differ anywhere.
     columns: Columns = table_columns(result.table)
     if (result.table["lowest"] == result.table["highest"]).all():
         columns = {name: column for name, column in columns.items() if name not in ("lowest", "highest")}
