@@ -192,10 +192,10 @@ def test_images_are_weighed_in_parts(name: str) -> None:
         parts = parts_of(tables_of(name), protocol, np.arange(images) % 3)
     for weights in (Draws.of_seed(images, 3, 0), Groups((np.arange(images) % 4).astype(np.uint8), 0, 3)):
         expected = [one.tobytes() for one in result._weighted_metrics(rows, weights)]
-        assert [one.tobytes() for one in merge(parts).weighted_metrics(rows, weights)] == expected
+        assert [one.tobytes() for one in merge(parts)._weighted_metrics(rows, weights)] == expected
         with pytest.MonkeyPatch.context() as patch:
             limits.few_detections_at_a_time(patch, 1000)
-            ours = distributed_evaluation(parts).weighted_metrics(rows, weights)
+            ours = distributed_evaluation(parts)._weighted_metrics(rows, weights)
         assert [one.tobytes() for one in ours] == expected
 
 

@@ -26,7 +26,7 @@ from support.real_data import real
 pytestmark = pytest.mark.long
 
 SETS, SIZE, MOST = 1000, 500, 20
-PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "guaranteed-threshold.md"
+PAGE = Path(__file__).parents[3] / "docs" / "contributing" / "interval-coverage.md"
 
 
 class Outcomes(NamedTuple):

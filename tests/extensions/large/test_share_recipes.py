@@ -18,7 +18,7 @@ pytest.importorskip("pyarrow", reason="needs boxscore[tables]")
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "how-to" / "large-data.md").read_text(encoding="utf-8")
-SECTION = PAGE.split("## Shares of a data set, on any machines")[1].split("\n## ")[0]
+SECTION = PAGE.split("## Shards on several machines: Slurm, Kubernetes, ssh")[1].split("\n## ")[0]
 SCRIPTS = re.findall(r"^```bash\n(.*?)^```$", SECTION, re.MULTILINE | re.DOTALL)
 JOBS = re.findall(r"^```yaml\n(.*?)^```$", SECTION, re.MULTILINE | re.DOTALL)
 

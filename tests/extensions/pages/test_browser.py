@@ -634,7 +634,7 @@ def test_the_gallery_filters(page: Page, tmp_path: Path) -> None:
 
 
 def test_masks_are_outlines(page: Page, tmp_path: Path) -> None:
-    from reports.test_shapes import masked
+    from extensions.pages.test_shapes import masked
 
     page.resize(1280)
     page.open(written(masked(), tmp_path))
@@ -655,7 +655,7 @@ def test_masks_are_outlines(page: Page, tmp_path: Path) -> None:
 
 
 def test_keypoints_are_skeletons(page: Page, tmp_path: Path) -> None:
-    from reports.test_shapes import posed
+    from extensions.pages.test_shapes import posed
 
     truths = [[[100, 200, 2], [300, 240, 1], [200, 300, 2]], [[50, 60, 2], [70, 60, 2], [0, 0, 0]]]
     founds = [[[400, 100, 1], [420, 230, 1], [300, 90, 1]], [[101, 201, 1], [299, 241, 1], [201, 301, 1]]]

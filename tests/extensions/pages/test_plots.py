@@ -130,7 +130,7 @@ def test_a_sweep_holds_what_the_table_says() -> None:
         (
             {"iou_threshold": 0.52},
             "iou_threshold must be a threshold of the protocol "
-            r"\(0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95\). Got 0.52.$",
+            r"\(0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95\). Got 0.52; --iou-thresholds 0.52 evaluates at that one\.$",
         ),
         ({"classes": ["stra"]}, "did you mean 'star'"),
     ],
