@@ -247,7 +247,7 @@ def cluster(draw: Draw, folder: Path) -> str:
     for number, some in enumerate(np.array_split(rows, draw.randint(1, 3))):
         save_as(found.take(some), paths[1] / f"{number}.parquet")
     expected = bits(whole(paths, "coco"))["metrics"]
-    settings = {"processes": False, "n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    settings = {"processes": False, "n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with dask.config.set({"distributed.logging.distributed": "critical"}), LocalCluster(**settings) as local:
         timer = threading.Timer(draw.random() * 0.3, local.scale, [1])
         if draw.random() < 0.5:
