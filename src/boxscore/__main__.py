@@ -56,7 +56,7 @@ def program() -> int:
         if not is_out_of_memory(error):
             raise
         status = OUT_OF_MEMORY
-        _write_error("boxscore: error: there is not enough memory to start.\n")
+        _write_error("boxscore: error: not enough memory to start.\n")
     return _flushed(status)
 
 

@@ -45,7 +45,7 @@ def shortened(text: str, longest: int = LONGEST_MESSAGE) -> str:
     if len(text) <= longest:
         return text
     kept = longest - 40
-    return f"{text[: kept * 2 // 3]} ... ({len(text) - kept:,} letters) ... {text[-(kept // 3) :]}"
+    return f"{text[: kept * 2 // 3]} ... ({len(text) - kept:,} characters) ... {text[-(kept // 3) :]}"
 
 
 class BoxscoreError(Exception):

@@ -74,7 +74,7 @@ def test_the_words_of_the_field(command: str) -> None:
 @pytest.mark.parametrize("name", ["--minimum-score", "--min-score"])
 def test_words_that_are_gone(name: str, run: Run) -> None:
     assert run.error("confusion", "--gt", GT, "--dt", DT, name, "0.5").startswith(
-        f"boxscore: error: confusion has no option {name}"
+        f"boxscore: error: confusion does not take {name}"
     )
 
 

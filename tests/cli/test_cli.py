@@ -239,7 +239,7 @@ def unknown_class(tmp_path: Path) -> list[str]:
 
 def test_unknown_classes_are_warned_of(run: Run, unknown_class: list[str]) -> None:
     output, errors = run(*unknown_class, "--output", "json")
-    text = "3 detections left out, of 2 classes that the ground truth does not have: 77, 78."
+    text = "ignoring 3 detections of 2 classes that the ground truth does not have: 77, 78."
     assert errors == f"boxscore: warning: {unknown_class[-1]}: {text}\n"
     value = json.loads(output)
     assert value["warnings"] == [f"{unknown_class[-1]}: {text}"]
@@ -250,7 +250,7 @@ def test_unknown_classes_are_warned_of(run: Run, unknown_class: list[str]) -> No
 def test_strict_makes_it_an_error(run: Run, unknown_class: list[str]) -> None:
     output, errors = run(*unknown_class, "--strict", status=2)
     assert output == ""
-    assert errors.startswith(f"boxscore: error: {unknown_class[-1]}: 3 detections left out")
+    assert errors.startswith(f"boxscore: error: {unknown_class[-1]}: ignoring 3 detections")
     assert len(errors.splitlines()) == 1
     run(*COCO, "--strict")
 

@@ -22,7 +22,7 @@ def test_commands_are_grouped_by_task() -> None:
     names = [name for group in GROUPS.values() for name in group]
     assert len(set(names)) == len(names)
     assert set(names) == set(COMMANDS)
-    assert next(iter(GROUPS)) == "start here"
+    assert next(iter(GROUPS)) == "getting started"
 
 
 @pytest.mark.parametrize("columns", ["40", "60", "80", "160"])
@@ -49,7 +49,7 @@ def test_the_help_of_evaluate_fits_a_screen(monkeypatch: pytest.MonkeyPatch, run
     assert len(lines) <= 46
     options = [line for line in lines if line.startswith("  -")]
     assert 15 <= len(options) <= 25
-    assert "36 more options, in boxscore evaluate --help-all" in lines[-3]  # after which the topics follow
+    assert "36 more options in boxscore evaluate --help-all" in lines[-3]  # after which the topics follow
     assert [line for line in lines if line.startswith(" " * 28)] == []  # each option in one line
     assert "--memory-limit" not in "".join(options)
 
@@ -180,5 +180,5 @@ def test_two_lines(call: list[str], first: str, second: str, run: Run) -> None:
 
 def test_a_format_that_is_none(run: Run) -> None:
     wrong, known = run.error("evaluate", *INPUT, "--format", "coc").splitlines()
-    assert wrong == "boxscore: error: --format must be a known one. Got 'coc'; did you mean 'coco'?"
+    assert wrong == "boxscore: error: --format does not take 'coc'; did you mean 'coco'?"
     assert known.startswith("Known are: auto, coco, csv, ")

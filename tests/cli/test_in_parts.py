@@ -82,7 +82,7 @@ def test_compare_on_a_cluster(parquet: str, run: Run) -> None:
     assert parts == whole
     for option in (["--memory-limit", "1GB"], ["--report", "x"], ["--images", "101"]):
         error = run.error(*call, "--scheduler", "local", *option)
-        assert f"{option[0]} must be left out with --scheduler. Got both" in error
+        assert f"{option[0]} must not be combined with --scheduler. Got both" in error
 
 
 @pytest.mark.parametrize(
@@ -158,25 +158,25 @@ def test_slices_by_a_column_of_the_images(parquet: str, tmp_path: Path, run: Run
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (["bootstrap", GT, DT], "--memory-limit must be of detections in Parquet"),
+        (["bootstrap", GT, DT], "--memory-limit must be used with detections in Parquet"),
         (
             ["slices", GT, "{parquet}", "--by", "size"],
-            "slices by size must be left out with --memory-limit. Got both; partitions hold scores and "
-            "outcomes, no boxes.",
+            "slices by size must not be combined with --memory-limit. Got both; partitions store scores "
+            "and outcomes, not boxes.",
         ),
-        (["compare", GT, "{parquet}", DT], "--memory-limit must be of detections in Parquet"),
+        (["compare", GT, "{parquet}", DT], "--memory-limit must be used with detections in Parquet"),
         (
             ["stats", GT],
-            "--memory-limit must be beside --detections. Got none; ground truth alone is read at",
+            "--memory-limit must be used together with --detections. Got none; ground truth alone is read at",
         ),
-        (["stats", GT, DT], "--memory-limit must be of detections in Parquet"),
+        (["stats", GT, DT], "--memory-limit must be used with detections in Parquet"),
         (
             ["stats", GT, "{parquet}", "--anchors", "3"],
-            "--anchors must be left out with --memory-limit. Got both",
+            "--anchors must not be combined with --memory-limit. Got both",
         ),
         (
             ["bootstrap", GT, "{parquet}", "--images", "101"],
-            "--images must be left out with --memory-limit",
+            "--images must not be combined with --memory-limit",
         ),
     ],
 )
@@ -195,8 +195,9 @@ def test_what_needs_all_at_once_says_so(command: str, parquet: str, run: Run) ->
 
 
 LISTED = (
-    "1 such image in all, perhaps without objects; list the images in the ground truth, or leave their "
-    "detections out first: boxscore convert --gt GT --dt DT --unlisted-images drop --to parquet --output FILE.\n"
+    "1 such image in all, perhaps without objects; add these images to the ground truth, or drop their "
+    "detections first: boxscore convert --gt GT --dt DT --unlisted-images drop --to parquet --output "
+    "FILE.\n"
 )
 
 

@@ -87,5 +87,5 @@ def test_a_command_names_its_option(tmp_path: Path, run: Run) -> None:
     )
     results.write_text('[{"image_id": 2, "category_id": 1, "bbox": [0, 0, 9, 9], "score": 0.5}]')
     message = " ".join(run.error("evaluate", truth, results).split())
-    assert "--unlisted-images background adds it without objects" in message
+    assert "--unlisted-images drop ignores this image, background adds it" in message
     assert "in Python" not in message

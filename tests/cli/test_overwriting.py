@@ -36,41 +36,41 @@ def refusal(run: Run, *arguments: str) -> str:
     [
         (
             "evaluate gt.json dt.json -o gt.json",
-            "--output must be another file than the input. Got 'gt.json'.",
+            "--output must differ from the input. Got 'gt.json'.",
         ),
         (
             "check gt.json dt.json --min AP=0.1 --history hard.json",
-            "--history must be another file than the input. Got 'hard.json', which is --detections dt.json.",
+            "--history must differ from the input. Got 'hard.json', which is --detections dt.json.",
         ),
         (
             "report gt.json folder/result.json --report folder",
-            "a file of --report must be another file than the input. Got 'folder/result.json'.",
+            "a file of --report must differ from the input. Got 'folder/result.json'.",
         ),
         (
             "report gt.json dt.json --report folder -o folder/result.json",
-            "--output must be no file that --report writes. Got 'folder/result.json'.",
+            "--output must differ from the files that --report writes. Got 'folder/result.json'.",
         ),
         (
             "check gt.json dt.json --junit a.xml --history ./a.xml",
-            "--history must be another file than --junit. Got 'a.xml'.",
+            "--history must differ from --junit. Got 'a.xml'.",
         ),
         (
             "draw gt.json dt.json --image-folder folder --output folder",
-            "--output must be another folder than the input. Got 'folder'.",
+            "--output must differ from the input. Got 'folder'.",
         ),
         (
             "convert gt.json gt-train.json -o gt.json --split train=0.5 val=0.5 --to coco",
-            "--output must be another file than the input. Got 'gt.json'.",
+            "--output must differ from the input. Got 'gt.json'.",
         ),
         (
             "convert gt-train.json -o gt.json --split train=0.5 val=0.5",
-            "a part of --output must be another file than the input. Got 'gt-train.json'.",
+            "a part of --output must differ from the input. Got 'gt-train.json'.",
         ),
         (
             "run config.toml",
-            "output.form must be another file than the input. Got 'gt.json'.",
+            "output.form must differ from the input. Got 'gt.json'.",
         ),
-        ("run itself.toml", "output.report must be another file than the input. Got 'itself.toml'."),
+        ("run itself.toml", "output.report must differ from the input. Got 'itself.toml'."),
     ],
 )
 def test_messages(here: Path, run: Run, arguments: str, message: str) -> None:
@@ -87,7 +87,7 @@ def test_messages(here: Path, run: Run, arguments: str, message: str) -> None:
 def test_a_folder_that_is_read(here: Path, run: Run) -> None:
     shutil.copytree(SHAPES_VOC / "results", "results")
     command = ["nms", "results", "--iou-threshold", "0.5", "--output"]
-    same = "--output must be another folder than the input. Got"
+    same = "--output must differ from the input. Got"
     assert refusal(run, *command, "results") == f"{same} 'results'."
     Path("link").symlink_to("results")
     assert refusal(run, *command, "link") == f"{same} 'link', which is --detections results."
@@ -100,7 +100,7 @@ def test_a_file_in_a_folder_that_is_read(here: Path, run: Run) -> None:
         picture = {"imagePath": f"{name}.png", "imageData": None, "imageWidth": 9, "imageHeight": 9}
         Path(f"project/{name}.json").write_text(json.dumps({"shapes": [shape], **picture}))
     assert refusal(run, "stats", "project", "-o", "project/a.json") == (
-        "--output must be another file than the input. Got 'project/a.json', "
+        "--output must differ from the input. Got 'project/a.json', "
         "which is a file in --ground-truth project."
     )
 
@@ -137,7 +137,7 @@ def test_labels_that_a_description_names_elsewhere(description: str, here: Path,
     (here / "there" / "obj.data").write_text("valid = val.txt\n")
     truth, label = f"there/{description}", "set/labels/a.txt"
     message = refusal(run, "evaluate", truth, "dt.json", "-o", label)
-    assert message.startswith(f"--output must be another file than the input. Got {label!r}"), message
+    assert message.startswith(f"--output must differ from the input. Got {label!r}"), message
     assert str(images.parent / "labels") in message
     if description == "obj.data":
         assert "there/val.txt" in refusal(run, "evaluate", truth, "dt.json", "-o", "there/val.txt")

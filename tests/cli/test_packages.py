@@ -10,8 +10,8 @@ import pytest
 from support.running import Run
 
 PLOTS = "Plots need matplotlib: pip install 'boxscore[plots]'."
-IMAGES = "Reading images needs Pillow: pip install 'boxscore[plots]', or leave the image folder out."
-TABLES = "Parquet tables need pyarrow: pip install 'boxscore[tables]', or ask for json or csv."
+IMAGES = "Reading images needs Pillow: pip install 'boxscore[plots]', or run without an image folder."
+TABLES = "Parquet tables need pyarrow: pip install 'boxscore[tables]', or use json or csv."
 PARQUET = "Parquet needs pyarrow: pip install 'boxscore[tables]'."
 BOTH = ["missing.json", "missing.json"]
 

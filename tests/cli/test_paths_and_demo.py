@@ -27,10 +27,10 @@ def test_paths_without_options(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([GT], "evaluate must be given --detections/--dt."),
-        ([], "evaluate must be given --ground-truth/--gt and --detections/--dt."),
-        ([GT, DT, DT], "evaluate has no use for "),
-        (["--gt", GT, "--dt", DT, GT], "evaluate has no use for "),
+        ([GT], "evaluate needs --detections/--dt."),
+        ([], "evaluate needs --ground-truth/--gt and --detections/--dt."),
+        ([GT, DT, DT], "evaluate does not take the argument "),
+        (["--gt", GT, "--dt", DT, GT], "evaluate does not take the argument "),
     ],
 )
 def test_too_few_and_too_many(arguments: list[str], message: str, run: Run) -> None:

@@ -108,7 +108,7 @@ READ, CHECKED, DRAWN = (
     [
         (
             ["bootstrap", GT, DT],
-            [READ, "matching", "scoring", CHECKED, "computing: Bootstrap over images", DRAWN],
+            [READ, "matching", "scoring", CHECKED, "computing: Bootstrap intervals over images", DRAWN],
         ),
         (
             ["slices", GT, DT, "--by", "size"],

@@ -406,8 +406,8 @@ def test_curves_of_errors_without_scores_are_refused(more: list[str], run: Run) 
 @pytest.mark.parametrize("command", ["confusion", "images"])
 def test_a_score_threshold_without_scores_is_refused(command: str, run: Run) -> None:
     assert run.error(command, GT, DT, "--scoreless", "--score-threshold", "0.3") == (
-        "boxscore: error: --score-threshold must be 0 or less where detections have no scores. Got 0.3; every "
-        "detection counts.\n"
+        "boxscore: error: --score-threshold must be 0 or less if detections lack scores. Got 0.3; every "
+        "detection counts then.\n"
     )
     usual = printed(run, command, GT, DT, "--scoreless").splitlines()[1:]
     assert printed(run, command, GT, DT, "--scoreless", "--score-threshold", "0").splitlines()[1:] == usual

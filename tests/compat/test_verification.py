@@ -98,7 +98,7 @@ def test_a_changed_score_is_found() -> None:
     assert verification.first.startswith(
         "first in scores at IoU 0.50, recall 0.00, class cat, area all, maxDets "
     )
-    assert verification.first.endswith("the same matches: the difference lies in the accumulation")
+    assert verification.first.endswith("the matches are equal: the difference is in the accumulation")
     assert 0 < verification.largest["scores"] < 1e-15
     assert verification.largest["precision"] == 0.0
     assert "largest difference 0.0 " not in str(verification)

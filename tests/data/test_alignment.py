@@ -42,7 +42,7 @@ def test_unknown_classes_are_left_out_with_their_count_and_names() -> None:
     with pytest.warns(BoxscoreWarning) as caught:
         aligned = align(detections(classes=("unicorn", 5, "yeti")), truth())
     assert [str(warning.message) for warning in caught] == [
-        "arrays: 2 detections left out, of 2 classes that the ground truth does not have: unicorn, yeti."
+        "arrays: ignoring 2 detections of 2 classes that the ground truth does not have: unicorn, yeti."
     ]
     assert aligned.left_out == {"unicorn": 1, "yeti": 1}
     assert aligned.scores.tolist() == [0.2]

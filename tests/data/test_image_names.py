@@ -125,8 +125,8 @@ def test_a_name_of_two_images_is_refused_with_both(form: str, tmp_path: Path) ->
         record = {"image_id": 5, "category_id": 1, "bbox": [0, 0, 9, 9], "score": 0.9}
         path.write_text(json.dumps({"images": images, "categories": categories, "annotations": [record]}))
     assert re.sub(" in .*;", ";", refusal(path, truth, **options)) in [
-        f"image_id must stand for one image of the ground truth. Got {name!r}; it can be 'cam1/0001.jpg' or "
-        "'cam2/0001.jpg': give more of the path, or the image's id."
+        f"image_id must identify one image of the ground truth. Got {name!r}; it can be 'cam1/0001.jpg' or "
+        "'cam2/0001.jpg': use a longer path, or the image id."
         for name in ("0001", "0001.jpg")
     ]
 
@@ -187,8 +187,7 @@ def test_another_root_is_taken_with_a_warning(tmp_path: Path) -> None:
     with pytest.warns(BoxscoreWarning) as caught:
         assert images_of(path, truth) == ["val2017/1.jpg", "val2017/2.jpg"]
     assert [str(one.message) for one in caught] == [
-        f"{path}: images are in a folder images, and those of the ground truth in val2017; the folders are "
-        "taken to be the same."
+        f"{path}: images are in folder images, those of the ground truth in val2017; assuming that the folders are the same."
     ]
 
 
@@ -211,8 +210,7 @@ def test_two_folders_are_two_images_also_where_the_ground_truth_has_none(tmp_pat
     truth = truth_of(tmp_path, "0001.jpg", "0002.jpg")
     path = csv_of(tmp_path, "cam1/0001.jpg", "cam2/0001.jpg")
     assert refusal(path, truth) == (
-        f"image_id must stand for one image of the ground truth. Got 'cam1/0001.jpg' in line 2 of {path}; by its "
-        "name it is the image that 'cam2/0001.jpg' is; they differ in folder or ending."
+        f"image_id must identify one image of the ground truth. Got 'cam1/0001.jpg' in line 2 of {path}; its name matches the same image as 'cam2/0001.jpg'; they differ in folder or extension."
     )
     path = csv_of(tmp_path, "0001.jpg", "0001.png")
     assert refusal(path, truth).startswith("image_id must be in the ground truth. Got '0001.png' in ")
@@ -276,7 +274,7 @@ def test_text_that_is_an_id_and_anothers_name_is_decided_by_the_boxes(tmp_path: 
     truth = truth_of(tmp_path, "b.jpg", "a.jpg", ids=("a", "b"))
     path = results_of(tmp_path, "b", "a")  # the first lies on the object of image "a", which is b.jpg
     with pytest.warns(
-        BoxscoreWarning, match="read as file names: the best detections lie on 0 annotations read as ids"
+        BoxscoreWarning, match="read as file names: read as ids, confident detections overlap 0 annotations"
     ):
         assert images_of(path, truth) == ["b.jpg", "a.jpg"]
     path = results_of(tmp_path, "a", "b")
@@ -294,8 +292,7 @@ def test_chosen_images_are_found_by_names_too(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         boxscore.evaluate(truth, path, images=["0001"])
     assert str(caught.value) == (
-        "a chosen image must be one image. Got '0001'; it can be 'cam1/0001.jpg' or 'cam2/0001.jpg': give more "
-        "of the path, or the image's id."
+        "a chosen image must be one image. Got '0001'; it can be 'cam1/0001.jpg' or 'cam2/0001.jpg': use a longer path, or the image id."
     )
 
 

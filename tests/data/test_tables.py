@@ -203,7 +203,7 @@ FRAME = pd.DataFrame({"image_id": [1], "class": ["cat"], "x1": [0], "y1": [0], "
             GroundTruth,
             FRAME,
             "a table of boxes must have the columns of a box (x1,y1,x2,y2, or left,top,width,height, or bbox). "
-            "Got only image_id, class, x1, y1, x2 in DataFrame; say which is which: --columns x1=NAME y1=NAME "
+            "Got only image_id, class, x1, y1, x2 in DataFrame; name the columns: --columns x1=NAME y1=NAME "
             "x2=NAME y2=NAME (in Python columns=), and score=NAME for detections; --gt-columns and --dt-columns "
             "where the two files differ.",
         ),
@@ -211,14 +211,14 @@ FRAME = pd.DataFrame({"image_id": [1], "class": ["cat"], "x1": [0], "y1": [0], "
             GroundTruth,
             FRAME.assign(y2=1).drop(columns=["class", "image_id"]),
             "a table of boxes must have a column of the image (image_id, image, filename). "
-            "Got only x1, y1, x2, y2 in DataFrame; say which is which: --columns image=NAME class=NAME (in Python "
+            "Got only x1, y1, x2, y2 in DataFrame; name the columns: --columns image=NAME class=NAME (in Python "
             "columns=), and score=NAME for detections; --gt-columns and --dt-columns where the two files differ.",
         ),
         (
             GroundTruth,
             FRAME.assign(y2=1).drop(columns=["class"]),
             "a table of boxes must have a column class, label or category_id. Got only image_id, x1, y1, x2, y2 "
-            "in DataFrame; say which it is: --columns class=NAME (in Python columns=).",
+            "in DataFrame; name the column: --columns class=NAME (in Python columns=).",
         ),
     ],
 )

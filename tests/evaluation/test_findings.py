@@ -73,7 +73,7 @@ def test_errors_come_first() -> None:
     assert next(each.code for each in found(truth, few)) == "image-without-detections"
     assert found(truth, few)[0].severity == "error"
     assert str(found(truth, few)[0]).startswith(
-        "error in the input: 6 images with annotations (60%) have no detection."
+        "error in the input: 6 images with annotations (60%) without detections."
     )
 
 

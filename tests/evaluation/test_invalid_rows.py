@@ -108,7 +108,7 @@ def test_one_warning_of_all() -> None:
 
 def test_the_error_names_the_option() -> None:
     evaluator = Evaluator()
-    more = "; invalid='drop' leaves such rows out, invalid='false_positive' counts them as false positives."
+    more = "; invalid='drop' ignores such rows, invalid='false_positive' counts them as false positives."
     for sample, start in (
         (
             bad([nan, 0, 10, 10]),

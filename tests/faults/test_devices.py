@@ -17,7 +17,7 @@ from support.samples import DT, GT
 
 pytestmark = pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there are no devices")
 
-NO_DATA = "must be a file or a folder. Got a {}; save what comes out of it in a file, and give that; .gz is unpacked here."
+NO_DATA = "must be a file or a folder. Got a {}; save its output to a file and pass the file; .gz files are read directly."
 
 
 def errors_of(run: Run, *arguments: str) -> str:

@@ -20,7 +20,7 @@ from boxscore.formats.results import load_results, save_results
 from support.running import Run
 from support.samples import SHAPES
 
-STAY = re.escape("must stay as it is while it is read. Got ")
+STAY = re.escape("must not change while it is read. Got ")
 
 
 def records(change: float = 0.0, **more: Any) -> list[dict[str, Any]]:
@@ -156,7 +156,7 @@ def test_nms_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -
     call = ["nms", "--dt", str(path), "--output", str(tmp_path / "out"), "--iou-threshold", "0.5"]
     output, errors = run(*call, status=2)
     assert output == ""
-    assert errors.startswith(f"boxscore: error: {path} must stay as it is while it is read. Got another ")
+    assert errors.startswith(f"boxscore: error: {path} must not change while it is read. Got another ")
     assert errors.endswith(
         "; does another program write it? let it write to another name, and rename.\n"
     ) or ("rename" in errors)

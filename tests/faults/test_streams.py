@@ -190,9 +190,7 @@ def test_want_of_memory_has_a_status_of_its_own(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr("boxscore.formats.coco._read_object", fail)
     output, errors = run(*EVALUATE, status=3)
     assert output == ""
-    assert errors.startswith(
-        "boxscore: error: there is not enough memory (Unable to allocate 4.00 EiB for an array"
-    )
+    assert errors.startswith("boxscore: error: not enough memory (Unable to allocate 4.00 EiB for an array")
     assert errors.endswith("; try a part, with --images or --classes, or --workers 1.\n")
     assert errors.count("\n") == 1
 
@@ -213,7 +211,7 @@ def test_forms_of_want_of_memory(error: Exception, monkeypatch: pytest.MonkeyPat
         raise error
 
     monkeypatch.setattr("boxscore.formats.coco._read_object", fail)
-    assert run(*EVALUATE, status=3).err.startswith("boxscore: error: there is not enough memory (")
+    assert run(*EVALUATE, status=3).err.startswith("boxscore: error: not enough memory (")
 
 
 def test_a_package_that_could_not_be_loaded_is_not_missing(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
@@ -224,7 +222,7 @@ def test_a_package_that_could_not_be_loaded_is_not_missing(monkeypatch: pytest.M
             raise MissingDependencyError("Plots need matplotlib.") from None
 
     monkeypatch.setattr("boxscore.formats.coco._read_object", fail)
-    assert "there is not enough memory (Plots need matplotlib)" in run(*EVALUATE, status=3).err
+    assert "not enough memory (Plots need matplotlib)" in run(*EVALUATE, status=3).err
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ulimit -v")
@@ -232,4 +230,4 @@ def test_an_import_without_memory() -> None:
     """At the limit of the import itself: an answer in one line, and never 1, a failed check."""
     code, output, errors = in_shell('ulimit -v 60000; exec "$@"', EVALUATE, OPENBLAS_NUM_THREADS="1")
     assert (code, output) == (3, "")
-    assert errors == "boxscore: error: there is not enough memory to start.\n"
+    assert errors == "boxscore: error: not enough memory to start.\n"

@@ -684,7 +684,7 @@ def test_the_option_on_the_command_line(tmp_path: Path, run: Run) -> None:
     printed = json.loads(run("evaluate", *paths, *options).out)["metrics"]
     assert printed["AP"] == evaluate(truth("coco"), found("coco"))["AP"]
     assert (
-        "--dt-box-format must be a known one. Got 'yxwh'; did you mean 'yxhw'?\nKnown are: xyxy, xywh, cxcywh, yxyx,"
+        "--dt-box-format does not take 'yxwh'; did you mean 'yxhw'?\nKnown are: xyxy, xywh, cxcywh, yxyx,"
         in run.error("evaluate", *paths, "--dt-box-format", "yxwh")
     )
 
@@ -758,7 +758,7 @@ def test_boxes_are_judged_without_images(kind: str) -> None:
                 assert judged(corners[:, order]) == "x1,y1,x2,y2"
         centres = box_convert(corners, "xyxy", "cxcywh")
         if kind != "large":  # a few of these are clipped
-            assert judged(centres) == (None if kind == "small" else "centre x,centre y,width,height")
+            assert judged(centres) == (None if kind == "small" else "center x,center y,width,height")
 
 
 def judged(numbers: Any) -> str | None:
@@ -791,8 +791,8 @@ def test_a_few_thousand_boxes_show_that_all_are_right(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("table", "said"),
     [
-        (many(0.11), "read as x,y,width,height, 11% of the boxes reach outside their image"),
-        (many(0.0, scale=0.002), "all coordinates lie in 0..1"),
+        (many(0.11), "read as x,y,width,height, 11% of the boxes extend outside their image"),
+        (many(0.0, scale=0.002), "all coordinates are in [0, 1]"),
     ],
 )
 def test_a_first_look_lets_nothing_odd_pass(table: GroundTruth, said: str) -> None:
@@ -805,7 +805,7 @@ def test_a_first_look_knows_unknown_sizes() -> None:
     """Where half of the images have no size, the share is of the others' boxes."""
     order = box_order(many(0.12, unknown=150), given_sizes=True)
     assert order is not None
-    assert order.message.startswith("read as x,y,width,height, 12% of the boxes reach outside their image")
+    assert order.message.startswith("read as x,y,width,height, 12% of the boxes extend outside their image")
 
 
 def test_a_warning_of_the_form_names_the_argument_too(tmp_path: Path) -> None:
@@ -815,6 +815,6 @@ def test_a_warning_of_the_form_names_the_argument_too(tmp_path: Path) -> None:
     corners = [[100 + at, 50 + at, 130 + at, 90 + at] for at in range(40)]
     records = [{"image_id": 1, "category_id": 1, "bbox": box, "score": 0.5} for box in corners]
     (tmp_path / "dt.json").write_text(json.dumps(records))
-    said = r"Are these y1,x1,y2,x2\? Read them with --dt-box-format yxyx \(in Python box_format=\)\.$"
+    said = r"Are these y1,x1,y2,x2\? Use --dt-box-format yxyx \(in Python box_format=\)\.$"
     with pytest.warns(boxscore.BoxscoreWarning, match=said):
         boxscore.load_detections(tmp_path / "dt.json", truth)

@@ -346,7 +346,7 @@ def test_results_with_images_and_classes_of_their_own(truth: boxscore.GroundTrut
     }
     path = tmp_path / "dt.json"
     path.write_text(json.dumps(content))
-    with pytest.warns(BoxscoreWarning, match=r"1 detection left out, of 1 class .*: yeti\."):
+    with pytest.warns(BoxscoreWarning, match=r"ignoring 1 detection of 1 class .*: yeti\."):
         table = load_detections(path, truth)
     assert table.images.ids[table.image].tolist() == [2, 9]
     assert table.categories.names[table.category].tolist() == ["potted plant", "cat"]

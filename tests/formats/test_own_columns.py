@@ -110,9 +110,9 @@ def test_lists_of_boxes_per_image(ending: str, tmp_path: Path) -> None:
         ),
         (
             {"imgae": "photo"},
-            r"columns must say which column is image, .* Got 'imgae': 'photo'; did you mean 'image'",
+            r"columns must name the columns as image, .* Got 'imgae': 'photo'; did you mean 'image'",
         ),
-        ({"image": "photo", "img_id": "photo"}, "say each part and each column once"),
+        ({"image": "photo", "img_id": "photo"}, "name each part and each column once"),
         ({}, "columns must say at least one part and its column"),
         (
             {"image": "photo", "class": "kind"},
@@ -189,7 +189,7 @@ def test_columns_without_a_table_are_refused(tmp_path: Path, run: Run) -> None:
     path = tmp_path / "gt.json"
     path.write_text('{"images": [], "annotations": [], "categories": []}')
     assert run.error("evaluate", path, path, "--columns", "image=photo").splitlines()[-1] == (
-        "boxscore: error: --columns must be left out where the format is coco, which has no columns. Got "
+        "boxscore: error: --columns must not be used with the format coco, which lacks columns. Got "
         "'image=photo'; these have: csv, openimages, jsonl, parquet."
     )
     with pytest.raises(InputError, match="columns must be given where a table of boxes is read"):
@@ -199,7 +199,7 @@ def test_columns_without_a_table_are_refused(tmp_path: Path, run: Run) -> None:
 def test_other_formats_have_no_columns(tmp_path: Path) -> None:
     path = tmp_path / "gt.json"
     path.write_text('{"images": [], "annotations": [], "categories": []}')
-    with pytest.raises(InputError, match="columns must be left out where the format is coco"):
+    with pytest.raises(InputError, match="columns must not be used with the format coco"):
         load_ground_truth(path, columns={"image": "photo"})
 
 

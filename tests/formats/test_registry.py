@@ -189,7 +189,7 @@ def test_a_run_configuration_takes_every_format(tmp_path: Path, run: Run) -> Non
 
 
 def test_image_sets_where_there_are_none() -> None:
-    with pytest.raises(boxscore.InputError, match="image_set must be left out where the format is coco"):
+    with pytest.raises(boxscore.InputError, match="image_set must not be used with the format coco"):
         boxscore.load_ground_truth(SHAPES / "instances.json", image_set="test")
 
 
@@ -198,7 +198,7 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
         holds: ClassVar[dict[str, frozenset[str]]] = {}
 
     truth = boxscore.load_ground_truth(SHAPES / "instances.json")
-    with pytest.raises(boxscore.InputError, match="be a format that can hold ground truth"):
+    with pytest.raises(boxscore.InputError, match="be a format that can store ground truth"):
         lost(truth, ReadOnly())
     with pytest.raises(boxscore.InputError, match="be given"):
         boxscore.save_as(truth, tmp_path / "out")
@@ -211,6 +211,6 @@ def test_folders_of_labels_that_belong_together_are_not_to_be_evaluated_one_by_o
     with pytest.raises(FileFormatError) as refused:
         detect_format(tmp_path)
     assert str(refused.value).endswith(
-        f"give one of {tmp_path / 'cam1'}, {tmp_path / 'cam2'}. To evaluate all of them together, make one CSV file "
-        "whose images are called 'cam1/0001'."
+        f"give one of {tmp_path / 'cam1'}, {tmp_path / 'cam2'}. To evaluate all of them together, "
+        "combine them in one CSV file with images named 'cam1/0001'."
     )

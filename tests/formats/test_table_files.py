@@ -209,7 +209,7 @@ def test_names_of_coco_are_boxes_of_coco(tmp_path: Path) -> None:
 def test_fractions(tmp_path: Path) -> None:
     path = write(tmp_path / "gt.csv", "image,class,x1,y1,x2,y2\na.jpg,cat,0.25,0,0.5,1\n")
     assert load_ground_truth(path, image_sizes={"a": (200, 100)}).boxes.tolist() == [[50, 0, 100, 100]]
-    with pytest.warns(BoxscoreWarning, match="no image has a known size, so boxes stay fractions of them"):
+    with pytest.warns(BoxscoreWarning, match="the image sizes are unknown, so boxes stay fractions of them"):
         table = load_ground_truth(path)
     assert (table.units, table.boxes.tolist()) == ("fractions", [[0.25, 0, 0.5, 1]])
     assert not are_fractions(np.array([[0, 0, 1, 1.0]]))
@@ -224,7 +224,7 @@ def test_keras_retinanet(tmp_path: Path) -> None:
         tmp_path / "gt.csv", "/d/a.jpg,1,2,31,42,cat\n/d/b.jpg,,,,,\n/d/a.jpg,10.5,20.25,50,60,dog\n"
     )
     table = load_ground_truth(path)
-    assert detect_format(path) == ("csv", "a table without a head line")
+    assert detect_format(path) == ("csv", "a table without a header line")
     assert content(table) == [(f"/d/{image}", label, box) for image, label, box in TRUTH]
     assert table.images.ids.tolist() == ["/d/a.jpg", "/d/b.jpg"]
     with pytest.raises(FileFormatError, match="the first line of a table must name the columns"):

@@ -82,7 +82,7 @@ def test_what_becomes_of_detections_in_an_image_that_is_not_listed(kind: str, tm
     with pytest.warns(BoxscoreWarning) as warned:
         dropped = boxscore.evaluate(truth, detections, unlisted_images="drop")
     assert [str(one.message) for one in warned] == [
-        f"{detections}: 2 detections left out, in 1 image that the ground truth does not list: q."
+        f"{detections}: ignoring 2 detections in 1 image that the ground truth does not list: q."
     ]
     assert (dropped["AP"], dropped.counts["images"], dropped.counts["detections"]) == (1, 2, 2)
 
@@ -351,7 +351,7 @@ def test_chosen_images_have_commas_or_stand_in_a_file(words: list[str], tmp_path
 def test_other_json_is_no_list_of_images(text: str, tmp_path: Path, run: Run) -> None:
     truth, detections = str(coco(tmp_path)), str(write(tmp_path, "dt.csv", DETECTIONS.replace("q,", "a,")))
     path = write(tmp_path, "chosen.json", text)
-    assert "a file of ids must hold a line for each, or a JSON list of them. Got other JSON" in run.error(
+    assert "a file of ids must have one per line, or be a JSON list. Got other JSON" in run.error(
         "evaluate", truth, detections, "--images", path
     )
 
@@ -401,8 +401,8 @@ def test_images_that_a_table_adds_are_counted(tmp_path: Path, run: Run) -> None:
     truth, detections = write(tmp_path, "gt.csv", TRUTH), write(tmp_path, "dt.csv", DETECTIONS)
     sizes = write(tmp_path, "sizes.csv", SIZES)
     note = (
-        f"2 images are named by {sizes} alone and count as images without objects; "
-        "--unlisted-images drop (in Python unlisted_images=) leaves their detections out."
+        f"2 images are listed only in {sizes} and count as images without objects; "
+        "--unlisted-images drop (in Python unlisted_images=) ignores their detections."
     )
     inputs = ["evaluate", str(truth), str(detections), "--no-digest", "--strict", "--image-sizes"]
     # a note is no warning
@@ -433,8 +433,8 @@ def test_pixels_beside_fractions_come_before_unlisted_images(tmp_path: Path, run
     )
     detections = write(tmp_path, "dt.json", text)
     expected = (
-        "ground truth and detections must be both in pixels, or both in fractions of the image's size. Got "
-        "fractions and pixels; give the sizes of images: --image-folder DIR, or --image-sizes FILE.csv or "
+        "ground truth and detections must be both in pixels, or both in fractions of the image size. Got "
+        "fractions and pixels; pass the image sizes: --image-folder DIR, or --image-sizes FILE.csv or "
         "WIDTHxHEIGHT (in Python image_folder= or image_sizes=)."
     )
     typed = expected.replace(" (in Python image_folder= or image_sizes=)", "")
@@ -470,9 +470,9 @@ def test_what_to_do_where_partitions_are_evaluated_one_by_one(
     run("convert", "--dt", "dt.csv", "--to", "parquet", "--output", "dt.parquet")
     call = ["evaluate", "gt.csv", "dt.parquet", "--memory-limit", "1GB"]
     assert run.error(*call, "--unlisted-images", "drop") == (
-        "boxscore: error: --unlisted-images must be left out with --memory-limit. Got both; list the images in the "
-        "ground truth, or leave their detections out first: boxscore convert --gt GT --dt DT --unlisted-images drop "
-        "--to parquet --output FILE.\n"
+        "boxscore: error: --unlisted-images must not be combined with --memory-limit. Got both; add "
+        "these images to the ground truth, or drop their detections first: boxscore convert --gt GT --dt "
+        "DT --unlisted-images drop --to parquet --output FILE.\n"
     )
     drop = ["--unlisted-images", "drop", "--to", "parquet", "--output", "known.parquet"]
     run("convert", "--gt", "gt.csv", "--dt", "dt.parquet", *drop)

@@ -71,21 +71,21 @@ def test_a_note_that_the_numbers_rule_out(tmp_path: Path) -> None:
             "a .jpg",
             "voc",
             "gt",
-            "an image must have no blanks at the ends of its name without ending, where a line of a file has it. "
+            "an image must not start or end with a space (without its extension) if a file lists it. "
             "Got 'a ' in {gt}.",
         ),
         (
             "a .jpg",
             "voc",
             "dt",
-            "an image must have no blanks at the ends of its name without ending, where a line of a file has it. "
+            "an image must not start or end with a space (without its extension) if a file lists it. "
             "Got 'a ' in {dt}.",
         ),
         (
             "a .jpg",
             "dota",
             "dt",
-            "an image must have no blanks at the ends of its name without ending, where a line of a file has it. "
+            "an image must not start or end with a space (without its extension) if a file lists it. "
             "Got 'a ' in {dt}.",
         ),
     ],

@@ -148,7 +148,8 @@ def test_images_that_did_not_arrive_are_counted_and_said(tmp_path: Path) -> None
     found = dict(list(predictions(data).items())[:9])
     evaluator = DetectionEvaluator(metadata(data, tmp_path))
     with pytest.warns(
-        BoxscoreWarning, match="^7 of 16 images of the annotation file did not arrive, such as 109"
+        BoxscoreWarning,
+        match=r"^7 of 16 images of the annotation file were not passed to process\(\), such as 109",
     ):
         results = run(evaluator, found)
     assert results["bbox"] == pytest.approx(expected(data, found, "bbox"), rel=0, abs=0, nan_ok=True)

@@ -345,7 +345,7 @@ def test_boxes_that_mean_nothing_end_no_training() -> None:
     spoilt = copy.deepcopy(targets)
     row = next(i for i, item in enumerate(spoilt) if len(item["labels"]) > 1)
     spoilt[row]["boxes"][0] = torch.inf
-    with pytest.warns(BoxscoreWarning, match="1 targets are left out"):
+    with pytest.warns(BoxscoreWarning, match="1 targets are ignored"):
         left = result(predictions, spoilt)
     targets[row] = {key: values[1:] for key, values in targets[row].items()}
     assert unlike(left, result(predictions, targets)) == set()

@@ -68,7 +68,7 @@ def test_the_command_prints_what_acts(run: Run) -> None:
         ["after", "ap.recall_over"],
     ]
     assert run("protocols", "coco", "--stages").out == (
-        "coco: only the rules that every protocol has act on matching.\n"
+        "coco: only rules that every protocol has affect matching.\n"
     )
 
 

@@ -36,9 +36,8 @@ RESULTS: list[Record] = [
     {"image_id": 1, "category_id": 1, "bbox": [0, 0, 40, 40], "score": 0.7},  # may not have annotation 0
 ]
 WARNING = (
-    "an annotation has id 0. It counts like any other: AP 1.0000; pycocotools treats a match with it as no "
-    "match (1 true positive here): AP 0.2525. For pycocotools' number choose "
-    'matching.annotation_id_zero = "unmatched" in the protocol, or --annotation-id-zero unmatched.'
+    "an annotation has id 0. boxscore counts it like any other: AP 1.0000; pycocotools does not count matches with it (1 true positive here): AP 0.2525. For the number of pycocotools use --annotation-id-zero unmatched, or "
+    'matching.annotation_id_zero = "unmatched" in the protocol.'
 )
 
 
@@ -134,7 +133,7 @@ def test_verify_compares_ids_as_they_are(tmp_path: Path, run: Run) -> None:
     assert "differs from pycocotools: largest difference 1.0 (precision 1, recall 0.5, scores 0.9); " in err
     assert "image 1, detection 0: matches ground truth 0 here, nothing in pycocotools." in err
     assert err.rstrip().endswith(
-        "pycocotools reads a match with annotation id 0 as no match, and that is the whole difference: AP 1 "
+        "pycocotools does not count matches with annotation id 0, which explains the whole difference: AP 1 "
         'here, 0.252475 there; with matching.annotation_id_zero = "unmatched" (--annotation-id-zero '
         "unmatched) every value is equal"
     )

@@ -79,10 +79,9 @@ def test_cut_lists_leave_annotations_out(tmp_path: Path) -> None:
         tmp_path,
         truth,
         results,
-        f"gt.json: {total} annotations left out, as in pycocotools: {classes} of 1 category that is not listed "
+        f"gt.json: ignoring {total} annotations, as in pycocotools: {classes} of 1 category that is not listed "
         f"(2), {images} of 1 image that is not listed (1).",
-        f"dt.json: {found} detections left out, of 1 class that the ground truth does not have: 2. None is "
-        "left; are classes numbered differently? See --class-map (in Python class_map=).",
+        f"dt.json: ignoring {found} detections of 1 class that the ground truth does not have: 2. No detection remains. If classes are numbered differently, use --class-map (in Python class_map=).",
     )
 
 
@@ -119,7 +118,7 @@ def test_repeated_ids_across_images_classes_and_what_is_not_listed(tmp_path: Pat
         tmp_path,
         truth,
         results,
-        "gt.json: 2 annotations left out, as in pycocotools: 1 of 1 category that is not listed (98), 1 of 1 image "
+        "gt.json: ignoring 2 annotations, as in pycocotools: 1 of 1 category that is not listed (98), 1 of 1 image "
         "that is not listed (99).",
         REPEATED.format(4),
         pooled=False,  # pycocotools then counts what stands in for an annotation of a class that is not listed

@@ -138,7 +138,7 @@ def old_parts(p: Protocol) -> Iterator[tuple[str, str, Any, str]]:
             if wrong:
                 yield field, f"{rule} in parts where the summary has JI", got, cause
     if any(row.harmonic_of or row.images != "all" for row in p.summary):
-        rule = "have no metric with harmonic_of or images, in parts"
+        rule = "not have a metric with harmonic_of or images, in parts"
         yield "summary", rule, ONE, "evaluate all images at once"
     if p.rounding.stretch_scores:
         cause = "the least and the largest score are known when parts are merged: evaluate all at once"

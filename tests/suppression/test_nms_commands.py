@@ -148,7 +148,7 @@ def test_no_detections(method: str) -> None:
         ({"iou_threshold": 0.5, "class_groups": [[1, 2], [2]]}, "a class must be in one group. Got 2 twice."),
         (
             {"iou_threshold": 0.5, "class_groups": [[1]], "class_agnostic": True},
-            "class_groups must be left out with class_agnostic. Got both of them.",
+            "class_groups must not be combined with class_agnostic. Got both of them.",
         ),
     ],
 )
@@ -160,13 +160,13 @@ def test_bad_options(options: dict[str, Any], message: str) -> None:
 
 def test_options_without_effect_are_noticed(run: Run, raw: Path) -> None:
     with pytest.warns(
-        boxscore.BoxscoreWarning, match="^iou_threshold 0.5 has no effect with method 'matrix-linear'"
+        boxscore.BoxscoreWarning, match="^iou_threshold 0.5 does not affect method 'matrix-linear'"
     ):
         suppress(detections(), method="matrix-linear", iou_threshold=0.5)
     output = raw.parent / "kept.json"
     given = ["nms", "--dt", raw, "--output", output, "--iou-threshold", 0.5, "--sigma", 2]
     assert call(run, *given) == (
-        "boxscore: warning: sigma 2.0 has no effect with method 'hard'; it is read by soft-gaussian, "
+        "boxscore: warning: sigma 2.0 does not affect method 'hard'; it is used by soft-gaussian, "
         f"matrix-gaussian.\n4 of 5 detections kept, written to {output}\n"
     )
     call(run, *given, "--strict", status=2)
@@ -243,7 +243,7 @@ def test_no_results(run: Run, raw: Path) -> None:
 def test_not_in_place(run: Run, raw: Path) -> None:
     before = raw.read_bytes()
     errors = call(run, "nms", "--dt", raw, "--output", raw, "--iou-threshold", "0.5", status=2)
-    assert errors == f"boxscore: error: --output must be another file than the input. Got '{raw}'.\n"
+    assert errors == f"boxscore: error: --output must differ from the input. Got '{raw}'.\n"
     assert raw.read_bytes() == before
     assert [path.name for path in raw.parent.iterdir()] == ["raw.json"]
 
@@ -280,9 +280,8 @@ def test_without_scores_is_one_line(run: Run, raw: Path, monkeypatch: pytest.Mon
     [
         (
             {"score": None},
-            "a detection must have a score where another has one. Got none in detection 0 of raw.json; "
-            "detection 1 of raw.json has 0.9, and scores are never filled in: give every detection its score, "
-            "or none.",
+            "a detection must have a score if another has one. Got none in detection 0 of raw.json; "
+            "detection 1 of raw.json has 0.9; give every detection a score, or none.",
         ),
         ({"bbox": [1, 2, 3]}, "bbox must have 4 numbers. Got another number in detection 0 of raw.json."),
         (
@@ -324,7 +323,7 @@ def test_bad_input(run: Run, raw: Path) -> None:
     )
     groups.write_text(" \n")
     assert nms(run, raw, "--iou-threshold", 0.5, "--groups", groups, status=2) == (
-        f"a file of groups must name at least one class. Got none in {groups}."
+        f"a file with groups must name at least one class. Got none in {groups}."
     )
     raw.write_text(json.dumps([{**RAW[0], "score": -1}]))
     assert nms(run, raw, "--method", "soft-gaussian", "--score-threshold", 0, status=2).startswith(
@@ -577,7 +576,7 @@ def test_a_file_that_changes_between_its_two_readings_is_refused(raw: Path) -> N
     output = raw.parent / "kept.json"
     for records in (RAW[:3], [*RAW, *RAW]):
         raw.write_text(json.dumps(records))
-        with pytest.raises(boxscore.FileFormatError, match="must stay as it is while it is read"):
+        with pytest.raises(boxscore.FileFormatError, match="must not change while it is read"):
             save_results(results, np.array([0, 4]), output)
         assert [path.name for path in raw.parent.iterdir()] == [raw.name]
 
@@ -607,8 +606,8 @@ def test_fuse_bad_input(run: Run, raw: Path) -> None:
             json.dumps({"images": [{"id": 7}], "categories": [category], "annotations": [RAW[0]]})
         )
     assert message(*files) == (
-        f"class 1 must have one name in all files, 'cat' as before. Got 'dog' in {files[1]}; "
-        "results of another data set?"
+        f"class 1 must have the same name in all files ('cat' in an earlier one). Got 'dog' in {files[1]}; "
+        "are these results of another data set?"
     )
     assert message(raw, "--method", "nmw", "--confidence", "max").startswith("--confidence must be left out")
 
@@ -666,7 +665,7 @@ def test_boxes_in_another_form(form: str, method: str, fractions: bool, tmp_path
     fused = tmp_path / "fused.json"
     call(run, "fuse", other, other, "--output", fused, "--dt-box-format", form)
     errors = call(run, "nms", other, "--output", fused, "--iou-threshold", 0.5)
-    named = f" Read them with --dt-box-format {FORMS[form]}.\n"
+    named = f" Use --dt-box-format {FORMS[form]}.\n"
     assert named in errors if FORMS[form] else "warning" not in errors
 
 
@@ -676,7 +675,7 @@ def test_the_form_is_said_of_boxes_of_negative_size(tmp_path: Path, run: Run) ->
     options = ("--output", tmp_path / "kept.json", "--iou-threshold", 0.5, "--dt-box-format", "xyxy")
     errors = call(run, "nms", path, *options, status=2)
     assert errors.startswith("boxscore: error: boxes must have ")
-    assert errors.endswith(f" of {path}; are these x,y,w,h? Read them with --dt-box-format xywh.\n")
+    assert errors.endswith(f" of {path}; are these x,y,w,h? Use --dt-box-format xywh.\n")
 
 
 def test_a_warning_is_said_once_of_a_file_given_twice(tmp_path: Path, run: Run) -> None:

@@ -106,10 +106,10 @@ def test_what_is_refused(tmp_path: Path, run: Run) -> None:
     nms = ["nms", tmp_path / "raw.parquet", "--output", output, "--iou-threshold", "0.5"]
     for name in ("raw.csv", "raw.json"):
         said = run.error("nms", tmp_path / name, *nms[2:], *LIMIT)
-        assert f"--memory-limit must be of detections in Parquet. Got '{tmp_path / name}'" in said
-        assert "boxscore convert --gt GT --dt DT --to parquet --output FILE writes it" in said
+        assert f"--memory-limit must be used with detections in Parquet. Got '{tmp_path / name}'" in said
+        assert "convert them: boxscore convert --gt GT --dt DT --to parquet --output FILE" in said
     json_files = [tmp_path / "raw.json"] * 2
-    assert "--memory-limit must be of detections in Parquet" in run.error(
+    assert "--memory-limit must be used with detections in Parquet" in run.error(
         "fuse", *json_files, "--output", output, *LIMIT
     )
     both_forms = [tmp_path / "raw.parquet", tmp_path / "raw.json"]
@@ -128,7 +128,7 @@ def test_a_class_of_two_names_is_refused(tmp_path: Path, run: Run) -> None:
         FORMAT.save(table, tmp_path / f"{number}.parquet")
     files = [tmp_path / "0.parquet", tmp_path / "1.parquet"]
     error = run.error("fuse", *files, "--output", tmp_path / "fused.parquet", *LIMIT)
-    assert "class 7 must have one name in all files, 'cat' as before. Got 'dog'" in error
+    assert "class 7 must have the same name in all files ('cat' in an earlier one). Got 'dog'" in error
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

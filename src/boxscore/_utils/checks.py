@@ -37,8 +37,8 @@ Place = Callable[[int], str]
 
 
 GIVE_SIZES = (
-    "give the sizes of images: --image-folder DIR, or --image-sizes FILE.csv or WIDTHxHEIGHT "
-    "(in Python image_folder= or image_sizes=)"
+    "pass the image sizes: --image-folder DIR, or --image-sizes FILE.csv or WIDTHxHEIGHT (in Python "
+    "image_folder= or image_sizes=)"
 )
 """What to do where sizes are unknown."""
 

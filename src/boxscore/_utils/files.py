@@ -106,9 +106,8 @@ def refuse_replacing(name: str, path: Path) -> None:
     for guard in _guards:
         input_name = guard(path, status)
         if input_name is not None:
-            kind = "folder" if stat.S_ISDIR(status.st_mode) else "file"
             got = f"{str(path)!r}, which is {input_name}" if input_name else repr(str(path))
-            raise InputError(name, f"be another {kind} than the input", got=got)
+            raise InputError(name, "differ from the input", got=got)
 
 
 @contextlib.contextmanager
@@ -156,11 +155,11 @@ def nearest_file(path: Path) -> str:
         with os.scandir(folder) as entries:
             names = [entry.name for entry in itertools.islice(entries, checks.MOST_COMPARED)]
     except (OSError, ValueError):
-        return f"there is no folder {folder}"
+        return f"the folder {folder} does not exist"
     import difflib
 
     near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.75)
-    return f"did you mean {str(folder / near[0])!r}?" if near else f"it is not in {folder.absolute()}"
+    return f"did you mean {str(folder / near[0])!r}?" if near else (f"the file is not in {folder.absolute()}")
 
 
 def read_at_most(file: IO[bytes], most: int) -> bytes:
@@ -390,7 +389,9 @@ class _Writing:
 def _refuse_address(path: Path) -> None:
     if is_address(str(path)):
         address = address_of(str(path))
-        raise InputError(f"{address}: cannot be written: boxscore reads from stores, and writes files here.")
+        raise InputError(
+            f"{address}: cannot be written: boxscore reads from object stores but writes only local files."
+        )
 
 
 def _back_up(part: _Part) -> None:

@@ -295,7 +295,7 @@ def text_table(
     # Say which columns are missing, and how to see them.
     left_out = [heads[name] for name in names if name not in shown]
     if left_out:
-        note = f"Left out to fit {width} columns (--wide shows them): {short_list(left_out, 16)}"
+        note = f"Columns hidden to fit {width} characters (--wide shows them): {short_list(left_out, 16)}"
         lines.append(wrapped(note, width, indent="  "))
     return "\n".join(lines)
 

@@ -121,15 +121,15 @@ def _without_command(words: Sequence[str]) -> int:
     more = "boxscore --help lists the commands."
     if first.startswith("-"):
         near = nearest(first, ["--help", "--version", "--print-completion"]).replace("'", "")
-        _say(shortened(f"error: boxscore has no option {first}{'; ' + near if near else '.'}"))
+        _say(shortened(f"error: unknown option {first}{'; ' + near if near else '.'}"))
     elif hints := hints_for(words):
-        _say(shortened(f"error: boxscore has no command {first!r}."))
+        _say(shortened(f"error: unknown command {first!r}."))
         for hint in hints:
             say(hint, quiet=False)
         return 2
     else:
         near = nearest(first, list(COMMANDS)) or nearest(first, list(SYNONYMS))
-        _say(shortened(f"error: boxscore has no command {first!r}{'; ' + near if near else '.'}"))
+        _say(shortened(f"error: unknown command {first!r}{'; ' + near if near else '.'}"))
         if not near and Path(first).exists():
             more = "To score detections: boxscore evaluate GT DT; boxscore --help lists all commands."
     say(more, quiet=False)
@@ -213,7 +213,8 @@ def _out_of_memory(reason: str) -> int:
     """Say what to do; a status of its own, because the input may be good and no check has failed."""
     detail = f" ({reason.splitlines()[0].rstrip('.')})" if reason else ""
     _say(
-        f"error: there is not enough memory{detail}; try a part, with --images or --classes, or --workers 1."
+        f"error: not enough memory{detail}; evaluate fewer images or classes (--images, --classes), or "
+        "use --workers 1."
     )
     return OUT_OF_MEMORY
 

@@ -35,18 +35,18 @@ FILE_FORMS = {".txt": "text", ".json": "json", ".csv": "csv", ".md": "markdown",
 
 
 INPUT = "input"
-PROTOCOL_GROUP = "the protocol, and changes to it"
-NOT_IN_FILES = "what the files do not say"
-PART = "a part of the data"
-OUTPUT_GROUP = "output, and options of every command"
+PROTOCOL_GROUP = "protocol"
+NOT_IN_FILES = "data description"
+PART = "subsets"
+OUTPUT_GROUP = "output and common options"
 HEADINGS = (PART, INPUT, PROTOCOL_GROUP, NOT_IN_FILES, OUTPUT_GROUP)
 """Of the help, in this order, after a command's own options and own headings."""
 
-PATHS = "input, spelled out"
+PATHS = "more input options"
 RULES = "protocol details"
 TABLES = "formats, columns and boxes"
 IMAGES_TOPIC = "images and sizes"
-CHECKS = "checks of the input"
+CHECKS = "input checks"
 TOPICS = (PATHS, RULES, TABLES, IMAGES_TOPIC, CHECKS)
 """Headings of ``--help-all``, in this order, before those of extensions: what most people never need."""
 
@@ -247,7 +247,7 @@ def form_of(text: str, name: str = "--output") -> Form:
         endings = ", ".join(FILE_FORMS)
         raise InputError(
             name,
-            f"be {', '.join(OUTPUT_FORMS)}, or a file that ends in {endings}",
+            f"be {', '.join(OUTPUT_FORMS)}, or a file name that ends in {endings}",
             got=repr(text),
             cause=nearest(text, OUTPUT_FORMS) or ("--report DIR writes a folder" if "/" in text else ""),
         )
@@ -318,17 +318,17 @@ FORMAT = Option(
 DEFAULT_PROTOCOL = "coco"
 PROTOCOL = Option(
     "protocol",
-    f"how to score: a name, which boxscore protocols lists, or a file in TOML (default: {DEFAULT_PROTOCOL}, "
-    "or scoreless where no detection has a score)",
+    "evaluation protocol: a name (boxscore protocols lists them) or a TOML file (default: "
+    f"{DEFAULT_PROTOCOL}, or scoreless if no detection has a score)",
     metavar="NAME|FILE",
     key="evaluation.protocol",
     ending=".toml",
     group=PROTOCOL_GROUP,
-    brief="how to score; see boxscore protocols (default: coco)",
+    brief="evaluation protocol; see boxscore protocols (default: coco)",
 )
 SCORELESS = Option(
     "scoreless",
-    "drop the scores: boxes are counted, not ranked",
+    "ignore scores: count boxes instead of ranking them",
     kind=bool,
     default=False,
     key="evaluation.scoreless",
@@ -337,7 +337,7 @@ SCORELESS = Option(
 )
 IOU_TYPE = Option(
     "iou-type",
-    "what to compare: boxes, masks, their boundaries or keypoints (default: as the protocol says)",
+    "what to compare: boxes, masks, mask boundaries or keypoints (default: set by the protocol)",
     choices=_iou_types,
     key="evaluation.iou_type",
     group=PROTOCOL_GROUP,
@@ -345,7 +345,7 @@ IOU_TYPE = Option(
 )
 DETECTION_AREA = Option(
     "detection-area",
-    "which area makes a detection small, medium or large (default: as the protocol says)",
+    "which area makes a detection small, medium or large (default: set by the protocol)",
     choices=_detection_areas,
     key="evaluation.detection_area",
     group=PROTOCOL_GROUP,
@@ -353,7 +353,7 @@ DETECTION_AREA = Option(
 )
 MAX_DETECTIONS = Option(
     "max-detections",
-    "detections that count per image and class, e.g. 1 10 300 (default: as the protocol says)",
+    "maximum number of detections per image and class, e.g. 1 10 300 (default: set by the protocol)",
     kind=int,
     many=True,
     commas=True,
@@ -362,7 +362,7 @@ MAX_DETECTIONS = Option(
     variable="caps",
     key="evaluation.max_detections",
     group=PROTOCOL_GROUP,
-    brief="detections that count per image and class, e.g. 100",
+    brief="maximum detections per image and class, e.g. 100",
 )
 IOU_THRESHOLDS = Option(
     "iou-thresholds",
@@ -377,7 +377,7 @@ IOU_THRESHOLDS = Option(
 )
 AREA_RANGES = Option(
     "area-ranges",
-    "ranges of areas in square pixels, e.g. small=0:1024 large=1024:inf",
+    "area ranges in square pixels, e.g. small=0:1024 large=1024:inf",
     many=True,
     metavar="NAME=LOW:HIGH",
     key="evaluation.area_ranges",
@@ -386,19 +386,19 @@ AREA_RANGES = Option(
 )
 SCORE_THRESHOLD = Option(
     "score-threshold",
-    "leave out detections that score below this (default: as the protocol says)",
+    "drop detections that score below this (default: set by the protocol)",
     kind=float,
     metavar="S",
     short="--conf",
     variable="least_score",
     key="evaluation.score_threshold",
     group=PROTOCOL_GROUP,
-    brief="leave out detections that score below this",
+    brief="drop detections that score below this",
 )
 CLASS_WEIGHTS = Option(
     "class-weights",
-    "how much each class counts in means over classes: a file of lines class,weight (* is every other "
-    "class), JSON, or a column of classes",
+    "weight of each class in means over classes: a file with lines class,weight (* is every other "
+    "class), a JSON file, or a column of the classes",
     metavar="FILE|COLUMN",
     key="evaluation._class_weights",
     ending=(".csv", ".txt", ".tsv", ".json"),
@@ -409,8 +409,8 @@ PROTOCOL_CHANGES = (MAX_DETECTIONS, IOU_THRESHOLDS, AREA_RANGES, SCORE_THRESHOLD
 """Flags that write a protocol."""
 ANNOTATION_ID_ZERO = Option(
     "annotation-id-zero",
-    "whether a match with annotation id 0 counts, or is left unmatched as in pycocotools (default: as the "
-    "protocol says)",
+    "whether a match with annotation id 0 counts, or stays unmatched as in pycocotools (default: set by "
+    "the protocol)",
     choices=_annotation_id_zero,
     key="evaluation.annotation_id_zero",
     group=PROTOCOL_GROUP,
@@ -426,7 +426,7 @@ IMAGE_SET = Option(
 )
 CLASSES = Option(
     "classes",
-    "only these classes: names, ids, or a file of them",
+    "evaluate only these classes: names, ids, or a file with them",
     many=True,
     metavar="CLASS|FILE",
     key="evaluation.classes",
@@ -444,8 +444,8 @@ EXCLUDE_CLASSES = Option(
 )
 IMAGES = Option(
     "images",
-    "only these images: ids or file names, with blanks or commas between, or a file of them: one per line or "
-    "a JSON list",
+    "evaluate only these images: ids or file names separated by spaces or commas, or a file with one per "
+    "line or a JSON list",
     many=True,
     metavar="ID|FILE",
     key="evaluation.images",
@@ -454,16 +454,16 @@ IMAGES = Option(
 )
 WORKERS = Option(
     "workers",
-    "number of processes that read large files; masks, and the boxes of a million detections or more, are "
-    "matched by them as well, fewer boxes by as many threads; the result is the same for any number "
-    "(default: one process per processor, one thread)",
+    "number of processes that read large files and match masks or a million boxes and more; fewer boxes "
+    "are matched by as many threads; the result is the same for any number (default: one process per CPU "
+    "core, one thread)",
     kind=int,
     metavar="N",
     key="evaluation.workers",
     group=INPUT,
     topic=PATHS,
 )
-READERS = WORKERS.but(help="processes that read a large file (default: every processor)")
+READERS = WORKERS.but(help="processes that read a large file (default: one per CPU core)")
 
 
 def _box_formats_in_pixels() -> Sequence[str]:
@@ -478,7 +478,7 @@ def _box_formats() -> Sequence[str]:
 
 DT_BOX_FORMAT = Option(
     "dt-box-format",
-    "order of the four numbers of a detected box, as for --gt-box-format",
+    "order of the four numbers of a detected box; values as for --gt-box-format",
     choices=_box_formats,
     metavar="FORM",
     key="detections.box_format",
@@ -486,8 +486,8 @@ DT_BOX_FORMAT = Option(
     topic=TABLES,
 )
 RESULTS_BOX_FORMAT = DT_BOX_FORMAT.but(
-    help="order of the four numbers of a box, in pixels or fractions, where it is not the format's: "
-    "xyxy, xywh, cxcywh, yxyx, yxhw",
+    help="order of the four numbers of a box, if it differs from the format's: xyxy, xywh, cxcywh, yxyx, "
+    "yxhw",
     choices=_box_formats_in_pixels,
     key="",
 )
@@ -495,7 +495,7 @@ RESULTS_BOX_FORMAT = DT_BOX_FORMAT.but(
 
 COLUMNS = Option(
     "columns",
-    "which column of a table holds what, where its name does not say: image=photo class=kind score=p "
+    "column names of a table, if boxscore does not recognize them: image=photo class=kind score=p "
     "x1=left ...",
     many=True,
     metavar="PART=NAME",
@@ -513,18 +513,18 @@ def _unlisted() -> Sequence[str]:
 
 IMAGE_FOLDER = Option(
     "image-folder",
-    "folder of the images, which reports show; where the files do not, it also gives their sizes and lists "
-    "those without objects",
+    "folder with the images that reports show; also provides image sizes and images without objects if "
+    "the files do not",
     kind=Path,
     metavar="DIR",
     key="output.image_folder",
     group=NOT_IN_FILES,
-    brief="folder of the images, for reports and sizes",
+    brief="folder with the images, for reports and sizes",
 )
 IMAGE_SIZES = Option(
     "image-sizes",
-    "width and height of the images, for boxes that are fractions of them: a CSV file image,width,height, "
-    "which also lists images without objects; or 640x480 for all images",
+    "width and height of the images, for boxes in fractions of the image size: a CSV file "
+    "image,width,height, which also lists images without objects; or 640x480 for all images",
     kind=Path,
     metavar="FILE.csv|WxH",
     key="ground_truth.image_sizes",
@@ -535,18 +535,18 @@ GROUND_TRUTH_FILES = (
     *further("ground truth"),
     Option(
         "gt-classes",
-        "names of the ground truth's class numbers: one per line, or YOLO's data.yaml; for Open Images its "
-        "class descriptions or a label map LabelName,Id",
+        "class names of the ground truth, if it uses class numbers: a file with one name per line, or "
+        "YOLO's data.yaml; for Open Images its class descriptions or a label map LabelName,Id",
         kind=Path,
         metavar="FILE",
         key="ground_truth.classes",
         group=NOT_IN_FILES,
-        brief="names of the ground truth's class numbers",
+        brief="class names for the ground truth's class numbers",
     ),
     Option(
         "gt-box-format",
-        "order of the four numbers of a box, where the file does not say or is wrong: xyxy, xywh, cxcywh, "
-        "yxyx, yxhw; with an n at the end (xyxyn) for fractions of the image's size",
+        "order of the four numbers of a box, if the file does not declare it or is wrong: xyxy, xywh, "
+        "cxcywh, yxyx, yxhw; append n (xyxyn) for fractions of the image size",
         choices=_box_formats,
         metavar="FORM",
         key="ground_truth.box_format",
@@ -574,12 +574,12 @@ DETECTION_FILES = (
     ),
     Option(
         "dt-classes",
-        "names of the detections' class numbers, as for --gt-classes",
+        "class names for the detections' class numbers; values as for --gt-classes",
         kind=Path,
         metavar="FILE",
         key="detections.classes",
         group=NOT_IN_FILES,
-        brief="names of the detections' class numbers",
+        brief="class names for the detections' class numbers",
     ),
     DT_BOX_FORMAT,
     COLUMNS,
@@ -592,9 +592,9 @@ DETECTION_FILES = (
     *further("detections"),
     Option(
         "unlisted-images",
-        "what to do with detections in images that the ground truth does not list: stop (error), take those "
-        "images as images without objects (background), or leave the detections out (drop); if not given, "
-        "stop, unless --image-sizes or --image-folder lists the images",
+        "what to do with detections in images that the ground truth does not list: stop (error), add the "
+        "images without objects (background), or drop the detections (drop) (default: stop, unless "
+        "--image-sizes or --image-folder lists the images)",
         choices=_unlisted,
         key="detections.unlisted_images",
         group=NOT_IN_FILES,
@@ -643,7 +643,7 @@ OUTPUT = Option(
 )
 ALLOW = Option(
     "allow",
-    "errors and warnings to accept, by the names that boxscore validate prints",
+    "accept these errors and warnings in the input, by the names that boxscore validate prints",
     many=True,
     default=(),
     metavar="NAME",
@@ -653,12 +653,12 @@ ALLOW = Option(
 PER_CLASS = Option("per-class", "add one row per class", kind=bool, default=False, key="output.per_class")
 SORT = Option(
     "sort",
-    "order the rows by this column, worst first: the lowest scores, the highest costs and counts; "
-    "COLUMN:asc or COLUMN:desc sets the order",
+    "sort rows by this column, worst first: lowest scores, highest costs and counts; COLUMN:asc or "
+    "COLUMN:desc sets the order",
     metavar="COLUMN",
     default="",
     key="output.sort",
-    brief="order rows by this column, worst first",
+    brief="sort rows by this column, worst first",
 )
 TOP = Option("top", "print only the first N rows", kind=int, metavar="N", key="output.top")
 SHOW = Option(
@@ -673,11 +673,11 @@ ROWS = (SORT, TOP)
 """Options of tables with one row per class, image, slice, ..."""
 WIDE = Option(
     "wide",
-    "print every column, even if the text is wider than the terminal",
+    "print every column, even if the table is wider than the terminal",
     kind=bool,
     default=False,
     group=OUTPUT_GROUP,
-    brief="print every column, whatever the terminal's width",
+    brief="print every column, even if too wide",
 )
 STRICT = Option(
     "strict",
@@ -685,7 +685,7 @@ STRICT = Option(
     kind=bool,
     default=False,
     group=OUTPUT_GROUP,
-    brief="exit with status 2 on a warning",
+    brief="exit with status 2 on any error or warning",
 )
 QUIET = Option(
     "quiet",
@@ -714,8 +714,8 @@ GROUPS = (
     Option("class-agnostic", "suppress all classes together", kind=bool, default=False, exclusive="together"),
     Option(
         "groups",
-        "suppress some classes together: a file with one group per line, ids or names with commas between",
-        brief="suppress classes in a line of this file together",
+        "suppress some classes together: a file with one group per line, ids or names separated by commas",
+        brief="suppress the classes on each line of this file together",
         kind=Path,
         metavar="FILE",
         exclusive="together",
@@ -726,7 +726,7 @@ GROUPS = (
 )
 """Options of grouping and capping."""
 RESULTS_OUTPUT = OUTPUT.but(
-    help="where to write: a file, or a folder for VOC",
+    help="output path: a file, or a folder for VOC",
     kind=Path,
     default=None,
     choices=(),

@@ -56,7 +56,7 @@ def _groups(path: Path, categories: Categories) -> list[list[Id]]:
     lists = [[word.strip() for word in words if word.strip()] for words in lines]
     groups = [_labels(words, categories, what="a class of a group") for words in lists if words]
     if not groups:
-        raise InputError("a file of groups", "name at least one class", got="none", place=str(path))
+        raise InputError("a file with groups", "name at least one class", got="none", place=str(path))
     return groups
 
 
@@ -99,7 +99,7 @@ def _labels(words: Sequence[str], categories: Categories, *, what: str) -> list[
 def _lines_of_ids(path: Path) -> list[str]:
     lines = _lines(path, "ids")
     if not lines:
-        raise InputError("a file of ids", "name at least one", got="an empty file", place=str(path))
+        raise InputError("a file with ids", "name at least one", got="an empty file", place=str(path))
     return lines
 
 
@@ -145,8 +145,8 @@ def _ids_in(path: Path) -> list[Any]:
         values = None
     kinds = {type(value) for value in values} if isinstance(values, list) else {None}
     if not values or not kinds <= {int, str}:
-        rule, got = "hold a line for each, or a JSON list of them", "other JSON"
-        raise InputError("a file of ids", rule, got=got, place=str(path))
+        rule, got = "have one per line, or be a JSON list", "other JSON"
+        raise InputError("a file with ids", rule, got=got, place=str(path))
     return values  # type: ignore[no-any-return]
 
 
@@ -157,7 +157,7 @@ def _lines(path: Path, what: str) -> list[str]:
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
-        raise InputError(f"a file of {what}", "be UTF-8 text", got="other bytes", place=str(path)) from None
+        raise InputError(f"a file with {what}", "be UTF-8 text", got="other bytes", place=str(path)) from None
     except ValueError as error:  # NUL in the path
         raise InputError(f"{path}: cannot be read: {error}.") from None
     return [line.strip() for line in lines if line.strip()]

@@ -32,184 +32,186 @@ class Entry(NamedTuple):
 
 
 BY_GROUP: Mapping[str, Mapping[str, Entry]] = {
-    "start here": {
+    "getting started": {
         "demo": Entry(
             "boxscore.extensions.data_tools.demo_command",
-            "evaluate small samples that come with boxscore, and show what to type next",
+            "evaluate the bundled samples and show the next commands",
         ),
-        "evaluate": Entry("boxscore.cli.evaluate", "score detections against ground truth"),
+        "evaluate": Entry(
+            "boxscore.cli.evaluate", "compute AP and other metrics of detections against ground truth"
+        ),
         "validate": Entry(
-            "boxscore.extensions.validation.validate_command", "find faults of the data that a score hides"
+            "boxscore.extensions.validation.validate_command", "find errors in the data that a score hides"
         ),
         "report": Entry(
             "boxscore.extensions.pages.report_command",
-            "write an HTML report, tables and plots of a result",
+            "write an HTML report with tables and plots",
             tables=True,
         ),
         "view": Entry(
             "boxscore.extensions.pages.view_command",
-            "browse every image and its mistakes in a browser, on this machine",
+            "browse every image and its mistakes in a local web page",
         ),
     },
-    "why this score?": {
+    "error analysis": {
         "errors": Entry(
             "boxscore.extensions.diagnostics.commands:DIAGNOSTICS",
-            "what each kind of error costs (TIDE)",
+            "AP cost of each error type (TIDE)",
             tables=True,
         ),
         "error-curves": Entry(
             "boxscore.extensions.diagnostics.commands:DIAGNOSTICS",
-            "COCO's analysis of errors: C75, C50, Loc, Sim, Oth, BG, FN",
+            "COCO error analysis: C75, C50, Loc, Sim, Oth, BG, FN",
             tables=True,
         ),
         "keypoint-errors": Entry(
             "boxscore.extensions.diagnostics.commands:DIAGNOSTICS",
-            "keypoints: jitter, inversion, swap or miss, of each joint",
+            "keypoint errors per joint: jitter, inversion, swap, miss",
             tables=True,
         ),
         "confusion": Entry(
             "boxscore.extensions.diagnostics.commands:DIAGNOSTICS",
-            "confusion matrix: which classes are predicted as which",
+            "confusion matrix: which class is predicted as which",
             tables=True,
         ),
         "operating-points": Entry(
             "boxscore.extensions.diagnostics.commands:DIAGNOSTICS",
-            "which score threshold to use",
+            "choose a score threshold",
             tables=True,
         ),
         "slices": Entry(
             "boxscore.extensions.diagnostics.commands:DIAGNOSTICS",
-            "scores by size, shape, crowdedness or any column",
+            "metrics by size, shape, crowdedness or any column",
             tables=True,
         ),
         "images": Entry(
             "boxscore.extensions.diagnostics.commands:DIAGNOSTICS",
-            "counts and scores of every image, the worst first",
+            "counts and metrics per image, worst first",
             tables=True,
         ),
         "iou": Entry(
             "boxscore.extensions.data_tools.iou_command",
-            "IoU, GIoU, DIoU, CIoU of two boxes that are typed, or of every pair in two files",
+            "IoU, GIoU, DIoU, CIoU of two boxes, or of all pairs in two files",
             tables=True,
         ),
         "suspects": Entry(
             "boxscore.extensions.labels.suspects_command",
-            "labels that a confident detector contradicts, and what each costs",
+            "likely label errors, ranked by confidence and AP cost",
             tables=True,
         ),
         "agreement": Entry(
             "boxscore.extensions.labels.agreement_command",
-            "how well do annotators agree? misses, classes, kappa, alpha, and the AP they allow",
+            "annotator agreement: misses, kappa, alpha, and the highest AP they allow",
             tables=True,
         ),
         "draw": Entry(
             "boxscore.extensions.pages.draw_command",
-            "draw boxes over the worst images, or over chosen ones",
+            "draw boxes on the worst images, or on chosen ones",
             tables=True,
         ),
         "calibration": Entry(
             "boxscore.extensions.diagnostics.commands:DIAGNOSTICS",
-            "are scores probabilities? does 0.8 mean right in 80% of cases?",
+            "calibration error: is a detection with score 0.8 right in 80% of cases?",
             tables=True,
         ),
         "lrp": Entry(
             "boxscore.extensions.diagnostics.commands:DIAGNOSTICS",
-            "localisation-recall-precision errors",
+            "localization recall precision (LRP) error",
             tables=True,
         ),
         "froc": Entry(
             "boxscore.extensions.diagnostics.commands:DIAGNOSTICS",
-            "sensitivity at numbers of false positives per image (FROC)",
+            "sensitivity at given false positives per image (FROC)",
             tables=True,
         ),
         "ties": Entry(
             "boxscore.extensions.diagnostics.commands:DIAGNOSTICS",
-            "how far the order of equal scores could move AP",
+            "how much the order of tied scores can change AP",
             tables=True,
         ),
         "explain": Entry(
             "boxscore.extensions.diagnostics.explain_command",
-            "why do two tools give two numbers? which tool gave this number?",
+            "why two tools disagree, or which tool gave a number",
             tables=True,
         ),
         "compare-protocols": Entry(
             "boxscore.extensions.diagnostics.compare_protocols_command",
-            "the score of these files under every protocol that fits them",
+            "the result under every protocol that fits the files",
             tables=True,
         ),
     },
-    "which detector is better, and is it good enough?": {
+    "comparing detectors": {
         "compare": Entry(
             "boxscore.extensions.decisions.compare_command",
-            "is one detector better than another? paired differences with intervals",
+            "is one detector better? paired differences with intervals",
             tables=True,
         ),
         "bootstrap": Entry(
             "boxscore.extensions.diagnostics.commands:DIAGNOSTICS",
-            "confidence intervals of every metric, over resampled images",
+            "bootstrap confidence intervals of every metric",
             tables=True,
         ),
         "suite": Entry(
             "boxscore.extensions.suite.suite_command",
-            "many data sets, many models: one table, means, differences, and what failed",
+            "evaluate many models on many data sets, in one table",
             tables=True,
         ),
         "check": Entry(
             "boxscore.extensions.decisions.check_command",
-            "a gate for CI: minimum scores, and no worse than a baseline",
+            "CI gate: minimum metrics, and no regression from a baseline",
         ),
         "history": Entry(
-            "boxscore.extensions.decisions.history_command", "the runs that check recorded: a table, a plot"
+            "boxscore.extensions.decisions.history_command", "table or plot of the runs that check recorded"
         ),
     },
-    "raw detections, and those of several models": {
-        "nms": Entry(
-            "boxscore.cli.nms", "turn raw detections into final ones: suppress, rescore or merge boxes"
-        ),
+    "postprocessing": {
+        "nms": Entry("boxscore.cli.nms", "non-maximum suppression: suppress, rescore or merge boxes"),
         "fuse": Entry(
-            "boxscore.extensions.fusion.fuse_command", "merge the results of several models into one file"
+            "boxscore.extensions.fusion.fuse_command", "fuse the results of several models into one file"
         ),
         "sweep": Entry(
             "boxscore.extensions.diagnostics.sweep_command",
-            "which suppression settings score best",
+            "find the suppression settings with the best metrics",
             tables=True,
         ),
     },
     "files": {
         "stats": Entry(
             "boxscore.extensions.data_tools.stats_command",
-            "count images, objects, classes and sizes of a data set",
+            "count the images, objects, classes and box sizes of a data set",
         ),
         "convert": Entry(
             "boxscore.extensions.data_tools.convert_command",
-            "write ground truth or detections in another format; merge, filter, sample and split them",
+            "convert ground truth or detections; merge, filter, sample, split",
         ),
         "fix": Entry(
             "boxscore.extensions.labels.fix_command",
-            "write ground truth with the corrections that a person accepted",
+            "apply the label corrections that a person accepted",
             tables=True,
         ),
         "merge": Entry(
             "boxscore.extensions.large.merge_command",
-            "combine parts that were saved separately into one result",
+            "merge parts that were evaluated separately into one result",
         ),
         "formats": Entry("boxscore.extensions.shell.formats_command", "list the file formats"),
     },
-    "label maps": {
+    "segmentation maps": {
         "panoptic": Entry(
             "boxscore.extensions.label_maps.panoptic_command",
-            "panoptic quality of id maps and segment tables",
+            "panoptic quality (PQ) of panoptic maps",
         ),
         "semantic": Entry(
             "boxscore.extensions.label_maps.semantic_command",
-            "mean IoU and accuracies of folders of label maps",
+            "mean IoU and accuracy of semantic label maps",
         ),
     },
-    "the rules": {
+    "protocols and configuration": {
         "protocols": Entry(
             "boxscore.extensions.shell.protocols_command", "list the protocols, or print one as TOML"
         ),
-        "run": Entry("boxscore.extensions.shell.run_command", "run a configuration file"),
+        "run": Entry(
+            "boxscore.extensions.shell.run_command", "run the evaluation that a TOML file describes"
+        ),
     },
 }
 """By task, in the order of the help."""

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 OPTIONS = (
     *INPUTS,
     OUTPUT,
-    PER_CLASS.but(help="print the per-class table as well"),
+    PER_CLASS.but(help="also print the per-class table"),
     *ROWS,
     SHOW,
     *further("result"),
@@ -55,7 +55,7 @@ OPTIONS = (
     ),
     Option(
         "no-digest",
-        "skip the quick check of the input, which prints to stderr",
+        "skip the quick input check, which prints to stderr",
         kind=bool,
         default=True,
         variable="digest",

@@ -46,17 +46,17 @@ def program_help(groups: Mapping[str, Sequence[str]], summaries: Mapping[str, st
     lines += [
         "",
         coloured("options", "bold"),
-        *_entry("-h, --help", "print this text; boxscore COMMAND --help explains a command", column=20),
+        *_entry("-h, --help", "print this help; boxscore COMMAND --help explains a command", column=20),
         *_entry("-V, --version", "print the version", column=20),
         *_entry(
             "--print-completion SHELL",
-            "print completion for bash or zsh; its first lines say how to install it",
+            "print shell completion for bash or zsh; its first lines tell you how to install it",
             column=20,
         ),
         "",
         "Names that other tools use lead to these commands: boxscore tide runs errors, and boxscore pr-curve "
         "prints what to type.",
-        "If the script is not on the PATH: python -m boxscore.",
+        "If boxscore is not on your PATH, use python -m boxscore.",
     ]
     return "\n".join(wrapped(line, _width()) if not line.startswith(" ") else line for line in lines) + "\n"
 
@@ -97,7 +97,7 @@ def command_help(
                     lines += _entry(_call(option), _meaning(option))
     elif topics:
         count = len(options) - len(shown)
-        more = f"{count} more options, in boxscore {name} --help-all: {'; '.join(topics)}."
+        more = f"{count} more options in boxscore {name} --help-all: {'; '.join(topics)}."
         lines += ["", wrapped(more, _width())]
     return "\n".join(lines) + "\n"
 
@@ -109,8 +109,8 @@ def _whole(options: Sequence[Option], topics: Sequence[str]) -> Iterator[str]:
         for option in chosen:
             yield from _entry(_call(option), _meaning(option))
         if heading == OUTPUT_GROUP:
-            yield from _entry("-h, --help", "print this text")
-            yield from _entry("--help-all", "print every option, in full") if topics else ()
+            yield from _entry("-h, --help", "print this help")
+            yield from _entry("--help-all", "print every option") if topics else ()
 
 
 def _short(name: str, options: Sequence[Option]) -> Iterator[str]:
@@ -129,11 +129,11 @@ def _short(name: str, options: Sequence[Option]) -> Iterator[str]:
             text = option.brief or _meaning(option, longest=SHORT_CHOICES)
             yield from _entry(_call(option, longest=SHORT_CHOICES), text, column=SHORT_COLUMN)
         if heading == OUTPUT_GROUP:
-            yield from _entry("-h, --help", "print this text", column=SHORT_COLUMN)
-            yield from _entry("--help-all", "print every option, in full", column=SHORT_COLUMN)
+            yield from _entry("-h, --help", "print this help", column=SHORT_COLUMN)
+            yield from _entry("--help-all", "print every option", column=SHORT_COLUMN)
     if shared:
         flags = ", ".join(f"--{option.name}" for option in shared)
-        yield from ("", wrapped(f"As in boxscore {ALL_OF} --help: {flags}.", _width()))
+        yield from ("", wrapped(f"Same as in boxscore {ALL_OF} --help: {flags}.", _width()))
 
 
 def _by_heading(options: Sequence[Option]) -> Iterator[tuple[str, list[Option]]]:

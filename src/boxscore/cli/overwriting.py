@@ -74,7 +74,7 @@ def inputs_protected(
                     refuse_replacing(output.name, output.path)
                     continue
                 for path in sorted(output.path.glob(pattern)):
-                    refuse_replacing(f"a file of {output.name}", path)
+                    refuse_replacing(f"a file in {output.name}", path)
         for first, second in itertools.permutations(outputs, 2):
             _refuse_same(first, second)
         yield
@@ -176,7 +176,7 @@ def _refuse_same(output: _Named, other: _Named) -> None:
         first.relative_to(second).match(pattern) for pattern in other.option.writes if pattern != ITSELF
     )
     if same or inside:
-        rule = f"be another file than {other.name}" if same else f"be no file that {other.name} writes"
+        rule = f"differ from {other.name}" if same else f"differ from the files that {other.name} writes"
         raise InputError(output.name, rule, got=repr(str(output.path)))
 
 

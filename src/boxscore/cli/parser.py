@@ -162,7 +162,7 @@ class ArgumentParser(argparse.ArgumentParser):
         """Say what is wrong and what to do; of a long word the ends, without control characters."""
         text, more = self._explained(without_secrets(message))
         say(f"error: {shortened(text)}", name="boxscore", colour="red", quiet=False)
-        say(shortened(more or f"boxscore {self.command} --help shows its options."), quiet=False)
+        say(shortened(more or f"See boxscore {self.command} --help for its options."), quiet=False)
         raise SystemExit(2)
 
     def _explained(self, message: str) -> tuple[str, str]:
@@ -173,20 +173,20 @@ class ArgumentParser(argparse.ArgumentParser):
         if match := re.fullmatch("the following arguments are required: (.*)", message, re.DOTALL):
             words = [*self.sides, *self._with_values(match[1].split(", "))]
             calls = f"For example: boxscore {self.command} {' '.join(words)}" if self.sides else ""
-            return f"{self.command} must be given {match[1].replace(', ', ' and ')}.", (
-                f"{calls}; boxscore {self.command} --help shows more." if calls else ""
+            return f"{self.command} needs {match[1].replace(', ', ' and ')}.", (
+                f"{calls}. See boxscore {self.command} --help." if calls else ""
             )
         if match := re.fullmatch("argument ([^:]*): (.*)", message, re.DOTALL):
             name, rest = match[1].split("/")[0], match[2]
             if rest.startswith("expected"):
-                return f"{name} must be followed by {'a value' if 'one argument' in rest else 'values'}.", ""
+                return f"{name} needs {'a value' if 'one argument' in rest else 'one or more values'}.", ""
             if kind := re.fullmatch("invalid (int|float) value: (.*)", rest, re.DOTALL):
                 return f"{name} must be {_KINDS[kind[1]]}. Got {kind[2]}.", ""
             if chosen := re.match("invalid choice: ('.*') \\(choose from", rest, re.DOTALL):
                 return self._not_a_choice(name, chosen[1])
             if rest.startswith("not allowed with argument"):
                 other = rest.rsplit(" ", 1)[-1].split("/")[0]
-                return f"{name} and {other} exclude each other.", ""
+                return f"{name} and {other} cannot be used together.", ""
             return (rest if rest.startswith(name) else f"{name}: {rest}"), ""
         return message, ""
 
@@ -204,15 +204,15 @@ class ArgumentParser(argparse.ArgumentParser):
 
         word = words.split(" ")[0].split("=")[0]
         if not word.startswith("-"):
-            return f"{self.command} has no use for {words!r}.", ""
+            return f"{self.command} does not take the argument {words!r}.", ""
         options = [option for option in self.options if not option.positional]
         names = ["-h", "--help", "--help-all", *(name for option in options for name in option.flags)]
         if word in self.without:
-            return f"{word} must be left out of {self.command}, which {self.without[word]}.", ""
+            return f"{self.command} does not take {word}: it {self.without[word]}.", ""
         begun = [f"--{option.name}" for option in self.options if word in option.mistyped_as]
         begun += [name for name in names if name.startswith(word)] if len(word) > 3 else []
         hint = f"did you mean {' or '.join(begun)}?" if begun else nearest(word, names).replace("'", "")
-        return f"{self.command} has no option {word}{'; ' + hint if hint else '.'}", ""
+        return f"{self.command} does not take {word}{('; ' + hint if hint else '.')}", ""
 
     def _not_a_choice(self, name: str, got: str) -> tuple[str, str]:
         from boxscore._utils.checks import nearest
@@ -221,8 +221,8 @@ class ArgumentParser(argparse.ArgumentParser):
         known = option.known()
         near = nearest(got.strip("'"), known)
         if len(known) > 8:
-            text = f"{name} must be a known one. Got {got}"
-            return f"{text}{'; ' + near if near else '.'}", f"Known are: {', '.join(known)}."
+            text = f"{name} does not take {got}"
+            return f"{text}{'; ' + near if near else '.'}", f"Possible values: {', '.join(known)}."
         text = f"{name} must be one of {', '.join(known)}. Got {got}"
         return f"{text}{'; ' + near if near else '.'}", ""
 
@@ -241,7 +241,7 @@ class ArgumentParser(argparse.ArgumentParser):
         if not sides:
             return
         self._sides = sides[:1] if sides[0].nargs else sides  # after many of the first no second can begin
-        self.add_argument("paths", nargs="*", metavar=" ".join(self.sides), help="in place of ...")
+        self.add_argument("paths", nargs="*", metavar=" ".join(self.sides), help="instead of --gt and --dt")
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse; paths without an option are the ground truth, then detections, unless options give them."""

@@ -90,10 +90,10 @@ def _of_id_zero(here: Evaluation, other: Evaluation, without: Verification) -> s
     setting = 'matching.annotation_id_zero = "unmatched" (--annotation-id-zero unmatched)'
     if without.equal:
         return (
-            "pycocotools reads a match with annotation id 0 as no match, and that is the whole difference"
-            f"{values}; with {setting} every value is equal"
+            "pycocotools does not count matches with annotation id 0, which explains the whole "
+            f"difference{values}; with {setting} every value is equal"
         )
-    return f"Annotation id 0 is not the whole difference: with {setting} it {without}"
+    return f"Annotation id 0 does not explain the whole difference: with {setting} it {without}"
 
 
 def _compare(evaluation: Evaluation, reference: Any) -> Verification:
@@ -301,4 +301,4 @@ def _first_detection(evaluation: Evaluation, reference: Any, t: int, k: int, a: 
                 for truth in (mine, row_of[theirs] if theirs else None)
             ]
             return f"image {image!r}, detection {row}: matches {texts[0]} here, {texts[1]} in pycocotools"
-    return "the same matches: the difference lies in the accumulation"
+    return "the matches are equal: the difference is in the accumulation"

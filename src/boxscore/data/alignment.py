@@ -238,7 +238,7 @@ def _stacked(tables: Sequence[Table], known: Mapping[str, Any], *, into_views: b
             with_it, without = (filled[absent.index(no)].source for no in (False, True))
             raise InputError(
                 column.name,
-                "be there in all tables that are put together, or in none",
+                "be in all merged tables, or in none",
                 got="none",
                 place=without,
                 cause=f"{with_it} has them",

@@ -25,7 +25,7 @@ LARGEST_FRACTION = 1.5
 _WORDS = {
     "xyxy": "x1,y1,x2,y2",
     "xywh": "x,y,w,h from the corner",
-    "cxcywh": "x,y,w,h from the centre",
+    "cxcywh": "x,y,w,h from the center",
 }
 
 
@@ -117,9 +117,9 @@ class Readings:
         raise InputError(
             what,
             "have one meaning",
-            got=f"boxes that fit as {fit}" if left else "boxes that fit in no way",
+            got=f"boxes that are valid as {fit}" if left else "boxes that are not valid in any format",
             place=place,
-            cause=f"say {option} {'|'.join(left or self._readings)}",
+            cause=f"use {option} {'|'.join(left or self._readings)}",
         )
 
     def _is_out(self, form: BoxFormat) -> bool:

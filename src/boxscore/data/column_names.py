@@ -112,9 +112,9 @@ class ColumnMap(NamedTuple):
             plain = _plain(part) if isinstance(part, str) else ""
             if plain not in _KNOWN or not isinstance(column, str) or not column:
                 got, near = f"{part!r}: {column!r}", checks.nearest(part, _EXAMPLE.split(", "))
-                raise InputError(name, f"say which column is {_EXAMPLE}", got=got, cause=near)
+                raise InputError(name, f"name the columns as {_EXAMPLE}", got=got, cause=near)
             if plain in checked or column in checked.values():
-                raise InputError(name, "say each part and each column once", got=f"{part!r}: {column!r}")
+                raise InputError(name, "name each part and each column once", got=f"{part!r}: {column!r}")
             checked[plain] = column
         return cls(checked, {} if shared else None, name)
 
@@ -207,7 +207,7 @@ def column_parts(names: Sequence[str], *, place: str, column_map: ColumnMap | No
     if box is None and has_masks:
         box = (), "xyxy"
     if box is None and "mask" in known:
-        rule = "have the columns ImageWidth and ImageHeight beside Mask"
+        rule = "have the columns ImageWidth and ImageHeight in addition to Mask"
         raise InputError("a table of masks", rule, got=f"only {short_list(names)}", place=place)
     # Image and box are needed; the message says how to map them.
     if box is None or image is None:
@@ -218,7 +218,7 @@ def column_parts(names: Sequence[str], *, place: str, column_map: ColumnMap | No
     keys, form = box
     used = {known[key] for key in keys} | {image} | ({known["mask"]} if has_masks else set())
     if len({known[key] for key in keys}) < len(keys) or any(names.count(name) > 1 for name in used):
-        raise InputError("a column", "be there once", got=short_list(names), place=place)
+        raise InputError("a column", "occur once", got=short_list(names), place=place)
     # The other parts, each by the first of its names.
     file_name = next((known[key] for key in (*_FILES, *_IMAGES) if known.get(key, image) != image), None)
     class_name = _single(known, _NAMES, place) or next((known[k] for k in _LATE_NAMES if k in known), None)
@@ -285,7 +285,7 @@ def _how_to_map(missing: Sequence[str], known: Mapping[str, str]) -> str:
 
 def say_columns(words: str) -> str:
     """Return how a user says which columns have these parts, ``class=NAME``."""
-    return f"say which {'is which' if ' ' in words else 'it is'}: --columns {words} (in Python columns=)"
+    return f"name {'the columns' if ' ' in words else 'the column'}: --columns {words} (in Python columns=)"
 
 
 def absent_of(column_map: ColumnMap | None, names: Sequence[str]) -> str:
@@ -356,7 +356,7 @@ def _refuse_strange(known: dict[str, str], names: Sequence[str], place: str) -> 
     if "maskpath" in known:
         raise InputError(
             "masks of Open Images",
-            "be in a column Mask, beside ImageWidth and ImageHeight",
+            "be in a column Mask, next to ImageWidth and ImageHeight",
             got="a column MaskPath, the names of PNG files",
             place=place,
             cause="write base64(zlib(counts of a COCO RLE)) of each mask, as the challenge's files have it",
@@ -367,5 +367,5 @@ def _refuse_strange(known: dict[str, str], names: Sequence[str], place: str) -> 
             "have upright boxes",
             got=f"more than two corners, {short_list(names)}",
             place=place,
-            cause="corners of rotated boxes are read from COCO and DOTA files",
+            cause="boxscore reads rotated boxes from COCO and DOTA files",
         )

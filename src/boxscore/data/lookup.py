@@ -96,8 +96,8 @@ def find_images(
     if lookup.names.other_root is not None:
         theirs, ours = lookup.names.other_root
         warn_user(
-            f"{_source(place)}: images are in a folder {theirs}, and those of the ground truth in {ours}; "
-            "the folders are taken to be the same.",
+            f"{_source(place)}: images are in folder {theirs}, those of the ground truth in {ours}; "
+            "assuming that the folders are the same.",
         )
     return lookup.rows
 
@@ -374,17 +374,17 @@ def _resolved(
     of_usual, of_other = (0, 0) if count_matched is None else (count_matched(usual), count_matched(other))
     of_ids, of_names = (of_other, of_usual) if as_names else (of_usual, of_other)
     counts = (
-        f"the best detections lie on {counted(of_ids, 'annotation')} read as ids, "
-        f"and on {of_names:,} as file names"
+        f"read as ids, confident detections overlap {counted(of_ids, 'annotation')}; read as file names, "
+        f"{of_names:,}"
     )
     # A small lead of the second reading proves nothing, so the ids are refused as ambiguous.
     if of_usual < of_other < 2 * of_usual:
         raise InputError(
             "image_id",
-            "tell one image from another",
+            "identify images unambiguously",
             got="numbers that are ids of some images and file names of others",
             place=_source(place),
-            cause=f"{counts}; give each record its file_name",
+            cause=f"{counts}; add file_name to each record",
         )
     # Warn if the second reading wins, or if the first wins by less than a factor of two or on no evidence.
     chosen_names = as_names != (of_other > of_usual)

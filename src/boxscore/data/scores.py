@@ -20,13 +20,16 @@ from boxscore._utils.checks import Place
 from boxscore.errors import InputError
 
 SCORELESS = (
-    "No detection has a score: boxes are counted, not ranked; AP depends on an order that is not in the file "
-    "and is given as an interval."
+    "Detections lack scores, so boxes are counted, not ranked; AP depends on an unknown order and is "
+    "reported as an interval."
 )
 """What is said once of every result of detections without scores."""
 
 
-ALL_EQUAL = "No score is read: all detections count as equally sure, and the order of the files decides."
+ALL_EQUAL = (
+    "Scores are ignored: all detections count as equally confident, and ties are broken by the "
+    "order in the files."
+)
 """What is said once of every result of a protocol that takes all scores for equal."""
 
 
@@ -59,11 +62,10 @@ def all_or_none(scores: FloatArray | None, place: Place) -> FloatArray | None:
     first, with_score = int(np.argmax(missing)), int(np.argmin(missing))
     raise InputError(
         "a detection",
-        "have a score where another has one",
+        "have a score if another has one",
         got="none",
         place=place(first),
-        cause=f"{place(with_score)} has {scores[with_score]:g}, and scores are never filled in: give every "
-        "detection its score, or none",
+        cause=f"{place(with_score)} has {scores[with_score]:g}; give every detection a score, or none",
     )
 
 

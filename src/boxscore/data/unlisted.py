@@ -72,8 +72,8 @@ def with_unlisted(
     left_out, count = len(image) - len(listed), len(names)
     some = ", ".join(map(str, names[:5])) + ", ..." * (count > 5)
     warn_user(
-        f"{detections.source}: {counted(left_out, 'detection')} left out, in "
-        f"{counted(count, 'image')} that the ground truth does not list: {some}.",
+        f"{detections.source}: ignoring {counted(left_out, 'detection')} in {counted(count, 'image')} "
+        f"that the ground truth does not list: {some}.",
     )
     return ground_truth, detections.take(listed).replaced(images=ground_truth.images, image=image[listed])
 

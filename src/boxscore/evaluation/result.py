@@ -141,10 +141,10 @@ class Evaluation(PicklesFields):
             columns: dict[str, list[Any]] = {"class": [self.labels[k] for k in order.tolist()]}
             for name, column in self._class_table.items():
                 columns[name] = column[order].tolist()
-            which = f"the {SHOWN_CLASSES} of lowest {key} of" if len(self.labels) > SHOWN_CLASSES else "the"
-            inner = html_folded(
-                f"{which} {len(self.labels):,} classes, lowest {key} first", html_table(columns)
-            )
+            classes = f"{len(self.labels):,} classes, lowest {key} first"
+            if len(self.labels) > SHOWN_CLASSES:
+                classes = f"{SHOWN_CLASSES} classes with the lowest {key} (of {len(self.labels):,})"
+            inner = html_folded(classes, html_table(columns))
         return html_summary(f"Evaluation of {self._counts_text}", self.metrics, self.signature, inner)
 
     def to_json(self) -> str:
@@ -333,7 +333,7 @@ class Evaluation(PicklesFields):
         if scores != "none":
             return "" if scores == "given" else ALL_EQUAL
         error = self._expected_error
-        drawn = f" AP_expected is estimated, with a standard error of {error:.1g}." if error > 0 else ""
+        drawn = f" AP_expected is an estimate with a standard error of {error:.1g}." if error > 0 else ""
         return f"{SCORELESS}{drawn}"
 
     @property
@@ -595,7 +595,9 @@ class Evaluation(PicklesFields):
         if max_detections is not None:
             if max_detections not in self.protocol.caps:
                 known = ", ".join(str(value) for value in self.protocol.caps if value is not None)
-                rule = f"be one of {known}" if known else "be left out: the protocol evaluates all detections"
+                rule = (
+                    f"be one of {known}" if known else ("not be used: the protocol evaluates all detections")
+                )
                 raise InputError("max_detections", rule, got=repr(max_detections))
             position = self.protocol.caps.index(max_detections)
         # Compute the curves of one area range, and keep the classes that have one, [T, R, K].
@@ -687,7 +689,7 @@ class Evaluation(PicklesFields):
                 f"take at most {MOST_BYTES / 2**30:g} GiB",
                 got=f"{8 * T * R * K * count / 2**30:.1f} GiB, {8 * T * R * count:,} bytes for each of {K:,} "
                 "classes",
-                cause="evaluate some of the classes, or take class_values or curves_of().at()",
+                cause="evaluate fewer classes, or use class_values or curves_of().at()",
             )
 
     def ap_by_iou(self) -> NDArray[np.float64]:

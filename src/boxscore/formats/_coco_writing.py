@@ -54,7 +54,7 @@ def _refuse_folder(path: Path, what: str = "COCO results") -> None:
 
 
 def _changed(path: Path) -> bytes:
-    raise changed_while_read(path, got="what is no list of records")
+    raise changed_while_read(path, got="data other than a list of records")
 
 
 def _array(path: Path, parts: Iterable[list[msgspec.Raw]], survivors: Survivors) -> Iterator[bytes]:

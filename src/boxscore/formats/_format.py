@@ -46,8 +46,8 @@ SIDES: tuple[Side, Side] = ("ground truth", "detections")
 CONTENT = frozenset(
     {"masks", "keypoints", "rotated", "quadrilaterals", "areas", "crowd", "difficult", "ignore", "group"}
     | {"sizes", "file names", "columns", "image columns", "ids", "repeated ids", "classes", "fractions"}
-    | {"image labels", "positive labels", "ignore beside image labels"}
-    | {"class columns", "class column frequency", f"class column {SUPERCATEGORY}", "sides below 0"}
+    | {"image labels", "positive labels", "ignore together with image labels"}
+    | {"class columns", "class column frequency", f"class column {SUPERCATEGORY}", "negative sides"}
 )
 """What a table may have besides images, classes, upright boxes and scores; not every file can hold it.
 
@@ -174,7 +174,9 @@ class Format(abc.ABC):
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write a table; ``like`` gives the file names where a format has several files."""
-        raise InputError("the format of the output", "be one that can be written", got=repr(self.name))
+        raise InputError(
+            "the format of the output", "be a format that boxscore can write", got=repr(self.name)
+        )
 
     def lists_images(self, ground_truth: GroundTruth) -> bool:
         """Whether its files name images without objects too, so that no other is one of the data set."""
@@ -270,8 +272,8 @@ def _joined_ground_truth(tables: Sequence[GroundTruth], path: Path) -> GroundTru
             if image in known:
                 rule, got = "be in one file of the ground truth", f"{image!r} in {known[image]}"
                 cause = (
-                    "its objects would count twice. Of several annotators: boxscore agreement compares "
-                    "them, and a folder of SA-Co's files is read as theirs"
+                    "its objects would count twice. To compare several annotators, use boxscore "
+                    "agreement, or a folder with SA-Co files"
                 )
                 raise InputError("an image", rule, got=got, place=table.source, cause=cause)
             known[image] = table.source

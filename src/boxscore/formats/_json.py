@@ -260,7 +260,7 @@ def _cause_of_missing(record: str, field: str, after_first: bool) -> str:
     if record != "detection":
         return ""
     return {
-        "score": "detection 0 has one: give every detection its score, or none"
+        "score": "detection 0 has one: give every detection a score, or none"
         if after_first
         else "is this a ground-truth file?",
         "bbox": "only results without any bbox may have masks or keypoints instead",

@@ -89,11 +89,11 @@ def check_folders(folder: Path, names: Iterable[str], ground_truth: GroundTruth 
     strange = [name for name, path in zip(inner, below_their_root(inner), strict=True) if path not in known]
     if strange:
         which = f"{'one of ' * (len(inner) > 1)}{short_list(folder / name for name in inner)}"
-        cause = f"give {which}; if they are parts of one run, put their files in one folder"
+        cause = f"pass {which}; if they are parts of one run, move their files to one folder"
         raise FileFormatError(
             str(folder),
-            "be one folder of label files, or hold folders in which images of the ground truth lie",
-            got=f"{short_list(strange)}, in which none of them lies",
+            "be one folder of label files, or contain folders that match images of the ground truth",
+            got=f"{short_list(strange)}, which match no image",
             cause=cause,
         )
 
@@ -129,7 +129,7 @@ def file_stems(table: BoxTable, *, in_lines: bool = False) -> list[str]:
         raise InputError("image names", "differ where labels are a file per image", got=f"{twice!r} twice")
     cut = next((name for name in stems if in_lines and name != name.strip()), None)
     if cut is not None:
-        rule = "have no blanks at the ends of its name without ending, where a line of a file has it"
+        rule = "not start or end with a space (without its extension) if a file lists it"
         raise InputError("an image", rule, got=repr(cut), place=table.source)
     return stems
 
@@ -144,5 +144,5 @@ def refuse_shared_names(table: BoxTable) -> None:
             "differ where a format knows classes by name",
             got=f"{twice!r} twice",
             place=table.source,
-            cause="unite or rename them with --remap-classes",
+            cause="merge or rename them with --remap-classes",
         )

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.array_types import BoolArray, FloatArray, IntArray
 from boxscore._utils.checks import Place
-from boxscore._utils.text import counted, counted_of, verb
+from boxscore._utils.text import counted, counted_of
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.boxes import BoxFormat, box_convert
 from boxscore.data.building import built_columns
@@ -235,7 +235,7 @@ def detections_of(rows: Rows, options: ReadOptions, ground_truth: GroundTruth | 
             row = int(np.argmax(unknown[rows.image]))
             raise InputError(
                 "an image",
-                "have a known size where detections are fractions of it",
+                "have a known size if detections are fractions of it",
                 got=repr(rows.images[int(rows.image[row])]),
                 place=rows.place(row),
                 cause=checks.GIVE_SIZES,
@@ -542,12 +542,9 @@ def _refuse_other_numbering(rows: Rows, categories: Categories) -> None:
         return
     known = ", ".join(map(repr, ids.tolist()[:3]))
     raise InputError(
-        "class numbers",
-        "have names where the ground truth does not number its classes 0, 1, 2, ...",
-        got=f"numbers that count from 0; the ground truth's ids are {known}{', ...' * (len(ids) > 3)}",
-        place=rows.source,
-        cause="give the class list of the detections (--dt-classes FILE: names one per line, or data.yaml) "
-        "(in Python classes=)",
+        f"{rows.source} uses class numbers that count from 0, but the classes of the ground truth are {known}"
+        f"{', ...' * (len(ids) > 3)}. Pass the class names of the detections, one per line or as data.yaml: "
+        "--dt-classes FILE (in Python classes=)."
     )
 
 
@@ -590,13 +587,13 @@ def file_categories(rows: Rows, options: ReadOptions) -> tuple[Categories, NDArr
 
 def _warn_of_fractions(rows: Rows, unknown: NDArray[np.bool_]) -> None:
     count = int(unknown.sum())
-    unsized = f"{counted_of(count, len(unknown), 'image')} {verb(count, 'have')} no known size"
+    unsized = f"the size of {counted_of(count, len(unknown), 'image')} is unknown"
     if unknown.all():
-        unsized = "no image has a known size"
+        unsized = "the image sizes are unknown"
     warn_user(
-        f"{rows.source}: {unsized}, so boxes stay fractions of them: AP and AR over all areas are "
-        "given; what needs pixels (small, medium and large "
-        f"objects) is undefined. {checks.GIVE_SIZES[0].upper()}{checks.GIVE_SIZES[1:]}.",
+        f"{rows.source}: {unsized}, so boxes stay in fractions of the image size: AP and AR over all "
+        "areas are computed; metrics of small, medium and large objects are undefined. "
+        f"{checks.GIVE_SIZES[0].upper()}{checks.GIVE_SIZES[1:]}.",
     )
 
 

@@ -329,8 +329,8 @@ def _yaml_source(path: Path) -> _Source:
     number = content.get("nc")
     if names is not None and isinstance(number, int) and number != len(names):
         warn_user(
-            f"{path}: nc is {number}, but there {verb(len(names), 'are')} "
-            f"{counted(len(names), 'name')}; the names count.",
+            f"{path}: nc is {number}, but there {verb(len(names), 'are')} {counted(len(names), 'name')}; "
+            "using the names.",
         )
     # Paths are relative to "path" if that is a folder here, else to the file: archives keep foreign paths.
     roots = [path.parent]
@@ -438,7 +438,7 @@ def _chosen(source: _Source, name: str | None) -> str:
         match: str | None = next((key for key in (name, *spellings) if key in source.splits), None)
         if match is None:
             if known == [""]:
-                rule = "be left out where a data set has no splits"
+                rule = "not be used if a data set lacks splits"
                 raise InputError("image_set", rule, got=repr(name), place=str(source.path))
             cause = checks.did_you_mean(name, known)
             raise InputError(
@@ -486,7 +486,7 @@ def _location_of(source: _Source, name: str, entry: Any) -> _Split | Path:
         got=f"{entry!r}, which is not there",
         place=str(source.path),
         cause=_instead_of_labels(source.path.parent)
-        or "give the folder of the labels itself, and this file as class list (--gt-classes)",
+        or "pass the folder of the labels itself, and this file as class list (--gt-classes)",
     )
 
 
@@ -588,10 +588,10 @@ def _listed_files(file: Path, roots: Sequence[Path]) -> list[_File]:
         if pair is None:
             raise FileFormatError(
                 "a listed image",
-                "lie in a folder of the data set",
+                "be in a folder of the data set",
                 got=repr(line[:80]),
                 place=place,
-                cause="give the folder of the labels itself",
+                cause="pass the folder of the labels itself",
             )
         # An empty text says that a file does not exist; the image may lack either.
         stem = name.rpartition(".")[0]
@@ -637,7 +637,7 @@ def _paired(split: _Split) -> list[_File]:
     alone = [name for name, label in labels.items() if name not in names and not _is_no_labels(label)]
     if alone:
         warn_user(
-            f"{split.labels}: {counted(len(alone), 'label file')} left out, without image in "
+            f"{split.labels}: ignoring {counted(len(alone), 'label file')} without an image in "
             f"{split.images}: {', '.join(sorted(alone)[:5])}{', ...' * (len(alone) > 5)}.",
         )
     return files
@@ -671,7 +671,7 @@ def _data_set_of(source: str, files: Sequence[_File], data_source: _Source) -> D
             "have label files",
             got=f"{counted(len(files), 'image')} without any",
             place=source,
-            cause="labels of .../images/a.jpg are looked for at .../labels/a.txt, or beside it",
+            cause="labels of .../images/a.jpg must be in .../labels/a.txt or next to the image",
         )
     # Short names where they are unique; else with their folder.
     names = [file.name.rpartition("/")[2] for file in files]

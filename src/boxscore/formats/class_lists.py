@@ -77,10 +77,10 @@ def _of_lines(text: str, path: Path) -> list[tuple[str, str]]:
     if blank is not None:
         raise FileFormatError(
             "a class list",
-            "have no blank line before its last name",
+            "not have a blank line before its last name",
             got="one",
             place=f"line {blank} of {path}",
-            cause="take it out, or write the name that is missing: the line says the number",
+            cause="delete it, or add the missing name: the line number is the class number",
         )
     _refuse_numbered(lines, path)
     return [(line, f"line {number} of {path}") for number, line in enumerate(lines, start=1)]
@@ -98,7 +98,7 @@ def _refuse_numbered(lines: list[str], path: Path) -> None:
         "be a name alone",
         got=repr(lines[head][:60]),
         place=f"line {head + 1} of {path}",
-        cause=f"leave the numbers out{' and the head line' * head}: the first name is class 0",
+        cause=f"remove the numbers{' and the header line' * head}: the first name is class 0",
     )
 
 
@@ -113,9 +113,9 @@ def check_listed(numbers: NDArray[Any], names: Sequence[str], path: Path) -> Non
         f"be 0 to {len(names) - 1}, for the {counted(len(names), 'name')} of the {list_name(names)}",
         got=f"{min(ids)} to {max(ids)}",
         place=str(path),
-        cause="if they count from 1, say so: --class-map one-based (in Python class_map=) beside the list"
+        cause="if they count from 1, add --class-map one-based (in Python class_map=)"
         if from_one
-        else "is it the list of another model?",
+        else "is this the list of another model?",
     )
 
 

@@ -130,7 +130,7 @@ class CocoFormat(Format):
     holds: ClassVar[Mapping[str, frozenset[str]]] = {
         "ground truth": frozenset(
             {"masks", "keypoints", "rotated", "areas", "crowd", "difficult", "sizes", "file names"}
-            | {"ids", "classes", "image labels", "ignore beside image labels"}
+            | {"ids", "classes", "image labels", "ignore together with image labels"}
             | {"class column frequency", f"class column {SUPERCATEGORY}"}
         ),
         "detections": frozenset({"masks", "keypoints", "rotated", "ids", "classes"}),
@@ -700,8 +700,8 @@ def _listed_ids(records: Sequence[_Image | _Category], record: str, path: Path) 
 def _warn_of_spelling(count: int, what: str, path: Path) -> None:
     if count:
         warn_user(
-            f"{path}: {counted(count, what)} written as text where others are numbers, or the "
-            'other way round; read by value, though pycocotools takes "7" and 7 for two ids.',
+            f"{path}: {counted(count, what)} written as text where others are numbers, or vice versa; "
+            'boxscore reads "7" and 7 as the same id, pycocotools does not.',
         )
 
 
@@ -727,7 +727,7 @@ def _listed_rows(
     # One warning for both: an annotation may lack its image and its class.
     if texts:
         total = int(((rows[0] < 0) | (rows[1] < 0)).sum())
-        warn_user(f"{path}: {counted(total, 'annotation')} left out, as in pycocotools: {', '.join(texts)}.")
+        warn_user(f"{path}: ignoring {counted(total, 'annotation')}, as in pycocotools: {', '.join(texts)}.")
     return rows[1], rows[0]
 
 
@@ -749,8 +749,8 @@ def _rows_read(
     if len(last) == len(ids):
         return slice(None) if every else np.flatnonzero(listed)
     text = (
-        f"{path}: {len(ids) - len(last)} annotation ids occur more than once; as in "
-        "pycocotools, the last annotation with an id replaces the others."
+        f"{path}: {len(ids) - len(last)} annotation ids occur more than once; only the last annotation "
+        "with an id counts, as in pycocotools."
     )
     warning = BoxscoreWarning(text, code="repeated-annotation-id", severity="error")
     warn_user(warning)
@@ -772,8 +772,9 @@ def _warn_of_negative_sides(sizes: NDArray[np.float64] | None, path: Path) -> No
         return
     count = int((sizes < 0).any(axis=1).sum())
     warn_user(
-        f"{path}: {counted(count, 'box')} with a side below 0 by rounding (down to {sizes.min():g}); "
-        "as in pycocotools they overlap nothing, and detections among them are left out by their area.",
+        f"{path}: {counted(count, 'box')} with a slightly negative side from rounding (down to "
+        f"{sizes.min():g}); as in pycocotools they match nothing, and such detections are dropped by "
+        "area.",
     )
 
 
@@ -785,8 +786,8 @@ def _areas(
     if not count:
         return area
     warn_user(
-        f"{path}: {counted(count, 'annotation')} {verb(count, 'have')} no area; the area of the box is used, "
-        f"and decides whether {'it is' if count == 1 else 'they are'} small, medium or large.",
+        f"{path}: {counted(count, 'annotation')} {verb(count, 'lack')} an area; the box area decides "
+        f"whether {('it is' if count == 1 else 'they are')} small, medium or large.",
     )
     sizes = boxes[:, 2:4] if form != "xyxy" else boxes[:, 2:] - boxes[:, :2]
     return np.where(missing, sizes[:, 0] * sizes[:, 1], area)

@@ -72,7 +72,7 @@ class CsvFormat(TableFormat):
             return None
         form = None if b"\0" in sniffer.head else form_of(sniffer.text, str(sniffer.path))
         if form is not None:
-            return "a table without a head line" if form.head == 0 else "a table of boxes"
+            return "a table without a header line" if form.head == 0 else "a table of boxes"
         return "a table" if sniffer.suffix in (".csv", ".tsv") and sniffer.head.strip() else None
 
     def table(self, path: Path, options: ReadOptions) -> Table:
@@ -145,7 +145,7 @@ def _form_of_table(sniffer: Sniffer, path: Path, column_map: ColumnMap | None) -
     """Raise the error that explains why a file is not a table of boxes."""
     # Bytes that are no text.
     if not sniffer.head.strip():
-        raise FileFormatError("a table", "have a head line", got="an empty file", place=str(path))
+        raise FileFormatError("a table", "have a header line", got="an empty file", place=str(path))
     if sniffer.head[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in sniffer.head:
         raise FileFormatError("a table", "be UTF-8", got="other bytes", place=str(path))
     # Split the head line at the separator that occurs most, and judge its names.
@@ -161,7 +161,7 @@ def _form_of_table(sniffer: Sniffer, path: Path, column_map: ColumnMap | None) -
             "name the columns",
             got=repr(sniffer.first_line)[:80],
             place=str(path),
-            cause="put a line like image,class,x1,y1,x2,y2 before it (detections: and score)",
+            cause="add a header line such as image,class,x1,y1,x2,y2 (detections: also score)",
         )
     # The columns themselves have the best message: which one is missing, or named twice.
     try:
@@ -170,7 +170,7 @@ def _form_of_table(sniffer: Sniffer, path: Path, column_map: ColumnMap | None) -
         if column_map is not None and error.name == column_map.name:
             raise
         raise FileFormatError(*_parts_of(error)) from None
-    raise FileFormatError("a table", "have a head line", got=repr(sniffer.first_line)[:80], place=str(path))
+    raise FileFormatError("a table", "have a header line", got=repr(sniffer.first_line)[:80], place=str(path))
 
 
 def _parts_of(error: InputError) -> tuple[str]:
@@ -364,7 +364,7 @@ def _explain(path: Path, form: _Form, error: Exception) -> None:
     for line, row in _records(path, form):
         place = f"line {line} of {path}"
         if len(row) > len(form.names):
-            rule = f"have {len(form.names)} cells, as the head line has"
+            rule = f"have {len(form.names)} cells, like the header line"
             raise FileFormatError("a row", rule, got=f"{len(row)}", place=place)
         for name, cell in zip(form.names, row, strict=False):
             if name in numbers and cell and not _is_number(cell, form.decimal):

@@ -230,7 +230,7 @@ def _columns(row: Sequence[str], place: str) -> tuple[int, int, int] | None:
     if len(row) >= 3 and _number(row[1]) is not None and _number(row[2]) is not None:
         return None
     raise FileFormatError(
-        "the head of a table of image sizes",
+        "the header of a table of image sizes",
         "be image,width,height",
         got=repr(",".join(row))[:60],
         place=place,

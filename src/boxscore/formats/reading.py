@@ -248,9 +248,9 @@ def _with_named_images(ground_truth: GroundTruth, options: FileOptions) -> Groun
         return wider
     count, its = ("counts as an image", "its") if added == 1 else ("count as images", "their")
     text = (
-        f"{counted(added, 'image')} {verb(added, 'are')} named by {options.image_sizes.source} alone "
-        f"and {count} without objects; --unlisted-images drop "
-        f"(in Python unlisted_images=) leaves {its} detections out."
+        f"{counted(added, 'image')} {verb(added, 'are')} listed only in {options.image_sizes.source} and "
+        f"{count} without objects; --unlisted-images drop (in Python unlisted_images=) ignores {its} "
+        "detections."
     )
     if options.note is not None:
         options.note(text)
@@ -398,7 +398,7 @@ _USES = {
 def _refuse_useless(options: FileOptions, file_format: Format, *, of_detections: bool = False) -> None:
     """Refuse an option that would change nothing."""
     if options.box_format is not None and not file_format.has_boxes:
-        rule = f"be left out where the format is {file_format.name}, whose boxes are not four numbers"
+        rule = f"not be used with the format {file_format.name}, whose boxes are not four numbers"
         raise InputError("box_format", rule, got=options.box_format)
     # An option that the format does not read would be ignored silently.
     further = {name: option.of for name, option in FURTHER.items() if option.of}
@@ -416,14 +416,14 @@ def _refuse_useless(options: FileOptions, file_format: Format, *, of_detections:
         ]
         raise InputError(
             name,
-            f"be left out where the format is {file_format.name}, which has no {what}",
+            f"not be used with the format {file_format.name}, which lacks {what}",
             got=repr(str(value))[:60],
-            cause=f"these have: {', '.join(names)}",
+            cause=f"formats with it: {', '.join(names)}",
         )
     if of_detections and "descriptions" in options.further:
-        rule = "be left out: labels of detections are found among those of the ground truth"
+        rule = "not be used: the labels of detections come from the ground truth"
         got = options.further["descriptions"].source
-        raise InputError("a list of labels beside detections", rule, got=got)
+        raise InputError("a list of labels together with detections", rule, got=got)
 
 
 def _size_of(path: Path) -> int:

@@ -295,7 +295,7 @@ def _check_file_or_folder(path: Path) -> None:
     """Refuse pipes and devices: detection reads the beginning, and the format reads it again."""
     if path.exists() and not (path.is_file() or path.is_dir()):
         got = "a pipe" if path.is_fifo() else "a device"
-        cause = "save what comes out of it in a file, and give that; .gz is unpacked here"
+        cause = "save its output to a file and pass the file; .gz files are read directly"
         raise FileFormatError(str(path), "be a file or a folder", got=got, cause=cause)
 
 

@@ -59,8 +59,8 @@ def check_one_form(given: Iterable[tuple[Path, str]]) -> None:
     (first, form), *others = given
     for path, other in others:
         if other != form:
-            rule = f"be of one form, {form} as {first}"
-            raise InputError("what is fused", rule, got=other, place=str(path))
+            rule = f"have one format, {form} like {first}"
+            raise InputError("the results to fuse", rule, got=other, place=str(path))
 
 
 def save_results(
@@ -73,16 +73,15 @@ def save_results(
 ) -> None:
     """Write the remaining rows, int64 [K] ascending, in the format and to the file names of the input."""
     if len(files_of(results.path)) > 1:
-        got, cause = f"{len(files_of(results.path)):,}", "boxscore convert makes one of them"
+        got, cause = f"{len(files_of(results.path)):,}", "merge them first with boxscore convert"
         place = str(results.path)
-        raise InputError("results that are written again", "be one file", got=got, place=place, cause=cause)
+        raise InputError("the results to rewrite", "be one file", got=got, place=place, cause=cause)
     form = format_named(results.format)
     rewrite = capability(form, "rewrite")
     if rewrite is None:
-        rule, cause = "be in a format that can be written", "boxscore convert makes COCO results of them"
-        place = str(results.path)
         raise InputError(
-            "results that are written again", rule, got=repr(form.name), place=place, cause=cause
+            f"{results.path}: boxscore cannot write results in the format {form.name}; convert them first: "
+            "boxscore convert --gt GT --dt DT --to coco --output FILE.json."
         )
     files_at = functools.partial(_files_of_results, form)
     rewrite(results.path, Survivors(results, rows, scores, boxes, form, files_at=files_at), Path(path))

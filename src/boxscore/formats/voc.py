@@ -413,7 +413,7 @@ def _results_texts(table: Detections) -> list[str]:
     images = file_stems(table, in_lines=True)
     blank = next((name for name in images if len(name.split()) != 1), None)
     if blank is not None:
-        raise InputError("an image's name", "have no blanks in VOC results", got=repr(blank))
+        raise InputError("an image's name", "not contain spaces in VOC results", got=repr(blank))
     return results_texts(table, images, table.boxes)
 
 

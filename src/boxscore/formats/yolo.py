@@ -278,7 +278,7 @@ def _only_class_list(folder: Path, inner: Sequence[str]) -> Sequence[str] | None
             "the class lists of folders that are read as one",
             "be equal",
             got=f"those in {first} and {other}, which differ",
-            cause="give the class list of all with --dt-classes, or one folder",
+            cause="pass a common class list with --dt-classes, or one folder",
         )
     return next(iter(lists.values()), None)
 
@@ -362,7 +362,7 @@ def warn_of_labels(rows: Rows, lines: Lines) -> None:
         row, count = int(np.argmax(repeated)), int(repeated.sum())
         texts.append(
             f"{counted(count, 'label')} {verb(count, 'repeat')} another of the same image "
-            f"({lines.place(row)}); all count here, and ultralytics drops repeated ones"
+            f"({lines.place(row)}); all count here, but ultralytics drops repeats"
         )
     # Two reductions over all boxes decide; the rows are searched only if one is outside.
     boxes = rows.boxes
@@ -371,8 +371,8 @@ def warn_of_labels(rows: Rows, lines: Lines) -> None:
         row, count = int(np.argmax(outside)), int(outside.sum())
         images = counted(len(np.unique(rows.image[outside])), "image")
         texts.append(
-            f"{counted(count, 'label')} {verb(count, 'reach')} out of the image ({lines.place(row)}); "
-            f"ultralytics leaves the {images} of such labels out"
+            f"{counted(count, 'label')} {verb(count, 'extend')} outside the image ({lines.place(row)}); "
+            f"ultralytics skips the {images} of such labels"
         )
     if texts:
         warn_user(f"{rows.source}: {'. '.join(texts)}.")

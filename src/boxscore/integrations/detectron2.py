@@ -123,8 +123,9 @@ class DetectionEvaluator:
         missing = set(self._truth.images.ids.tolist()) - set(seen)
         if missing:
             warnings.warn(
-                f"{len(missing):,} of {len(self._truth.images):,} images of the annotation file did not "
-                f"arrive, such as {min(missing, key=str)!r}: they count as images without detections.",
+                f"{len(missing):,} of {len(self._truth.images):,} images of the annotation file were not "
+                f"passed to process(), such as {min(missing, key=str)!r}: they count as images without "
+                "detections.",
                 BoxscoreWarning,
                 stacklevel=2,
             )

@@ -67,7 +67,7 @@ class BoxscoreMetric(BaseMetric):  # type: ignore[misc]
         self.metrics = [metric] if isinstance(metric, str) else list(metric)
         for name in self.metrics:
             if name not in ("bbox", "segm"):
-                cause = "proposals have no classes: MMDetection's CocoMetric evaluates them"
+                cause = "proposals lack classes: evaluate them with MMDetection's CocoMetric"
                 raise InputError("metric", "be bbox or segm", got=repr(name), cause=cause)
         self.classwise, self.proposal_nums, self.iou_thrs = classwise, list(proposal_nums), iou_thrs
         self.evaluations: dict[str, Evaluation] = {}

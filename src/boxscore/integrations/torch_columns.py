@@ -117,7 +117,7 @@ def rows(columns: Columns, taken: NDArray[np.bool_]) -> Columns:
 def scorable(columns: Columns) -> NDArray[np.bool_]:
     """Say which rows can be scored; of detections that cannot, make false positives that match nothing."""
     boxes, scores = columns["boxes"], columns.get("scores")
-    bad, became = np.zeros(len(columns["category_ids"]), dtype=bool), "targets are left out"
+    bad, became = np.zeros(len(columns["category_ids"]), dtype=bool), "targets are ignored"
     if boxes is not None and len(boxes) and not (np.abs(boxes).max() <= LARGEST and boxes[:, 2:].min() >= 0):
         bad = ~((np.abs(boxes) <= LARGEST).all(axis=1) & (boxes[:, 2:] >= 0).all(axis=1))
     if scores is not None and len(scores):

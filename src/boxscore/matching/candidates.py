@@ -158,8 +158,8 @@ def _overlaps(
             "overlapping pairs",
             f"be at most {MOST_HELD:,} where all are held together",
             got="more",
-            cause="the detections of one image may nearly all overlap: suppress them first, or raise the "
-            "score threshold of what writes them",
+            cause="if nearly all detections of an image overlap, suppress them first, or raise the score "
+            "threshold of the detector",
         ) from None
     return Overlaps.of(pairs, rows)
 

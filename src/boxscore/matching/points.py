@@ -41,7 +41,7 @@ POINTS: Mapping[Point, Signature] = {
     ),
     "ranges": Signature(
         "ground_truth, detections, protocol",
-        "which ground truths lie in each range [G, A], which detections take part in it [D, A]; None: all",
+        "which ground truths are in each range [G, A], which detections take part in it [D, A]; None: all",
     ),
     "pairs": Signature(
         "asked, before", "a source of pairs; ``before()`` makes the one that it wraps or takes the place of"

@@ -441,7 +441,7 @@ def _text(value: Any, name: str) -> str:
     if not isinstance(value, str):
         raise ProtocolError(name, "be a string", got=repr(value))
     if not value.isprintable():  # it goes to the terminal, and into signatures, heads and titles
-        raise ProtocolError(name, "have no control characters", got=repr(value))
+        raise ProtocolError(name, "not contain control characters", got=repr(value))
     return value
 
 

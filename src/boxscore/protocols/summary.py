@@ -81,7 +81,7 @@ def named_kind(metric: str) -> NamedKind:
 
 def _key(value: Any, name: str) -> str:
     if re.search(r"[{}]", text(value, name).replace("{cap}", "")):
-        raise ProtocolError(name, "have no braces but in {cap}", got=repr(value))
+        raise ProtocolError(name, "use braces only in {cap}", got=repr(value))
     return str(value)
 
 
@@ -111,7 +111,7 @@ class SummaryRow(Rules):
     key: str = rule(
         check=Check("string", _key), doc="Its name in `metrics`; `{cap}` stands for its max detections."
     )
-    metric: str = rule("AP", check=choice(SUMMARY_KINDS), doc="What is computed.")
+    metric: str = rule("AP", check=choice(SUMMARY_KINDS), doc="The metric.")
     iou: float | None = rule(
         None,
         check=Check("number in (0, 1]", _threshold_or_mean),
@@ -178,7 +178,7 @@ SUMMARY_REFUSED = (
     Refusal(
         "parts",
         _beyond_one_curve,
-        "have no metric with harmonic_of or images, in parts",
+        "not have a metric with harmonic_of or images, in parts",
         got="one",
         cause="evaluate all images at once",
     ),

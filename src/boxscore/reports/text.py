@@ -83,10 +83,8 @@ def _rates_text(evaluation: Evaluation) -> str:
         return evaluation._without_class_rates
     listed = enumerated(names)
     score, iou = evaluation.operating_score, evaluation.protocol.matching.iou_thresholds[0]
-    which = (
-        "of all detections" if score == -math.inf else f"at a score of {score:.4g} (best F1 over all classes)"
-    )
-    return f"{listed} {which} and IoU {iou:.2f}"
+    which = "all detections" if score == -math.inf else f"score >= {score:.4g}, the best overall F1"
+    return f"{listed} at IoU >= {iou:.2f} and {which}"
 
 
 def _printed_tables(

@@ -274,8 +274,8 @@ class BoxSimilarity(Similarity):
         if not sources:
             return ""
         return (
-            f"{' and '.join(sources)}: rotated boxes; the upright boxes around them are compared. For their "
-            'own overlap take a protocol with similarity = "rotated".'
+            f"{' and '.join(sources)}: rotated boxes; comparing the upright boxes around them. To "
+            'compare rotated boxes, use a protocol with similarity = "rotated".'
         )
 
     def of_pairs(

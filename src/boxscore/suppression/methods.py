@@ -115,4 +115,4 @@ def check_method(
 
 def readers_of(option: str) -> str:
     """Say which methods read an option."""
-    return f"read by {', '.join(name for name, method in METHODS.items() if option in method.reads)}"
+    return f"used by {', '.join((name for name, method in METHODS.items() if option in method.reads))}"

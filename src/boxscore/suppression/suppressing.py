@@ -234,9 +234,7 @@ def _checked(setting: Setting, similarity: Overlapping = "box") -> Setting:
     for name in ("iou_threshold", "sigma"):
         value = getattr(setting, name)
         if value is not None and name not in chosen.reads:
-            warn_user(
-                f"{name} {value} has no effect with method {setting.method!r}; it is {readers_of(name)}."
-            )
+            warn_user(f"{name} {value} does not affect method {setting.method!r}; it is {readers_of(name)}.")
     return setting
 
 
@@ -355,7 +353,7 @@ def _groups(
     image = detections.image.astype(np.int64)
     if class_agnostic:
         if class_groups is not None:
-            raise InputError("class_groups", "be left out with class_agnostic", got="both of them")
+            raise InputError("class_groups", "not be combined with class_agnostic", got="both of them")
         return image
     count = len(detections.categories)
     of_class = np.arange(count)

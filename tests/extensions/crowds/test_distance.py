@@ -128,5 +128,5 @@ def test_points_that_are_missing_are_refused() -> None:
         boxscore.evaluate(truth, found, protocol=RULES)
     assert str(error.value) == (
         "ground truth must have point, two numbers, in every row, which the protocol compares. Got none in "
-        'arrays; distance.anchor = "centre" takes the centres of boxes.'
+        'arrays; distance.anchor = "centre" uses box centers.'
     )

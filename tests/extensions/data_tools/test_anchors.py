@@ -217,9 +217,9 @@ def test_fractions_of_images() -> None:
         (
             1,
             {"image_size": 640},
-            "an image must have a known size where image_size is given. Got 1 in arrays; give the sizes of "
-            "images: --image-folder DIR, or --image-sizes FILE.csv or WIDTHxHEIGHT (in Python image_folder= or "
-            "image_sizes=).",
+            "an image must have a known size where image_size is given. Got 1 in arrays; pass the image "
+            "sizes: --image-folder DIR, or --image-sizes FILE.csv or WIDTHxHEIGHT (in Python "
+            "image_folder= or image_sizes=).",
         ),
     ],
 )

@@ -55,9 +55,9 @@ def test_a_side_below_zero_is_written_only_where_it_is_read_again(tmp_path: Path
     boxscore.save_as(truth, tmp_path / "a.npz")
     assert boxscore.load_ground_truth(tmp_path / "a.npz").sizes.tolist() == sizes.tolist()
     for name in ("a.json", "a.csv", "a.parquet"):
-        with pytest.raises(InputError, match="Got 1 box with a side below 0"):
+        with pytest.raises(InputError, match="Got 1 box with a negative side"):
             boxscore.save_as(truth, tmp_path / name)
-        with pytest.warns(boxscore.BoxscoreWarning, match="1 box with a side below 0"):
+        with pytest.warns(boxscore.BoxscoreWarning, match="1 box with a negative side"):
             boxscore.save_as(truth, tmp_path / name, lossy=True)
         assert boxscore.load_ground_truth(tmp_path / name).boxes.tolist() == [[3, 3, 5, 9]]
 
@@ -173,7 +173,7 @@ def test_what_is_left_out_is_said_once_the_rest_is_written(
     assert main([*call, "--strict"]) == 2
     message = capsys.readouterr().err
     assert message.startswith(
-        f"boxscore: error: {tmp_path / 'voc'}: left out, for voc files cannot hold it: "
+        f"boxscore: error: {tmp_path / 'voc'}: not written, because voc files cannot store it: "
     )
     assert not (tmp_path / "voc").exists()
     (tmp_path / "voc" / "Annotations").mkdir(parents=True)
@@ -245,8 +245,8 @@ def test_a_result_given_for_data_is_called_so(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     path.write_text(boxscore.evaluate(COCO_TRUTH, COCO_FOUND).to_json())
     message = (
-        "result.json; this looks like a result of boxscore evaluate: it goes to boxscore check --result or "
-        "--no-regression, or to compare."
+        "result.json; this looks like a result of boxscore evaluate: pass it to boxscore check --result "
+        "or --no-regression."
     )
     with pytest.raises(boxscore.InputError) as of_truth:
         boxscore.load_ground_truth(path)
@@ -268,10 +268,13 @@ def test_what_is_lost_is_named(tmp_path: Path) -> None:
         "yolo": ["masks", "areas", "crowd", "ids"],
     }
     with pytest.raises(
-        boxscore.InputError, match=r"113 masks, 89 areas.*5 crowd flags.*these hold it: .*coco, .*columns"
+        boxscore.InputError,
+        match=r"113 masks, 89 areas.*5 crowd flags.*these formats can store it: .*coco, .*columns",
     ):
         boxscore.save_as(truth, tmp_path / "voc", format="voc")
-    with pytest.warns(boxscore.BoxscoreWarning, match="left out, for voc files cannot hold it: 113 masks"):
+    with pytest.warns(
+        boxscore.BoxscoreWarning, match="not written, because voc files cannot store it: 113 masks"
+    ):
         left_out = boxscore.save_as(truth, tmp_path / "voc", format="voc", lossy=True)
     assert left_out[0] == "113 masks"
     assert len(boxscore.load_ground_truth(tmp_path / "voc")) == len(truth)

@@ -194,7 +194,6 @@ def test_the_table_of_a_terminal_says_what_its_columns_are(scene, tmp_path, run)
         boxscore.save_columns(detections, path)
     printed = " ".join(run("compare", *paths, "--metrics", "AP", "--resamples", "5").out.split())
     assert (
-        "delta: other minus first, with its interval from low to high; other_wins: share "
-        "of the resamples in which the other is better verdict: swap test, p_value at most 0.05: the chance of"
+        "delta: other minus first; low, high: its 95% interval from 5 paired bootstrap resamples of 20 images other_wins: share of resamples in which the other is better verdict: paired permutation test over images, significant if p_value <= 0.05"
     ) in printed
     assert "-0.0000" not in printed

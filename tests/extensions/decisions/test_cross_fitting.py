@@ -70,8 +70,8 @@ def test_whoever_comes_first(scene) -> None:
     assert one.scores_text == two.scores_text
     first, second = one.cross_fits["ranked"].score_thresholds
     assert one.scores_text == (
-        "ranked has scores: its boxes count from the best F1 at IoU 0.5, chosen for each half of the images on the "
-        f"other half (score {first:.4g} and {second:.4g})."
+        "ranked has scores: its boxes count from the score with the best F1 at IoU 0.5, chosen for each half of the images on the "
+        f"other half ({first:.4g} and {second:.4g})."
     )
     assert one.note.startswith(one.scores_text)
     assert one.with_other("counted").cross_fits == one.cross_fits
@@ -124,7 +124,7 @@ def test_what_has_no_halves_is_refused(scene, turned: bool) -> None:
     match = "scores for 'ranked' and none for 'counted'.*--scoreless"
     with pytest.raises(InputError, match=match):
         compare_sequentially(pair(scene, turned=turned))
-    with pytest.raises(InputError, match="have scores, or have none"):
+    with pytest.raises(InputError, match="all have scores, or all lack them"):
         plan_comparison(*pair(scene, turned=turned).values())
 
 
@@ -143,7 +143,7 @@ def test_parts_are_refused(scene, tmp_path: Path) -> None:
     results["ranked"].save_part(tmp_path / "part.npz")
     results["ranked"] = merge([tmp_path / "part.npz"])
     with pytest.raises(
-        InputError, match=r"^a result with scores must be evaluated at once where others have no scores"
+        InputError, match=r"^a result with scores must be evaluated in memory if the others lack scores"
     ):
         compare_detectors(results, resamples=10)
 
@@ -169,7 +169,10 @@ def test_the_command_says_it_in_a_line(run, tmp_path: Path, turned: bool) -> Non
     command = ("compare", *paths, "--metrics", "F1_50", "--resamples", "20")
     text = run(*command)
     words = " ".join(text.out.split())
-    assert "detections has scores: its boxes count from the best F1 at IoU 0.5, chosen for each half" in words
+    assert (
+        "detections has scores: its boxes count from the score with the best F1 at IoU 0.5, chosen for each half"
+        in words
+    )
     assert "|scores:none|" in words
     made = run(*command, "--output", "json")
     assert "chosen for each half of the images on the other half" in made.err

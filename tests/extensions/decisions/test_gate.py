@@ -64,7 +64,7 @@ def test_bounds_of_classes_with_any_name(quote: str) -> None:
         ("traffic light AP", "--min must have the form METRIC=NUMBER, or CLASS METRIC=NUMBER"),
         (
             "traffic light AP=2e999",
-            "--min traffic light AP must be a number: AP is between 0 and 1. Got 2e999",
+            "--min traffic light AP must be a number from 0 to 1 for AP. Got 2e999",
         ),
     ],
 )
@@ -197,7 +197,7 @@ def test_chance_is_no_drop(fewer: Path, run: Run) -> None:
     run("check", "--gt", GT, "--dt", fewer, "--no-regression", baseline, *chosen, status=1)
     text = run("check", "--gt", GT, "--dt", fewer, "--baseline-detections", DT, *chosen).out
     assert "no significant drop from 0.5936" in text
-    assert "significant: p_value at most 0.05, the chance of such a drop if the two results" in text
+    assert "significant: p_value <= 0.05 in a paired permutation test over images" in text
 
 
 def test_a_baseline_without_images_is_refused(tmp_path: Path, run: Run) -> None:
@@ -307,7 +307,7 @@ def test_damaged_lines_are_skipped_and_counted(tmp_path: Path, run: Run) -> None
     assert [record.name for record in records] == ["first", "last"]
     assert damaged == list(range(4, 4 + len(BAD_LINES)))
     output = run("history", path)
-    message = f"{path}: {len(BAD_LINES)} damaged lines are skipped, the first is line 4."
+    message = f"{path}: {len(BAD_LINES)} damaged lines are skipped (first: line 4)."
     assert output.err == f"boxscore: warning: {message}\n"
     assert output.out.startswith("2 runs\n\ntime")
     run("history", path, "--strict", status=2)
@@ -394,7 +394,7 @@ def test_the_plot_breaks_where_the_protocol_changes(
     assert main(["history", str(path), "--plot", str(target), "--metrics", "AP"]) == 0
     assert target.read_text().startswith("<?xml")
     text = capsys.readouterr().out
-    assert "another protocol from 2026-01-03T00:00:00Z on: scores do not compare" in text
+    assert "protocol changed at 2026-01-03T00:00:00Z: earlier numbers are not comparable" in text
     assert main(["history", str(path), "--metrics", "XX"]) == 2
     assert main(["history", str(path), "--plot", "a.xyz"]) == 2
 
@@ -488,7 +488,7 @@ def test_a_baseline_that_lacks_a_metric_fails(tmp_path: Path, run: Run, value: s
     arguments = baseline_of(tmp_path / "b.json", without)
     ap = boxscore.evaluate(GT, DT)["AP"]
     assert failed_lines(run(*arguments, status=1).out) == [
-        f'AP,{ap!r},"in the baseline, which lacks it",FAILED'
+        f'AP,{ap!r},"in the baseline (missing there)",FAILED'
     ]
     run(*arguments, "--metrics", "AP50")
 
@@ -517,7 +517,7 @@ def test_half_the_images_fail(tmp_path: Path, run: Run) -> None:
     arguments = baseline_of(tmp_path / "b.json", older)
     # as many images, and nobody knows which
     assert run(*arguments).err == (
-        "boxscore: warning: the baseline says how many images it is of, not which: they may be others. Write it "
+        "boxscore: warning: the baseline records the number of images but not their ids, so the images may differ. Write it "
         "with boxscore evaluate --output json of this version.\n"
     )
     run(*baseline_of(tmp_path / "b.json", lambda result: result.pop("counts")))
@@ -536,7 +536,7 @@ def test_other_images_of_the_same_number_fail(tmp_path: Path, run: Run) -> None:
     inputs = [str(tmp_path / "gt.json"), str(tmp_path / "dt.json")]
     assert failed_lines(
         run("check", *inputs, "--no-regression", tmp_path / "b.json", "--output", "csv", status=1).out
-    ) == ['images,24,"the baseline\'s, and are others",FAILED']
+    ) == ['images,24,"as many as in the baseline, but different ones",FAILED']
 
 
 def test_other_classes_fail(tmp_path: Path, run: Run) -> None:
@@ -568,7 +568,7 @@ def half(tmp_path: Path) -> list[str]:
 def test_an_error_in_the_input_fails(half: list[str], run: Run) -> None:
     captured = run("check", *half, "--min", "AP=0.01", "--output", "csv", status=1)
     assert captured.out.splitlines()[-1] == ("image-without-detections,,absent from the input,FAILED")
-    assert captured.err.startswith("boxscore: error in the input: 16 images with annotations (73%) have no")
+    assert captured.err.startswith("boxscore: error in the input: 16 images with annotations (73%) without")
     allowed = ["--allow", "image-without-detections"]
     run("check", *half, "--min", "AP=0.01", *allowed)
     run("check", *half, "--min", "AP=0.9", *allowed, status=1)
@@ -585,7 +585,7 @@ def test_strict_exits_2(command: str, half: list[str], tmp_path: Path, run: Run)
     inputs = ["--gt", GT, "--dt", *half[1:], DT] if command == "compare" else half
     captured = run(command, *inputs, *more, "--strict", status=2)
     assert captured.out == ""
-    assert "error in the input: 16 images with annotations (73%) have no detection." in captured.err
+    assert "error in the input: 16 images with annotations (73%) without detections." in captured.err
     assert not (tmp_path / "report").exists()
     run(command, *inputs, *more, status=command == "check")
     if command in ("evaluate", "check"):
@@ -599,7 +599,7 @@ def test_an_error_in_the_baseline_fails_too(half: list[str], run: Run) -> None:
     lines = [line for line in captured.out.splitlines() if line.endswith("FAILED")]
     assert lines == ["image-without-detections (baseline),,absent from the input,,,FAILED"]
     assert captured.err.startswith(
-        "boxscore: baseline: error in the input: 16 images with annotations (73%) have no"
+        "boxscore: baseline: error in the input: 16 images with annotations (73%) without"
     )
     run(*arguments, "--allow", "image-without-detections")
     assert "baseline: error in the input: 16 images" in run.error(*arguments, "--strict")
@@ -617,10 +617,12 @@ def test_boxes_of_a_baseline_in_another_order_fail(tmp_path: Path, run: Run) -> 
     ) == ["detection-box-order (baseline),,absent from the input,,,FAILED"]
 
 
-@pytest.mark.parametrize(("bound", "cause"), [("20", "is 0.2 meant, in place of per cent?"), ("-1", "")])
+@pytest.mark.parametrize(
+    ("bound", "cause"), [("20", "did you mean 0.2? Percentages are not accepted"), ("-1", "")]
+)
 def test_a_bound_that_no_metric_reaches(bound: str, cause: str, run: Run) -> None:
     end = f"; {cause}" if cause else "."
-    expected = f"boxscore: error: --min AP must be a number: AP is between 0 and 1. Got {bound}{end}\n"
+    expected = f"boxscore: error: --min AP must be a number from 0 to 1 for AP. Got {bound}{end}\n"
     assert " ".join(run.error("check", GT, DT, "--min", f"AP={bound}").split()) == expected.strip()
 
 
@@ -656,7 +658,7 @@ def test_what_loaders_warn_of_fails_too(tmp_path: Path, run: Run) -> None:
 
 
 def test_a_result_without_its_option(tmp_path: Path, run: Run) -> None:
-    assert "a result that boxscore wrote is checked with --result FILE.json" in run.error(
+    assert "to check a result that boxscore wrote, use --result FILE.json" in run.error(
         "check", tmp_path / "base.json", "--min", "AP=0.3"
     )
 

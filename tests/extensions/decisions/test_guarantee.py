@@ -152,7 +152,7 @@ def test_recall_is_that_of_slow_loops(scene: Any, seed: int) -> None:
             most, spread = sum(lowest) / (len(some) + 1), np.std([float(one) for one in lowest])
             is_near = float(most) - level < 2 * spread / math.sqrt(len(some))
             shown = math.floor(most * 10_000) / 10_000
-            assert found[label]["note"] == (f"near the limit, {shown:g}" if is_near else "")
+            assert found[label]["note"] == (f"close to the limit {shown:g}" if is_near else "")
     assert answered > 5
 
 
@@ -285,8 +285,8 @@ def test_a_detector_that_misses_too_much_says_how_much_could_be() -> None:
     evaluation = boxscore.evaluate(truth, found)
     total = threshold_guarantee(evaluation, recall=0.9).total
     assert np.isnan(total.score)
-    assert total.note == "at most 0.5714 is possible"  # 12 of 20 + 1
-    assert threshold_guarantee(evaluation, recall=0.5714).total.note == "near the limit, 0.5714"
+    assert total.note == "highest possible: 0.5714"  # 12 of 20 + 1
+    assert threshold_guarantee(evaluation, recall=0.5714).total.note == "close to the limit 0.5714"
     assert threshold_guarantee(evaluation, recall=0.3).total.note == ""
     assert threshold_guarantee(evaluation, recall=0.5715).total.note
     nothing = boxscore.Detections.from_arrays([0], ["cat"], [AWAY], [0.5])
@@ -364,17 +364,17 @@ def test_an_area_and_a_threshold_of_the_protocol(scene: Any) -> None:
     [
         ({}, "asked for one of recall, precision and fppi. Got none"),
         ({"recall": 0.5, "fppi": 1}, "Got recall and fppi"),
-        ({"recall": 1}, "recall must be below 1. Got 1; no number of images guarantees that"),
+        ({"recall": 1}, "recall must be below 1. Got 1; no number of images is enough for a guarantee of 1"),
         ({"recall": 0}, r"recall must be a number in \(0, 1]"),
         ({"precision": 1.5}, "precision must be a number"),
         ({"precision": 0.5, "confidence": 1.0}, "confidence must be below 1"),
         ({"fppi": 0}, "fppi must be a number"),
         ({"fppi": 1, "at_most": 0}, "at_most must be a whole number >= 1"),
-        ({"recall": 0.5, "at_most": 5}, "at_most must be left out where recall is guaranteed"),
-        ({"fppi": 0.5, "confidence": 0.9}, "confidence must be left out where fppi is guaranteed"),
+        ({"recall": 0.5, "at_most": 5}, "at_most must not be set for a guarantee of recall"),
+        ({"fppi": 0.5, "confidence": 0.9}, "confidence must not be set for a guarantee of fppi"),
         ({"recall": 0.5, "iou_threshold": 0.61}, "threshold of the protocol"),
         ({"recall": 0.5, "area": "tiny"}, "area must be one of"),
-        ({"fppi": 0.5}, "at least 199 to guarantee fppi 0.5 where an image counts up to 100. Got 60"),
+        ({"fppi": 0.5}, "at least 199 to guarantee fppi 0.5 with at most 100 counted per image. Got 60"),
     ]
 )
 def test_refusals(options: dict[str, Any], message: str) -> None:
@@ -383,12 +383,14 @@ def test_refusals(options: dict[str, Any], message: str) -> None:
 
 
 def test_false_positives_without_a_bound_are_refused() -> None:
-    with pytest.raises(boxscore.InputError, match="at_most must be given to guarantee fppi: voc2012 has no"):
+    with pytest.raises(
+        boxscore.InputError, match="at_most must be set for a guarantee of fppi: protocol voc2012 does not"
+    ):
         threshold_guarantee(of_perfect(60, protocol="voc2012"), fppi=1)
     two = boxscore.GroundTruth.from_arrays([0], ["cat"], [BOX], images=range(300), categories=["cat", "dog"])
     found = boxscore.Detections.from_arrays([0], ["cat"], [BOX], [0.5])
     assert threshold_guarantee(boxscore.evaluate(two, found), fppi=1).promise.endswith(
-        "at most 1 false positives per image, counted up to 100 for a class and 200 in all"
+        "with at most 1 false positives per image, counted up to 100 per class and 200 in total"
     )
 
 

@@ -246,10 +246,9 @@ def test_sentences():
     total = {name: float(values[0]) for name, values in plan.total._asdict().items()}
     ends = [f"{100 * total[name]:.0f}" for name in ("detectable", "detectable_low", "detectable_high")]
     assert plan.sentences == [
-        f"This data set (60 images) can see differences of {ends[0]} AR100 or more ({ends[1]} to {ends[2]}; times "
-        "100), with power 0.8 at 5 %.",
-        f"A difference of 5.0 AR100 takes {total['images_needed']:,.0f} images "
-        f"({total['images_needed_low']:,.0f} to {total['images_needed_high']:,.0f}); with 60 images its power is "
+        f"This data set (60 images) can show differences in AR100 of {ends[0]} points or more ({ends[1]} to {ends[2]}) with power 0.8 at the 5% level.",
+        f"A difference of 5.0 AR100 needs {total['images_needed']:,.0f} images "
+        f"({total['images_needed_low']:,.0f} to {total['images_needed_high']:,.0f}); with 60 images the power is "
         f"{total['power']:.2f}.",
     ]
 
@@ -260,11 +259,14 @@ def test_nothing_to_plan(scene):
     plan = result.plan(result, resamples=20)
     assert isinstance(plan, ComparisonPlan)
     assert plan.metrics == ["AP"]
-    assert plan.sentences[0] == "No plan for AP: the results do not differ in it."
+    assert plan.sentences[0] == "No plan for AP: the results do not differ."
     assert np.isnan(plan.total.images_needed).all()
     seen = np.arange(40) % 2 == 0
     balanced = plan_comparison(*two_that_miss(seen, ~seen), metrics=["AR100"], resamples=50)
-    assert balanced.sentences[1] == "The observed difference of AR100 is 0: there is nothing to plan for."
+    assert (
+        balanced.sentences[1]
+        == "The observed difference in AR100 is 0: set the difference to plan for with --difference (in Python difference=)."
+    )
 
 
 def test_refusals(scene):
@@ -272,8 +274,8 @@ def test_refusals(scene):
     with pytest.raises(boxscore.InputError) as error:
         plan_comparison(one, two)
     assert str(error.value) == (
-        "images with objects must be at least 10 to plan from. Got 9; the spread of a difference over fewer is "
-        "not known well enough."
+        "images with objects must be at least 10 to plan from. Got 9; fewer do not determine the "
+        "variance of a difference well enough."
     )
     one, two = two_that_miss(*some(25))
     with pytest.raises(boxscore.InputError, match=r"groups of images with objects must be at least 6.*Got 5"):
@@ -325,7 +327,7 @@ def test_the_command_says_the_sentence_first(files, run):
     call = ["compare", *files, "--plan", "--difference", "0.02", "--resamples", "50"]
     text = run(*call).out
     value = json.loads(run(*call, "--output", "json").out)
-    assert text.startswith("This data set (40 images) can see differences of ")
+    assert text.startswith("This data set (40 images) can show differences in ")
     assert " ".join(value["sentences"]) in " ".join(text.split())
     assert [row["class"] for row in value["rows"]] == ["(all)"]
     assert value["rows"][0]["difference"] == 0.02
@@ -344,5 +346,7 @@ def test_the_command_plans_per_class(files, run):
     assert len(set(classes[:-2])) == len(classes[:-2]) / 2 > 1
     csv = run(*call, "--output", "csv").out.splitlines()
     assert len(csv) == len(rows) + 1
-    assert "Power by the number of images" in run(*call).out
-    assert run(*call, "--output", "markdown").out.startswith("## Images to tell one (first) and two (other)")
+    assert "Statistical power by number of images" in run(*call).out
+    assert run(*call, "--output", "markdown").out.startswith(
+        "## Images needed to tell one (first) and two (other)"
+    )

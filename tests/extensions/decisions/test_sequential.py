@@ -138,7 +138,7 @@ def test_more_images_leave_earlier_batches_as_they_are():
     truth, sides = scene(45, 4)
     every = compare_sequentially(pair(truth, sides), batch=10, resamples=20, confidence=1)
     assert (every.images_read, every.given) == (40, 45)
-    assert "read 40 images; 5 more are no whole batch" in every.verdict_text()
+    assert "read 40 images; the last 5 do not fill a batch" in every.verdict_text()
     fewer = compare_sequentially(
         pair(truth[:29], [side[:29] for side in sides]), batch=10, resamples=20, confidence=1
     )

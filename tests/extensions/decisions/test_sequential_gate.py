@@ -84,10 +84,10 @@ def test_the_same_run_again_is_the_same_look(tmp_path: Path, run: Run) -> None:
     call = ["check", "--gt", GT, "--baseline-detections", DT, *ASKED, "--history", path]
     one, other = part(tmp_path, 1), part(tmp_path, 2)
     text = run(*call, "--dt", one).out
-    assert "p_value at most 0.025, 0.05 / (1 x 2) at look 1; all looks" in " ".join(text.split())
+    assert "p_value <= 0.025 = 0.05 / (1 x 2) at run 1; over all runs" in " ".join(text.split())
     run(*call, "--dt", other)
     again = run(*call, "--dt", one, "--name", "again").out
-    assert "0.05 / (1 x 2) at look 1 again, the same data; all looks" in " ".join(again.split())
+    assert "0.05 / (1 x 2) at run 1 (same data as before); over all runs" in " ".join(again.split())
     run(*call, "--dt", one, "--seed", "1")
     run(*call, "--dt", one, "--metrics", "AP50")
     assert looks(path) == [1, 2, 1, 3, 4]
@@ -158,19 +158,19 @@ def test_an_error_leaves_no_file(tmp_path: Path) -> None:
     [
         (
             ["--sequential", "--history", "h.jsonl"],
-            "--sequential must be beside --baseline-detections and --history. Got no --baseline-detections; the "
-            "history says how many looks there were before.",
+            "--sequential must be used together with --baseline-detections and --history. Got no "
+            "--baseline-detections; the history records the previous runs.",
         ),
         (
             ["--sequential", "--baseline-detections", DT],
-            "--sequential must be beside --baseline-detections and --history. Got no --history; the history says "
-            "how many looks there were before.",
+            "--sequential must be used together with --baseline-detections and --history. Got no "
+            "--history; the history records the previous runs.",
         ),
-        (["--min", "AP=.1", "--batch", "3"], "--batch must be beside --sequential. Got 3."),
+        (["--min", "AP=.1", "--batch", "3"], "--batch must be used together with --sequential. Got 3."),
         (
             ["--sequential", "--baseline-detections", DT, "--history", "h.jsonl", "--tolerance", ".1"],
-            "--sequential must be without --tolerance. Got --tolerance 0.1; results are exchanged, which cannot "
-            "test a margin.",
+            "--sequential must not be combined with --tolerance. Got --tolerance 0.1; a permutation test "
+            "cannot test a margin.",
         ),
         (
             [
@@ -183,8 +183,8 @@ def test_an_error_leaves_no_file(tmp_path: Path) -> None:
                 "AP",
                 "AP50",
             ],
-            "--sequential must decide by one metric. Got --metrics AP AP50; name one; the others can have bounds: "
-            "--min.",
+            "--sequential must be used with one metric. Got --metrics AP AP50; pass one with --metrics; "
+            "bound others with --min.",
         ),
     ],
 )
@@ -242,9 +242,9 @@ def test_compare_reads_in_the_order_of_a_file(tmp_path: Path, half: Path, run: R
 @pytest.mark.parametrize(
     ("files", "more", "message"),
     [
-        (2, ["--batch", "3"], "--batch must be beside --sequential. Got 3."),
-        (2, ["--order", "random"], "--order must be beside --sequential. Got random."),
-        (3, ["--sequential"], "--sequential must compare two files. Got 3."),
+        (2, ["--batch", "3"], "--batch must be used together with --sequential. Got 3."),
+        (2, ["--order", "random"], "--order must be used together with --sequential. Got random."),
+        (3, ["--sequential"], "--sequential must have two files. Got 3."),
         (2, ["--sequential", "--per-class"], "--sequential must be without --per-class. Got both."),
         (2, ["--sequential", "--report", "r"], "--sequential must be without --report. Got both."),
         (
@@ -252,7 +252,11 @@ def test_compare_reads_in_the_order_of_a_file(tmp_path: Path, half: Path, run: R
             ["--sequential", "--memory-limit", "1GB"],
             "--sequential must be without --memory-limit. Got both.",
         ),
-        (2, ["--sequential", "--metrics", "AP", "AP50"], "must decide by one metric. Got --metrics AP AP50."),
+        (
+            2,
+            ["--sequential", "--metrics", "AP", "AP50"],
+            "must be used with one metric. Got --metrics AP AP50.",
+        ),
         (2, ["--sequential", "--batch", "3", "--order", "nowhere"], "nowhere"),
     ],
 )

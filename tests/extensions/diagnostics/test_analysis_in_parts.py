@@ -116,7 +116,7 @@ def test_what_is_refused_says_why(tmp_path: Path) -> None:
     """Scores that are scaled over the data set, options out of range, and parts without partitions."""
     truth, found = drawn("widerface", 0)
     message = (
-        r"curves of errors must be asked of all images at once\. .*read the scores of the whole data set"
+        r"error curves must be computed with all images in memory\. .*read the scores of the whole data set"
     )
     with (
         both(truth, found, "widerface", tmp_path, partition=24) as (_, result),
@@ -129,7 +129,7 @@ def test_what_is_refused_says_why(tmp_path: Path) -> None:
             error_areas(result, max_detections=0)
         merged = boxscore.distributed.merge(result.parts.parts)
         with pytest.raises(
-            boxscore.InputError, match="curves of errors of merged parts must be asked of tables"
+            boxscore.InputError, match="error curves of merged parts must be computed from tables"
         ):
             error_curves(merged)
 

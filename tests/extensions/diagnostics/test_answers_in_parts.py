@@ -113,9 +113,12 @@ def test_lrp_of_any_partitions(
     [
         (
             {"extends": "openimages-v2", "group": {"weight": 0.25}},
-            r"LRP must be asked of all images at once\. .*gives ground truths weights",
+            r"LRP must be computed with all images in memory\. .*gives ground truths weights",
         ),
-        ("lvis-fixed", r"LRP must be asked of all images at once\. .*read the scores of the whole data set"),
+        (
+            "lvis-fixed",
+            r"LRP must be computed with all images in memory\. .*read the scores of the whole data set",
+        ),
     ],
 )
 def test_rules_that_partitions_cannot_keep_are_named(protocol: Any, message: str, tmp_path: Path) -> None:
@@ -138,7 +141,7 @@ def test_a_class_too_large_has_no_expectation(tmp_path: Path, monkeypatch: pytes
     with asked_again(truth, tmp_path / "found.parquet", load_protocol("coco"), partition=200) as result:
         bounds = tie_bounds(result)
     assert bounds.note == (
-        "expected: left out of 3 classes with more detections than one process takes, and of means over classes"
+        "expected: excludes 3 classes with more detections than fit in one process, also in means over classes"
     )
     assert np.isnan(bounds.per_class.expected[:3]).all()
     for name in ("value", "lowest", "highest", "tied", "contested"):

@@ -165,7 +165,7 @@ def test_a_protocol_without_metrics_has_no_intervals():
     found = boxscore.Detections.from_arrays([1], ["a"], [[0, 0, 9, 9]], [0.5])
     protocol = {"extends": "coco", "name": "bare", "summary": []}
     result = boxscore.evaluate(truth, found, protocol=protocol)
-    message = "the summary of bare must have a metric. Got none; the protocol's field summary is empty."
+    message = "the summary of bare must have a metric. Got none; the field summary of the protocol is empty."
     with pytest.raises(boxscore.InputError, match=message):
         bootstrap_intervals(result)
     with pytest.raises(boxscore.InputError, match=message):

@@ -146,7 +146,7 @@ def test_scores_that_are_no_probabilities_are_named_as_at_once(tmp_path: Path) -
     ):
         calibration_error(result)
     assert str(error.value) == str(other.value)
-    assert str(error.value).startswith("scores must lie in [0, 1] for calibration. Got 2.5; ")
+    assert str(error.value).startswith("scores must be in [0, 1] for calibration. Got 2.5; ")
 
 
 GT, DT = "datasets/shapes_coco/instances.json", "datasets/shapes_coco/detections.json"

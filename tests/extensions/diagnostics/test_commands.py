@@ -99,8 +99,11 @@ def test_explain_json_is_the_fixed_form(run):
         (["operating-points", "--guarantee", "recall=1"], "recall must be below 1. Got 1"),
         (["operating-points", "--guarantee", "recall=.96"], "images with objects must be at least 24 to "),
         (["operating-points", "--guarantee", "fppi=1"], "or count fewer in an image: --at-most."),
-        (["operating-points", "--guarantee", "recall=.5", "--beta", "2"], "--beta must be left out with --"),
-        (["operating-points", "--at-most", "5"], "--at-most must be left out without --guarantee. Got 5"),
+        (
+            ["operating-points", "--guarantee", "recall=.5", "--beta", "2"],
+            "--beta must not be combined with --",
+        ),
+        (["operating-points", "--at-most", "5"], "--at-most must be used together with --guarantee. Got 5"),
         (["operating-points", "--guarantee", "fppi=1", "--at-most", "0"], "--at-most must be a whole number"),
         (
             ["operating-points", "--guarantee", "fppi=1", "--confidence", ".9"],
@@ -154,7 +157,7 @@ def test_the_title_of_errors_says_its_thresholds(run):
 
 def test_top_confusions_are_between_classes(run):
     head, table = run("confusion", *INPUT, "--top", "2").out.split("\n\n")[:2]
-    assert head.splitlines()[-1] == "With the background: 21 objects missed, 14 detections of no object"
+    assert head.splitlines()[-1] == "Not listed: 21 objects missed, 14 detections of no object"
     assert [line.split()[:3] for line in table.splitlines()[1:]] == [
         ["hexagon", "circle", "5"],
         ["circle", "square", "3"],

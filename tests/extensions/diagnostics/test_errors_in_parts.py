@@ -41,11 +41,11 @@ def test_the_command(protocol: str, tmp_path: Path, run: Run) -> None:
     call = ["errors", GT, found, "--per-class", "--output", "csv", "--protocol", protocol]
     assert run(*call, "--memory-limit", "2GB", "--workers", "1").out == run(*call).out
     error = run.error(*call[:3], "--list", "--memory-limit", "2GB")
-    assert "a list of errors must be left out with --memory-limit" in error
+    assert "a list of errors must not be combined with --memory-limit" in error
     error = run.error(*call[:3], "--scoreless", "--memory-limit", "2GB")
-    assert "--scoreless must be left out with --memory-limit" in error
+    assert "--scoreless must not be combined with --memory-limit" in error
     error = run.error(*call[:3], "--protocol", "lvis-fixed", "--memory-limit", "2GB")
-    assert "error types must be asked of all images at once. Got partitions; rules" in error
+    assert "error types must be computed with all images in memory. Got partitions; rules" in error
 
 
 def test_what_the_summary_needs_is_computed_where_it_is_asked_for(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def test_boxes_are_refused() -> None:
     with pytest.raises(InputError) as error:
         keypoint_errors(boxscore.evaluate(truth, found))
     assert str(error.value) == (
-        "the protocol must compare keypoints. Got box; take --protocol coco-keypoints or --iou-type keypoints."
+        "the protocol must compare keypoints. Got box; use --protocol coco-keypoints or --iou-type keypoints."
     )
 
 

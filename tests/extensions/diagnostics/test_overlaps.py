@@ -120,16 +120,16 @@ def test_numbers_below_zero(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("1 2 3", "boxscore iou must be given two boxes of four numbers. Got 3 numbers; for example "),
+        ("1 2 3", "boxscore iou must get two boxes with four numbers each. Got 3 numbers; for example: "),
         ("0 0 1 1 0 0 1 inf", "a box must be finite"),
         ("0 0 1 1 5 5 2 9", "the second box must have a width >= 0. Got -3; are these x,y,w,h?"),
         ("0 0 1 1 0 0 1 1 --image-sizes sizes.csv", "--image-sizes "),
         (
             "0 0 1 1 0 0 1 1 --box-format xyxyn --pixels inclusive",
-            "--image-sizes must be given for inclusive pixels of fractions. Got none; for example 640x480.",
+            "--image-sizes must be set for inclusive pixels with fractions. Got none; for example 640x480.",
         ),
-        ("gt.json dt.json more.json", "iou has no use for 'more.json'."),
-        ("", "iou must be given --ground-truth/--gt and --detections/--dt."),
+        ("gt.json dt.json more.json", "iou does not take the argument 'more.json'."),
+        ("", "iou needs --ground-truth/--gt and --detections/--dt."),
     ],
 )
 def test_what_is_refused(arguments: str, message: str, run: Run) -> None:

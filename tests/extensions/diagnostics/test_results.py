@@ -76,7 +76,7 @@ def test_a_short_form_of_many_classes_shows_the_totals() -> None:
     detections = boxscore.Detections.from_arrays([1] * 30, list(range(30)), boxes, [0.9] * 30)
     result = boxscore.diagnostics.error_types(boxscore.evaluate(truth, detections))
     lines = repr(result).splitlines()
-    assert lines[0] == "ErrorTypes, all classes together; 240 rows per class in to_frame()"
+    assert lines[0] == "ErrorTypes, all classes together; to_frame() has 240 rows per class"
     assert len(lines) == 10
     assert "(all)" in lines[2]
     assert result._repr_html_().count("<tr") == 9

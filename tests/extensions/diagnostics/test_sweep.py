@@ -205,7 +205,7 @@ def test_many_classes_are_shown_when_asked_for(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr("boxscore.extensions.diagnostics.sweep_command.FEW_CLASSES", 4)
     command = ["sweep", *COCO, "--iou-threshold", ".5"]
     shown = run(*command).out
-    assert "--best shows that of each class as well" in shown
+    assert "use --best to also show the best setting of each class" in shown
     assert "hexagon" not in shown
     assert "hexagon" in run(*command, "--best").out
 
@@ -247,12 +247,18 @@ def test_grid(text: str, values: list[float]) -> None:
     [
         (["--method", "hard,soft-gausian"], "Got 'soft-gausian'; did you mean 'soft-gaussian'?"),
         (["--iou-threshold", ".3:.9"], "--iou-threshold must be numbers or start:stop:step. Got '.3:.9'."),
-        (["--iou-threshold", ".9:.3:.1"], "--iou-threshold must rise from start to stop by a step above 0."),
+        (
+            ["--iou-threshold", ".9:.3:.1"],
+            "--iou-threshold must increase from start to stop with a step above 0.",
+        ),
         (["--iou-threshold", ".3,half"], "--iou-threshold must be numbers or start:stop:step. Got 'half'."),
         (["--iou-threshold", ".3,nan"], "--iou-threshold must be numbers or start:stop:step. Got 'nan'."),
-        (["--iou-threshold", ".3,.3:.5:.1"], "--iou-threshold must have each number once."),
+        (["--iou-threshold", ".3,.3:.5:.1"], "--iou-threshold must not repeat a number."),
         (["--iou-threshold", "30:90:5"], "--iou-threshold must be a number in [0, 1]. Got 30.0."),
-        (["--score-threshold", "0:1:0"], "--score-threshold must rise from start to stop by a step above 0."),
+        (
+            ["--score-threshold", "0:1:0"],
+            "--score-threshold must increase from start to stop with a step above 0.",
+        ),
         (["--metrics", "AP5"], "Got 'AP5'; did you mean 'AP75'?"),
     ],
 )
@@ -267,8 +273,8 @@ def test_bad_options(tables: tuple[boxscore.GroundTruth, boxscore.Detections]) -
     for options, message in (
         ({"methods": []}, "methods must be a list of at least one. Got [].",),
         ({"methods": "hard"}, "methods must be a list of at least one. Got 'hard'."),
-        ({"methods": ["hard", "hard"]}, "methods must be given once each. Got ['hard', 'hard']."),
-        ({"iou_threshold": 0.5}, "iou_threshold must be left to the grid. Got it; pass iou_thresholds."),
+        ({"methods": ["hard", "hard"]}, "methods must not repeat. Got ['hard', 'hard']."),
+        ({"iou_threshold": 0.5}, "iou_threshold must not be set on the settings, because the grid varies it. Got it; pass iou_thresholds."),
     ):  # fmt: skip
         with pytest.raises(boxscore.InputError) as error:
             sweep(*tables, **options)

@@ -334,8 +334,8 @@ def test_steps_of_the_analysis_end_at_one(protocol: str) -> None:
     [
         ("confusion_matrix", "confusions are"),
         ("top_confusions", "confusions are"),
-        ("error_types", "types of errors are"),
-        ("error_areas", "curves of errors are"),
+        ("error_types", "error types are"),
+        ("error_areas", "error curves are"),
         ("label_suspects", "label suspects are"),
     ],
 )

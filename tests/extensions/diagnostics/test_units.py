@@ -50,10 +50,13 @@ def test_a_group_is_a_column_a_pattern_or_a_label_for_each_image():
     [
         ("camera", r"group must be a column of the images \('video'\). Got 'camera'"),
         ("(", "group must be a regular expression"),
-        (r"(street)_", r"group must fit the name of every image. Got '\(street\)_', not in 'park0_0000.jpg'"),
+        (
+            r"(street)_",
+            r"group must match the name of every image. Got '\(street\)_', not in 'park0_0000.jpg'",
+        ),
         (r"(?:park)", "group must have a group in brackets"),
         ([1, 2], "group"),
-        (["a"] * 39 + [None], "group must be known of every image. Got none in image 39"),
+        (["a"] * 39 + [None], "group must be known for every image. Got none in image 39"),
     ],
 )
 def test_groups_that_are_refused(group, message):

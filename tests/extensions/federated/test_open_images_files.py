@@ -166,8 +166,8 @@ def test_class_descriptions_give_names(folder: Path) -> None:
         ("LabelName,Id\nCat,1\nCat,2\n", "name each class once"),
         ("LabelName,Id\nCat,1\nDog,1\n", "the Id of a class must be a whole number of its own"),
         ("LabelName,Id\nCat,x\n", "the Id of a class must be a whole number of its own"),
-        ("LabelName,Id\nCat\n", "a class of a list must have a label and what it is"),
-        ("LabelName,DisplayName\nCat,\n", "a class of a list must have a label and what it is"),
+        ("LabelName,Id\nCat\n", "a class of a list must have a label and a description"),
+        ("LabelName,DisplayName\nCat,\n", "a class of a list must have a label and a description"),
     ],
 )
 def test_class_lists_that_are_wrong(folder: Path, text: str, message: str) -> None:
@@ -214,7 +214,7 @@ def test_expansion_writes_open_images_files(folder: Path, run: Run) -> None:
                 "tree.json": '{"LabelName": "E", "Subcategory": [{"LabelName": "Cat", "Subcategory": '
                 '[{"LabelName": "Cat"}]}]}'
             },
-            "a class of a hierarchy must not stand below itself. Got Cat > Cat",
+            "a class of a hierarchy must not be its own ancestor. Got Cat > Cat",
         ),
         ({"labels.csv": "ImageID,LabelName\na,Cat\n"}, "must have the columns ImageID, LabelName and Conf"),
         (

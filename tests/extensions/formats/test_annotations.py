@@ -98,7 +98,7 @@ def test_labels_of_fiftyone_are_fractions_until_sizes_are_known(tmp_path: Path) 
     found = {**DETECTION, "attributes": {"tags": ["x"]}}
     path = dump(tmp_path / "labels.json", {"classes": ["dog", "cat"], "labels": {"a": [found], "b.c": None}})
     assert detect_format(path) == ("fiftyone", "FiftyOne's labels")
-    with pytest.warns(BoxscoreWarning, match="no image has a known size"):
+    with pytest.warns(BoxscoreWarning, match="the image sizes are unknown"):
         table = load_ground_truth(path)
     assert (table.units, table.images.ids.tolist()) == ("fractions", ["a", "b.c"])
     assert table.categories.names.tolist() == ["dog", "cat"]

@@ -220,7 +220,7 @@ def test_what_was_written_is_read_again(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_where_the_output_may_not_lie(tmp_path: Path) -> None:
     folder = put(tmp_path / "own", YOLO)
-    with pytest.raises(InputError, match="--output must lie outside the folder that is corrected"):
+    with pytest.raises(InputError, match="--output must be outside the folder to correct"):
         fix(folder, folder / "fixed", (0, {"label": "dog"}))
     put(tmp_path / "there", {"a": "b"})
     with pytest.raises(InputError, match="--output must be a folder that is not there yet"):

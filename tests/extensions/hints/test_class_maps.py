@@ -115,7 +115,7 @@ def test_coco_s_ids_and_positions() -> None:
 
 def test_numbers_that_a_named_map_does_not_have_are_left_out(tmp_path: Path) -> None:
     truth, path = ground_truth(tmp_path), written(tmp_path, records(lambda place: place))
-    with pytest.warns(BoxscoreWarning, match="6 detections left out, of 1 class .*: 0"):
+    with pytest.warns(BoxscoreWarning, match="ignoring 6 detections of 1 class .*: 0"):
         assert load_detections(path, truth, class_map="one-based").left_out == {"0": 6}
 
 
@@ -143,7 +143,7 @@ def test_names_map_to_names_and_other_classes_stay(tmp_path: Path) -> None:
 def test_nothing_leaves_a_class_out(tmp_path: Path) -> None:
     truth, path = ground_truth(tmp_path), written(tmp_path, records(lambda place: place + 1))
     (tmp_path / "map.txt").write_text("1,\n")
-    with pytest.warns(BoxscoreWarning, match="6 detections left out"):
+    with pytest.warns(BoxscoreWarning, match="ignoring 6 detections"):
         detections = load_detections(path, truth, class_map=tmp_path / "map.txt")
     assert np.unique(detections.category).tolist() == [1, 2, 3, 4, 5]
 
@@ -160,7 +160,7 @@ def test_two_classes_may_become_one(tmp_path: Path) -> None:
         ("one-basd", "did you mean 'one-based'"),
         ({}, "must map at least one class"),
         ({1: 2.5}, "must map ids or names"),
-        ({1: "cat"}, "must lead to classes of the ground truth. Got 'cat'"),
+        ({1: "cat"}, "must map to classes of the ground truth. Got 'cat'"),
         ({77: 1}, "must name classes of the detections. Got none that occurs"),
     ],
 )
@@ -261,7 +261,7 @@ def test_a_dummy_class_of_roboflow(tmp_path: Path) -> None:
 
 def test_too_little_evidence_is_refused(tmp_path: Path) -> None:
     truth, path = ground_truth(tmp_path), written(tmp_path, records(lambda place: place)[:9])
-    with pytest.raises(InputError, match="only 9 of the best detections lie on an annotation"):
+    with pytest.raises(InputError, match="only 9 confident detections overlap an annotation"):
         load_detections(path, truth, class_map="auto")
 
 
@@ -269,7 +269,7 @@ def test_classes_at_random_are_refused(tmp_path: Path) -> None:
     generator = np.random.default_rng(1)
     truth = ground_truth(tmp_path)
     path = written(tmp_path, records(lambda place: int(generator.integers(0, 7))))
-    with pytest.raises(InputError, match=r"Got 'auto', but of the 36 best detections"):
+    with pytest.raises(InputError, match=r"with class ids as given, .* of 36 confident detections"):
         load_detections(path, truth, class_map="auto")
 
 
@@ -340,7 +340,7 @@ def test_another_numbering_is_said_once_with_its_remedy(
         main([command[0], str(tmp_path / "gt.json"), str(path), *command[1:]])
         told = capsys.readouterr().err
         assert told.count("--class-map auto") == 1
-        assert "lie on annotations of another class" not in told
+        assert "overlap annotations of another class" not in told
     assert main(["check", str(tmp_path / "gt.json"), str(path), "--min", "AP=0"]) == 1
     assert "classes-numbered-differently" in capsys.readouterr().out
 
@@ -365,7 +365,7 @@ def test_a_poor_detector_is_no_other_numbering(tmp_path: Path) -> None:
 def test_when_none_is_left(tmp_path: Path) -> None:
     truth = ground_truth(tmp_path)
     path = written(tmp_path, records(lambda place: place + 50))
-    with pytest.warns(BoxscoreWarning, match="None is left; are classes numbered differently"):
+    with pytest.warns(BoxscoreWarning, match="No detection remains. If classes are numbered differently"):
         load_detections(path, truth)
 
 
@@ -379,7 +379,7 @@ def test_validating_files_gives_both_scores(tmp_path: Path) -> None:
         0,
         1,
     )
-    assert "36 if the first class is number 1 (one-based)" in finding.message
+    assert "with ids counted from 1 (one-based), 36 do" in finding.message
 
 
 def test_images_without_names_in_another_order_are_found() -> None:
@@ -389,7 +389,7 @@ def test_images_without_names_in_another_order_are_found() -> None:
     truth = boxscore.GroundTruth.from_arrays(image, ["a"] * 90, table)
     detections = boxscore.Detections.from_arrays((image + 5) % 10, ["a"] * 90, table, [0.5] * 90)
     found = {finding.code: finding for finding in validate(truth, detections)}
-    assert "90 best detections only 0 overlap" in found["detections-off-annotations"].message
+    assert "only 0 of the 90 most confident detections overlap" in found["detections-off-annotations"].message
     quick = quick_findings(boxscore.evaluate(truth, detections))
     assert "detections-off-annotations" in {finding.code for finding in quick}
     right = boxscore.Detections.from_arrays(image, ["a"] * 90, table, [0.5] * 90)
@@ -448,7 +448,7 @@ def test_results_that_name_their_classes_take_no_list(tmp_path: Path) -> None:
 
 def test_ground_truth_takes_no_list(tmp_path: Path) -> None:
     ground_truth(tmp_path)
-    with pytest.raises(InputError, match="classes must be left out where the format is coco"):
+    with pytest.raises(InputError, match="classes must not be used with the format coco"):
         load_ground_truth(tmp_path / "gt.json", classes=NAMES)
 
 
@@ -527,7 +527,9 @@ def test_doubt_about_images_is_refused_or_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="13 annotations read as ids, and on 23 as file names"):
         load_detections(written(tmp_path, [*mixed, *as_ids[:3]]), truth)
     nowhere = [{**record, "bbox": [800, 5, 9, 9]} for record in as_ids]
-    with pytest.warns(BoxscoreWarning, match="read as ids: the best detections lie on 0 annotations"):
+    with pytest.warns(
+        BoxscoreWarning, match="read as ids: read as ids, confident detections overlap 0 annotations"
+    ):
         load_detections(written(tmp_path, nowhere), truth)
 
 
@@ -575,8 +577,7 @@ def test_the_forecast_is_the_number_itself_where_rows_are_left_out(tmp_path: Pat
     assert copied.left_out == {"6": 12}
     with pytest.warns(
         BoxscoreWarning,
-        match="that way without the 12 detections that are left out as they are; a map reads them too, so the "
-        "result will differ",
+        match=r"\(without the 12 detections of unknown classes, which a class map would include\)",
     ):
         boxscore.evaluate(truth, copied, digest=False)
 
@@ -606,13 +607,12 @@ def test_numbers_that_others_made_of_a_list_are_counted_as_the_boxes_show(
     truth = load_ground_truth(listed_truth(tmp_path), classes=NAMES, image_sizes=tmp_path / "sizes.csv")
     path = written(tmp_path, records(lambda place: place + first, lambda image: f"image{image}"))
     if first == 7:  # no numbering that has a name
-        with pytest.warns(BoxscoreWarning, match="36 detections left out"):
+        with pytest.warns(BoxscoreWarning, match="ignoring 36 detections"):
             assert not len(load_detections(path, truth))
         return
     message = (
-        r"dt\.json: class map one-based applied, because .*labels has class names without ids: "
-        r"of the 36 best detections that lie on an annotation, 0 lie on one of their own class as they "
-        r"are numbered, and 36 if the first class is number 1 \(one-based\)\. --class-map \(in Python class_map=\) chooses another\."
+        r"dt\.json: applied class map one-based, because .*labels has class names without ids: "
+        r"with class ids as given, 0 of 36 confident detections agree with the annotation they overlap; with ids counted from 1 \(one-based\), 36 do\. Use --class-map \(in Python class_map=\) to choose another\."
     )
     with pytest.warns(BoxscoreWarning, match=message):
         assert round(score(truth, load_detections(path, truth)), 9) == 1
@@ -645,8 +645,8 @@ def test_numbers_that_boxes_do_not_explain_stay_and_that_is_said(tmp_path: Path)
     truth = load_ground_truth(listed_truth(tmp_path), classes=NAMES, image_sizes=tmp_path / "sizes.csv")
     few = records(lambda place: place + 1, lambda image: f"image{image}")[:5]
     message = (
-        "class numbers are taken for positions in the list .* counted from 0, for the boxes show nothing else: only "
-        "5 of the best detections .* Say how they count with --class-map \\(in Python class_map=\\): one-based"
+        "class numbers are read as positions in the class list .*, counted from 0: only "
+        "5 confident detections .* If they count differently, use --class-map \\(in Python class_map=\\): one-based"
     )
     with pytest.warns(BoxscoreWarning, match=message):
         assert score(truth, load_detections(written(tmp_path, few), truth)) == 0
@@ -682,14 +682,14 @@ def test_a_real_run_of_ultralytics_numbers_classes_from_one() -> None:
     folder, _, truth = teeth()
     path = folder / "runs/detect/val/predictions.json"
     with pytest.warns(
-        BoxscoreWarning, match=r"class map one-based applied, because .*data.yaml, test has class names"
+        BoxscoreWarning, match=r"applied class map one-based, because .*data.yaml, test has class names"
     ):
         result = boxscore.evaluate(truth, load_detections(path, truth))
     assert result["AP"] == AP
     assert score(truth, load_detections(path, truth, class_map="one-based")) == AP
     listed = load_detections(path, truth, class_map="one-based", classes=folder / "data.yaml")
     assert score(truth, listed) == AP
-    with pytest.warns(BoxscoreWarning, match=r"33 lie on one of .*, and 1,353 .*\(one-based\)"):
+    with pytest.warns(BoxscoreWarning, match=r"33 of .* with ids counted from 1 \(one-based\), 1,353 do"):
         assert score(truth, load_detections(path, truth, class_map="auto")) == AP
 
 
@@ -820,19 +820,19 @@ def test_a_head_line_is_recognised(
         (
             "map.csv",
             "kitty,cat\ndoggy,dogg\n",
-            "--class-map must lead to classes of the ground truth. Got 'dogg' in line 2 of map.csv; "
+            "--class-map must map to classes of the ground truth. Got 'dogg' in line 2 of map.csv; "
             "did you mean 'dog'?",
         ),
         (
             "map.csv",
             "kitty,7\n",
-            "--class-map must lead to classes of the ground truth. Got 7 in line 1 of map.csv; "
+            "--class-map must map to classes of the ground truth. Got 7 in line 1 of map.csv; "
             "known: 1 (cat), 2 (dog).",
         ),
         (
             "map.csv",
             "from,to\nkity,cat\n",
-            "--class-map must name classes of the detections. Got none that occurs ('kity') in map.csv; "
+            "--class-map must name classes of the detections. Got only others ('kity') in map.csv; "
             "dt.csv has doggy, kitty.",
         ),
         (
@@ -861,20 +861,20 @@ def test_a_head_line_is_recognised(
         (
             "dt.cvs",
             None,
-            "--class-map must be a file that exists, or a map with a name. Got 'dt.cvs'; "
+            "--class-map must be an existing file or the name of a class map. Got 'dt.cvs'; "
             "did you mean 'dt.csv'?",
         ),
         (
             "sub/map.csv",
             None,
-            "--class-map must be a file that exists, or a map with a name. Got 'sub/map.csv'; "
-            "there is no folder sub.",
+            "--class-map must be an existing file or the name of a class map. Got 'sub/map.csv'; "
+            "the folder sub does not exist.",
         ),
         (
             "onebased",
             None,
             "--class-map must be auto, zero-based, one-based, plus-one, minus-one, coco80to91, coco91to80 "
-            "or a file of lines from,to. Got 'onebased'; did you mean 'one-based'?",
+            "or a file with lines from,to. Got 'onebased'; did you mean 'one-based'?",
         ),
     ],
 )
@@ -928,8 +928,8 @@ def test_text_that_spells_a_number_is_mapped(tmp_path: Path) -> None:
         (
             "names.txt",
             "kitty\n\ndoggy\n",
-            "a class list must have no blank line before its last name. Got one in line 2 of names.txt; "
-            "take it out, or write the name that is missing: the line says the number.",
+            "a class list must not have a blank line before its last name. Got one in line 2 of names.txt; "
+            "delete it, or add the missing name: the line number is the class number.",
         ),
         (
             "names.txt",
@@ -940,7 +940,7 @@ def test_text_that_spells_a_number_is_mapped(tmp_path: Path) -> None:
             "names.csv",
             "id,name\n0,kitty\n1,doggy\n",
             "a line of a class list must be a name alone. Got '0,kitty' in line 2 of names.csv; "
-            "leave the numbers out and the head line: the first name is class 0.",
+            "remove the numbers and the header line: the first name is class 0.",
         ),
         (
             "names.json",

@@ -62,8 +62,8 @@ def test_several_are_listed_the_newest_first(runs: Path) -> None:
         with pytest.raises(FileFormatError) as caught:
             boxscore.load_detections(runs, boxscore.load_ground_truth(GT))
         assert str(caught.value) == (
-            f"{runs} must lead to one file or folder of detections. Got several, the newest first: {path}, {other}; "
-            "give one of them."
+            f"{runs} must contain exactly one file or folder with detections. Got several, the newest first: {path}, {other}; "
+            "pass one of them."
         )
 
 
@@ -194,7 +194,7 @@ def test_a_folder_above_a_data_set_names_it(tmp_path: Path, monkeypatch: pytest.
         ("dota", "dota/val"),
     ):
         with pytest.raises(
-            FileFormatError, match=rf"what looks like a folder with \w+; give {detections}\.$"
+            FileFormatError, match=rf"what looks like a folder with \w+; pass {detections}\.$"
         ):
             boxscore.load_ground_truth(given)
     assert len(boxscore.load_ground_truth("data/VOCdevkit/VOC2007").images) == 24

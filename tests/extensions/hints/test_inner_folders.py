@@ -28,7 +28,7 @@ XML = (
     "<name>cat</name><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>20</xmax><ymax>20</ymax></bndbox></object></annotation>"
 )
 DOTA = "0 0 20 0 20 20 0 20 cat 0\n"
-CSV = ", or make one CSV file of all whose images are called 'cam1/0001'"
+CSV = ", or combine them in one CSV file with images named 'cam1/0001'"
 
 
 def _truth(folder: Path, *names: str) -> Path:
@@ -61,8 +61,8 @@ def _said(caught: list[warnings.WarningMessage]) -> list[str]:
 
 def _message(folder: Path, advice: str = CSV, inner: str = "folder cam1") -> str:
     return (
-        f"{folder}: only the files right in this folder are read, not those in its {inner}; "
-        f"give the folder to read{advice}."
+        f"{folder}: read only the files directly in this folder, not those in its {inner}; "
+        f"pass the folder to read{advice}."
     )
 
 
@@ -198,16 +198,16 @@ def test_runs_side_by_side_are_not_one_set(name: str, images: tuple[str, str], t
     with pytest.raises(boxscore.FileFormatError) as refused:
         boxscore.load_detections(folder, truth)
     assert str(refused.value) == (
-        f"{folder} must be one folder of label files, or hold folders in which images of the ground truth lie. Got "
-        f"cam1, cam2, in which none of them lies; give one of {folder / 'cam1'}, {folder / 'cam2'}; if they are parts "
-        "of one run, put their files in one folder."
+        f"{folder} must be one folder of label files, or contain folders that match images of the ground truth. Got "
+        f"cam1, cam2, which match no image; pass one of {folder / 'cam1'}, {folder / 'cam2'}; if they are parts "
+        "of one run, move their files to one folder."
     )
 
 
 def test_one_folder_that_no_image_lies_in_is_enough_to_refuse(tmp_path: Path) -> None:
     truth = boxscore.load_ground_truth(_truth(tmp_path, "cam1/0001", "cam3/0001"))
     folder = _predictions(tmp_path / "dt", "text")
-    with pytest.raises(boxscore.FileFormatError, match=r"Got cam2, in which none of them lies; give one of "):
+    with pytest.raises(boxscore.FileFormatError, match=r"Got cam2, which match no image; pass one of "):
         boxscore.load_detections(folder, truth)
 
 
@@ -249,9 +249,8 @@ def test_class_lists_of_folders_that_are_one_set_must_be_equal(tmp_path: Path) -
     with pytest.raises(boxscore.InputError) as refused:
         boxscore.load_detections(folder, truth)
     assert str(refused.value) == (
-        "the class lists of folders that are read as one must be equal. Got those in "
-        f"{folder / 'cam1'} and {folder / 'cam2'}, which differ; give the class list of all with --dt-classes, or one "
-        "folder."
+        f"the class lists of folders that are read as one must be equal. Got those in {folder / 'cam1'} "
+        f"and {folder / 'cam2'}, which differ; pass a common class list with --dt-classes, or one folder."
     )
     assert len(boxscore.load_detections(folder, truth, classes=["cat"])) == 2
 

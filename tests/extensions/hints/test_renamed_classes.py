@@ -60,11 +60,7 @@ def parts(detections: Detections) -> tuple[Any, ...]:
     return tuple(getattr(detections, name).tolist() for name in ("image", "category", "boxes", "scores"))
 
 
-LEFT_OUT = (
-    "dt.json: 12 detections left out, of 1 class that the ground truth does not have: diningtable. Is "
-    "diningtable the class dining table, which has no detection? Read the detections with --class-map FILE, "
-    "and in FILE the line diningtable,dining table"
-)
+LEFT_OUT = "dt.json: ignoring 12 detections of 1 class that the ground truth does not have: diningtable. Is diningtable the class dining table (which lacks detections)? Use --class-map FILE with the line diningtable,dining table"
 
 
 def test_the_class_and_the_option_are_named(tmp_path: Path) -> None:
@@ -97,8 +93,7 @@ def test_strict_names_the_map_that_the_boxes_show(
     write(tmp_path, {name: number for number, name in enumerate(NAMES)})
     monkeypatch.chdir(tmp_path)
     assert run.error("evaluate", "--gt", "gt.json", "--dt", "dt.json", "--strict") == (
-        "boxscore: error: dt.json: 12 detections left out, of 1 class that the ground truth does not have: 0. "
-        "Read the detections with --class-map auto.\n"
+        "boxscore: error: dt.json: ignoring 12 detections of 1 class that the ground truth does not have: 0. Use --class-map auto.\n"
     )
 
 
@@ -121,8 +116,7 @@ def test_auto_fills_unknown_names_and_leaves_the_others(tmp_path: Path) -> None:
     with pytest.warns(BoxscoreWarning) as caught:
         auto = load_detections(file, truth, class_map="auto")
     assert [str(one.message) for one in caught] == [
-        f"{file}: class map by-evidence (diningtable is dining table): of the 63 best detections that lie on an "
-        "annotation, 39 lie on one of their own class as they are named, and 51 with another list of classes."
+        f"{file}: class map by-evidence (diningtable is dining table): with class names as given, 39 of 63 confident detections agree with the annotation they overlap; with another class list, 51 do."
     ]
     with quiet():
         typed = load_detections(file, truth, class_map={"diningtable": "dining table"})
@@ -138,18 +132,17 @@ def test_validate_says_what_the_class_map_gives(
     assert (
         """\
 error: classes-numbered-differently (1)
-    classes are named differently: of the 48 best detections that lie on an
-    annotation, 36 lie on one of their own class as they are named, and 48 with
-    another list of classes. Read the detections with --class-map auto
-    AP 0.7500; with --class-map auto: 1.0000 (+0.2500)
+    classes are named differently: with class names as given, 36 of 48 confident
+    detections agree with the annotation they overlap; with another class list,
+    48 do. Use --class-map auto
+    With --class-map auto, AP would be 1.0000 instead of 0.7500 (+0.2500)
       diningtable is dining table (2)
 
 warning: unknown-class (12)
-    12 detections (25%) of 1 class that the ground truth does not have; they are
-    left out. Is diningtable the class dining table, which has no detection?
-    Read the detections with --class-map FILE, and in FILE the line
-    diningtable,dining table
-    AP 0.7500; with --class-map FILE: 1.0000 (+0.2500)
+    12 detections (25%) of 1 class that the ground truth does not have are
+    ignored. Is diningtable the class dining table (which lacks detections)? Use
+    --class-map FILE with the line diningtable,dining table
+    With --class-map FILE, AP would be 1.0000 instead of 0.7500 (+0.2500)
       class diningtable: 12
 """
         in capsys.readouterr().out
@@ -209,7 +202,7 @@ def test_work_follows_the_number_of_classes(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_what_is_typed_for_several_and_for_commas() -> None:
     assert class_map_advice({"hotdog": "hot dog", "ovenold": "oven, old"}) == (
-        'Read the detections with --class-map FILE, and in FILE the lines hotdog,hot dog and ovenold,"oven, old" '
+        'Use --class-map FILE with the lines hotdog,hot dog and ovenold,"oven, old" '
         "(in Python class_map={'hotdog': 'hot dog', 'ovenold': 'oven, old'})"
     )
     many = class_map_advice({f"c_{n}": f"c {n}" for n in range(6)})

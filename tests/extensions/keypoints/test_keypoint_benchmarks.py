@@ -84,7 +84,7 @@ def test_a_part_that_is_missing_is_refused(tmp_path: Path) -> None:
         boxscore.evaluate(*paths, protocol=rules(keypoints={"parts": ["face_kpts"]}))
     assert str(error.value) == (
         "ground truth must have face_kpts, three numbers per keypoint, which the protocol compares. Got none "
-        f"in {paths[0]}; files of COCO-WholeBody have them beside keypoints."
+        f"in {paths[0]}; files of COCO-WholeBody have them in addition to keypoints."
     )
 
 

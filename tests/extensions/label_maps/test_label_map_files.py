@@ -181,8 +181,8 @@ def test_names_of_classes_from_a_file(folder: Path, run: Run) -> None:
 def test_areas_of_the_table_that_are_wrong_are_a_warning(folder: Path, run: Run) -> None:
     change("pgt.json", '"id": 300, "category_id": 1', '"id": 300, "category_id": 1, "area": 3')
     assert run(*PANOPTIC, "--workers", "2").err == (
-        "boxscore: warning: the area of a segment of the truth is not its number of pixels, and counts: "
-        "pgt/a.png and 1 more; the rules 'counted' go by the pixels and refuse this.\n"
+        "boxscore: warning: the area of a ground truth segment differs from its number of pixels; the area counts: "
+        "pgt/a.png and 1 more; with --rules counted, only pixels count and this is an error.\n"
     )
     run(*PANOPTIC, "--strict", status=2)
     assert len(json.loads(run(*PANOPTIC, "--output", "json").out)["warnings"]) == 1
@@ -227,20 +227,20 @@ REFUSED: dict[str, tuple[list[str], Any, str]] = {
     "sizes that differ": (
         SEMANTIC,
         lambda: write("dt/c.png", png([[3, 3]])),
-        "the prediction must be as large as the truth (3 x 2). Got 2 x 1 in dt/c.png; resize it with nearest "
-        "neighbours.",
+        "the prediction must be as large as the truth (3 x 2). Got 2 x 1 in dt/c.png; resize it with "
+        "nearest-neighbor interpolation.",
     ),
     "labels outside the classes": (
         [*SEMANTIC, "--classes", "3"],
         None,
-        "the truth must have labels that are classes or ignored. Got label 3 on 3 pixels in image 'c'; other "
-        "classes, trainIds for ids, or another label for pixels that do not count?",
+        "the truth must have labels that are classes or ignored. Got label 3 on 3 pixels in image 'c'; "
+        "are these other classes, trainIds instead of ids, or another ignore label?",
     ),
     "a coloured picture": (
         SEMANTIC,
         lambda: write("dt/a.png", png(colours([[1, 2]]), colour=COLOURS)),
-        "a label map must be gray (8 or 16 bits) or have a palette. Got RGB, 8 bits in dt/a.png; a picture "
-        "coloured for people? the labels themselves are needed.",
+        "a label map must be gray (8 or 16 bits) or have a palette. Got RGB, 8 bits in dt/a.png; is it a "
+        "color visualization? boxscore needs the label values.",
     ),
     "gray of 4 bits": (
         SEMANTIC,
@@ -272,13 +272,12 @@ REFUSED: dict[str, tuple[list[str], Any, str]] = {
     "other classes than the rules'": (
         [*SEMANTIC, "--rules", "coco-stuff"],
         None,
-        "the truth must have a pixel of a class. Got the labels 0, 1, 2, 3, 255; the rules 'coco-stuff' have "
-        "classes of their own; say yours with classes.",
+        "the truth must have a pixel of a class. Got the labels 0, 1, 2, 3, 255; the rules 'coco-stuff' define other classes; pass yours with classes.",
     ),
     "no classes": (
         [*SEMANTIC, "--classes", "names.txt"],
         None,
-        "--classes must be a number or a file of names. Got 'names.txt'.",
+        "--classes must be a number or a file with names. Got 'names.txt'.",
     ),
     "panoptic: a missing map": (
         PANOPTIC,
@@ -303,7 +302,7 @@ REFUSED: dict[str, tuple[list[str], Any, str]] = {
     "panoptic: an id that the table lacks": (
         PANOPTIC,
         lambda: write("pdt/b.png", png(colours([[300, 70_000, 5, 6]]), colour=COLOURS)),
-        "an id of the prediction's map must be in the table of its image. Got 5, 6 in pdt/b.png.",
+        "an id of the prediction's map must be listed for its image. Got 5, 6 in pdt/b.png.",
     ),
     "panoptic: an id that the map lacks": (
         PANOPTIC,
@@ -313,13 +312,13 @@ REFUSED: dict[str, tuple[list[str], Any, str]] = {
     "panoptic: the same in the truth": (
         [*PANOPTIC, "--rules", "counted"],
         lambda: write("pgt/b.png", png(colours([[300] * 3 + [9]]), colour=COLOURS)),
-        "an id of the truth's map must be in the table of its image. Got 9 in pgt/b.png.",
+        "an id of the truth's map must be listed for its image. Got 9 in pgt/b.png.",
     ),
     "panoptic: sizes that differ": (
         PANOPTIC,
         lambda: write("pdt/b.png", png(colours([[300, 70_000]]), colour=COLOURS)),
-        "the prediction's map must be as large as the truth (4 x 1). Got 2 x 1 in pdt/b.png; resize it with "
-        "nearest neighbours.",
+        "the prediction's map must be as large as the truth (4 x 1). Got 2 x 1 in pdt/b.png; resize it "
+        "with nearest-neighbor interpolation.",
     ),
     "panoptic: gray of 16 bits": (
         PANOPTIC,
@@ -341,7 +340,7 @@ REFUSED: dict[str, tuple[list[str], Any, str]] = {
     "panoptic: a file outside": (
         PANOPTIC,
         lambda: change("pdt.json", '"file_name": "b.png"', '"file_name": "../pgt/b.png"'),
-        "file_name must lie inside its folder. Got '../pgt/b.png' in pdt.json.",
+        "file_name must be inside its folder. Got '../pgt/b.png' in pdt.json.",
     ),
     "panoptic: results of boxes": (
         PANOPTIC,

@@ -198,12 +198,12 @@ TABLE = segments(1, 2)
             (MAP, TABLE),
             (MAP[:1], TABLE),
             "the prediction's map must be as large as the truth (2 x 2). Got 2 x 1 in prediction of image 0; "
-            "resize it with nearest neighbours.",
+            "resize it with nearest-neighbor interpolation.",
         ),
         (
             (MAP, TABLE),
             (MAP, segments(1)),
-            "an id of the prediction's map must be in the table of its image. Got 2 in prediction of image 0.",
+            "an id of the prediction's map must be listed for its image. Got 2 in prediction of image 0.",
         ),
         (
             (MAP, TABLE),
@@ -229,8 +229,8 @@ TABLE = segments(1, 2)
         (
             (MAP, TABLE),
             (MAP + 0.5, TABLE),
-            "the prediction's map must be whole numbers. Got dtype float64 in prediction of image 0; take the "
-            "argmax over classes first?",
+            "the prediction's map must be whole numbers. Got dtype float64 in prediction of image 0; "
+            "take the argmax over classes first",
         ),
         (
             (MAP, [{"id": 1}]),

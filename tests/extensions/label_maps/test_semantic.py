@@ -218,22 +218,21 @@ def test_nothing_at_all_is_nan() -> None:
         (
             {"prediction": PREDICTION[:, 1:]},
             "the prediction must be as large as the truth (10 x 1). Got 9 x 1 in prediction of image 0; "
-            "resize it with nearest neighbours.",
+            "resize it with nearest-neighbor interpolation.",
         ),
         (
             {"classes": 2},
-            "the truth must have labels that are classes or ignored. Got label 2 on 1 pixels in image 0; other "
-            "classes, trainIds for ids, or another label for pixels that do not count?",
+            "the truth must have labels that are classes or ignored. Got label 2 on 1 pixels in image 0; "
+            "are these other classes, trainIds instead of ids, or another ignore label?",
         ),
         (
             {"classes": 3},
-            "the prediction must have labels that are classes or ignored. Got label 3 on 1 pixels in image 0; other "
-            "classes, trainIds for ids, or another label for pixels that do not count?",
+            "the prediction must have labels that are classes or ignored. Got label 3 on 1 pixels in "
+            "image 0; are these other classes, trainIds instead of ids, or another ignore label?",
         ),
         (
             {"rules": "coco-stuff"},
-            "the truth must have a pixel of a class. Got the labels 0, 1, 2, 255; the rules 'coco-stuff' have "
-            "classes of their own; say yours with classes.",
+            "the truth must have a pixel of a class. Got the labels 0, 1, 2, 255; the rules 'coco-stuff' define other classes; pass yours with classes.",
         ),
         (
             {"rules": "mmsegg"},
@@ -241,8 +240,8 @@ def test_nothing_at_all_is_nan() -> None:
         ),
         (
             {"truth": TRUTH * 1.0},
-            "the truth must be whole numbers. Got dtype float64 in truth of image 0; take the argmax over "
-            "classes first?",
+            "the truth must be whole numbers. Got dtype float64 in truth of image 0; take the argmax "
+            "over classes first",
         ),
         (
             {"truth": TRUTH + 70_000},

@@ -275,11 +275,11 @@ def test_all_annotators_in_one_file(tmp_path: Path, capsys: pytest.CaptureFixtur
     ("options", "message"),
     [
         (["--annotator-column", "b"], "the annotators must be in a column b. Got none in"),
-        ([], "of one file with several annotators --annotator-column names the column"),
+        ([], "for one file with several annotators use --annotator-column"),
         (["--annotator-column", "by", "--names", "x"], "--annotator-column must be beside one file, without"),
         (
             ["--annotator-column", "holes"],
-            "holes must name the annotator of each label. Got none in row 1 of",
+            "holes must name the annotator of every label. Got none in row 1 of",
         ),
         (["--annotator-column", "area"], "area must be a text or a whole number. Got 1.5 in annotation 0 of"),
     ],
@@ -317,7 +317,7 @@ def test_images_of_one_file_only_are_said() -> None:
 
 def test_a_file_name_with_two_ids_is_refused() -> None:
     names = ["1.jpg", "2.jpg"]
-    with pytest.raises(InputError, match=r"image '2.jpg' of .* have the id that it has in .*Got 1 for 2"):
+    with pytest.raises(InputError, match=r"image '2.jpg' of .* have the same id as in .*Got 1 for 2"):
         annotator_agreement({"a": labels([1, 2], names), "b": labels([1, 2], names[::-1])})
 
 

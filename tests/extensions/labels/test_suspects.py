@@ -48,9 +48,7 @@ def test_what_costs_most_comes_first():
     suspects = label_suspects(evaluation, order="cost")
     assert suspects.to_frame()["cost"].is_monotonic_decreasing
     assert set(suspects.to_frame()["kind"]) == {"wrong class", "missing annotation", "poor box"}
-    assert suspects.note == (
-        "cost: what AP would gain if the label were as the detector says\nfirst: what costs most"
-    )
+    assert suspects.note == ("cost: gain in AP if the label were what the detector predicts\nfirst: AP cost")
     truth, found = evaluation.ground_truth, evaluation.detections
     relabelled = truth.replaced(category=np.where(truth.ids == 101, 0, truth.category).astype(np.int32))
     wrong = suspects.kind.tolist().index(0)
@@ -82,10 +80,10 @@ def test_orders_follow_from_costs_suspicion_and_the_objects_of_classes(scene):
         assert lists[order].detection.tolist() == expected, order
     assert len({tuple(one.detection.tolist()) for one in lists.values()}) == 4
     assert [one.note.split("first: ")[1] for one in lists.values()] == [
-        "what the detector is surest of",
-        "what costs most",
-        "what costs its class most",
-        "what the detector is sure of and costs its class much",
+        "detector confidence",
+        "AP cost",
+        "AP cost to the class",
+        "detector confidence and AP cost to the class",
     ]
 
 
@@ -121,7 +119,9 @@ def test_without_costs_the_most_suspicious_come_first(scene):
     suspects = label_suspects(boxscore.evaluate(truth, found, protocol=scaled), score_threshold=0.0)
     assert np.isnan(suspects.cost).all()
     assert (np.diff(suspects.suspicion) <= 0).all()
-    assert suspects.note.startswith("the most suspicious first: cost asks for a protocol that would match")
+    assert suspects.note.startswith(
+        "sorted by detector confidence; cost is empty: it needs a protocol that would match"
+    )
 
 
 def test_the_most_suspicious_have_costs(scene, monkeypatch):
@@ -130,7 +130,7 @@ def test_the_most_suspicious_have_costs(scene, monkeypatch):
     suspects = label_suspects(evaluation, score_threshold=0.0, limit=None, order="cost")
     assert np.isnan(suspects.cost).tolist() == [False] * 4 + [True] * (len(suspects) - 4)
     assert suspects.suspicion[:4].min() >= suspects.suspicion[4:].max()
-    assert "as the detector says; of the 4 most suspicious\n" in suspects.note
+    assert "what the detector predicts (only for the 4 most suspicious)\n" in suspects.note
 
 
 def test_a_poor_box_stands_for_an_annotation_of_its_class():

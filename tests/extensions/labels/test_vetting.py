@@ -347,7 +347,7 @@ def test_fix_never_overwrites_the_original(tmp_path: Path, capsys: pytest.Captur
 def test_options_that_do_not_go_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     call = ["suspects", str(GT), str(DT)]
     assert main([*call, "--tool", "cvat"]) == 2
-    assert "--tool must be beside --write. Got cvat." in capsys.readouterr().err
+    assert "--tool must be used together with --write. Got cvat." in capsys.readouterr().err
     both = ["--write", str(tmp_path / "a"), "--vetted", str(GT)]
     assert main([*call, *both]) == 2
-    assert "--write must be without --vetted. Got both." in capsys.readouterr().err
+    assert "--write must not be combined with --vetted. Got both." in capsys.readouterr().err

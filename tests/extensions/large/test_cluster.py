@@ -137,7 +137,7 @@ def test_images_are_weighed_where_the_parts_are(client: Any, tmp_path: Path) -> 
         .to_frame()
         .equals(boxscore.diagnostics.operating_points(one).to_frame())
     )
-    with pytest.raises(boxscore.InputError, match="error types of merged parts must be asked of tables"):
+    with pytest.raises(boxscore.InputError, match="error types of merged parts must be computed from tables"):
         boxscore.diagnostics.error_types(result)
 
 

@@ -275,7 +275,7 @@ def without(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(("hidden", "message"), [
-    ("scratch", "the folder of regrouped rows must be one that workers see"),
+    ("scratch", "the folder of regrouped rows must be visible to the workers"),
     ("data", "a Parquet file must be readable"),
 ])  # fmt: skip
 def test_a_worker_that_does_not_see_a_folder(tmp_path: Path, hidden: str, message: str) -> None:
@@ -305,7 +305,7 @@ def test_a_file_that_changes_after_the_plan(tmp_path: Path, change: str) -> None
             )
         return [function(task) for task in tasks]
 
-    message = r"must stay as it is while it is read" if change == "replaced" else "must be readable"
+    message = r"must not change while it is read" if change == "replaced" else "must be readable"
     with pytest.raises(boxscore.InputError, match=rf"{message}.* in row group \d of .*3\.parquet"):
         scan(truth, found, partitions=4, map=changing)
 
@@ -352,7 +352,7 @@ def test_an_asynchronous_client(tmp_path: Path) -> None:
 
     async def ask(address: str) -> None:
         async with distributed.Client(address, asynchronous=True, set_as_default=False) as client:
-            with pytest.raises(boxscore.InputError, match=r"be one that waits\. Got an asynchronous one"):
+            with pytest.raises(boxscore.InputError, match=r"be synchronous\. Got an asynchronous one"):
                 evaluate(*frames(), client=client)
 
     with dask_processes(tmp_path, 0) as (processes, _):
@@ -432,7 +432,7 @@ class _Banner(socketserver.BaseRequestHandler):
 
 @contextlib.contextmanager
 def listening(kind: str) -> Iterator[str]:
-    """Give the address of something that is no scheduler."""
+    """Give the address of an address that is not a scheduler."""
     with contextlib.ExitStack() as stack:
         if kind == "http":
             server = stack.enter_context(http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Silent))

@@ -43,7 +43,7 @@ def test_what_is_planned_stays_within_the_limit(limit: int, workers: int) -> Non
 def test_a_limit_that_cannot_be_kept_says_what_would_do(tmp_path: Path, run: Run) -> None:
     with pytest.raises(boxscore.InputError, match=r"be 666 MB or more for 1,000 boxes and 2 workers"):
         plan_within(100 * 10**6, Load(1000), 2)
-    with pytest.raises(boxscore.InputError, match="smaller row groups: the largest takes 500 MB"):
+    with pytest.raises(boxscore.InputError, match="smaller row groups: reading the largest takes 500 MB"):
         plan_within(100 * 10**6, Load(1000, read=5 * 10**8), 2)
     with pytest.raises(boxscore.InputError, match="write the ground truth as Parquet"):
         plan_within(100 * 10**6, Load(1000, first=10**9), 2)

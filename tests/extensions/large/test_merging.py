@@ -134,7 +134,7 @@ def test_what_needs_rows_is_refused_by_name(name: str, options: dict[str, Any]) 
 
 @each(["ground_truth", "detections", "matches", "outcomes", "_matcher"])
 def test_rows_are_refused_by_name(name: str) -> None:
-    with pytest.raises(boxscore.InputError, match="of merged parts must be asked of tables"):
+    with pytest.raises(boxscore.InputError, match="of merged parts must be computed from tables"):
         getattr(merged(scene()), name)
 
 
@@ -387,7 +387,7 @@ def test_scan_takes_lists_of_images_and_refuses_those_that_do_not_fit() -> None:
     ):
         with pytest.raises(boxscore.InputError, match=message):
             boxscore.scan(*tables, partitions=lists)
-    with pytest.raises(boxscore.InputError, match="give the part of every task"):
+    with pytest.raises(boxscore.InputError, match="pass the part of every task"):
         boxscore.scan(*tables, partitions=3, map=lambda function, tasks: [])
 
 

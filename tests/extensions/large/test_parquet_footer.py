@@ -106,7 +106,7 @@ def test_any_damage_is_refused_or_read() -> None:
     [b"\x4c" * 100_000, b"\x49" + b"\x19" * 100_000, b"\x16" + b"\xff" * 100, b"\x18\xff\xff\xff\xff\x0f"],
 )
 def test_deep_and_endless_bytes(data: bytes) -> None:
-    with pytest.raises(FileFormatError, match="must say what its columns hold"):
+    with pytest.raises(FileFormatError, match="must describe its columns"):
         facts_of_columns(data, "x.parquet")
 
 

@@ -104,12 +104,12 @@ def test_a_file_of_several_parts(tmp_path: Path, run: Run, monkeypatch: pytest.M
 def test_a_share_that_is_missing_is_named(tmp_path: Path, run: Run) -> None:
     sides = written(tmp_path, "numbers", "by id")
     files = saved(run, sides, 3, tmp_path)
-    said = "shares to merge must be all 3. Got none of 2/3; run boxscore evaluate --shard K/N"
+    said = "shards to merge must be all 3. Got none of 2/3; run boxscore evaluate --shard K/N"
     for options in ([], ["--memory-limit", "1GB"]):
         assert said in run.error("merge", files[0], files[2], *options)
     run("evaluate", *sides, "--save-part", tmp_path / "whole.npz", "--no-digest")
     mixed = run.error("merge", *files, tmp_path / "whole.npz")
-    assert "be of one data set cut once. Got shares of 3, and parts that are none" in mixed
+    assert "come from one split of one data set. Got shares of 3, and parts that are not shards" in mixed
 
 
 @each([(images, shares) for images in (0, 1, 2, 5) for shares in (1, 2, 3, 7)])
@@ -175,7 +175,7 @@ def test_a_footer_that_says_other_images_is_refused(tmp_path: Path, run: Run) ->
     content = content[:start] + content[start:].replace(one, other)
     path.write_bytes(content)
     said = run.error("evaluate", *sides, "--memory-limit", "1GB")
-    assert "image_id must be one of those that the file's footer says" in said
+    assert "image_id must be in the range stated in the footer of the file" in said
 
 
 @pytest.mark.long

@@ -210,7 +210,7 @@ def test_the_command_line_prints_what_one_evaluation_prints(tmp_path: Path, run:
     expected = json.loads(run(*command).out)
     assert json.loads(run(*command, "--memory-limit", "2GB").out) == expected
     assert "--memory-limit must be " in run.error(*command, "--memory-limit", "10MB")
-    assert "--verify must be left out with --memory-limit" in run.error(
+    assert "--verify must not be combined with --memory-limit" in run.error(
         *command, "--memory-limit", "2GB", "--verify"
     )
 
@@ -392,9 +392,7 @@ def test_a_process_that_is_killed(tmp_path: Path) -> None:
     with LocalEngine(tmp_path, 2) as engine:
         once = [engine.submit("one", end_once, tmp_path / "ended"), engine.submit("two", abs, -2)]
         assert engine.results(once) == ["alive", 2]
-        with pytest.raises(
-            boxscore.InputError, match="three must be done by a process that lives to its end"
-        ):
+        with pytest.raises(boxscore.InputError, match="three must be finished by a process"):
             engine.results([engine.submit("three", os._exit, 9), engine.submit("four", abs, -2)])
         assert engine.results([engine.submit("five", abs, -2)] * 2) == [2, 2]
 

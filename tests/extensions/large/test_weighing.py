@@ -186,8 +186,8 @@ ANSWERED: dict[str, dict[str, Any]] = {
 REFUSED = {
     "calibration_error": "calibration",
     "confusion_matrix": "confusions",
-    "error_areas": "curves of errors",
-    "error_curves": "curves of errors",
+    "error_areas": "error curves",
+    "error_curves": "error curves",
     "error_list": "a list of errors",
     "error_types": "error types",
     "image_scores": "scores of images",
@@ -229,7 +229,7 @@ def test_answers_have_the_bits_of_one_process(name: str, of: Any) -> None:
 @pytest.mark.long
 @each([(name, what, of) for name, what in REFUSED.items() for of in (merged, distributed)])
 def test_what_needs_rows_is_refused_by_name(name: str, what: str, of: Any) -> None:
-    with pytest.raises(boxscore.InputError, match=f"^{what} of merged parts must be asked of tables"):
+    with pytest.raises(boxscore.InputError, match=f"^{what} of merged parts must be computed from tables"):
         getattr(diagnostics, name)(of(scene()), *OTHER_ARGUMENTS.get(name, ()))
 
 
@@ -245,8 +245,8 @@ def test_slices_of_numbers(options: dict[str, Any], of: Any) -> None:
 @pytest.mark.long
 @each(
     [
-        ("size", "slices by size of merged parts must be asked of tables"),
-        ("crowdedness", "slices by crowdedness of merged parts must be asked of tables"),
+        ("size", "slices by size of merged parts must be computed from tables"),
+        ("crowdedness", "slices by crowdedness of merged parts must be computed from tables"),
         ("nigth", "by must be one of 'night', 'height'. Got 'nigth'; did you mean 'night'?"),
     ]
 )
@@ -353,7 +353,7 @@ def test_which_images_is_known_without_their_ids(monkeypatch: pytest.MonkeyPatch
 def test_tables_say_what_so_many_detections_leave_out(monkeypatch: pytest.MonkeyPatch) -> None:
     limits.few_detections_rated(monkeypatch, 10)
     result = distributed(scene())
-    words = "precision, recall and F1 are left out of 153 detections, more than 10"
+    words = "precision, recall and F1 are not computed for more than 10 detections (153 here)"
     assert f"\nPer class; {words}\n" in as_text(result, per_class=True)
     with pytest.raises(boxscore.InputError, match=f"--sort must name a column.*Got 'F1'; {words}"):
         as_text(result, per_class=True, rows=Rows(sort="F1"))
@@ -368,7 +368,7 @@ def test_numbers_only() -> None:
         lambda: diagnostics.operating_points(left),
     ):
         with pytest.raises(
-            boxscore.InputError, match="the parts of a result must still be where they were matched"
+            boxscore.InputError, match="the parts of a result must still be available where they were matched"
         ):
             question()
 
@@ -392,7 +392,7 @@ def test_a_class_that_cannot_be_cut_and_is_too_large(monkeypatch: pytest.MonkeyP
         limits.few_detections_at_a_time(patch, 5)
         with pytest.raises(
             boxscore.InputError,
-            match=r"^class '0' must have at most 20 detections to be resampled or sliced\. Got \d+; the protocol areas",
+            match=r"^class '0' must have at most 20 detections for resampling or slicing\. Got \d+; the protocol areas",
         ):
             diagnostics.bootstrap_intervals(result, resamples=2)
     limits.few_detections_at_a_time(monkeypatch, 1000)

@@ -60,7 +60,7 @@ def test_rows_are_in_any_order_and_more_than_a_batch() -> None:
         ({"size": [float("nan"), 4], "counts": "4"}, None, r"Got none in mask 0"),
         ({"size": [1, 4], "counts": [2.5, 1.5]}, None, r"a list of whole numbers\. Got \[2\.5, 1\.5\]"),
         ({"size": [1, 4], "counts": [2**70]}, None, r"a mask must have counts"),
-        ({"size": [1, 4], "counts": [-1, 5]}, None, r"Got counts that are none for size \[1, 4\]"),
+        ({"size": [1, 4], "counts": [-1, 5]}, None, r"Got invalid counts for size \[1, 4\]"),
         ([{"size": [1, 4], "counts": [4]}], [4, 1], r"a mask must be polygons"),
         ([[1, 2, "x", 4, 5, 6]], [4, 4], r"a polygon in mask 0 must be numbers"),
         ([[1, 2, 3, 4], [0, 0, 3, 0, 3, 3]], [4, 4], r"a mask must be polygons of at least 3 points"),

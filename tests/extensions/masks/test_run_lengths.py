@@ -51,8 +51,8 @@ def test_totals_of_anything() -> None:
     ("counts", "got"),
     [
         ("08h1", "counts that add up to 64"),
-        ("o2p", "counts that are none"),
-        ("0N", "counts that are none"),
+        ("o2p", "invalid counts"),
+        ("0N", "invalid counts"),
         (b"", "counts that add up to 0"),
     ],
 )

@@ -256,19 +256,19 @@ def test_no_detection_at_all() -> None:
     none = boxscore.Detections.from_arrays([], [], [], [])
     first, *rest = said(boxscore.evaluate(truth, none)).values()
     counted = len(truth) - int(truth.crowd.sum())
-    assert first.text == f"There are no detections: the {counted} objects are all missed."
+    assert first.text == f"Without detections, all {counted} objects are missed."
     assert all(math.isinf(each.cost) for each in rest)
 
 
 def test_no_ground_truth() -> None:
     assert [each.text for each in said(empty_evaluation()).values()] == [
-        "No ground truth counts: AP is undefined."
+        "No ground truth counts, so AP is undefined."
     ]
     images = Images.build([1])
     truth = boxscore.GroundTruth.from_arrays([], [], [], images=images, categories={1: "a"})
     detections = boxscore.Detections.from_arrays([1], [1], [[0, 0, 9, 9]], [0.5], categories={1: "a"})
     assert next(iter(said(boxscore.evaluate(truth, detections)).values())).text == (
-        "No ground truth counts: AP is undefined, and 1 detection cannot be judged."
+        "No ground truth counts, so AP is undefined, and 1 detection cannot be evaluated."
     )
 
 
@@ -277,7 +277,7 @@ def test_a_class_without_ground_truth() -> None:
     truth = result.ground_truth
     fewer = boxscore.evaluate(truth.take(np.flatnonzero(truth.category > 0)), result.detections)
     assert said(fewer)["without ground truth"].text == (
-        "1 class that is detected has no ground truth: its 10 detections do not count."
+        "1 class with detections has no ground truth: its 10 detections do not count."
     )
 
 
@@ -334,8 +334,8 @@ def test_a_cut_table_of_names_is_said_in_place_of_the_wrong_classes() -> None:
     assert "classification" not in sentences
     sentence = sentences["class-always-called-another"]
     assert sentence.text.startswith(
-        "2 classes are always predicted as another: 12 of 12 localised objects of class hot dog are predicted "
-        "as dog, and 1 more. Were class names cut at a space, or looked up by a part of them? AP "
+        "2 classes are always predicted as another class: 12 of 12 localized objects of class hot dog are predicted "
+        "as dog, and 1 more. Possible cause: class names truncated at a space or matched by a substring. With these 2 classes renamed, AP "
     )
     assert sentence.cost >= error_types(boxscore.evaluate(objects, detections)).total.cost[0]
 

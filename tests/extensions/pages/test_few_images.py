@@ -13,10 +13,7 @@ from boxscore.extensions.pages.comparison_view import comparison_view
 from boxscore.reports import ReportOptions
 from support.evaluations import evaluation
 
-NOTE = (
-    "Half of the 28 classes are in at most 3 images: scores of so few are too high on average, and intervals "
-    "over all classes are of samples of this size."
-)
+NOTE = "Half of the 28 classes are in at most 3 images: metrics of so few images are too high on average, and intervals over all classes hold for samples of this size."
 FAST = ReportOptions(date="", resamples=5, gallery=0)
 
 

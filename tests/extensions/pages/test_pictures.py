@@ -119,10 +119,12 @@ def test_a_folder_without_the_images_is_refused(tmp_path: Path) -> None:
         assert not out.exists()
         return str(refused.value)
 
-    start = f"the image folder must have the images. Got none of 2, looking for 'a.png' in {str(folder)!r}; "
-    assert message() == f"{start}there is no image in it."
+    start = (
+        f"the image folder must contain the images. Got none of 2, looking for 'a.png' in {str(folder)!r}; "
+    )
+    assert message() == f"{start}the folder contains no images."
     save(folder / "x.png", 8, 8)
-    assert message() == f"{start}are these the images of another data set, or have they been renamed?"
+    assert message() == f"{start}do these images belong to another data set, or were they renamed?"
     save(tmp_path / "data" / "b.png", 8, 8)
     assert message() == f"{start}they are in {str(tmp_path / 'data')!r}."
     save(folder / "train" / "b.png", 8, 8)

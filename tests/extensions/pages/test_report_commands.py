@@ -128,8 +128,8 @@ def test_draw_goes_on_without_a_picture_that_cannot_be_read(tmp_path: Path, run:
     assert unreadable.startswith(
         f"boxscore: warning: {images / '000000000109.png'}: cannot be read as an image: "
     )
-    assert unreadable.endswith("; drawn on a blank frame.")
-    assert missing == f"boxscore: warning: image 117: not found in {images}; drawn on a blank frame."
+    assert unreadable.endswith("; drawing on a blank frame.")
+    assert missing == f"boxscore: warning: image 117 not found in {images}; drawing on a blank frame."
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_a_result_must_be_a_result(tmp_path: Path, run: Run, content: str) -> No
 
 def test_a_baseline_of_another_protocol_is_refused(tmp_path: Path, run: Run) -> None:
     path = result_file(tmp_path, run)
-    assert "scores under two protocols do not compare" in run.error(
+    assert "results of different protocols cannot be compared" in run.error(
         "check", *INPUTS, "--protocol", "voc2012", "--no-regression", path
     )
 

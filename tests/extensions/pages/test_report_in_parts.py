@@ -123,7 +123,7 @@ def test_the_command_writes_the_folder_of_one_process(
     whole = run(*call, "--report", one)
     told = run(*call, "--report", parts, "--memory-limit", "2GB")
     assert told.out == whole.out
-    assert "note: left out with --memory-limit: tables/matches\n" in told.err
+    assert "note: not written with --memory-limit: tables/matches\n" in told.err
     assert "left out" not in whole.err
     assert f"report written to {parts / 'report.html'}" in told.err
     pages = [payload((folder / "report.html").read_text(encoding="utf-8")) for folder in (one, parts)]
@@ -151,7 +151,7 @@ def test_the_worst_images_are_drawn(tmp_path: Path, run: Run, monkeypatch: pytes
     assert len(one) == 3
     assert one == parts
     error = run.error(*call, "--images", "101", "--output", tmp_path / "none", "--memory-limit", "2GB")
-    assert "--images must be left out with --memory-limit" in error
+    assert "--images must not be combined with --memory-limit" in error
 
 
 def test_what_a_report_of_partitions_refuses(tmp_path: Path, run: Run) -> None:
@@ -159,12 +159,15 @@ def test_what_a_report_of_partitions_refuses(tmp_path: Path, run: Run) -> None:
     run("convert", "--gt", GT, "--dt", DT, "--to", "parquet", "--output", found)
     folder = tmp_path / "folder"
     for call, text in (
-        (["report", GT, DT, "--memory-limit", "2GB"], "--memory-limit must be of detections in Parquet"),
+        (
+            ["report", GT, DT, "--memory-limit", "2GB"],
+            "--memory-limit must be used with detections in Parquet",
+        ),
         (["report", GT, found, "--memory-limit", "1MB"], "--memory-limit must be "),
         (["report", GT, found, "--memory-limit", "2GB", "--scoreless"], "--scoreless must be left out"),
         (
             ["evaluate", GT, found, "--shard", "1/2", "--save-part", tmp_path / "part.npz"],
-            "--report must be left out with --shard",
+            "--report must not be combined with --shard",
         ),
     ):
         assert text in run.error(*call, "--report", folder)
@@ -186,5 +189,5 @@ def test_the_images_that_are_shown_are_read_alone(tmp_path: Path) -> None:
             np.testing.assert_array_equal(rows[table.image], every.image[chosen])
         chosen = np.flatnonzero(np.isin(whole.detections.image, rows))
         np.testing.assert_array_equal(alone.outcomes.detection, whole.outcomes.detection[chosen])
-    with pytest.raises(InputError, match="still be where they were matched"):
+    with pytest.raises(InputError, match="still be available where they were matched"):
         type(result).of_numbers(result._numbers).source.tables_of(rows)

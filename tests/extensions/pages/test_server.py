@@ -282,7 +282,7 @@ def test_one_slash_more_leads_to_the_page(client: Client) -> None:
 def test_no_path_names_a_file(client: Client, path: str) -> None:
     reply = client.ask(path)
     assert reply.status == 404
-    assert reply.body == b"there is nothing here\n"
+    assert reply.body == b"this page does not exist\n"
 
 
 def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
@@ -351,7 +351,7 @@ def test_another_site_may_link_but_not_embed(client: Client) -> None:
 def test_other_methods_are_refused(client: Client, method: str) -> None:
     reply = client.ask("", method=method)
     assert (reply.status, reply.headers["allow"]) == (405, "GET, HEAD")
-    assert reply.body == b"only GET and HEAD are answered\n"
+    assert reply.body == b"only GET and HEAD are supported\n"
 
 
 @pytest.mark.parametrize("path", ["", "detector-1/images", "picture/0", "picture/0?small", "nothing"])
@@ -414,7 +414,7 @@ def test_an_error_is_a_line(client: Client, monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(Site, "answer", fail)
     reply = client.ask("")
-    assert (reply.status, reply.body) == (500, b"this cannot be shown\n")
+    assert (reply.status, reply.body) == (500, b"this page cannot be shown\n")
 
 
 def test_hostile_names_are_harmless() -> None:

@@ -74,7 +74,7 @@ def test_too_few_images() -> None:
     comparison = compared(few)
     lead = 100 * -comparison.total.delta[0, 0]
     assert verdict_sentence(comparison) == (
-        f"4 images with objects are too few to tell which is better: a is {lead:.1f} points of AP ahead of b."
+        f"4 images with objects are too few to tell which detector is better: a is {lead:.1f} points of AP ahead of b."
     )
 
 
@@ -144,13 +144,13 @@ def test_where_less_is_better_the_lower_one_leads(tmp_path: Path) -> None:
 def test_classes_that_turn_the_order_round() -> None:
     results = {"a": detected([1.0, 0.9, 0.2, 0.5]), "b": detected([0.3, 0.5, 0.9, 0.5])}
     said = turned_classes(compared(results))
-    assert said.startswith("The order turns round in 1 of 4 classes, where b is ahead of a: class 2 (")
-    assert said.endswith(" In 1 of them the difference is significant.")
+    assert said.startswith("The ranking flips in 1 of 4 classes, where b is ahead of a: class 2 (")
+    assert said.endswith(" The difference is significant in 1 of them.")
     ahead = turned_classes(compared({"a": detected([0.3, 0.5]), "b": detected([0.9, 0.5])}))
-    assert ahead == "No class turns the order round: b is ahead or level in all 2 classes."
+    assert ahead == "The ranking is the same in every class: b is ahead or equal in all 2 classes."
     three = turned_classes(compared({**results, "c": detected([0.1, 0.1, 0.3, 0.7])}))
     assert re.fullmatch(
-        r"The order turns round in 2 of 4 classes, where another detector is ahead of a: "
+        r"The ranking flips in 2 of 4 classes, where another detector is ahead of a: "
         r"class 2 \(b, [\d.]+ points\), class 3 \(c, [\d.]+ points\)\.",
         three,
     )

@@ -76,7 +76,7 @@ def test_labels(tmp_path: Path) -> None:
     names = ["cat", " CAT", "Fire Hydrant", "fire-hydrant", "fire hydrants", "hydrant", "catfish"]
     path = written(tmp_path / "a.jsonl", [{**CAT, "label": name} for name in names])
     with pytest.warns(
-        BoxscoreWarning, match="3 detections left out, of 3 classes that the ground truth does not"
+        BoxscoreWarning, match="ignoring 3 detections of 3 classes that the ground truth does not"
     ):
         table = read(path)
     assert table.category.tolist() == [0, 0, 1, 1]
@@ -90,7 +90,7 @@ def test_names_that_differ_in_case_alone_are_compared_exactly(tmp_path: Path) ->
         TRUTH, categories=boxscore.data.vocabulary.Categories.build([1, 2], names=["Cat", "cat"])
     )
     path = written(tmp_path / "a.jsonl", [{**CAT, "label": name} for name in ("Cat", "cat", "CAT")])
-    with pytest.warns(BoxscoreWarning, match="1 detection left out"):
+    with pytest.warns(BoxscoreWarning, match="ignoring 1 detection"):
         assert read(path, truth).category.tolist() == [0, 1]
 
 
@@ -99,8 +99,8 @@ def test_a_box_without_a_label(tmp_path: Path) -> None:
     with pytest.warns(BoxscoreWarning) as caught:
         assert len(read(path)) == 1
     assert [str(each.message) for each in caught] == [
-        f"{path}: 2 boxes without a label are left out (first: line 2 of {path}): a label is needed where more "
-        'than one class may be meant; a "phrase" beside the answer says which.'
+        f"{path}: ignoring 2 boxes without a label (first: line 2 of {path}): with several classes, boxes need labels; or add a "
+        '"phrase" to the answer to set the class.'
     ]
     one = GroundTruth.from_arrays([1], [1], [[0, 0, 9, 9]], images=IMAGES, categories={1: "cat"})
     assert read(path, one).category.tolist() == [0, 0, 0]
@@ -175,9 +175,7 @@ def test_sizes_from_the_file_the_user_and_the_ground_truth(tmp_path: Path) -> No
     path = written(tmp_path / "a.jsonl", [{**CAT, "bbox_2d": [100, 100, 500, 500]}])
     expected = [64, 48, 320, 240]
     assert read(path, coordinates="1000").boxes.tolist() == [expected]
-    with pytest.raises(
-        InputError, match="an image must have a known size where detections are fractions of it"
-    ):
+    with pytest.raises(InputError, match="an image must have a known size if detections are fractions of it"):
         read(path, unsized, coordinates="1000")
     assert read(path, unsized, coordinates="1000", image_sizes="640x480").boxes.tolist() == [expected]
     sized = written(tmp_path / "b.jsonl", [{**CAT, "bbox_2d": [100, 100, 500, 500]}], width=640, height=480)
@@ -258,9 +256,7 @@ def test_options_that_only_answers_have(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text("[]")
     for options in ({"coordinates": "1000"}, {"repeated": "once"}, {"loose": True}):
-        with pytest.raises(
-            InputError, match="be left out where the format is coco, which has no answers of a"
-        ):
+        with pytest.raises(InputError, match="not be used with the format coco, which lacks answers of a"):
             load_detections(path, TRUTH, **options)  # type: ignore[arg-type]
 
 

@@ -177,7 +177,7 @@ def test_rows_of_two_curves_are_not_of_parts(tmp_path: Path) -> None:
     truth, found, _ = tables(tmp_path, 3)
     result = evaluate(truth, found, protocol="omnilabel", digest=False)
     with pytest.raises(
-        ProtocolError, match=r"^summary must have no metric with harmonic_of or images, in parts"
+        ProtocolError, match=r"^summary must not have a metric with harmonic_of or images, in parts"
     ):
         result.save_part(tmp_path / "part.npz")
 

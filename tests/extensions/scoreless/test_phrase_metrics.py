@@ -250,11 +250,11 @@ def test_what_makes_cgf1_worthless_is_said() -> None:
     box = [[0, 0, 10, 10]]
     truth = GroundTruth.from_arrays([1], ["object"], box)
     found = Detections.from_arrays([1], ["object"], box, [0.9])
-    alone = "arrays: no image says whether it is annotated in full (the column exhaustive); cgf1 takes all for it."
+    alone = "arrays: images do not say whether they are fully annotated (column exhaustive); cgf1 assumes that all are."
     assert said(truth, found, "cgf1") == [
         alone,
-        "arrays: every image has an object, so no phrase is negative: IL_MCC is 0, and cgF1, cgF1_50, cgF1_75 are "
-        "0 whatever the boxes are. pmF1 (positive_micro_F1) is of the boxes alone.",
+        "arrays: every image has an object, so there are only positive phrases: IL_MCC is 0, and cgF1, cgF1_50, cgF1_75 are "
+        "0 for any boxes. pmF1 (positive_micro_F1) is of the boxes alone.",
     ]
     truth = GroundTruth.from_arrays([1, 2], ["object"] * 2, box * 2, images=[1, 2, 3, 4])
     wrong = Detections.from_arrays([1, 3, 4], ["object"] * 3, box * 3, [0.9] * 3)
@@ -274,9 +274,8 @@ def test_annotators_that_count_together_are_said() -> None:
     assert said(truth, found, "cgf1") == []
     nameless = truth.replaced(images=dataclasses.replace(truth.images, columns={}))
     assert said(nameless, found, "cgf1") == [
-        "arrays: no image says whether it is annotated in full (the column exhaustive); cgf1 takes all for it.",
-        "arrays: no image names its annotators (the column annotators); one who has no object in an image is "
-        "taken not to have seen it.",
+        "arrays: images do not say whether they are fully annotated (column exhaustive); cgf1 assumes that all are.",
+        "arrays: images do not name their annotators (column annotators); assuming that annotators without objects in an image have not seen it.",
     ]
 
 

@@ -62,15 +62,14 @@ def test_a_table_without_scores_says_so_and_refuses_them() -> None:
 
 def test_scores_of_some_are_refused() -> None:
     assert refused(lambda: table(scores=[0.5, None, 0.25])) == (
-        "a detection must have a score where another has one. Got none in row 1 of arrays; row 0 of arrays has "
-        "0.5, and scores are never filled in: give every detection its score, or none."
+        "a detection must have a score if another has one. Got none in row 1 of arrays; row 0 of arrays has "
+        "0.5; give every detection a score, or none."
     )
     assert not table(scores=[None, None, None]).scored
     assert "score must be finite" in refused(lambda: table(scores=[0.5, np.nan, 0.25]))
     with_scores = Detections.from_arrays(["c"], ["cat"], BOXES[:1], [0.5], source="c.json")
     assert refused(lambda: concatenate([table(), with_scores])) == (
-        "scores must be there in all tables that are put together, or in none. Got none in arrays; c.json has "
-        "them."
+        "scores must be in all merged tables, or in none. Got none in arrays; c.json has them."
     )
 
 
@@ -157,7 +156,7 @@ def test_text_files(plain: str, scored: str, tmp_path: Path) -> None:
     assert len(back) == 2
     (tmp_path / "a.txt").write_text(scored.format(" 0.5") + scored.format("") if "{}" in scored else scored)
     message = refused(lambda: load_detections(tmp_path, NAMED, box_format="xyxy" if "cat" in plain else None))
-    assert "must have a score where another has one" in message
+    assert "must have a score if another has one" in message
     assert "line 2" in message
     assert "line 1" in message
 
@@ -170,7 +169,7 @@ def test_predictions_of_a_loop() -> None:
     assert not Detections.from_predictions(predictions, image_ids=[1, 2]).scored
     predictions[1] = {"boxes": [[0, 0, 5, 5]], "labels": [1], "scores": [0.5]}
     assert refused(lambda: Detections.from_predictions(predictions, image_ids=[1, 2])) == (
-        "scores must be given for every image or for none. Got 1 of 2 images with it; image 2, not 1."
+        "scores must be set for every image or for none. Got 1 of 2 images with it; image 2, not 1."
     )
     predictions[1] = {"boxes": [[0, 0, 5, 5]], "labels": [1], "conf": [0.5]}
     assert "is 'conf' the scores?" in refused(

@@ -174,7 +174,7 @@ def test_python_repeats_none_either(scheme: str, user: str, password: str, query
 def test_what_must_be_escaped_is_said(given_: str) -> None:
     status, text = said("evaluate", given_, DT)
     assert status == 2
-    assert "://... must have none of / ? # @ : as they are. Got one of them; write / as %2F" in text
+    assert "://... must not contain / ? # @ : unescaped. Got one of them; write / as %2F" in text
     for part in ("KEY", "AKIA", "ann", "def"):
         assert part not in text
 

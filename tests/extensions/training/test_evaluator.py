@@ -351,7 +351,7 @@ def test_classes() -> None:
     target = {"boxes": [[0, 0, 9, 9]], "labels": [1], "image_id": 3}
     named = Evaluator(classes={1: "cat", 2: "dog"})
     named.update([prediction], [target])
-    with pytest.warns(BoxscoreWarning, match="1 detection left out, of 1 class"):
+    with pytest.warns(BoxscoreWarning, match="ignoring 1 detection of 1 class"):
         evaluation = named.compute()
     assert evaluation.labels == ["cat", "dog"]
     with pytest.raises(InputError, match=r"a target's label must be one of the classes. Got 7 in image 4"):
@@ -378,7 +378,7 @@ def test_what_a_dropped_image_leaves_out_is_not_counted() -> None:
 
     one = rank(3, 4)
     one.merge(rank(3, 7))
-    with pytest.warns(BoxscoreWarning, match="3 detections left out, of 1 class"):
+    with pytest.warns(BoxscoreWarning, match="ignoring 3 detections of 1 class"):
         evaluation = one.compute()
     assert evaluation.counts["left_out"] == 3
     assert evaluation.detections.left_out == {"5": 3}
@@ -386,7 +386,7 @@ def test_what_a_dropped_image_leaves_out_is_not_counted() -> None:
     for evaluator in numbered:
         evaluator.update([prediction], [target])
     numbered[0].merge(numbered[1])
-    with pytest.warns(BoxscoreWarning, match="2 detections left out"):
+    with pytest.warns(BoxscoreWarning, match="ignoring 2 detections"):
         assert numbered[0].compute().counts["left_out"] == 2
 
 
@@ -532,7 +532,7 @@ def test_other_mistakes() -> None:
     without.update([GOOD[0]], [GOOD[1]])
     with pytest.raises(InputError, match="image_id must be in every target or in none"):
         with_id.merge(without)
-    rule = "area of targets must be given for every image or for none. Got image 2 with them and image 1"
+    rule = "area of targets must be set for every image or for none. Got image 2 with them and image 1"
     with pytest.raises(InputError, match=rule):
         with_id.update([GOOD[0]], [GOOD[1] | {"image_id": 2, "area": [1.0]}])
     assert len(with_id) == 1

@@ -154,7 +154,7 @@ def test_an_empty_batch_and_a_repeated_image(truth: GroundTruth, by_image: Any) 
             "image_id must be in the ground truth. Got 999 in image 0 of the batch",
         ),
         (([[], []],), {"image_ids": [1]}, "image_ids must be as long as predictions"),
-        (([[]], [[]]), {"image_ids": [1]}, "targets must be left out beside a ground_truth. Got some"),
+        (([[]], [[]]), {"image_ids": [1]}, "targets must not be combined with a ground_truth. Got some"),
     ],
 )
 def test_what_update_refuses(arguments: Any, options: Any, message: str, truth: GroundTruth) -> None:
@@ -168,7 +168,7 @@ def test_what_update_refuses(arguments: Any, options: Any, message: str, truth: 
 def test_what_else_is_refused(truth: GroundTruth) -> None:
     with pytest.raises(InputError, match=r"a GroundTruth. Got a str; boxscore.load_ground_truth reads files"):
         Evaluator(ground_truth="instances.json")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="classes must be left out beside a ground_truth"):
+    with pytest.raises(InputError, match="classes must not be combined with a ground_truth"):
         Evaluator(ground_truth=truth, classes=["cat"])
     with pytest.raises(InputError, match=r"targets must be given. Got none; Evaluator\(ground_truth=...\)"):
         Evaluator().update([[]])

@@ -13,8 +13,8 @@ import pytest
 from boxscore import BoxscoreWarning, Evaluator, GroundTruth, InputError
 
 END = (
-    ". The numbers are of the rest. Does the loop skip images, or the gather cut the last batch, as accelerate "
-    "does (a batch size that divides the number of images avoids it)?"
+    ". The metrics cover the rest. Does the loop skip images, or does gathering truncate the last batch, "
+    "as accelerate does? A batch size that divides the number of images avoids it."
 )
 
 

@@ -317,7 +317,7 @@ def test_the_side_without_objects_does_not_decide() -> None:
     early = Evaluator()
     early.update([make.ultralytics(busy)], [empty])
     early.compute()
-    with pytest.raises(InputError, match="names of classes must be given for every image or for none"):
+    with pytest.raises(InputError, match="names of classes must be set for every image or for none"):
         early.update([make.ultralytics(side) for side in predictions], targets)
 
 
@@ -558,9 +558,9 @@ def test_one_object_is_no_batch() -> None:
             InputError, match=r"predictions must be a sequence with one item per image. Got a"
         ):
             Detections.from_predictions(item)
-    with pytest.raises(InputError, match="this list is one image's; put it in a list"):
+    with pytest.raises(InputError, match="this list is for one image; put it in a list"):
         Evaluator().update(make.hf_pipeline(SIDE), [])
-    with pytest.raises(InputError, match="this list is one image's; put it in a list"):
+    with pytest.raises(InputError, match="this list is for one image; put it in a list"):
         GroundTruth.from_targets(make.coco_rows(SIDE))
     with pytest.raises(InputError, match="Got a str; load_detections and load_ground_truth read files"):
         Evaluator().update("results.json", [])

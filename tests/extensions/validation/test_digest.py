@@ -73,7 +73,7 @@ def test_it_is_a_part_of_validate(spoil: Spoil, tmp_path: Path) -> None:
         tables = load(tmp_path, spoil)
         evaluation = boxscore.evaluate(*tables)
     wanted = ALWAYS | (BELOW if evaluation.metrics["AP"] < LOW else set())
-    if any("Read the detections with --class-map" in str(one.message) for one in warned):
+    if any("Use --class-map" in str(one.message) for one in warned):
         wanted = wanted - {"classes-numbered-differently"}  # said by the evaluation, with the option
     expected = {
         (found.code, found.severity, found.count, found.message)
@@ -330,10 +330,10 @@ def test_boxes_in_another_form_are_the_one_finding(tmp_path: Path, run: Run) -> 
         before = boxscore.evaluate(truth, found)["AP"]
     assert caught[0].filename == __file__  # the line that called evaluate
     assert str(caught[0].message).startswith("error in the input: detections: read as")
-    python = 'Read them with --dt-box-format yxyx, or box_format="yxyx" of load_detections. AP 0'
+    python = 'Use --dt-box-format yxyx, or box_format="yxyx" of load_detections. With'
     assert python in str(caught[0].message)
     end = (
-        f"Read them with --dt-box-format yxyx. AP {before:.4f}; with --dt-box-format yxyx: {repaired:.4f} "
+        f"Use --dt-box-format yxyx. With --dt-box-format yxyx, AP would be {repaired:.4f} instead of {before:.4f} "
         f"({repaired - before:+.4f})."
     )
     assert repaired > before + 0.5
@@ -363,7 +363,7 @@ def test_boxes_in_another_form_are_said_without_the_finding(tmp_path: Path, run:
             f"boxscore: error in the input: {paths[1]}: read as x,y,width,height, "
         )
         with (
-            pytest.warns(boxscore.BoxscoreWarning, match="reach outside") as caught,
+            pytest.warns(boxscore.BoxscoreWarning, match="extend outside") as caught,
             contextlib.suppress(boxscore.InputError),
         ):
             boxscore.evaluate(*paths, **ways)  # type: ignore[arg-type]
@@ -383,7 +383,7 @@ def test_results_of_few_images() -> None:
     assert "To score only the images that were run, list their ids with --images FILE, or images= of" in text
     few = boxscore.evaluate(truth, found, images=range(301), digest=False)["AP"]
     assert text.endswith(
-        f" AP {result['AP']:.4f}; without these images: {few:.4f} ({few - result['AP']:+.4f})."
+        f" Without these images, AP would be {few:.4f} instead of {result['AP']:.4f} ({few - result['AP']:+.4f})."
     )
     assert few == pytest.approx(1, abs=1e-12)
     with pytest.warns(boxscore.FindingWarning, match="run cut short") as caught:

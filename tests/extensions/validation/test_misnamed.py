@@ -56,8 +56,8 @@ def test_names_that_were_cut() -> None:
         ).astype(np.int32),
     )
     assert finding.message == (
-        "1 class is always predicted as another: 12 of 12 localised objects of class hot dog are predicted as "
-        "dog. Were class names cut at a space, or looked up by a part of them?"
+        "1 class is always predicted as another class: 12 of 12 localized objects of class hot dog are predicted as "
+        "dog. Possible cause: class names truncated at a space or matched by a substring."
     )
     assert finding.repaired == boxscore.evaluate(truth, right)["AP"]
     assert finding.value == boxscore.evaluate(truth, detections)["AP"]
@@ -97,7 +97,7 @@ def test_detectors_that_confuse_are_no_tables(seed: int) -> None:
 
 def test_numbers_are_no_names_that_were_cut() -> None:
     (finding,) = called(*tables({"52": (30, ["2"]), "2": (9, ["2"])}))
-    assert "30 of 30 localised objects of class 52 are predicted as class 2. Was the table" in finding.message
+    assert "30 of 30 localized objects of class 52 are predicted as class 2. Was the table" in finding.message
     assert called(*tables({"52": (29, ["2"]), "2": (9, ["2"])})) == []
 
 
@@ -113,11 +113,12 @@ def test_yolov2_looked_names_up_by_a_part() -> None:
     pair = truth, boxscore.load_detections(real("coco_val2017", "yolov2_608.json"), truth)
     (finding,) = (one for one in quick_findings(boxscore.evaluate(*pair, digest=False)) if one.code == CODE)
     assert finding.message == (
-        "3 classes are nearly always predicted as another: 35 of 40 localised objects of class carrot are predicted "
-        "as car, 39 of 48 localised objects of class hot dog are predicted as dog and 91 of 94 localised "
-        "objects of class teddy bear are predicted as bear. Were class names cut at a space, or looked up by a part of them?"
+        "3 classes are nearly always predicted as another class: 35 of 40 localized objects of class carrot are predicted "
+        "as car, 39 of 48 localized objects of class hot dog are predicted as dog and 91 of 94 localized objects of class teddy bear are predicted as bear. Possible cause: class names truncated at a space or matched by a substring."
     )
-    assert finding.effect_text == "AP 0.1938; these renamed: 0.2021 (+0.0083)"
+    assert (
+        finding.effect_text == "With these 3 classes renamed, AP would be 0.2021 instead of 0.1938 (+0.0083)"
+    )
 
 
 @pytest.mark.real
@@ -134,6 +135,6 @@ def test_nearly_always_where_it_is_not_all() -> None:
     pair = tables({"hot dog": (12, ["dog"] * 11 + ["cat"]), "dog": (20, ["dog"]), "cat": (9, ["cat"])})
     (finding,) = called(*pair)
     assert finding.message == (
-        "1 class is nearly always predicted as another: 11 of 12 localised objects of class hot dog are predicted "
-        "as dog. Were class names cut at a space, or looked up by a part of them?"
+        "1 class is nearly always predicted as another class: 11 of 12 localized objects of class hot dog are predicted "
+        "as dog. Possible cause: class names truncated at a space or matched by a substring."
     )

@@ -104,7 +104,7 @@ def test_oriented_boxes_under_upright_ones(given: str) -> None:
     assert [str(each) for each in said] == [
         f"both sides have {words}, and the protocol coco compares the upright boxes around "
         "them; 1 difficult object counts like any other. "
-        f"AP {here:.4f}; with --protocol {other}: {key} {there:.4f}."
+        f"With --protocol {other}, {key} would be {there:.4f} (AP is {here:.4f} now)."
     ]
     assert here != there
     upright = Detections.from_arrays(IMAGE, ["ship"] * COUNT, detections.boxes, scores())
@@ -194,7 +194,7 @@ def test_keypoints_under_coco(name: str, ap: str) -> None:
     truth = boxscore.load_ground_truth(real("coco_keypoints250", "person_keypoints.json"))
     detections = boxscore.load_detections(real("coco_keypoints250", f"{name}.json"), truth)
     first = found(truth, detections)[0]
-    assert str(first).endswith("the boxes around them: type --iou-type keypoints to compare the keypoints.")
+    assert str(first).endswith("the boxes around them: use --iou-type keypoints to compare the keypoints.")
     assert not truth.instances.is_read("keypoints")
     (finding,) = (each for each in validate(truth, detections) if each.code == first.code)
     assert finding.effect_text.endswith(f"with --iou-type keypoints: AP {ap}")

@@ -69,7 +69,7 @@ def test_what_adds_up_is_what_all_rows_say(
     ]
     assert said(findings) == whole
     assert not {one.code for one in findings} & {*LEFT_OUT}
-    assert "not looked for: ids of annotations that repeat" in errors
+    assert "not looked for: repeated annotation ids" in errors
 
 
 def test_examples_name_rows_of_the_files(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,13 +171,13 @@ def test_a_class_that_is_always_called_another_is_of_the_sample(
 
 def test_what_is_refused(tmp_path: Path, run: Run) -> None:
     truth, found = written(tmp_path, lambda truth, results: None)
-    assert "--memory-limit must be beside --detections" in run.error(
+    assert "--memory-limit must be used together with --detections" in run.error(
         "validate", truth, "--memory-limit", "1GB"
     )
     error = run.error("validate", truth, tmp_path / "dt.json", "--memory-limit", "1GB")
-    assert "--memory-limit must be of detections in Parquet" in error
+    assert "--memory-limit must be used with detections in Parquet" in error
     error = run.error("validate", truth, found, "--scoreless", "--memory-limit", "1GB")
-    assert "--scoreless must be left out with --memory-limit" in error
+    assert "--scoreless must not be combined with --memory-limit" in error
     assert "No such file" in run.error("validate", truth, tmp_path / "none", "--memory-limit", "1GB")
 
 

@@ -53,7 +53,7 @@ def _sizes(ground_truth: GroundTruth, detections: Detections) -> FloatArray:
             "have a known size where the protocol clips boxes to it",
             got=repr(ground_truth.images.ids.tolist()[image]),
             place=detections.source,
-            cause=f"write width and height beside each ID, or {checks.GIVE_SIZES}",
+            cause=f"add width and height to each ID, or {checks.GIVE_SIZES}",
         )
     return sizes
 

@@ -178,5 +178,5 @@ def _places(table: BoxTable, anchor: str) -> FloatArray:
         "have point, two numbers, in every row, which the protocol compares",
         got="none" if points is None else "others",
         place=table.source,
-        cause='distance.anchor = "centre" takes the centres of boxes',
+        cause='distance.anchor = "centre" uses box centers',
     )

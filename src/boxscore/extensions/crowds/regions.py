@@ -68,7 +68,7 @@ class _Covered:
         self._height = int(size[1]) if known else int(bottom.max())
         self._known = known
         if self._width * self._height > MOST_PIXELS:
-            rule = f"lie in images of at most {MOST_PIXELS:,} pixels"
+            rule = f"be in images of at most {MOST_PIXELS:,} pixels"
             raise InputError("regions", rule, got=f"{self._width} x {self._height}", place=source)
         # Mark the pixels of every region; row and column 0 stay empty.
         covered = np.zeros((self._height + 1, self._width + 1), dtype=np.int64)  # pixel 0 is none

@@ -66,40 +66,41 @@ from boxscore.formats.results import load_results
 OPTIONS = (
     GROUND_TRUTH.but(help=f"{GROUND_TRUTH.help}; several are merged", many=True, required=False),
     DETECTIONS.but(
-        help="convert these, of the same images; one per ground truth, or without any",
+        help="detections to convert: one per ground truth, or without ground truth",
         many=True,
         required=False,
     ),
     FORMAT,
     IMAGE_SET,
     *(*GROUND_TRUTH_FILES, *DETECTION_FILES),
-    RESULTS_OUTPUT.but(help="where to write: a file, or a folder for VOC and YOLO"),
+    RESULTS_OUTPUT.but(help="output path: a file, or a folder for VOC and YOLO"),
     Option(
         "to",
-        "format to write; boxscore formats lists them (default: by the ending of --output)",
+        "output format; boxscore formats lists them (default: by the extension of --output)",
         choices=lambda: ("auto", *writable_formats()),
         default="auto",
         metavar="FORMAT",
     ),
-    Option("lossy", "leave out what the format cannot hold", kind=bool, default=False),
+    Option("lossy", "drop data that the format cannot store", kind=bool, default=False),
     Option(
         "expand-hierarchy",
-        "add a copy of each row for every ancestor of its class; image-level labels as in Open Images",
+        "add a copy of each row for every ancestor of its class, and expand image-level labels, as in "
+        "Open Images",
         kind=Path,
         metavar="FILE.json",
-        group="a hierarchy of classes",
+        group="class hierarchy",
     ),
     Option(
         "output-image-labels",
-        "also write the image-level labels, expanded if the rows are",
+        "also write the image-level labels, expanded like the rows",
         kind=Path,
         metavar="FILE.csv",
         writes=(".",),
-        group="a hierarchy of classes",
+        group="class hierarchy",
     ),
     Option(
         "remap-classes",
-        "rename, merge or leave out classes: a file of lines from,to as for --class-map",
+        "rename, merge or drop classes: a file with lines from,to as for --class-map",
         kind=Path,
         metavar="FILE.csv",
         group=PART,
@@ -107,33 +108,38 @@ OPTIONS = (
     IMAGES.but(group=PART),
     CLASSES.but(group=PART),
     EXCLUDE_CLASSES.but(group=PART),
-    Option("area", "only objects of this area in square pixels", metavar="LOW:HIGH", group=PART),
+    Option(
+        "area",
+        "keep only objects with an area in this range, in square pixels",
+        metavar="LOW:HIGH",
+        group=PART,
+    ),
     Option(
         "crowd",
-        "only crowds, or only objects that are not crowds",
+        "keep only crowd regions, or only other objects",
         choices=("only", "none"),
         variable="of_crowds",
         group=PART,
     ),
     Option(
         "without-empty",
-        "leave out images without objects",
+        "drop images without objects",
         kind=bool,
         default=False,
         group=PART,
     ),
-    Option("sample", "only N images, chosen at random", kind=int, metavar="N", group=PART),
+    Option("sample", "keep N randomly chosen images", kind=int, metavar="N", group=PART),
     Option(
         "split",
-        "split the images into parts, e.g. train=0.8 val=0.2; with --output OUT.json they are OUT-train.json "
-        "and OUT-val.json",
+        "split the images, e.g. train=0.8 val=0.2; --output OUT.json then writes OUT-train.json and "
+        "OUT-val.json",
         many=True,
         metavar="NAME=SHARE",
         group=PART,
     ),
     Option(
         "partitions",
-        "write a folder of N Parquet files, no image in two of them, for --memory-limit and clusters",
+        "write a folder with N Parquet files, each image in one of them, for --memory-limit and clusters",
         kind=int,
         metavar="N",
         group=PART,
@@ -165,7 +171,9 @@ def run(arguments: argparse.Namespace) -> int:
     mapping = None if arguments.remap_classes is None else pairs_in_file(arguments.remap_classes)
     hierarchy = None if arguments.expand_hierarchy is None else read_hierarchy(arguments.expand_hierarchy)
     if hierarchy is not None and arguments.hierarchy is not None:
-        raise InputError("--hierarchy", "be left out beside --expand-hierarchy", got=str(arguments.hierarchy))
+        raise InputError(
+            "--hierarchy", "not be combined with --expand-hierarchy", got=str(arguments.hierarchy)
+        )
     # Read and merge, then change: first the hierarchy, then the classes, then the choice of images.
     table = _merged(arguments)
     target.check_ids(table)
@@ -204,10 +212,10 @@ def _check_partitions(arguments: argparse.Namespace, target: Target) -> None:
     """Refuse partitions of anything but Parquet, before something is read."""
     checks.whole_number(arguments.partitions, 1, name="--partitions", high=100_000)
     if arguments.split is not None:
-        cause = "convert each part of the split by itself"
-        raise InputError("--partitions", "be left out with --split", got="both", cause=cause)
+        cause = "convert each split separately"
+        raise InputError("--partitions", "not be combined with --split", got="both", cause=cause)
     if target.format.name != FORMAT_OF_PARTITIONS.name:
-        raise InputError("--partitions", "be of Parquet", got=target.format.name, cause="add --to parquet")
+        raise InputError("--partitions", "write Parquet", got=target.format.name, cause="add --to parquet")
 
 
 def _expanded(table: GroundTruth | Detections, hierarchy: Hierarchy) -> GroundTruth | Detections:
@@ -218,7 +226,7 @@ def _expanded(table: GroundTruth | Detections, hierarchy: Hierarchy) -> GroundTr
 
 def _write_labels(table: GroundTruth | Detections, path: Path) -> None:
     if not isinstance(table, GroundTruth):
-        raise InputError("--output-image-labels", "be given with ground truth alone", got="detections")
+        raise InputError("--output-image-labels", "be used without detections", got="detections")
     say(f"{counted(save_image_labels(table, path), 'label')} of images written to {path}")
 
 
@@ -230,7 +238,7 @@ def _merged(arguments: argparse.Namespace) -> GroundTruth | Detections:
         raise InputError("--gt or --dt", "be given", got="neither")
     if truths and results and len(truths) != len(results):
         got = f"{len(results)} of {len(truths)}"
-        raise InputError("detections", "be given for each ground truth", got=got)
+        raise InputError("detections", "be as many as the ground truths", got=got)
     resolve_columns(arguments)
     sizes = image_sizes_of(arguments.image_sizes, arguments.image_folder)
     expanding = arguments.expand_hierarchy is not None  # which changes no box, and keeps those of any sides
@@ -300,7 +308,7 @@ def _shares(texts: Sequence[str]) -> dict[str, float]:
         except ValueError:
             sign = ""
         if not sign or not name or name in shares:
-            rule = "be parts of different names, NAME=SHARE"
+            rule = "have the form NAME=SHARE with different names"
             raise InputError("--split", rule, got=repr(text), cause="e.g. --split train=0.8 val=0.2")
         shares[checks.plain_name(name, name="a part of a split")] = value
     return shares

@@ -52,9 +52,9 @@ def format_of_output(path: Path, name: str = "auto") -> Format:
         return known[path.suffix.lower()]
     raise InputError(
         "the format of the output",
-        f"be given (--to) where the name does not end in {', '.join(known)}",
+        f"be set with --to, because the file name does not end in {', '.join(known)}",
         got=repr(path.name),
-        cause=f"these are written: {', '.join(writable_formats())}",
+        cause=f"writable formats: {', '.join(writable_formats())}",
     )
 
 
@@ -134,7 +134,7 @@ class Target:
         """Yield the table without what the format would lose, and what that is; then warn of it."""
         words = self._left_out(table)
         what = ", ".join(words.values())
-        text = f"{path}: left out, for {self.format.name} files cannot hold it: {what}."
+        text = f"{path}: not written, because {self.format.name} files cannot store it: {what}."
         if words and self._strict:
             warn_user(text)
         yield _without(table, [*words]), list(words.values())
@@ -164,9 +164,9 @@ def _refusal(words: dict[str, str], at: Format, table: BoxTable) -> InputError:
     ]
     return InputError(
         table.source,
-        f"hold only what {at.name} files can, unless --lossy leaves the rest out",
+        f"contain only data that {at.name} files can store; --lossy drops the rest",
         got=", ".join(words.values()),
-        cause=f"these hold it: {', '.join(holding)}" if holding else "",
+        cause=f"these formats can store it: {', '.join(holding)}" if holding else "",
     )
 
 
@@ -180,7 +180,7 @@ def lost(table: BoxTable, at: Format) -> dict[str, str]:
     """
     holds = at.holds.get(table.schema.name)
     if holds is None:
-        rule = f"be a format that can hold {table.schema.name}"
+        rule = f"be a format that can store {table.schema.name}"
         raise InputError("the format of the output", rule, got=repr(at.name))
     if table.units == "fractions" and "fractions" not in holds:
         kind = table.schema.name
@@ -204,7 +204,7 @@ def _check_names(table: BoxTable, at: Format) -> None:
     ):
         for name in names:
             if isinstance(name, str) and not (name and name.isprintable() and name == name.strip()):
-                rule = f"be printable, without blanks at its ends, in {at.name} files"
+                rule = f"be printable and not start or end with a space in {at.name} files"
                 cause = "--remap-classes renames classes" if what == "a class name" else ""
                 raise InputError(what, rule, got=repr(name)[:60], place=table.source, cause=cause)
 
@@ -219,7 +219,7 @@ def _is_held(word: str, holds: frozenset[str]) -> bool:
         or (word.startswith("column ") and "columns" in holds)
         or (word.startswith("class column ") and "class columns" in holds)
         or (word.startswith("image column ") and "image columns" in holds)
-        or (word == "ignore beside image labels" and "ignore" in holds)
+        or (word == "ignore together with image labels" and "ignore" in holds)
     )
 
 
@@ -232,13 +232,13 @@ def _content(table: BoxTable, at: Format) -> Iterator[tuple[str, str]]:
     if table.keypoints is not None:
         yield "keypoints", "keypoints"
     if table.rotated is not None:
-        yield "rotated", "rotated boxes (upright ones around them stay)"
+        yield "rotated", "rotated boxes (the upright boxes around them are kept)"
     if table.quadrilaterals is not None:
-        yield "quadrilaterals", "corners (upright boxes around them stay)"
+        yield "quadrilaterals", "corners (the upright boxes around them are kept)"
     # Boxes that hardly any format can write.
     inverted = int((table.sizes < 0).any(axis=1).sum())
     if inverted:
-        yield "sides below 0", f"{counted(inverted, 'box')} with a side below 0"
+        yield "negative sides", f"{counted(inverted, 'box')} with a negative side"
     # A column of flags without any set is nothing to lose.
     for name, values in table.columns.items():
         if values.dtype != bool or values.any():
@@ -254,9 +254,13 @@ def _content_of_truth(table: GroundTruth, at: Format) -> Iterator[tuple[str, str
         yield "areas", f"{counted(int(other.sum()), 'area')} other than width times height"
     for flag in ("crowd", "difficult", "ignore"):
         marked = int(getattr(table, flag).sum())
-        word = "ignore beside image labels" if flag == "ignore" and table.image_labels is not None else flag
+        word = (
+            "ignore together with image labels"
+            if flag == "ignore" and table.image_labels is not None
+            else flag
+        )
         if marked:
-            drop = " (their boxes stay; --crowd none drops them)" if flag == "crowd" else ""
+            drop = " (their boxes are kept; --crowd none drops them)" if flag == "crowd" else ""
             yield word, f"{counted(marked, f'{flag} flag')}{drop}"
     labels = table.image_labels
     if labels is not None:
@@ -332,7 +336,7 @@ def _without(table: BoxTable, words: list[str]) -> Any:
             changes |= {name: None for name in ("keypoints", "keypoint_count") if name in table.instances}
         elif word in ("crowd", "difficult", "ignore"):
             changes[word] = blank
-        elif word == "ignore beside image labels":
+        elif word == "ignore together with image labels":
             changes["ignore"] = blank
         # Some kinds of labels of images may be written where others are not.
         elif word in ("image labels", "positive labels"):
@@ -346,4 +350,4 @@ def _without(table: BoxTable, words: list[str]) -> Any:
     if dropped & {*table.columns}:
         changes["columns"] = {name: values for name, values in table.columns.items() if name not in dropped}
     rest = table.replaced(**changes) if changes else table
-    return rest.take(np.flatnonzero((rest.sizes >= 0).all(axis=1))) if "sides below 0" in words else rest
+    return rest.take(np.flatnonzero((rest.sizes >= 0).all(axis=1))) if "negative sides" in words else rest

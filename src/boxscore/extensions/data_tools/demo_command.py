@@ -23,7 +23,7 @@ SAMPLES = Path(__file__).parent / "demo_samples"
 """Made by ``datasets/make_demo.py``."""
 _FILES = ("instances.json", "detections.json")
 
-OPTIONS = (RESULTS_OUTPUT.but(help="copy the samples into this folder", metavar="DIR", required=False),)
+OPTIONS = (RESULTS_OUTPUT.but(help="copy the samples to this folder", metavar="DIR", required=False),)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -39,18 +39,18 @@ def run(arguments: argparse.Namespace) -> int:
     show(evaluation_text(evaluate(ground_truth, load_detections(results, ground_truth))))
     # Say where they are, and commands that work with them as they are typed.
     shown = [printable(str(path)) for path in (truth, results)]
-    show(f"\nground truth: {shown[0]}\ndetections:   {shown[1]}\n\nWhat to type next:\n")
+    show(f"\nground truth: {shown[0]}\ndetections:   {shown[1]}\n\nNext steps:\n")
     if arguments.output is None:
         folder = Path("samples")
-        show("  # copy the two files into a folder of yours\n  boxscore demo --output samples")
+        show("  # copy the two files to a folder\n  boxscore demo --output samples")
     truth, results = (folder / name for name in _FILES)
     files = f"{_quoted(truth)} {_quoted(results)}"
     for command, what in (
         (f"boxscore evaluate {files} --per-class", "AP of every class"),
-        (f"boxscore validate {files}", "is anything wrong with the data?"),
-        (f"boxscore errors {files}", "what costs AP?"),
-        (f"boxscore report {files} --report report", "all of it as a page"),
-        (f"boxscore stats {_quoted(truth)}", "what the data set holds"),
+        (f"boxscore validate {files}", "check the data for errors"),
+        (f"boxscore errors {files}", "which errors cost AP"),
+        (f"boxscore report {files} --report report", "an HTML report"),
+        (f"boxscore stats {_quoted(truth)}", "statistics of the data set"),
     ):
         show(f"  # {what}\n  {command}")
     return 0

@@ -44,7 +44,7 @@ _OF_FILES = Diagnostic(
 OPTIONS = (
     Option(
         "boxes",
-        "two boxes in place of files, the object first",
+        "two boxes instead of files, ground truth first",
         positional=True,
         instead=True,
         metavar="X1 Y1 X2 Y2 X1 Y1 X2 Y2",
@@ -52,14 +52,14 @@ OPTIONS = (
     *_OF_FILES.arguments,
     Option(
         "pixels",
-        "what corners are: continuous, points of a plane, or inclusive, the first and the last pixel of a "
-        "box, so that 0 to 9 are 10 wide (default: as the protocol says; coco: continuous)",
+        "meaning of corners: continuous coordinates, or inclusive (first and last pixel, so that 0 to 9 "
+        "is 10 wide) (default: set by the protocol; coco: continuous)",
         choices=tuple(PIXEL_OFFSETS),
     ),
     DT_BOX_FORMAT.but(
         name="box-format",
-        help="what the four numbers of a box are, of both sides: xyxy, xywh, cxcywh, yxyx, yxhw; with an n "
-        "at the end (xyxyn) for fractions of the image's size (default: xyxy; of files what the format says)",
+        help="order of the four numbers of both boxes: xyxy, xywh, cxcywh, yxyx, yxhw; append n (xyxyn) "
+        "for fractions of the image size (default: xyxy; for files set by the format)",
         key="",
         group="",
     ),
@@ -84,9 +84,9 @@ def _of_boxes(arguments: argparse.Namespace) -> int:
     if len(arguments.boxes) != 8:
         raise InputError(
             "boxscore iou",
-            "be given two boxes of four numbers",
+            "get two boxes with four numbers each",
             got=f"{len(arguments.boxes)} numbers",
-            cause="for example boxscore iou 0 0 10 10 5 5 15 15",
+            cause="for example: boxscore iou 0 0 10 10 5 5 15 15",
         )
     numbers = np.array(arguments.boxes).reshape(2, 4)
     checks.finite(numbers, name="a box", limit=checks.LARGEST_COORDINATE)
@@ -100,7 +100,7 @@ def _of_boxes(arguments: argparse.Namespace) -> int:
     if offset and not in_pixels:
         raise InputError(
             "--image-sizes",
-            "be given for inclusive pixels of fractions",
+            "be set for inclusive pixels with fractions",
             got="none",
             cause="for example 640x480",
         )
@@ -132,7 +132,7 @@ def _check_sides(boxes: FloatArray, form: BoxFormat) -> None:
             f"the {('first', 'second')[box]} box",
             f"have a {('width', 'height')[side]} >= 0",
             got=f"{sizes[box, side]:g}",
-            cause=f"{cause} Then say --box-format {other}" if other else cause,
+            cause=f"{cause} If so, use --box-format {other}" if other else cause,
         )
 
 
@@ -149,5 +149,7 @@ def _size(text: Path | None) -> tuple[float, float] | None:
         return None
     sizes = image_sizes_of(text) if re.fullmatch(r"\d+[xX]\d+", str(text), re.ASCII) else None
     if sizes is None or sizes.every is None:
-        raise InputError("--image-sizes", "be WIDTHxHEIGHT for boxes that are typed", got=repr(str(text)))
+        raise InputError(
+            "--image-sizes", "be WIDTHxHEIGHT when boxes are passed as numbers", got=repr(str(text))
+        )
     return sizes.every

@@ -64,7 +64,7 @@ MASK_THRESHOLD = 0.5
 Invalid = Literal["error", "drop", "false_positive"]
 """What becomes of boxes and scores that are no numbers, and of boxes with a negative side."""
 
-REMEDY = "invalid='drop' leaves such rows out, invalid='false_positive' counts them as false positives"
+REMEDY = "invalid='drop' ignores such rows, invalid='false_positive' counts them as false positives"
 
 LARGEST_NUMBER = float(np.finfo(np.float64).max)
 FAR_AWAY = -1e9
@@ -240,7 +240,7 @@ def _four_numbers(array: NDArray[Any], kind: str, place: str) -> NDArray[np.floa
     if array.ndim == 2 and array.shape[1] == 4 and array.dtype.char in "fd":
         return array
     if array.ndim == 3 and array.size:
-        cause = "of a whole batch? there is one prediction and one target per image"
+        cause = "does it contain a whole batch? Pass one prediction and one target per image"
         got = f"shape {list(array.shape)}"
         raise InputError(f"{kind} boxes", "have shape [N, 4]", got=got, place=place, cause=cause)
     return checks.float_array(array, name=f"{kind} boxes", columns=4)
@@ -384,7 +384,7 @@ def _one_value_each(values: Any, name: str, place: str) -> NDArray[Any]:
     """Return one value per object, [N]; of [N, C] it is not known which."""
     array = as_array(values, name)
     if array.ndim > 1 and array.size > max(array.shape):
-        cause = "one for each class? scores, labels = x.max(-1) are the best of each"
+        cause = "one score per class? scores, labels = x.max(-1) selects the best class"
         raise InputError(name, "have shape [N]", got=f"shape {list(array.shape)}", place=place, cause=cause)
     return array.reshape(-1)
 
@@ -442,7 +442,7 @@ def table_columns(
             which = ""
             if len(filled_ids) == len(filled):
                 which = f"image {filled_ids[there.index(True)]!r}, not {filled_ids[there.index(False)]!r}"
-            raise InputError(key, "be given for every image or for none", got=got, cause=which)
+            raise InputError(key, "be set for every image or for none", got=got, cause=which)
         # Masks stay a list, since a table encodes them itself.
         if parts:
             given[key] = (
@@ -538,7 +538,7 @@ def _identifiers(samples: Sequence[Sample], image_ids: Iterable[Id] | None, kind
         given_ids = [image_id(sample, place=f"{kind} {position}") for position, sample in enumerate(samples)]
         identifiers = [identifier for identifier in given_ids if identifier is not None]
         if len(identifiers) < len(samples):
-            got = f"None, and {kind} {given_ids.index(None)} has no id of its own"
+            got = f"None, and {kind} {given_ids.index(None)} lacks an id"
             cause = f"one per {kind}, such as range({len(samples)}) on both sides"
             raise InputError("image_ids", "be given", got=got, cause=cause)
     # An id given twice would make two images of one.

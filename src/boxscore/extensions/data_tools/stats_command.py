@@ -48,18 +48,21 @@ from boxscore.reports.rows import with_rows
 OPTIONS = (
     Option(
         "anchors",
-        "add anchors, by k-means with 1 - IoU: how many, or widths and heights to rate, e.g. 10,13 16,30",
+        "compute anchors by k-means with 1 - IoU: number of anchors, or widths and heights to evaluate, "
+        "e.g. 10,13 16,30",
         many=True,
         metavar="K|W,H",
     ),
     Option(
         "image-size",
-        "of --anchors: what the longer side of images is resized to, or WIDTHxHEIGHT",
+        "for --anchors: size of the longer image side after resizing, or WIDTHxHEIGHT",
         metavar="N|WxH",
     ),
     Option("seed", "random seed of --anchors", kind=int, default=0, metavar="N"),
     GROUND_TRUTH,
-    DETECTIONS.but(help="count these instead, of the images and classes of the ground truth", required=False),
+    DETECTIONS.but(
+        help="count these detections instead, for the images and classes of the ground truth", required=False
+    ),
     FORMAT,
     IMAGE_SET,
     WORKERS.but(help="processes that count partitions (default: 1)"),
@@ -82,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
     if image_size is not None and wanted is None:
         raise InputError(
             "--image-size",
-            "be given with --anchors",
+            "be used together with --anchors",
             got=arguments.image_size,
             cause="did you mean --image-sizes?",
         )
@@ -143,11 +146,11 @@ def _statistics_in_parts(arguments: argparse.Namespace) -> TableStatistics:
     from boxscore.extensions.validation.checking import judging_protocol
 
     if arguments.detections is None:
-        cause = "ground truth alone is read at once"
-        raise InputError("--memory-limit", "be beside --detections", got="none", cause=cause)
+        cause = "ground truth alone is always read into memory"
+        raise InputError("--memory-limit", "be used together with --detections", got="none", cause=cause)
     if arguments.anchors is not None:
         cause = "each round of k-means compares every box with every anchor"
-        raise InputError("--anchors", "be left out with --memory-limit", got="both", cause=cause)
+        raise InputError("--anchors", "not be combined with --memory-limit", got="both", cause=cause)
     is_larger(arguments)  # which refuses what cannot be read in partitions
     protocol = judging_protocol(None, scored=has_scores(arguments))
     with temporary_folder() as folder:

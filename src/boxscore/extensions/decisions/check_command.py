@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from boxscore.extensions.decisions.compare import DetectorComparison
     from boxscore.extensions.decisions.sequential import DropSoFar
 
-SWAP_TEST = "the test against a baseline's detections"
+SWAP_TEST = "test against the detections of a baseline"
 
 OPTIONS = (
     *(option.but(required=False) if option in (GROUND_TRUTH, DETECTIONS) else option for option in INPUTS),
@@ -67,26 +67,26 @@ OPTIONS = (
     Option("max", "upper bounds", many=True, default=(), metavar="BOUND"),
     Option(
         "no-regression",
-        "no metric may be lower than in this result",
+        "fail if a metric is lower than in this result",
         kind=Path,
         metavar="FILE.json",
         mistyped_as=("--baseline",),
     ),
     Option(
         "baseline-detections",
-        "no metric may be significantly lower than that of these detections",
+        "fail if a metric is significantly lower than for these detections",
         kind=Path,
         metavar="PATH",
     ),
     Option(
         "sequential",
-        "equal detectors fail at any look of the --history with probability 1 - confidence at most",
+        "limit the probability that equal detectors ever fail, over all runs in --history, to 1 - confidence",
         kind=bool,
         default=False,
         topic=SWAP_TEST,
     ),
     BATCH.but(topic=SWAP_TEST),
-    Option("tolerance", "largest drop that passes", kind=float, default=0.0, metavar="X"),
+    Option("tolerance", "largest drop that still passes", kind=float, default=0.0, metavar="X"),
     METRICS.but(help="check only these metrics (default: all)", default=()),
     *(
         option.but(topic=SWAP_TEST)
@@ -94,17 +94,17 @@ OPTIONS = (
         if option.name in ("resamples", "confidence", "seed", "group")
     ),
     ALLOW.but(key=""),
-    Option("name", "name of the model, for the record", metavar="TEXT"),
+    Option("name", "model name to record in --history", metavar="TEXT"),
     Option(
         "history",
-        "add the result as a line of JSON to this file",
+        "append the result to this file as a line of JSON",
         kind=Path,
         metavar="FILE.jsonl",
         writes=(".",),
     ),
     Option(
         "summary",
-        "also write a summary for a pull request, GitHub's Markdown: differences, classes folded",
+        "also write a summary for a pull request, in GitHub Markdown, with per-class differences folded",
         kind=Path,
         metavar="FILE.md",
         writes=(".",),
@@ -170,7 +170,8 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
     # A history is enough; otherwise there must be something to check.
     if not done and arguments.history is None:
         raise InputError(
-            "check must be given something to check: --min, --max, --no-regression or --baseline-detections."
+            "check needs at least one of --min, --max, --no-regression and --baseline-detections, e.g. "
+            "--min AP=0.35."
         )
     # Errors in the input are failed checks, each reported once.
     errors = gate.check_input(digest.errors)
@@ -214,31 +215,31 @@ def _check_sequential(arguments: argparse.Namespace) -> None:
     # The batch size needs --sequential.
     if not arguments.sequential:
         if arguments.batch is not None:
-            raise InputError("--batch", "be beside --sequential", got=arguments.batch)
+            raise InputError("--batch", "be used together with --sequential", got=arguments.batch)
         return
     # Each look spends a part of the error, so the history must count the looks.
     if arguments.baseline_detections is None or arguments.history is None:
         raise InputError(
             "--sequential",
-            "be beside --baseline-detections and --history",
+            "be used together with --baseline-detections and --history",
             got="no " + ("--history" if arguments.baseline_detections else "--baseline-detections"),
-            cause="the history says how many looks there were before",
+            cause="the history records the previous runs",
         )
     # The test swaps results under the hypothesis of no difference, so it has no tolerance, and only one
     # metric.
     if arguments.tolerance:
         raise InputError(
             "--sequential",
-            "be without --tolerance",
+            "not be combined with --tolerance",
             got=f"--tolerance {arguments.tolerance:g}",
-            cause="results are exchanged, which cannot test a margin",
+            cause="a permutation test cannot test a margin",
         )
     if len(arguments.metrics) > 1:
         raise InputError(
             "--sequential",
-            "decide by one metric",
+            "be used with one metric",
             got=f"--metrics {' '.join(arguments.metrics)}",
-            cause="name one; the others can have bounds: --min",
+            cause="pass one with --metrics; bound others with --min",
         )
 
 
@@ -303,24 +304,25 @@ def _checked(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> _Che
     # Exactly one source of numbers is allowed.
     evaluated = arguments.ground_truth is not None or arguments.detections is not None
     if (arguments.result is not None) == evaluated:
-        raise InputError("check must be given --result, or --ground-truth and --detections.")
+        raise InputError("check needs --result, or --ground-truth and --detections.")
     # A stored result has no images to resample.
     if arguments.result is not None:
         if arguments.baseline_detections is not None:
             raise InputError(
                 "--baseline-detections",
-                "be beside --ground-truth and --detections",
+                "be used together with --ground-truth and --detections",
                 got="--result",
-                cause="differences are resampled over images; for a result's numbers use --no-regression",
+                cause="the test needs both sets of detections; to compare with the numbers of a result "
+                "use --no-regression",
             )
         return _Checked(gate.read_result(arguments.result))
     if arguments.ground_truth is None or arguments.detections is None:
         given = arguments.ground_truth if arguments.detections is None else arguments.detections
         raise InputError(
             "check",
-            "be given both --ground-truth and --detections",
+            "get both --ground-truth and --detections",
             got=f"only {given}",
-            cause="a result that boxscore wrote is checked with --result FILE.json",
+            cause="to check a result that boxscore wrote, use --result FILE.json",
         )
     # Keep partitions open until the caller has checked them.
     if arguments.memory_limit is not None:
@@ -402,21 +404,21 @@ def _note(done: Sequence[gate.Check], record: Mapping[str, Any], arguments: argp
     if undecided and not failed:
         note = f"{undecided} of {len(done)} undecided: {TOO_FEW}; none failed"
     if not done:
-        note = "recorded, nothing checked"
+        note = "recorded; nothing was checked"
     # Explain "significant" for the test that was used.
     if "sequential" in record:
         note += f"\n{_look_text(record['sequential'], arguments.confidence)}"
     elif arguments.baseline_detections:
-        share = f"{100 * arguments.confidence:g} %"
+        share = f"{100 * arguments.confidence:g}%"
         text = (
-            f"the whole {share} interval of the difference lies below -{arguments.tolerance:g}"
+            f"the whole {share} interval of the difference is below -{arguments.tolerance:g}"
             if arguments.tolerance
-            else f"p_value at most {1 - arguments.confidence:.4g}, the chance of such a drop if the two "
-            "results of each image are exchanged at random; adjusted for all metrics that are checked"
+            else f"p_value <= {1 - arguments.confidence:.4g} in a paired permutation test over images, "
+            "adjusted for all metrics that are checked"
         )
         note += f"\nsignificant: {text}"
     if any(check.rule == gate.NO_ERROR for check in done):
-        note += f"\n{gate.NO_ERROR}: correct it, or accept it with --allow NAME"
+        note += f"\n{gate.NO_ERROR}: correct the input, or accept the error with --allow NAME"
     return note
 
 
@@ -443,11 +445,10 @@ def _written(
 def _look_text(look: Mapping[str, Any], confidence: float) -> str:
     """Describe how much error a look of the history may spend."""
     number, level = look["look"], 1 - confidence
-    which = f"look {number}" + (" again, the same data" if look["again"] else "")
+    which = f"run {number}" + (" (same data as before)" if look["again"] else "")
     return (
-        f"significant: p_value at most {look['level']:.3g}, {level:.4g} / ({number} x {number + 1}) at "
-        f"{which}; all looks of this history together fail equal detectors with probability "
-        f"{level:.4g} at most"
+        f"significant: p_value <= {look['level']:.3g} = {level:.4g} / ({number} x {number + 1}) at "
+        f"{which}; over all runs of this history, equal detectors fail with probability <= {level:.4g}"
     )
 
 

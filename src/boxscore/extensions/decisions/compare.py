@@ -223,13 +223,12 @@ class DetectorComparison(DiagnosticResult):
         """Describe the basis of the verdicts in one or two sentences."""
         how, others = self.resampling, len(self.others)
         if how.test == "interval":
-            return f"verdict: whether the {100 * how.confidence:g} % interval of the difference excludes 0"
+            return f"verdict: whether the {100 * how.confidence:g}% interval of the difference excludes 0"
         unit = "image" if how.group is None else "group"
         family = f", adjusted for {others} comparisons (Holm)" if others > 1 else ""
         return (
-            f"verdict: swap test, p_value at most {1 - how.confidence:.4g}: the chance of such a difference "
-            f"if the two detectors' results of each {unit} are exchanged at random{family}; per class, "
-            "adjusted for all classes (max-T)"
+            f"verdict: paired permutation test over {unit}s, significant if p_value <= "
+            f"{1 - how.confidence:.4g}{family}; per-class p-values are adjusted for all classes (max-T)"
         )
 
     @property
@@ -572,10 +571,10 @@ def check_comparable(names: Sequence[str], results: Sequence[Evaluation]) -> Non
             scored, without = (names[0], name) if ranked[0] else (name, names[0])
             raise InputError(
                 "compared results",
-                "have scores, or have none",
+                "all have scores, or all lack them",
                 got=f"scores for {scored!r} and none for {without!r}",
-                cause="--scoreless (in Python Detections.without_scores()) counts the boxes of both, without "
-                "ranking them",
+                cause="use --scoreless (in Python Detections.without_scores()) to count the boxes of "
+                "both without ranking them",
             )
         if first.protocol != other.protocol:
             raise InputError(

@@ -47,30 +47,30 @@ if TYPE_CHECKING:
 
     from boxscore.extensions.decisions.compare import DetectorComparison, Resampling
 
-INTERVALS = "how intervals are computed"
-BATCHES = "batch by batch"
-PLANNING = "how many images a verdict takes"
-PAPER = "the table for a paper"
+INTERVALS = "intervals"
+BATCHES = "sequential comparison"
+PLANNING = "sample size"
+PAPER = "tables for papers"
 
 PLAN = (
     Option(
         "plan",
-        "instead of comparing, say which difference these images can show, and how many images one takes (of "
-        "the first metric of the summary, or of --metrics)",
+        "instead of comparing, print the smallest difference that these images can show and how many "
+        "images a given difference needs (for the first summary metric, or for --metrics)",
         kind=bool,
         default=False,
         topic=PLANNING,
     ),
     Option(
         "difference",
-        "plan for this difference, such as 0.01 (default: the observed one)",
+        "plan for this difference, e.g. 0.01 (default: the observed one)",
         kind=float,
         metavar="D",
         topic=PLANNING,
     ),
     Option(
         "power",
-        "plan for this chance to see it (default: 0.8)",
+        "plan for this statistical power (default: 0.8)",
         kind=float,
         metavar="P",
         topic=PLANNING,
@@ -81,14 +81,14 @@ OPTIONS = (
     *(option.but(many=True) if option is DETECTIONS else option for option in INPUTS),
     Option(
         "names",
-        "names of the detectors, in order (default: their file names)",
-        brief="names of the detectors (default: their files')",
+        "names of the detectors, in order (default: file names)",
+        brief="names of the detectors (default: file names)",
         many=True,
         metavar="NAME",
     ),
     OUTPUT.but(
-        help="form of the result; latex and markdown: a table for a paper",
-        brief="text, json, csv; latex, markdown: a table for a paper",
+        help="output format; latex and markdown print a table for a paper",
+        brief="text, json, csv; or latex, markdown (tables for papers)",
     ),
     *(
         option.but(topic=INTERVALS) if option.name in ("method", "seed", "group") else option
@@ -96,7 +96,7 @@ OPTIONS = (
     ),
     Option(
         "sequential",
-        "compare two detectors batch by batch, and stop as soon as they differ",
+        "compare two detectors batch by batch and stop as soon as they differ",
         kind=bool,
         default=False,
         topic=BATCHES,
@@ -104,7 +104,7 @@ OPTIONS = (
     BATCH.but(topic=BATCHES),
     Option(
         "order",
-        "with --sequential: the order in which images are read, listed, random, or a file of ids (default: "
+        "with --sequential: order in which images are read: listed, random, or a file with ids (default: "
         "listed)",
         metavar="listed|random|FILE",
         topic=BATCHES,
@@ -119,21 +119,21 @@ OPTIONS = (
     *COMPARISON_REPORT,
     Option(
         "fractions",
-        "numbers from 0 to 1 (default: times 100)",
+        "print numbers from 0 to 1 (default: times 100)",
         kind=bool,
         default=False,
         topic=PAPER,
     ),
     Option(
         "decimals",
-        "decimals of its numbers (default: 1, and 3 of fractions)",
+        "number of decimals (default: 1; 3 with fractions)",
         kind=int,
         metavar="N",
         topic=PAPER,
     ),
     Option(
         "no-intervals",
-        "leave out the intervals",
+        "omit the intervals",
         kind=bool,
         default=True,
         variable="intervals",
@@ -163,7 +163,7 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
     paths: list[Path] = arguments.detections
     _check_plan(arguments)
     if len(paths) < 2:
-        raise InputError("--detections", "name two files or more to compare", got=len(paths))
+        raise InputError("--detections", "have two or more files", got=len(paths))
     # Read and evaluate all; the quick checks need everything in memory.
     names = detector_names(paths, arguments.names)
     with_findings = arguments.memory_limit is None and arguments.scheduler is None
@@ -265,14 +265,16 @@ def _check_sequential(arguments: argparse.Namespace, *, per_class: bool) -> None
     if not arguments.sequential:
         for name in ("batch", "order"):
             if getattr(arguments, name) is not None:
-                raise InputError(f"--{name}", "be beside --sequential", got=getattr(arguments, name))
+                raise InputError(
+                    f"--{name}", "be used together with --sequential", got=getattr(arguments, name)
+                )
         return
     # The test is for one difference in one metric; other output needs all images.
     if len(arguments.detections) != 2:
-        raise InputError("--sequential", "compare two files", got=len(arguments.detections))
+        raise InputError("--sequential", "have two files", got=len(arguments.detections))
     if len(arguments.metrics or ()) > 1:
         raise InputError(
-            "--sequential", "decide by one metric", got=f"--metrics {' '.join(arguments.metrics)}"
+            "--sequential", "be used with one metric", got=f"--metrics {' '.join(arguments.metrics)}"
         )
     without = {
         "--per-class": per_class,
@@ -282,7 +284,7 @@ def _check_sequential(arguments: argparse.Namespace, *, per_class: bool) -> None
     }
     for option, given in without.items():
         if given:
-            raise InputError("--sequential", f"be without {option}", got="both")
+            raise InputError("--sequential", f"not be combined with {option}", got="both")
 
 
 def _show_sequential(named: dict[str, Evaluation], arguments: argparse.Namespace) -> None:
@@ -318,14 +320,14 @@ def _check_plan(arguments: argparse.Namespace) -> None:
     if not arguments.plan:
         for name in ("difference", "power"):
             if (value := getattr(arguments, name)) is not None:
-                raise InputError(f"--{name}", "be left out without --plan", got=value)
+                raise InputError(f"--{name}", "be used together with --plan", got=value)
         return
     if len(arguments.detections) != 2:
-        raise InputError("--detections", "name two files with --plan", got=len(arguments.detections))
+        raise InputError("--detections", "have two files when --plan is used", got=len(arguments.detections))
     if arguments.sequential:
-        raise InputError("--sequential", "be left out with --plan", got="both")
+        raise InputError("--sequential", "not be combined with --plan", got="both")
     if arguments.report:
-        raise InputError("--report", "be left out with --plan", got=str(arguments.report))
+        raise InputError("--report", "not be combined with --plan", got=str(arguments.report))
 
 
 def _show_plan(named: dict[str, Evaluation], arguments: argparse.Namespace, rows: Rows) -> None:
@@ -361,7 +363,7 @@ def _show_plan(named: dict[str, Evaluation], arguments: argparse.Namespace, rows
     names = f"{printable(first)} (first) and {printable(other)} (other)"
     head, *rest = [*sentences, f"Planned from {names}."]
     if arguments.output != "text":
-        head, rest = f"Images to tell {names} apart", sentences
+        head, rest = f"Images needed to tell {names} apart", sentences
     if per_class:
         # With classes, the curve is a separate table.
         head += f" {words}" * bool(words)
@@ -370,13 +372,13 @@ def _show_plan(named: dict[str, Evaluation], arguments: argparse.Namespace, rows
             Section(
                 head, table_columns(frame), "\n".join(rest), first_out=("standard_error", "delta", *ends)
             ),
-            Section("Power by the number of images, all classes together", table_columns(curve)),
+            Section("Statistical power by number of images, all classes together", table_columns(curve)),
         ]
     else:
         sections = [Section(head, table_columns(curve), "\n".join(rest))]
     # JSON always has everything.
     value = {
-        "table": "Plan of a comparison",
+        "table": "Sample size of a comparison",
         "protocol": one.protocol.name,
         "signature": one.signature,
         "sentences": sentences,
@@ -394,12 +396,10 @@ def _section(comparison: DetectorComparison, other: str, frame: pd.DataFrame, wo
     counts, detections, how = first.counts, second.counts["detections"], comparison.resampling
     note = (
         f"{counts['detections']:,} and {counted(detections, 'detection')}, "
-        f"{counted(counts['ground_truths'], 'ground truth')}, {counted(counts['images'], 'image')}; "
-        f"{100 * how.confidence:g} % intervals of the difference from "
-        f"{counted(how.resamples, 'paired resample')} of {_units(how)}\n"
-        "delta: other minus first, with its interval from low to high; other_wins: share of the resamples in "
-        "which the other is better\n"
-        f"{comparison.verdict_text()}"
+        f"{counted(counts['ground_truths'], 'ground truth')}, {counted(counts['images'], 'image')}\n"
+        f"delta: other minus first; low, high: its {100 * how.confidence:g}% interval from "
+        f"{counted(how.resamples, 'paired bootstrap resample')} of {_units(how)}\nother_wins: share of "
+        f"resamples in which the other is better\n{comparison.verdict_text()}"
     )
     if comparison.scores_text:
         note = f"{comparison.scores_text}\n{note}"

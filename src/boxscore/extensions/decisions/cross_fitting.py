@@ -53,8 +53,9 @@ class CrossFit(NamedTuple):
         """Describe the thresholds in one line."""
         first, second = self.score_thresholds
         return (
-            f"{printable(name)} has scores: its boxes count from the best F1 at IoU {self.iou_threshold:g}, "
-            f"chosen for each half of the images on the other half (score {first:.4g} and {second:.4g})."
+            f"{printable(name)} has scores: its boxes count from the score with the best F1 at IoU "
+            f"{self.iou_threshold:g}, chosen for each half of the images on the other half ({first:.4g} "
+            f"and {second:.4g})."
         )
 
 
@@ -99,16 +100,19 @@ def _cross_fitted(
 def _check(name: str, evaluation: Evaluation, protocol: Protocol) -> None:
     """Reject results that cannot be counted again without their files."""
     if not source_of(evaluation).is_here:
-        rule = "be evaluated at once where others have no scores"
-        cause = "its boxes are counted again from its best F1, and parts do not hold them"
+        rule = "be evaluated in memory if the others lack scores"
+        cause = (
+            "its boxes are counted again from the score with the best F1, and saved parts do not "
+            "contain boxes"
+        )
         raise InputError("a result with scores", rule, got=f"parts of {name!r}", cause=cause)
     if without_scores(evaluation.protocol).scope.prepared_by != protocol.scope.prepared_by:
-        rule = "prepare boxes alike"
+        rule = "prepare boxes in the same way"
         raise InputError(
             "the protocols of results with scores and without",
             rule,
             got=f"{evaluation.protocol.name!r} and {protocol.name!r}",
-            cause="give both one protocol",
+            cause="use one protocol for both",
         )
 
 
@@ -129,9 +133,10 @@ def _best(name: str, evaluation: Evaluation, half: BoolArray, iou: float) -> flo
     if np.isnan(score):
         raise InputError(
             "each half of the images",
-            "have objects and detections, to choose a score threshold for the other half",
-            got="none of one of them",
+            "have objects and detections, to choose the score threshold for the other half",
+            got="none in one half",
             place=name,
-            cause="too few images? --scoreless (in Python Detections.without_scores()) counts all boxes",
+            cause="with too few images, use --scoreless (in Python Detections.without_scores()) to count "
+            "all boxes",
         )
     return score

@@ -140,11 +140,11 @@ def read_result(path: Path) -> Result:
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}.") from None
     except (ValueError, RecursionError):
-        raise FileFormatError(f"{path}: a result must be JSON, each key once; {_ADVICE}.") from None
+        raise FileFormatError(f"{path}: not a valid result: must be JSON without repeated keys; {_ADVICE}.") from None
     # Validate what is used of the file; classes are validated when they are read.
     metrics: Any = result.get("metrics") if isinstance(result, dict) else None
     if not _are_numbers(metrics) or not isinstance(result.get("signature"), str):
-        raise FileFormatError(f"{path}: a result must have metrics and a signature; {_ADVICE}.")
+        raise FileFormatError(f"{path}: not a valid result: metrics or signature missing; {_ADVICE}.")
     _check_values(metrics, str(path))
     # Older results lack some of these keys, and are accepted.
     rows = result.get("per_class")
@@ -170,7 +170,8 @@ def _classes(rows: Any, path: Path) -> dict[str, Values]:
         values = {key: value for key, value in entries.items() if key not in COUNTS}
         if not isinstance(name, str) or not _are_numbers(values) or name in classes:
             raise FileFormatError(
-                f"{path}: a result must have per_class, a row for each class with its metrics; {_ADVICE}."
+                f"{path}: not a valid result: per_class must have one row per class with its metrics; "
+                f"{_ADVICE}."
             )
         _check_values(values, f"class {name!r} of {path}")
         classes[name] = values
@@ -199,7 +200,7 @@ def json_once(text: str | bytes) -> Any:
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len({key for key, _ in pairs}) < len(pairs):
-            raise ValueError("a key comes twice")
+            raise ValueError("a key is repeated")
         return dict(pairs)
 
     return json.loads(text, object_pairs_hook=once)
@@ -227,9 +228,9 @@ def parse_bound(text: str, result: Result, *, name: str) -> Bound:
         raise InputError(name, "end in a number", got=repr(text)) from None
     # A bound outside 0..1 is usually a percentage.
     if not 0 <= value <= 1:
-        cause = f"is {value / 100:g} meant, in place of per cent?" if 1 < value <= 100 else ""
+        cause = f"did you mean {value / 100:g}? Percentages are not accepted" if 1 < value <= 100 else ""
         raise InputError(
-            f"{name} {target}", f"be a number: {metric} is between 0 and 1", got=number.strip(), cause=cause
+            f"{name} {target}", f"be a number from 0 to 1 for {metric}", got=number.strip(), cause=cause
         )
     return Bound(metric, value, class_name)
 
@@ -285,7 +286,7 @@ def check_baseline(
             f"have the signature {result.signature}",
             got=baseline.signature,
             place=place,
-            cause="scores under two protocols do not compare",
+            cause="results of different protocols cannot be compared",
         )
     # Check every metric that either side has: a missing metric fails.
     known = list(dict.fromkeys([*result.metrics, *baseline.metrics]))
@@ -299,7 +300,7 @@ def check_baseline(
             continue
         compared = True
         if before is None:
-            done.append(Check(key, value, "in the baseline, which lacks it", False))
+            done.append(Check(key, value, "in the baseline (missing there)", False))
             continue
         # Worse means higher for metrics that fall as detectors improve, otherwise lower.
         falls = key in result.lower_is_better | baseline.lower_is_better
@@ -312,7 +313,7 @@ def check_baseline(
         done.append(Check(key, value, rule, met, baseline=before))
     if not compared:
         got = [key for key, value in baseline.metrics.items() if _defined(value) is not None]
-        raise InputError("a baseline", "define a metric to compare", got=sorted(got), place=place)
+        raise InputError("a baseline", "have a defined metric to compare", got=sorted(got), place=place)
     return done
 
 
@@ -324,11 +325,13 @@ def _check_same_data(result: Result, baseline: Result) -> list[Check]:
     if new is not None and old is not None and new != old:
         done.append(Check("images", new, f"{old} (baseline)", False, baseline=old))
     elif result.images_digest and baseline.images_digest not in ("", result.images_digest):
-        done.append(Check("images", new, "the baseline's, and are others", False, baseline=old))
+        done.append(
+            Check("images", new, "as many as in the baseline, but different ones", False, baseline=old)
+        )
     elif new is not None and new == old and not (result.images_digest and baseline.images_digest):
         which = "the baseline" if result.images_digest else "the result"
         warn_user(
-            f"{which} says how many images it is of, not which: they may be others. "
+            f"{which} records the number of images but not their ids, so the images may differ. "
             f"W{_ADVICE[1:]} of this version."
         )
     # Other classes give another mean, even over the same images.
@@ -388,7 +391,7 @@ def check_difference(
             met = value is not None and high is not None and high >= -tolerance
         done.append(Check(metric, value, rule, met, None, before, low, high, p_value, undecided))
     if not done:
-        raise InputError("a baseline", "define a metric to compare", got="none", place=place)
+        raise InputError("a baseline", "have a defined metric to compare", got="none", place=place)
     return done
 
 
@@ -405,7 +408,7 @@ def check_drop(
     if before is None:
         raise InputError("a baseline", f"define {drop.metric}", got="none", place=place)
     change = "rise" if drop.metric in lower_is_better else "drop"
-    rule = f"no significant {change} from {before:.4f}, look {look}"
+    rule = f"no significant {change} from {before:.4f}, run {look}"
     met = value is not None and drop.p_value > level
     return Check(drop.metric, value, rule, met, baseline=before, p_value=drop.p_value)
 

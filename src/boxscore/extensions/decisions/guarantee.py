@@ -233,9 +233,9 @@ def threshold_guarantee(
     if not protocol.scope.is_matched_alone:
         raise InputError(
             "a guarantee for new images",
-            "be asked under a protocol that matches each image by itself",
+            "use a protocol that matches each image separately",
             got=protocol.name,
-            cause="which detections of an image count depends there on the other images",
+            cause="in this one, which detections of an image count depends on the other images",
         )
     # Extract the detections and objects of the evaluation once, for all classes and for each.
     t, a = threshold_index(evaluation, iou_threshold), area_index(evaluation, area)
@@ -245,8 +245,8 @@ def threshold_guarantee(
     if measure == "recall":
         answers = [guaranteed_recall(one, level) for one in (*parts, whole)]
         promise = (
-            f"guaranteed: on average over new images of the same source with objects, the recall of an image "
-            f"is at least {level:g}. Not guaranteed: recall pooled over all objects"
+            f"guaranteed: mean recall per image of at least {level:g} over new images of the same source "
+            "that contain objects; not guaranteed: recall pooled over all objects"
         )
     elif measure == "precision":
         # Precision is tested on a fixed grid, so scores must be within its range.
@@ -254,9 +254,9 @@ def threshold_guarantee(
         _check_scores(whole.score)
         answers = [guaranteed_precision(one, level, share) for one in (*parts, whole)]
         promise = (
-            f"guaranteed with confidence {share:.6g}: on average over new images of the same source with a "
-            f"detection above the threshold, the precision of an image is at least {level:g}. Not "
-            "guaranteed: precision pooled over all detections"
+            f"guaranteed with confidence {share:.6g}: mean precision per image of at least {level:g} "
+            "over new images of the same source with a detection above the threshold; not guaranteed: "
+            "precision pooled over all detections"
         )
     else:
         # False positives are unbounded, so an image counts at most ``at_most``.
@@ -265,10 +265,10 @@ def threshold_guarantee(
             guaranteed_fppi(one, level, images=count, at_most=cap)
             for one, cap in zip((*parts, whole), caps, strict=True)
         ]
-        in_all = f" for a class and {caps[-1]:,} in all" if caps[0] != caps[-1] else ""
+        in_all = f" per class and {caps[-1]:,} in total" if caps[0] != caps[-1] else ""
         promise = (
-            f"guaranteed: on average over new images of the same source, at most {level:g} false positives "
-            f"per image, counted up to {caps[0]:,}{in_all}"
+            f"guaranteed: a mean of at most {level:g} false positives per image over new images of the "
+            f"same source, counting up to {caps[0]:,}{in_all}"
         )
     # If no class has enough images, raise an error with the smallest number needed.
     if all(one.images < one.images_needed for one in answers):
@@ -276,7 +276,7 @@ def threshold_guarantee(
         raise InputError(
             f"images {_WHICH[measure]}".strip(),
             f"be at least {nearest.images_needed:,} to guarantee {measure} {level:g}"
-            + (f" where an image counts up to {caps[0]:,}" if measure == "fppi" else ""),
+            + (f" with at most {caps[0]:,} counted per image" if measure == "fppi" else ""),
             got=f"{nearest.images:,}",
             cause=_advice(measure, nearest.images),
         )
@@ -301,7 +301,7 @@ def _measure_and_level(given: dict[str, float]) -> tuple[str, float]:
     if len(given) != 1:
         raise InputError(
             "a guarantee",
-            "be asked for one of recall, precision and fppi",
+            "be for one of recall, precision and fppi",
             got=" and ".join(given) or "none",
         )
     ((measure, level),) = given.items()
@@ -312,14 +312,16 @@ def _measure_and_level(given: dict[str, float]) -> tuple[str, float]:
 
 def _share(value: float, name: str) -> float:
     if value == 1:
-        raise InputError(name, "be below 1", got="1", cause="no number of images guarantees that")
+        raise InputError(
+            name, "be below 1", got="1", cause="no number of images is enough for a guarantee of 1"
+        )
     return checks.number_between(value, 0, 1, name=name, open_low=True)
 
 
 def _refuse_unread(measure: str, **given: float | None) -> None:
     for name, value in given.items():
         if value is not None and measure != _READ_FOR[name]:
-            raise InputError(name, f"be left out where {measure} is guaranteed", got=value)
+            raise InputError(name, f"not be set for a guarantee of {measure}", got=value)
 
 
 def _check_scores(scores: FloatArray) -> None:
@@ -327,9 +329,9 @@ def _check_scores(scores: FloatArray) -> None:
     if len(outside):
         raise InputError(
             "scores",
-            "lie between 0 and 1 where precision is guaranteed",
+            "be between 0 and 1 for a guarantee of precision",
             got=f"{outside[0]:g}",
-            cause="thresholds are tested from 0.99 to 0, fixed beforehand: scale the scores",
+            cause="only thresholds from 0.99 to 0 are tested: scale the scores",
         )
 
 
@@ -341,9 +343,9 @@ def _caps(evaluation: Evaluation, at_most: int | None, classes: int) -> list[int
     if most is None:
         raise InputError(
             "at_most",
-            f"be given to guarantee fppi: {evaluation.protocol.name} has no max detections",
+            f"be set for a guarantee of fppi: protocol {evaluation.protocol.name} does not limit detections",
             got="none",
-            cause="a number of false positives without a bound has no guarantee",
+            cause="an unbounded number of false positives cannot be guaranteed",
         )
     return [most] * classes + [most if matching.caps_image else most * max(classes, 1)]
 
@@ -351,10 +353,10 @@ def _caps(evaluation: Evaluation, at_most: int | None, classes: int) -> list[int
 def _advice(measure: str, images: int) -> str:
     """Suggest what to do about too few images."""
     if measure == "recall":
-        return f"these can guarantee {images / (images + 1):.4g} at best: evaluate more"
+        return f"these images can guarantee {images / (images + 1):.4g} at best: evaluate more"
     if measure == "precision":
-        return "evaluate more, or ask for less confidence"
-    return "evaluate more, or count fewer in an image: --at-most (in Python at_most=)"
+        return "evaluate more images, or lower the confidence"
+    return "evaluate more images, or count fewer false positives per image: --at-most (in Python at_most=)"
 
 
 # ---------------------------------------------------------------- data
@@ -412,12 +414,12 @@ def guaranteed_recall(sample: Sample, level: float) -> Guaranteed:
         return _none(n, needed, _too_few(n, needed, "with objects"))
     if not len(enough):
         most = _rounded_down(total[-1] / (n + 1)) if len(total) else 0
-        return _none(n, needed, f"at most {most:g} is possible" if most else "no object is detected")
+        return _none(n, needed, f"highest possible: {most:g}" if most else "no object is detected")
     # Add a note if the largest possible recall is close to the level, in standard errors.
     most = float(total[-1] / (n + 1))
     at_lowest = np.bincount(of_image[seen], weights=share[seen], minlength=n)
     is_near = most - level < NEAR * float(at_lowest.std()) / math.sqrt(n)
-    note = f"near the limit, {_rounded_down(most):g}" if is_near else ""
+    note = f"close to the limit {_rounded_down(most):g}" if is_near else ""
     chosen = float(score[enough[0]])
     return Guaranteed(chosen, float(total[enough[0]] / n), sample.pooled_recall(chosen), n, needed, note)
 

@@ -35,14 +35,14 @@ SHOWN = 3
 OPTIONS = (
     Option(
         "history",
-        "the file that boxscore check --history wrote",
+        "file that boxscore check --history wrote",
         kind=Path,
         positional=True,
         required=True,
         metavar="FILE.jsonl",
     ),
     OUTPUT,
-    METRICS.but(help="these metrics, e.g. AP AP50 (default: the first three of the last run)"),
+    METRICS.but(help="metrics to show, e.g. AP AP50 (default: the first three of the last run)"),
     PLOT,
 )
 
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     records, damaged = read_history(arguments.history)
     if damaged:
         lines = f"{len(damaged)} damaged line{'s are' if len(damaged) > 1 else ' is'}"
-        warn_user(f"{arguments.history}: {lines} skipped, the first is line {damaged[0]}.")
+        warn_user(f"{arguments.history}: {lines} skipped (first: line {damaged[0]}).")
     # Show the metrics of the last run by default; names may come from any run.
     shown = list(records[-1].metrics)[:SHOWN]
     known = list(dict.fromkeys(name for record in reversed(records) for name in record.metrics))
@@ -88,4 +88,4 @@ def _note(records: list[Record]) -> str:
         for before, after in itertools.pairwise(records)
         if not same_rules(before.signature, after.signature)
     ]
-    return f"another protocol from {', '.join(changed)} on: scores do not compare" if changed else ""
+    return f"protocol changed at {', '.join(changed)}: earlier numbers are not comparable" if changed else ""

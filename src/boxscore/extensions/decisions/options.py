@@ -6,7 +6,7 @@ from boxscore.cli.arguments import Option
 
 BATCH = Option(
     "batch",
-    "with --sequential: images of a batch, or groups (default: 50 images, 5 groups)",
+    "with --sequential: images (or groups) per batch (default: 50 images, 5 groups)",
     kind=int,
     metavar="N",
 )

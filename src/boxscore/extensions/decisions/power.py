@@ -189,8 +189,9 @@ class ComparisonPlan(ClassResult):
         sentences = [text for m in range(len(self.metrics)) for text in self._sentences_of(m)]
         if self.is_observed:
             sentences.append(
-                "A plan for the observed difference is optimistic: one worth planning for is often smaller "
-                "than it looks. Plan for the smallest that matters: --difference (in Python difference=)."
+                "Planning for the observed difference is optimistic, because observed differences tend "
+                "to be too large. Plan for the smallest difference that matters: --difference (in Python "
+                "difference=)."
             )
         return sentences
 
@@ -200,33 +201,36 @@ class ComparisonPlan(ClassResult):
         if math.isnan(plan.detectable):
             few = counted(int(plan.images), self.unit)
             least = LEAST_UNITS if self.unit == "image" else LEAST_UNITS_OF_VERDICT
-            why = f"only {few} with objects" if plan.images < least else "the results do not differ in it"
+            why = f"only {few} with objects" if plan.images < least else "the results do not differ"
             return [f"No plan for {name}: {why}."]
         return [self._detectable_sentence(plan, name, here), self._needed_sentence(plan, name, here)]
 
     def _detectable_sentence(self, plan: Plan, name: str, here: str) -> str:
-        how = f"with power {self.target:g} at {100 * (1 - self.confidence):.4g} %"
+        how = f"with power {self.target:g} at the {100 * (1 - self.confidence):.4g}% level"
         if math.isinf(plan.detectable):
-            return f"This data set ({here}) can see no difference of {name} {how}."
+            return f"This data set ({here}) cannot show any difference in {name} {how}."
         low, middle, high = _hundredths(plan.detectable_low, plan.detectable, plan.detectable_high)
         return (
-            f"This data set ({here}) can see differences of {middle} {name} or more ({low} to {high}; times "
-            f"100), {how}."
+            f"This data set ({here}) can show differences in {name} of {middle} points or more ({low} to "
+            f"{high}) {how}."
         )
 
     def _needed_sentence(self, plan: Plan, name: str, here: str) -> str:
         if not abs(plan.difference) > NEGLIGIBLE:
-            return f"The observed difference of {name} is 0: there is nothing to plan for."
+            return (
+                f"The observed difference in {name} is 0: set the difference to plan for with "
+                "--difference (in Python difference=)."
+            )
         (wanted,) = _hundredths(abs(plan.difference))
         which = f"{'The observed' if self.is_observed else 'A'} difference of {wanted} {name}"
         if not math.isfinite(plan.images_needed):
-            return f"{which} takes more {self.unit}s than can be planned."
+            return f"{which} needs more {self.unit}s than can be planned."
         needed = counted(int(plan.images_needed), self.unit)
         if math.isfinite(plan.images_needed_high):
             ends = f"{plan.images_needed_low:,.0f} to {plan.images_needed_high:,.0f}"
         else:
             ends = f"{plan.images_needed_low:,.0f} or more" + (": it may be 0" if self.is_observed else "")
-        return f"{which} takes {needed} ({ends}); with {here} its power is {plan.power:.2f}."
+        return f"{which} needs {needed} ({ends}); with {here} the power is {plan.power:.2f}."
 
 
 def _hundredths(*values: float) -> list[str]:
@@ -397,7 +401,7 @@ def _enough(counts: NDArray[np.int64], units: Units | None) -> NDArray[np.bool_]
             ("images" if units is None else "groups of images") + " with objects",
             f"be at least {least} to plan from",
             got=int(counts[:, -1].max(initial=0)),
-            cause="the spread of a difference over fewer is not known well enough",
+            cause="fewer do not determine the variance of a difference well enough",
         )
     return enough
 

@@ -155,15 +155,15 @@ class SequentialComparison(DiagnosticResult):
         if self.verdict != "cannot tell":
             end = f"stopped after {self.images_read:,} of {counted(self.given, 'image')}"
         elif left:
-            end = f"read {self.images_read:,} images; {left:,} more are no whole batch"
+            end = f"read {self.images_read:,} images; the last {left:,} do not fill a batch"
         else:
             end = f"read all {counted(self.given, 'image')}"
         unit = "image" if self.reading.group is None else "group"
         return (
-            f"{self.verdict}: {end}. {self.metric} of all that was read: {self.score_first:.4f} (first) and "
-            f"{self.score_other:.4f} (other)\n"
-            f"p_value: valid whenever one stops; if the two detectors' results of each {unit} can be "
-            f"exchanged, it ever falls to {level:.4g} with probability {level:.4g} at most"
+            f"{self.verdict}: {end}. {self.metric} of the images read: {self.score_first:.4f} (first) "
+            f"and {self.score_other:.4f} (other)\np_value: valid at every batch, so you can stop at any "
+            f"time; for equal detectors it ever falls to {level:.4g} with probability <= {level:.4g} "
+            f"(permutations within each {unit})"
         )
 
     def to_frame(self) -> pd.DataFrame:
@@ -374,14 +374,14 @@ def _checked(
     if not all(result._holds_matches for result in results):
         raise InputError(
             "a sequential comparison",
-            "be of results whose matches are held",
+            "use results that keep their matches",
             got="parts of very many detections",
-            cause="read a part of the images: --images FILE",
+            cause="evaluate fewer images: --images FILE",
         )
     if not first.protocol.scope.is_matched_alone:
         raise InputError(
             "a sequential comparison",
-            "be made under a protocol that matches each image by itself",
+            "use a protocol that matches each image separately",
             got=first.protocol.name,
             cause="which detections of an image count depends there on the other images",
         )
@@ -405,7 +405,7 @@ def _checked(
             f"a sequential comparison in batches of {counted(size, unit)}",
             f"have at least {counted(size, unit)}",
             got=len(start),
-            cause="smaller batches: --batch N (in Python batch=)",
+            cause="use smaller batches: --batch N (in Python batch=)",
         )
     # Split at batch borders and drop the last, incomplete batch.
     cuts = np.searchsorted(np.sort(place, kind="stable"), np.arange(whole + 1))

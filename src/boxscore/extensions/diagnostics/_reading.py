@@ -40,8 +40,8 @@ def least_score(evaluation: Evaluation, score_threshold: float) -> float:
     """
     least = float(checks.number_between(score_threshold, -np.inf, np.inf, name="score_threshold"))
     if least > 0 and not evaluation.has_scores:
-        rule = "be 0 or less where detections have no scores"
-        raise InputError("score_threshold", rule, got=f"{least:g}", cause="every detection counts")
+        rule = "be 0 or less if detections lack scores"
+        raise InputError("score_threshold", rule, got=f"{least:g}", cause="every detection counts then")
     return least
 
 
@@ -49,7 +49,7 @@ def warn_of_subsets(evaluation: Evaluation, what: str) -> None:
     """Warn that a diagnostic covers all objects although the protocol scores subsets of them."""
     if evaluation.protocol.ignore.column_ranges:
         name = evaluation.protocol.name
-        message = f"{what} computed over all objects; the subsets of the protocol {name} are left out."
+        message = f"{what} computed over all objects; the subsets of protocol {name} are ignored."
         warn_user(message)
 
 

@@ -69,7 +69,7 @@ class DiagnosticResult:
         if total is None or len(frame) <= SHOWN_ROWS:
             return f"{name}, {counted(len(frame), 'row')}", frame
         rest = len(frame) - len(total)
-        return f"{name}, all classes together; {counted(rest, 'row')} per class in to_frame()", total
+        return f"{name}, all classes together; to_frame() has {counted(rest, 'row')} per class", total
 
     def __repr__(self) -> str:
         title, frame = self._shown()

@@ -61,7 +61,7 @@ def check_probabilities(pieces: Pieces) -> None:
     if outside:
         score = -min(outside)[1]
         raise InputError(
-            "scores", "lie in [0, 1] for calibration", got=score, cause="logits, or percentages?"
+            "scores", "be in [0, 1] for calibration", got=score, cause="are they logits, or percentages?"
         )
 
 

@@ -49,7 +49,7 @@ def units_of_images(evaluation: Evaluation, group: Group) -> Units | None:
     for row, label in enumerate(labels):
         if label is None or label != label or label == "":
             raise InputError(
-                "group", "be known of every image", got="none", place=f"image {images.ids.tolist()[row]!r}"
+                "group", "be known for every image", got="none", place=f"image {images.ids.tolist()[row]!r}"
             )
     _, units = np.unique(np.array([str(label) for label in labels]), return_inverse=True)
     return units.ravel().astype(np.int32)
@@ -68,20 +68,20 @@ def _labels(evaluation: Evaluation, group: str | Sequence[Any]) -> list[Any]:
     if "(" not in group:
         known = [repr(name) for name in images.columns]
         rule = f"be a column of the images ({', '.join(known)})" if known else "be a column of the images"
-        cause = "a pattern with a group reads it off the file names: '(.+)_[0-9]+'"
+        cause = "a regular expression with a group extracts it from the file names: '(.+)_[0-9]+'"
         raise InputError("group", rule, got=repr(group), cause=cause)
     try:
         pattern = re.compile(group)
     except re.error as error:
         raise InputError("group", "be a regular expression", got=repr(group), cause=str(error)) from None
     if not pattern.groups:
-        raise InputError("group", "have a group in brackets: '(.+)_[0-9]+'", got=repr(group))
+        raise InputError("group", "have a group in parentheses: '(.+)_[0-9]+'", got=repr(group))
     # Require a match for every image: images without a group would bias the intervals.
     labels = []
     for name in evaluation._image_names(group):
         match = pattern.search(name)
         if match is None:
-            raise InputError("group", "fit the name of every image", got=f"{group!r}, not in {name!r}")
+            raise InputError("group", "match the name of every image", got=f"{group!r}, not in {name!r}")
         labels.append(match[1])
     return labels
 
@@ -93,10 +93,10 @@ def warn_of_frames(evaluation: Evaluation, group: Group) -> None:
     runs, images = _numbered_runs(evaluation.images.names), evaluation._image_count
     if 1 < runs <= images / FEWEST_FRAMES:
         warn_user(
-            f"the images look like frames of {counted(runs, 'video')}: their names count up. "
-            "Frames of one video are alike; intervals and verdicts that take them for independent images are "
-            "too certain. Name what belongs together: --group COLUMN, or a pattern for file names as "
-            "--group '(.+)_[0-9]+' (in Python group=)."
+            f"the images look like frames of {counted(runs, 'video')}: their names count up. Frames of "
+            "one video are similar, so intervals and verdicts that treat them as independent images are "
+            "too certain. Group them: --group COLUMN, or a pattern for file names such as --group "
+            "'(.+)_[0-9]+' (in Python group=)."
         )
 
 
@@ -185,6 +185,7 @@ def note_on_few_images(evaluation: Evaluation, row: SummaryRow) -> str:
     if middle >= len(counts):
         return ""
     return (
-        f"Half of the {counted(len(counts), 'class')} are in at most {counted(middle, 'image')}: scores of "
-        "so few are too high on average, and intervals over all classes are of samples of this size."
+        f"Half of the {counted(len(counts), 'class')} are in at most {counted(middle, 'image')}: metrics "
+        "of so few images are too high on average, and intervals over all classes hold for samples of "
+        "this size."
     )

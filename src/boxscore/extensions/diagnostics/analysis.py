@@ -216,9 +216,9 @@ def error_curves(
     checks.whole_number(max_detections, 1, name="max_detections")
     checks.one_of(absent_classes, get_args(Absent), name="absent_classes")
     evaluation._require_scores()
-    warn_of_subsets(evaluation, "curves of errors are")
+    warn_of_subsets(evaluation, "error curves are")
     protocol = _protocol_of_steps(evaluation.protocol, max_detections)
-    curves = source_of(evaluation).matched_anew("curves of errors", _matches_of_steps, protocol)
+    curves = source_of(evaluation).matched_anew("error curves", _matches_of_steps, protocol)
     precision = np.stack(_steps(curves), axis=1)  # [K,7,R]
     counted, weights = _in_means(precision, absent_classes, evaluation._class_weights)
     mean = np.full(precision.shape[1:], np.nan)

@@ -194,7 +194,9 @@ def resampled_metrics(
     """
     if not rows:
         name = f"the summary of {evaluation.protocol.name}"
-        raise InputError(name, "have a metric", got="none", cause="the protocol's field summary is empty")
+        raise InputError(
+            name, "have a metric", got="none", cause="the field summary of the protocol is empty"
+        )
 
     def compute() -> tuple[FloatArray, FloatArray]:
         stage("intervals over resampled images")

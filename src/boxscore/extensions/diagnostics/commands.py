@@ -150,7 +150,10 @@ class Diagnostic(NamedTuple):
             for others, is_read in ((self.only_with, True), (self.not_with, False)):
                 other = others.get(option.dest)
                 if other is not None and _is_given(getattr(arguments, other)) != is_read:
-                    rule = f"be left out with{'out' if is_read else ''} --{other.replace('_', '-')}"
+                    rule = (
+                        f"{'be used together with' if is_read else 'not be combined with'} "
+                        f"--{other.replace('_', '-')}"
+                    )
                     raise InputError(option.typed(), rule, got=given)
 
     def _print(self, evaluation: Evaluation, arguments: argparse.Namespace, rows: Rows) -> None:
@@ -252,7 +255,7 @@ def _guarantee(text: str) -> dict[str, float]:
     except ValueError:
         pass
     rule = "be recall=R, precision=P or fppi=N, each with a number"
-    raise InputError("--guarantee", rule, got=repr(text), cause="for example recall=0.9")
+    raise InputError("--guarantee", rule, got=repr(text), cause="for example --guarantee recall=0.9")
 
 
 def _best_score(evaluation: Evaluation) -> float:
@@ -280,29 +283,30 @@ def _least_confused(frame: pd.DataFrame) -> list[str]:
 
 DIAGNOSTICS = {
     "bootstrap": Diagnostic(
-        "Compute confidence intervals of every metric, over resampled images.",
+        "Compute bootstrap confidence intervals of every metric by resampling images.",
         "bootstrap_intervals",
-        "Bootstrap over images",
+        "Bootstrap intervals over images",
         (METRICS, PER_CLASS),
         examples=("--resamples 1000", "--metrics AP AP50 --per-class"),
     ),
     "errors": Diagnostic(
-        "Show how much AP each kind of error costs (TIDE), or F1 where detections have no scores.",
+        "Show how much AP each error type costs (TIDE); F1 if the detections lack scores.",
         "error_types",
         "Error types (TIDE) at IoU {iou_threshold:g}, background below {background_iou:g}",
         (
-            PER_CLASS.but(help="add one row per class and kind"),
+            PER_CLASS.but(help="add one row per class and error type"),
             Option("list", "list every error instead", kind=bool, default=False),
         ),
         instead={"list": "error_list"},
         examples=("", "--per-class --output csv", "--list --output csv"),
     ),
     "error-curves": Diagnostic(
-        "Compute COCO's analysis of errors: areas under precision-recall curves that forgive, step by step, "
-        "poor localisation (Loc), similar classes (Sim), other classes (Oth), background (BG) and missed "
-        "objects (FN).",
+        "Run COCO's error analysis: the area under the precision-recall curve as errors are removed one "
+        "type after another: poor localization (Loc), similar classes (Sim), other classes (Oth), "
+        "background (BG) and missed objects (FN).",
         "error_areas",
-        "Area under the curve, step by step (C75 and C50 are AP at IoU 0.75 and 0.50)",
+        "Area under the precision-recall curve after removing each error type (C75 and C50 are AP at IoU "
+        "0.75 and 0.50)",
         (
             Option(
                 "curve", "print one row per class, step and recall point instead", kind=bool, default=False
@@ -312,22 +316,22 @@ DIAGNOSTICS = {
         examples=("", "--max-detections 500 --sort C50", "--curve --output csv"),
     ),
     "keypoint-errors": Diagnostic(
-        "Count what is wrong with the keypoints of matched detections: jitter, inversion (left for right), "
-        "swap (another person's) or miss, of each joint.",
+        "Count keypoint errors of matched detections per joint: jitter, inversion (left and right "
+        "exchanged), swap (the keypoint of another person) and miss.",
         "keypoint_errors",
-        "Keypoints of matched detections (Ronchi and Perona)",
+        "Keypoint errors of matched detections (Ronchi and Perona)",
         digits=3,
         sort=None,
         examples=("", "--output csv"),
     ),
     "confusion": Diagnostic(
-        "Count which classes are predicted as which, with background as an additional class.",
+        "Count which class is predicted as which, with background as an additional class.",
         "confusion_matrix",
         "Confusion matrix at IoU {iou_threshold:g}{and_score} (rows: truth)",
         (
             Option(
                 "score-threshold",
-                "leave out detections that score below this (default: the score of the best F1, as in the "
+                "drop detections that score below this (default: the score with the best F1, as in the "
                 "report)",
                 kind=float,
                 metavar="S",
@@ -335,8 +339,8 @@ DIAGNOSTICS = {
             ),
             Option(
                 "top",
-                "list the N largest confusions between classes with their images instead; csv and json also "
-                "have the N largest with background",
+                "list the N largest confusions between classes with their images instead; csv and json "
+                "also contain the N largest with background",
                 kind=int,
                 metavar="N",
                 variable="limit",
@@ -351,29 +355,29 @@ DIAGNOSTICS = {
         examples=("", "--score-threshold 0.25", "--normalise truth --output csv", "--top 20"),
     ),
     "operating-points": Diagnostic(
-        "Find the score threshold to use: that of the best F-score, or of a wanted precision or recall.",
+        "Choose a score threshold: the one with the best F-score, or the one that reaches a given "
+        "precision or recall.",
         "operating_points",
         "Score thresholds (operating points)",
         (
             Option("curve", "print one row per threshold instead", kind=bool, default=False),
             Option(
                 "guarantee",
-                "print thresholds with a guarantee for new images: recall=R or precision=P, at least this in "
-                "the mean over images, or fppi=N, false positives per image, at most this",
+                "print thresholds with a statistical guarantee for new images: recall=R or precision=P, at least "
+                "this on average over images, or fppi=N, at most N false positives per image",
                 kind=_guarantee,
                 metavar="MEASURE=LEVEL",
             ),
             Option(
                 "at-most",
-                "for --guarantee fppi: an image counts at most N false positives (default: the max "
-                "detections of the protocol, for all classes together times the classes)",
+                "for --guarantee fppi: count at most N false positives per image (default: the "
+                "protocol's max detections; for all classes together, times the number of classes)",
                 kind=int,
                 metavar="N",
             ),
             Option(
                 "confidence",
-                "for --guarantee precision: the share of sets of images that give a right threshold "
-                "(default: 0.95)",
+                "for --guarantee precision: confidence level of the guarantee (default: 0.95)",
                 kind=float,
                 metavar="P",
             ),
@@ -385,24 +389,26 @@ DIAGNOSTICS = {
         examples=("", "--at-score 0.5", "--at-precision 0.9 --output csv", "--guarantee recall=0.9"),
     ),
     "calibration": Diagnostic(
-        "Check whether scores are probabilities: are 80% of the detections with a score of 0.8 right?",
+        "Measure how well scores are calibrated: are 80% of the detections with a score of 0.8 right?",
         "calibration_error",
         "Calibration error",
-        (Option("reliability", "print every bin instead", kind=bool, default=False),),
+        (Option("reliability", "print one row per score bin instead", kind=bool, default=False),),
         instead={"reliability": "reliability"},
-        note="chance adds to expected_error, not to debiased_error; low and high are an interval of the true "
-        "error",
+        note="expected_error includes sampling noise, debiased_error does not; low and high: interval of "
+        "the true error",
         first_out=lambda _: ["accuracy", "confidence", "maximum_error"],
         examples=("", "--bins 15 --score-threshold 0.05", "--reliability --output csv"),
     ),
     "lrp": Diagnostic(
-        "Print localisation-recall-precision errors: localisation, false positives and misses in one number.",
+        "Print the localization recall precision (LRP) error: localization, false positives and misses "
+        "in one number.",
         "localisation_recall_precision",
-        "Localisation recall precision (LRP) errors",
+        "Localization recall precision (LRP) error",
         examples=("", "--at-score 0.5"),
     ),
     "froc": Diagnostic(
-        "Print the sensitivity of each class at given numbers of false positives per image, and their mean.",
+        "Print the sensitivity (recall) of each class at given numbers of false positives per image, and "
+        "the mean.",
         "froc_scores",
         "Sensitivity at false positives per image (FROC)",
         (Option("curve", "print one row per threshold instead", kind=bool, default=False),),
@@ -411,7 +417,7 @@ DIAGNOSTICS = {
         examples=("", "--fppi 0.1 1 10", "--curve --output csv"),
     ),
     "images": Diagnostic(
-        "Print one row per image, the worst first: true and false positives, missed objects, precision, "
+        "Print one row per image, worst first: true and false positives, missed objects, precision, "
         "recall, F1 and AP.",
         "image_scores",
         "Images",
@@ -422,7 +428,7 @@ DIAGNOSTICS = {
         examples=("", "--score-threshold 0.5 --top 20", "--sort FP --output csv"),
     ),
     "slices": Diagnostic(
-        "Score parts of the data: by size, shape, crowdedness, or a column of images or annotations.",
+        "Evaluate subsets of the data: by size, shape, crowdedness, or a column of images or annotations.",
         "slice_scores",
         "Slices by {by}",
         (
@@ -434,7 +440,7 @@ DIAGNOSTICS = {
             ),
             Option(
                 "bins",
-                "ascending edges, or one whole number N for N slices of equal counts",
+                "ascending bin edges, or a whole number N for N bins with equal counts",
                 kind=float,
                 many=True,
                 commas=True,
@@ -445,9 +451,9 @@ DIAGNOSTICS = {
         examples=("", "--by camera", "--by relative_size --bins 0 0.01 0.1 1"),
     ),
     "ties": Diagnostic(
-        "Print the expected, lowest and highest AP over all orders of equally scored detections.",
+        "Print the expected, lowest and highest AP over all orders of detections with tied scores.",
         "tie_bounds",
-        "Expected, lowest and highest values over the orders of equal scores",
+        "Expected, lowest and highest values over all orders of tied scores",
         (METRICS, PER_CLASS),
         digits=6,
         examples=("", "--metrics AP --per-class"),

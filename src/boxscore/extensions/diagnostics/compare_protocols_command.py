@@ -44,13 +44,20 @@ def run(arguments: argparse.Namespace) -> int:
     if (result.table["lowest"] == result.table["highest"]).all():
         columns = {name: column for name, column in columns.items() if name not in ("lowest", "highest")}
     first = result.readings[0]
-    note = f"difference and choices: relative to {first.protocol}."
+    note = f"difference, choices: relative to {first.protocol}."
     if "lowest" in columns:
-        note += " lowest and highest: over the orders of equal scores."
+        note += " lowest, highest: over all orders of tied scores."
     show(
         written(
             arguments.output,
-            [Section("The same files under each protocol", columns, note, first_out=("title", "choices"))],
+            [
+                Section(
+                    "Results under each protocol that fits the files",
+                    columns,
+                    note,
+                    first_out=("title", "choices"),
+                )
+            ],
             value=result.as_dict(),
             longest=400,
         )

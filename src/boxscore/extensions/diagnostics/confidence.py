@@ -226,7 +226,7 @@ def operating_points(
     given = {"at_score": at_score, "at_precision": at_precision, "at_recall": at_recall}
     asked = {name: value for name, value in given.items() if value is not None}
     if len(asked) > 1:
-        raise InputError("an operating point", "be asked for in one way", got=" and ".join(asked))
+        raise InputError("an operating point", "be chosen in one way", got=" and ".join(asked))
     for name, value in asked.items():
         if name == "at_score":
             checks.number_between(value, -np.inf, np.inf, name=name)

@@ -105,8 +105,8 @@ class ConfusionMatrix(DiagnosticResult):
                 "a matrix of classes",
                 f"have at most {MOST_CELLS:,} cells, 1 GiB",
                 got=f"{n:,} x {n:,}, {8 * n * n / 2**30:,.1f} GiB",
-                cause="the largest confusions are listed by top_confusions (--top), a part of the classes is "
-                "chosen with classes (--classes), and truth, predicted and count hold the cells that occur",
+                cause="list the largest confusions with top_confusions (--top), choose fewer classes "
+                "(--classes), or read the non-zero cells from truth, predicted and count",
             )
         counts = np.zeros((n, n), dtype=np.int64)
         counts[self.truth, self.predicted] = self.count
@@ -227,8 +227,8 @@ class TopConfusions(DiagnosticResult):
         """Return the confusions between classes, and a line with the number of those with the background."""
         background = len(self.labels) - 1
         between = (self.truth < background) & (self.predicted < background)
-        note = f"With the background: {counted(self.missed, 'object')} missed, "
-        return frame[between], f"{note}{counted(self.unassigned, 'detection')} of no object"
+        note = f"Not listed: {counted(self.missed, 'object')} missed, "
+        return frame[between], f"{note}{counted(self.unassigned, 'detection')} on background"
 
     def to_frame(self) -> pd.DataFrame:
         """Return ``truth, predicted, count, share_of_truth, image_ids``, one row per cell."""
@@ -343,7 +343,7 @@ def top_confusions(
     asked = {**options, "truth": truth, "predicted": predicted}
     listed = int(matrix.count[chosen].sum())
     what = f"the images of {counted(listed, 'confusion')}"
-    source_of(evaluation).check_room(PER_LISTED * listed, what, "fewer cells (--top), or a larger limit")
+    source_of(evaluation).check_room(PER_LISTED * listed, what, "ask for fewer confusions (--top), or a larger limit")
     # Each partition lists the images of each cell; join and sort the lists.
     every = source_of(evaluation).answers("confusions", _images_among_all, asked)
     images = [np.sort(np.concatenate(same)) for same in zip(*every, strict=True)]
@@ -410,7 +410,7 @@ def _checked_cells(
         assign = "score" if scored else "iou"
     checks.one_of(assign, get_args(Assign), name="assign")
     if assign == "score" and not scored:
-        raise InputError("assign", "be 'iou' where detections have no scores", got="'score'")
+        raise InputError("assign", "be 'iou' if detections lack scores", got="'score'")
     warn_of_subsets(evaluation, "confusions are")
     return _cells(evaluation, float(iou_threshold), least, assign)
 

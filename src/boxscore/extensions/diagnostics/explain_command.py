@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _OPTIONS = (
-    Option("from", "a tool, protocol or FILE.toml", variable="first", metavar="TOOL"),
-    Option("to", "a tool, protocol or FILE.toml", default="coco", variable="last", metavar="TOOL"),
-    Option("number", "search the known tools for this number", metavar="X"),
-    Option("ablation", "change one choice of --from at a time instead", kind=bool, default=False),
+    Option("from", "tool, protocol or FILE.toml", variable="first", metavar="TOOL"),
+    Option("to", "tool, protocol or FILE.toml", default="coco", variable="last", metavar="TOOL"),
+    Option("number", "find the tools that give this number", metavar="X"),
+    Option("ablation", "change one rule of --from at a time instead", kind=bool, default=False),
     Option(
         "expansions",
-        "score ground truth and detections by --from, as they are and expanded along --hierarchy",
+        "evaluate with --from, with and without expanding classes along --hierarchy",
         kind=bool,
         default=False,
     ),
@@ -51,7 +51,8 @@ _OPTIONS = (
 OPTIONS = (*inputs_beside(_OPTIONS), OUTPUT, *_OPTIONS)
 
 WITHOUT = {
-    "--memory-limit": "needs all detections at once; each step between two tools matches the boxes again"
+    "--memory-limit": "needs all detections in memory, because each step between two tools matches the "
+    "boxes again"
 }
 
 
@@ -62,10 +63,12 @@ def run(arguments: argparse.Namespace) -> int:
 
     # Explain the difference between two tools, find the tools that give a number, or list what each gives.
     if arguments.protocol is not None:
-        raise InputError("explain", "be given --from and --to", got=f"--protocol {arguments.protocol}")
+        raise InputError("explain does not take --protocol. Name two tools or protocols: --from A --to B.")
     if arguments.first is not None and arguments.number is not None:
-        rule = "be given either --from TOOL or --number X"
-        raise InputError("explain", rule, got="both", cause=f"known tools: {', '.join(tool_names())}")
+        raise InputError(
+            "explain needs either --from TOOL or --number X, for example --from voc2007 --to coco. boxscore "
+            "protocols lists the tools."
+        )
     if arguments.first is None and arguments.ablation:
         cause = f"known tools: {', '.join(tool_names())}"
         raise InputError("--ablation", "be given with --from TOOL", got="no --from", cause=cause)
@@ -78,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     if evaluation.protocol.similarity != "box":
         raise InputError(
             "explain",
-            "name tools of that similarity with --from and --to, such as --from lvis-segm --to lvis-boundary",
+            "compare tools of that similarity, such as --from lvis-segm --to lvis-boundary",
             got=f"--iou-type {arguments.iou_type}",
         )
     # Each mode prints one table.
@@ -93,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
     # Change one choice at a time, or go from one tool to the other.
     if arguments.ablation:
         frame = ablation(*tables, arguments.first, iou=arguments.iou_threshold)
-        _print(frame, arguments.output, f"One choice of {arguments.first} changed at a time")
+        _print(frame, arguments.output, f"{arguments.first} with one rule changed at a time")
         return 0
     explanation = explain(*tables, arguments.first, arguments.last, iou=arguments.iou_threshold)
     title = f"From {explanation.first} to {explanation.last}"
@@ -128,7 +131,7 @@ def _expansions(arguments: argparse.Namespace) -> int:
     if arguments.first is None or arguments.hierarchy is None:
         raise InputError(
             "--expansions",
-            "have a protocol, --from, and --hierarchy FILE.json",
+            "be used together with --from PROTOCOL and --hierarchy FILE.json",
             got="no --from" if arguments.first is None else "no --hierarchy",
         )
     # Read the data expanded along the hierarchy, and the ground truth also unexpanded.

@@ -167,7 +167,7 @@ def _tools_between(now: Tool, end: Tool) -> Iterator[tuple[Tool, Sequence[Choice
         allowed = ([choice] for choice in left if with_choices(now, end, [choice]) is not None)
         together = next(allowed, left)
         changed = with_choices(now, end, together)
-        assert changed is not None, "all choices of a tool go together"
+        assert changed is not None, "all rules of a tool together"
         now, left = changed, [choice for choice in left if choice not in together]
         yield now, together
 
@@ -175,7 +175,7 @@ def _tools_between(now: Tool, end: Tool) -> Iterator[tuple[Tool, Sequence[Choice
 def _change(choice: Choice, old: Tool, new: Tool) -> str:
     """Describe a change in words; if the words are equal, show the values in full precision."""
     before, after = choice.text(old), choice.text(new)
-    return f"{choice.title}: {f'{before} -> {after}' if before != after else f'last bits of {before}'}"
+    return f"{choice.title}: {f'{before} -> {after}' if before != after else f'{before} (rounding)'}"
 
 
 def _recall_points(interpolation: Interpolation, count: int) -> dict[str, Any]:
@@ -445,15 +445,15 @@ def compare_protocols(
     if chosen is not None:
         if not fits(chosen, ground_truth, aligned, chosen):
             known = ", ".join(protocol.name for protocol in fitting)
-            rule = "fit what the files hold"
-            raise InputError("the first protocol", rule, got=repr(chosen.name), cause=f"these do: {known}")
+            rule = "match the content of the files"
+            raise InputError("the first protocol", rule, got=repr(chosen.name), cause=f"use one of: {known}")
         fitting = [chosen, *(protocol for protocol in fitting if protocol != chosen)]
     elif fitting:
         start = max(fitting, key=lambda protocol: _closeness(protocol, ground_truth))
         fitting = [start, *(protocol for protocol in fitting if protocol is not start)]
     if not fitting:
         raise InputError(
-            "a protocol", "fit what the files hold", got="none that does", place=detections.source
+            "a protocol", "match the content of the files", got="none that matches", place=detections.source
         )
     # Score each protocol, and bound it over the order of equal scores; prepared tables are shared.
     tables = _Tables(ground_truth, detections)
@@ -490,7 +490,7 @@ def compare_protocols(
 def _chosen(choice: Choice, first: Tool, tool: Tool) -> str:
     """Describe a choice that differs from the first tool; if the words are equal, show full precision."""
     text = choice.text(tool)
-    return f"{choice.title}: {'last bits of ' if text == choice.text(first) else ''}{text}"
+    return f"{choice.title}: {text}{' (rounding)' if text == choice.text(first) else ''}"
 
 
 def _other_similarity(first: Tool, other: Tool) -> tuple[str, ...]:
@@ -547,6 +547,6 @@ class _Tables:
                 "an explained AP",
                 "be defined",
                 got=f"NaN for {tool.name!r}",
-                cause="no counted ground truth in any class?",
+                cause="does any class have ground truth that counts?",
             )
         return round(value * 2**53) / 2**53

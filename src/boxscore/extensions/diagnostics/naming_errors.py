@@ -102,9 +102,14 @@ def check_options(
     if not ranked:
         threshold_index(evaluation, iou_threshold)
         if max_detections != MOST_DETECTIONS:
-            rule = "be left out where detections have no scores"
-            raise InputError("max_detections", rule, got=max_detections, cause="no order says which to keep")
-    warn_of_subsets(evaluation, "types of errors are")
+            rule = "not be used if detections lack scores"
+            raise InputError(
+                "max_detections",
+                rule,
+                got=max_detections,
+                cause="without scores nothing decides which to keep",
+            )
+    warn_of_subsets(evaluation, "error types are")
 
 
 def _named(

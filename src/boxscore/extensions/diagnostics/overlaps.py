@@ -208,9 +208,9 @@ def _all_pairs(evaluation: Evaluation) -> tuple[Rows, Rows]:
     if int(counts.sum()) > MOST_HELD:
         raise InputError(
             "pairs of one class in one image",
-            f"be at most {MOST_HELD:,} where all are listed",
+            f"be at most {MOST_HELD:,} when all pairs are listed",
             got=f"{int(counts.sum()):,}",
-            cause="list those that overlap, or some of the images or classes",
+            cause="list only pairs that overlap, or fewer images or classes",
         )
     # Concatenate the runs of objects, one run per detection, [P].
     return by_group[ragged_ranges(starts, counts)], np.repeat(np.arange(len(group)), counts)

@@ -106,7 +106,7 @@ def _area(table: Table, protocol: Protocol) -> FloatArray:
             "have boxes in pixels",
             got="fractions of images of unknown size",
             place=table.source,
-            cause=f"take relative_size, or {checks.GIVE_SIZES}",
+            cause=f"use relative_size, or {checks.GIVE_SIZES}",
         )
     if isinstance(table, GroundTruth):
         return table.area
@@ -122,7 +122,7 @@ def _relative_area(table: Table, protocol: Protocol) -> FloatArray:
     if len(unknown):
         raise InputError(
             "slices by relative size",
-            "know every image's width and height",
+            "know the width and height of every image",
             got="none",
             place=f"image {table.images.ids.tolist()[table.image[unknown[0]]]!r}",
         )
@@ -173,7 +173,7 @@ def _one_named(evaluation: Evaluation, by: str) -> tuple[str, str]:
     if len(chosen) > 1:
         both = ", ".join(f"{each}.{name}" for each, name in chosen)
         got = f"{by!r}, which is of {' and of '.join(each for each, _ in chosen)}"
-        raise InputError("by", "stand for one thing", got=got, cause=f"give one of {both}")
+        raise InputError("by", "have one meaning", got=got, cause=f"use one of {both}")
     if not chosen:
         known = slice_names(evaluation)
         if not known:

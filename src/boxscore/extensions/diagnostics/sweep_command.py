@@ -52,7 +52,7 @@ SHOWN = 3
 _OPTIONS = (
     Option(
         "method",
-        f"methods to try, of {', '.join(METHODS)}",
+        f"methods to try: {', '.join(METHODS)}",
         default=("hard",),
         metavar="NAME",
         many=True,
@@ -69,7 +69,7 @@ _OPTIONS = (
     ),
     Option(
         "sigma",
-        "widths of the Gaussian methods to try (default: that of each method)",
+        "sigmas of the Gaussian methods to try (default: that of each method)",
         metavar="GRID",
         many=True,
         commas=True,
@@ -93,7 +93,8 @@ _OPTIONS = (
 OPTIONS = (*inputs_beside(_OPTIONS), OUTPUT, *_OPTIONS)
 
 WITHOUT = {
-    "--memory-limit": "needs all detections at once; each setting suppresses and matches the boxes again"
+    "--memory-limit": "needs all detections in memory, because each setting suppresses and matches the "
+    "boxes again"
 }
 
 
@@ -199,7 +200,7 @@ def _print(
     explicit = arguments.best or arguments.per_class
     if arguments.output == "text" and len(classes) > FEW_CLASSES and not explicit:
         del frames["Best setting of each class"]
-        notes["Best setting of each metric"] = "--best shows that of each class as well"
+        notes["Best setting of each metric"] = "use --best to also show the best setting of each class"
     # Files contain everything except the grid that --best leaves out.
     value: dict[str, Any] = {
         "table": "NMS sweep",
@@ -273,7 +274,7 @@ def grid(parts: Sequence[str], *, name: str) -> list[float]:
         except InvalidOperation:
             numbers = []
         if len(numbers) not in (1, 3) or not all(number.is_finite() for number in numbers):
-            cause = "paths come before lists" if Path(part).exists() else ""
+            cause = "put paths before options that take several values" if Path(part).exists() else ""
             raise InputError(name, "be numbers or start:stop:step", got=repr(part), cause=cause)
         if len(numbers) == 1:
             values.append(float(numbers[0]))
@@ -281,8 +282,8 @@ def grid(parts: Sequence[str], *, name: str) -> list[float]:
         # The limit prevents a tiny step from creating millions of settings.
         start, stop, step = numbers
         if step <= 0 or stop < start or (stop - start) / step > MOST:
-            raise InputError(name, "rise from start to stop by a step above 0", got=repr(part))
+            raise InputError(name, "increase from start to stop with a step above 0", got=repr(part))
         values += [float(start + step * count) for count in range(int((stop - start) / step) + 1)]
     if len(set(values)) < len(values):
-        raise InputError(name, "have each number once", got=repr(" ".join(parts)))
+        raise InputError(name, "not repeat a number", got=repr(" ".join(parts)))
     return values

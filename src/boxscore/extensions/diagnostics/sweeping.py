@@ -254,7 +254,7 @@ def sweep(
                 name,
                 f"be a {kind.__name__} table",
                 got=f"a {type(table).__name__}",
-                cause=f"load files with boxscore.load_{name}",
+                cause=f"read files with boxscore.load_{name}",
             )
     if chosen.matching.scores != "given":
         raise InputError("the protocol", "rank detections for a sweep", got=chosen.name)
@@ -341,7 +341,12 @@ def _refuse_settings(options: GroupOptions) -> None:
     """Reject options that the grid sets."""
     for name in SETTING:
         if name in options:
-            raise InputError(f"{name}", "be left to the grid", got="it", cause=f"pass {name}s")
+            raise InputError(
+                f"{name}",
+                "not be set on the settings, because the grid varies it",
+                got="it",
+                cause=f"pass {name}s",
+            )
 
 
 def _jobs(
@@ -365,7 +370,7 @@ def _jobs(
         if isinstance(values, str) or not len(values):
             raise InputError(name, "be a list of at least one", got=repr(values))
         if len(set(values)) < len(values):
-            raise InputError(name, "be given once each", got=repr(list(values)))
+            raise InputError(name, "not repeat", got=repr(list(values)))
     # Score thresholds need no jobs of their own if they can be applied after matching.
     floors: tuple[float | None, ...] = (None,) if score_thresholds is None else tuple(score_thresholds)
     jobs = []

@@ -84,8 +84,10 @@ SPECIAL_ERRORS = ("false_positives", "false_negatives")
 NOTHING = "nothing"
 """The fix that changes nothing."""
 
-_NOTE_ON_AP = "ap is TIDE's: 101 recall points and its own matching; evaluate's, under {protocol}, can differ"
-_NOTE_ON_F1 = "f1 is of all boxes together at this IoU, with the matching of the protocol {protocol}"
+_NOTE_ON_AP = (
+    "ap follows TIDE (101 recall points, its own matching) and can differ from AP of protocol {protocol}"
+)
+_NOTE_ON_F1 = "f1 counts all boxes together at this IoU, matched as in protocol {protocol}"
 RULES = ApRules(recall_points=tuple((np.arange(101) / 100).tolist()))
 
 
@@ -222,11 +224,11 @@ def error_types(
     source_of(evaluation).require("error types")
     ranked = evaluation.has_scores
     if not ranked and not source_of(evaluation).is_here:
-        rule, cause = "have scores with --memory-limit", "leave the limit out"
+        rule, cause = "have scores when --memory-limit is used", "run without --memory-limit"
         raise InputError("detections", rule, got="none", cause=cause)
     if absent_classes == "zero" and not ranked:
-        rule = "be 'skip' where detections have no scores"
-        cause = "F1 is of all classes together, and no mean over classes"
+        rule = "be 'skip' if detections lack scores"
+        cause = "F1 pools all classes instead of averaging over them"
         raise InputError("absent_classes", rule, got="'zero'", cause=cause)
     # Use the same options in memory and in partitions.
     options: dict[str, Any] = {

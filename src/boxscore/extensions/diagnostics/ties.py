@@ -233,11 +233,11 @@ def _expected_of(curves: Curves, classes: int) -> tuple[FloatArray, FloatArray]:
 def _note(error: float, too_large: int) -> str:
     """Describe the error of estimated expectations, and count the classes without one."""
     if too_large:
-        what = f"{counted(too_large, 'class')} with more detections than one process takes"
-        return f"expected: left out of {what}, and of means over classes"
+        what = f"{counted(too_large, 'class')} with more detections than fit in one process"
+        return f"expected: excludes {what}, also in means over classes"
     if not error > 0:
         return ""
-    return f"expected: the mean over all orders, estimated, with a standard error of at most {error:.1g}"
+    return f"expected: estimated mean over all orders, with a standard error of at most {error:.1g}"
 
 
 def knows_ties(evaluation: Evaluation) -> bool:
@@ -296,7 +296,7 @@ def contested_detections(evaluation: Evaluation) -> NDArray[np.intp]:
     if not matched.every_pair:
         raise InputError(
             "overlapping pairs",
-            f"be at most {MOST_HELD:,} to tell which equal scores matter",
+            f"be at most {MOST_HELD:,} to find which tied scores matter",
             got="more",
             cause="evaluate fewer detections per image: max_detections in the protocol, or suppression",
         )

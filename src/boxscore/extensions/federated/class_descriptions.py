@@ -29,7 +29,7 @@ from boxscore.data.vocabulary import Categories
 from boxscore.errors import FileFormatError, InputError
 
 LARGEST = 10_000_000
-_WHOLE = "have a label and what it is"
+_WHOLE = "have a label and a description"
 _ITEM = re.compile(r"item\s*\{(.*?)\}", re.DOTALL)
 _KEY = re.compile(r"(name|id)\s*:\s*(?:\"([^\"]*)\"|'([^']*)'|(-?[0-9]+))")
 
@@ -72,7 +72,7 @@ def class_descriptions(path: Path) -> ClassDescriptions | None:
         if short is not None:
             raise FileFormatError(
                 "a class of a list",
-                "have a label and what it is",
+                "have a label and a description",
                 got=repr(rows[short])[:60],
                 place=str(path),
             )
@@ -89,7 +89,7 @@ def _checked(pairs: list[tuple[str, str]], path: Path, *, numbered: bool) -> Cla
         if not label or not value:
             got = repr(label or value)
             raise FileFormatError(
-                "a class of a list", "have a label and what it is", got=got, place=str(path)
+                "a class of a list", "have a label and a description", got=got, place=str(path)
             )
         if label in descriptions:
             raise FileFormatError(

@@ -79,7 +79,7 @@ class Hierarchy:
             if name in path:
                 raise InputError(
                     "a class of a hierarchy",
-                    "not stand below itself",
+                    "not be its own ancestor",
                     got=" > ".join([*path, name])[:200],
                     place=source,
                 )
@@ -93,7 +93,7 @@ class Hierarchy:
         if circle is not None:
             other = sorted(above[circle] & below[circle])[0]
             got = f"{circle!r} below {other!r} and above it"
-            raise InputError("a class of a hierarchy", "not stand below itself", got=got, place=source)
+            raise InputError("a class of a hierarchy", "not be its own ancestor", got=got, place=source)
         return cls(*({name: tuple(sorted(names)) for name, names in side.items()} for side in (above, below)))
 
     def check_names(self, names: Iterable[str], *, source: str) -> None:

@@ -166,7 +166,7 @@ def _infos(path: Path, file: ZipFile, kind: Kind) -> dict[str, ZipInfo]:
     if any(info.compress_type != zipfile.ZIP_STORED for info in infos):
         raise FileFormatError(kind.what, "not be compressed", got=str(path))
     if any(info.compress_size != info.file_size or not info.filename.endswith(NPY) for info in infos):
-        raise ValueError("a stored member of two sizes, or one that is no array")
+        raise ValueError("a member with inconsistent sizes, or one that is not an array")
     # zipfile would take the last of two members of one name.
     named = {info.filename.removesuffix(NPY): info for info in infos}
     if len(named) < len(infos):

@@ -26,7 +26,7 @@ def features(record: memoryview, wanted: Callable[[str], bool]) -> dict[str, Val
             continue
         for _, entry in _fields(inner):
             if not isinstance(entry, memoryview):
-                raise ValueError("a feature that is no message")
+                raise ValueError("a feature that is not a message")
             parts = {number: value for number, value in _fields(entry) if isinstance(value, memoryview)}
             name = bytes(parts.get(1, b"")).decode("utf-8")
             if wanted(name):
@@ -39,7 +39,7 @@ def _values(feature: memoryview) -> Values:
     # A feature has one list; of bytes it is one field per value.
     for kind, inner in _fields(feature):
         if not isinstance(inner, memoryview):
-            raise ValueError("a list that is no message")
+            raise ValueError("a list that is not a message")
         if kind == 1:
             return [bytes(value) for _, value in _fields(inner) if isinstance(value, memoryview)]
         # Floats may be packed into one field, which NumPy reads in one call, or come one by one.

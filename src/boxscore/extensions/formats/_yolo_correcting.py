@@ -72,6 +72,6 @@ def _numbers(one: Correction) -> str:
 def _new_file(known: Sequence[Path], image: str, path: Path) -> Path:
     """Name the label file of an image that has none: beside the others."""
     if not known:
-        rule = "have a label file, beside which another is put"
+        rule = "have at least one label file"
         raise InputError("a data set", rule, got="none", place=str(path))
     return known[0].with_name(f"{Path(image).name}.txt")

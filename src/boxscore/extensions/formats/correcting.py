@@ -127,7 +127,7 @@ def write_corrected(
     if path.is_dir() and output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise InputError("--output", "be a folder that is not there yet", got=repr(str(output)))
     if path.is_dir() and output.resolve().is_relative_to(path.resolve()):
-        raise InputError("--output", "lie outside the folder that is corrected", got=repr(str(output)))
+        raise InputError("--output", "be outside the folder to correct", got=repr(str(output)))
     # Write a copy, read it back and compare; only then does it get its name.
     with _scratch(output) as folder:
         copy = folder / (output.name if path.is_dir() else path.name)

@@ -226,7 +226,7 @@ def _add_mask(
     down = int(_number(holder, "height", file, default=0.0))
     inside = left >= 0 and top >= 0 and 0 < width <= across - left and 0 < height <= down - top
     if not inside or across * down > MOST_PIXELS:
-        rule = f"lie in an image of known size, of at most {MOST_PIXELS:,} pixels"
+        rule = f"be in an image of known size with at most {MOST_PIXELS:,} pixels"
         got = f"{width} x {height} at {left}, {top} in {across} x {down}"
         raise FileFormatError("a mask", rule, got=got, place=file.place(shape))
     # The runs must fill the box exactly.

@@ -30,7 +30,7 @@ from boxscore.extensions.fusion.tables import fused_part, fused_table
 from boxscore.extensions.large.options import MEMORY_LIMIT
 
 OPTIONS = (
-    DETECTIONS.but(help="results, one per model", many=True, metavar="FILE", key=""),
+    DETECTIONS.but(help="results files, one per model", many=True, metavar="FILE", key=""),
     RESULTS_OUTPUT,
     Option(
         "weights", "weight of each model (default: equal)", kind=float, many=True, commas=True, metavar="W"
@@ -43,7 +43,7 @@ OPTIONS = (
     ),
     Option(
         "iou-threshold",
-        "fuse boxes that overlap by more than this",
+        "fuse boxes whose IoU exceeds this",
         kind=float,
         default=0.55,
         metavar="T",
@@ -51,7 +51,7 @@ OPTIONS = (
     ),
     Option(
         "score-threshold",
-        "leave out detections that score below this",
+        "drop detections that score below this",
         kind=float,
         default=0.0,
         metavar="S",
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
     options: dict[str, Any] = {}
     if arguments.confidence is not None:
         if arguments.method != "wbf":
-            raise InputError("confidence", "be left out with method 'nmw'", got=repr(arguments.confidence))
+            raise InputError("confidence", "not be used with method 'nmw'", got=repr(arguments.confidence))
         options["confidence"] = arguments.confidence
     options |= {name: getattr(arguments, name) for name in ("method", "weights")}
     options |= {name: getattr(arguments, name) for name in ("iou_threshold", "score_threshold")}

@@ -225,8 +225,8 @@ def warn_of_scale(largest: float) -> None:
     """Warn if the largest score shows that scores are not on a scale from 0 to 1."""
     if largest > 1:
         warn_user(
-            f"scores reach {largest:g}; fusion compares the models' scores, which should lie on one scale "
-            "from 0 to 1."
+            f"scores reach {largest:g}; fusion compares scores across models, so they should share a "
+            "scale from 0 to 1."
         )
 
 

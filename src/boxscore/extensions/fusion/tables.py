@@ -99,9 +99,9 @@ def classes_of_all(every: Sequence[Categories], sources: Sequence[str]) -> Categ
             if names.setdefault(identifier, name) != name:
                 raise InputError(
                     f"class {identifier}",
-                    f"have one name in all files, {names[identifier]!r} as before",
+                    f"have the same name in all files ({names[identifier]!r} in an earlier one)",
                     got=repr(name),
                     place=source,
-                    cause="results of another data set?",
+                    cause="are these results of another data set?",
                 )
     return Categories.build(list(names), names=list(names.values()))

@@ -31,14 +31,14 @@ COMMON, LITTLE_LARGER = 0.1, 1.5
 CLIPPED = 0.005
 """Minimum fraction of boxes per direction that would touch the border as centers."""
 
-FRACTIONS = "fractions of the image's size"
+FRACTIONS = "fractions of the image size"
 """The reading of numbers that are all within 0..1."""
 
 
 _FORMS: dict[str, WrittenFormat] = {
     "x1,y1,x2,y2": "xyxy",
     "x,y,width,height": "xywh",
-    "centre x,centre y,width,height": "cxcywh",
+    "center x,center y,width,height": "cxcywh",
     "y1,x1,y2,x2": "yxyx",
     "y,x,height,width": "yxhw",
 }
@@ -100,27 +100,27 @@ def box_order(table: BoxTable, *, given_sizes: bool, form: WrittenFormat | None 
     numbers = _numbers(table, rows, given_sizes=given_sizes)
     outside = share_outside(corners, extent)
     if float(np.max(np.abs(numbers))) <= 1.5 and float(extent.min()) > 4:
-        text = "all coordinates lie in 0..1. Are these fractions of the image's size?"
+        text = "all coordinates are in [0, 1]. Are these fractions of the image size?"
         option = _option(table, "xywhn" if given_sizes else "xyxyn")
-        return BoxOrder(f"{text} Read them with {option}", FRACTIONS, outside, option)
+        return BoxOrder(f"{text} Use {option}", FRACTIONS, outside, option)
     if outside < SUSPICIOUS:
         return None
     # The user gave the format, so do not suggest another.
     if form is not None:
-        text = f"read as {form}, {outside:.0%} of the boxes reach outside their image"
-        return BoxOrder(f"{text}. Is that their form?", None, outside)
+        text = f"read as {form}, {outside:.0%} of the boxes extend outside their image"
+        return BoxOrder(f"{text}. Is that their format?", None, outside)
     # Try the other formats on the same numbers; one must explain at least three quarters of the boxes
     # outside.
     readings = _readings(numbers, given_sizes=given_sizes)
     shares = {name: share_outside(box, extent) for name, box in readings.items()}
     best = min(shares, key=lambda name: shares[name])
     named_form = "x,y,width,height" if given_sizes else "x1,y1,x2,y2"
-    text = f"read as {named_form}, {outside:.0%} of the boxes reach outside their image"
+    text = f"read as {named_form}, {outside:.0%} of the boxes extend outside their image"
     if shares[best] < outside / 4:
         option = _option(table, _FORMS[best])
-        text += f"; read as {best}, {shares[best]:.1%} would. Are these {best}? Read them with {option}"
+        text += f"; read as {best}, {shares[best]:.1%} do. Are these {best}? Use {option}"
         return BoxOrder(text, best, outside, option)
-    return BoxOrder(text + ". Are they of another image size or data set?", None, outside)
+    return BoxOrder(text + ". Do they belong to another image size or data set?", None, outside)
 
 
 def _are_clearly_right(table: BoxTable, step: int) -> bool:
@@ -142,7 +142,7 @@ def _order_without_images(table: BoxTable) -> BoxOrder | None:
     # Corners: no second pair is below the first, and many are hardly larger, unlike sizes.
     hardly_larger = (size >= first) & (size < LITTLE_LARGER * first)
     if (size >= first).all() and hardly_larger.sum(axis=0).min() >= least:
-        best, reason = "x1,y1,x2,y2", "no width is below its x and no height below its y"
+        best, reason = "x1,y1,x2,y2", "every width is at least its x and every height at least its y"
     else:
         # Centers: none is nearer to 0 than half its size, and clipped boxes touch the border.
         slack = ROUNDED * size
@@ -150,11 +150,11 @@ def _order_without_images(table: BoxTable) -> BoxOrder | None:
         clipped = touch.sum(axis=0)
         if beyond.any() or clipped.min() < max(FEWEST, CLIPPED * len(rows)):
             return None
-        best = "centre x,centre y,width,height"
-        reason = "each x and y is at least half the width and height, often exactly, as of clipped boxes"
+        best = "center x,center y,width,height"
+        reason = "every x and y is at least half the width and height, often exactly, as for clipped boxes"
     # The format needs evidence in both axes; otherwise the function has returned above.
     option = _option(table, _FORMS[best])
-    text = f"read as x,y,width,height, {reason}. Are these {best}? Read them with {option}"
+    text = f"read as x,y,width,height, {reason}. Are these {best}? Use {option}"
     return BoxOrder(text, best, 1.0, option)
 
 
@@ -182,7 +182,7 @@ def _readings(numbers: FloatArray, *, given_sizes: bool) -> dict[str, FloatArray
     a, b, c, d = numbers.T
     readings = {
         "y1,x1,y2,x2": np.stack([b, a, d, c], axis=1),
-        "centre x,centre y,width,height": np.stack([a - c / 2, b - d / 2, a + c / 2, b + d / 2], axis=1),
+        "center x,center y,width,height": np.stack([a - c / 2, b - d / 2, a + c / 2, b + d / 2], axis=1),
     }
     if given_sizes:
         readings["x1,y1,x2,y2"] = numbers

@@ -128,9 +128,9 @@ def class_map_of(value: str | Path | Mapping[Any, Any]) -> ClassMap:
     names = ("auto", *CLASS_MAPS)
     near = checks.nearest(str(value), names)
     if near or not (path.suffix or len(path.parts) > 1):
-        rule = f"be {', '.join(names)} or a file of lines from,to"
-        raise InputError("class_map", rule, got=repr(str(value)), cause=near or "there is no such file")
-    rule = "be a file that exists, or a map with a name"
+        rule = f"be {', '.join(names)} or a file with lines from,to"
+        raise InputError("class_map", rule, got=repr(str(value)), cause=near or "the file does not exist")
+    rule = "be an existing file or the name of a class map"
     raise InputError("class_map", rule, got=repr(str(value)), cause=nearest_file(path))
 
 
@@ -191,9 +191,9 @@ def _is_head(words: list[str]) -> bool:
 def _other_kind(line: str, words: list[str], path: Path) -> str:
     """Describe what a file without lines ``from,to`` may be."""
     if line.count('"') % 2:
-        return "is a quotation mark missing? A class whose name has a line break is written as its id"
+        return "is a quotation mark missing? Use the id of a class whose name has a line break"
     if line.lstrip()[:1] in ("{", "["):
-        return "write a line for each class (in Python, class_map= takes a mapping)"
+        return "write one line per class (in Python, class_map= takes a mapping)"
     if len(words) == 1 and (";" in line or "\t" in line):
         return "separate the two with a comma"
     if len(words) == 1:
@@ -304,8 +304,8 @@ def renumbered_by_boxes(ground_truth: GroundTruth, detections: Detections) -> De
     if inferred.name in CLASS_MAPS:
         warn_user(
             BoxscoreWarning(
-                f"{source}: class map {inferred.name} applied, because {ground_truth.source} "
-                f"has class names without ids: {inferred}. --class-map (in Python class_map=) chooses "
+                f"{source}: applied class map {inferred.name}, because {ground_truth.source} has class "
+                f"names without ids: {inferred}. Use --class-map (in Python class_map=) to choose "
                 "another.",
                 severity="note",
             )
@@ -315,10 +315,9 @@ def renumbered_by_boxes(ground_truth: GroundTruth, detections: Detections) -> De
     # Only warn about an unclear one: a detector's own mistakes look similar.
     if inferred.name is None and inferred.given < inferred.placed:
         warn_user(
-            f"{source}: class numbers are taken for positions in the list of {ground_truth.source}, "
-            f"counted from 0, for the boxes show nothing else: {inferred}. Say how they count with "
-            "--class-map (in Python class_map=): one-based (predictions.json of ultralytics), coco91to80, "
-            "...",
+            f"{source}: class numbers are read as positions in the class list of {ground_truth.source}, "
+            f"counted from 0: {inferred}. If they count differently, use --class-map (in Python "
+            "class_map=): one-based (predictions.json of ultralytics), coco91to80, ...",
         )
     return None
 
@@ -359,7 +358,7 @@ def _unknown_target(to: Id | None, known: Categories, place: str) -> InputError:
     names = known.names.tolist()
     if isinstance(to, int):
         names = [f"{identifier} ({name})" for identifier, name in zip(known.ids.tolist(), names, strict=True)]
-    rule, cause = "lead to classes of the ground truth", checks.did_you_mean(to, names)
+    rule, cause = "map to classes of the ground truth", checks.did_you_mean(to, names)
     return InputError("class_map", rule, got=repr(to), place=place, cause=cause)
 
 
@@ -372,7 +371,7 @@ def _unknown_sources(pairs: Mapping[Id, Id | None], detections: Detections) -> I
     return InputError(
         "class_map",
         "name classes of the detections",
-        got=f"none that occurs ({', '.join(map(repr, list(pairs)[:3]))}{', ...' * (len(pairs) > 3)})",
+        got=f"only others ({', '.join(map(repr, list(pairs)[:3]))}{', ...' * (len(pairs) > 3)})",
         place=place,
         cause=f"{subject} {labels}",
     )

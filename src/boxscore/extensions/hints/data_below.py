@@ -54,9 +54,9 @@ def data_below(folder: Path, *, side: Side | None = None, has_labels: bool = Fal
         more = f" and {len(sources) - MOST_SAID} more" if len(sources) > MOST_SAID else ""
         raise FileFormatError(
             str(folder),
-            f"lead to one file or folder of {side or 'data'}",
+            f"contain exactly one file or folder with {side or 'data'}",
             got=f"several, the newest first: {', '.join(map(str, sources[:MOST_SAID]))}{more}",
-            cause="give one of them",
+            cause="pass one of them",
         )
     return sources[0] if sources and sources[0] != folder / "labels" else None
 

@@ -18,13 +18,13 @@ def warn_of_unread(folder: Path, can_be_read: Callable[[Sniffer], object], *, en
     unread = _folders(folder, can_be_read)
     if not unread:
         return
-    advice = "give the folder to read"
+    advice = "pass the folder to read"
     file = next((first for inner in unread if (first := Sniffer(folder / inner).first_with(ending))), None)
     if ending and file is not None:
         name = file.relative_to(folder).with_suffix("").as_posix()
-        advice += f", or make one CSV file of all whose images are called {name!r}"
+        advice += f", or combine them in one CSV file with images named {name!r}"
     inner = f"{'folder' if len(unread) == 1 else 'folders'} {short_list(unread)}"
-    warn_user(f"{folder}: only the files right in this folder are read, not those in its {inner}; {advice}.")
+    warn_user(f"{folder}: read only the files directly in this folder, not those in its {inner}; {advice}.")
 
 
 def _folders(folder: Path, can_be_read: Callable[[Sniffer], object]) -> list[str]:

@@ -120,9 +120,9 @@ def question_of_renamed(renamed: Mapping[str, str]) -> str:
     if not renamed:
         return ""
     pairs = [f"{theirs} the class {likely}" for theirs, likely in list(renamed.items())[:FEW_SHOWN]]
-    more = f" ({len(renamed):,} such classes in all)" * (len(renamed) > FEW_SHOWN)
-    are, have = verb(len(pairs), "are").capitalize(), verb(len(pairs), "have")
-    return f" {are} {' and '.join(pairs)}, which {have} no detection{more}?"
+    more = f"; {len(renamed):,} such classes in total" * (len(renamed) > FEW_SHOWN)
+    are, lack = verb(len(pairs), "are").capitalize(), "lacks" if len(pairs) == 1 else "lack"
+    return f" {are} {' and '.join(pairs)} (which {lack} detections{more})?"
 
 
 def warn_left_out(
@@ -133,14 +133,12 @@ def warn_left_out(
         total = sum(left_out.values())
         names = ", ".join(list(left_out)[:10]) + (", ..." if len(left_out) > 10 else "")
         if all_of_them:
-            hint = " None is left" + (
-                f".{hint}"
-                if hint
-                else "; are classes numbered differently? See --class-map (in Python class_map=)."
+            hint = " No detection remains." + (
+                hint or " If classes are numbered differently, use --class-map (in Python class_map=)."
             )
         warn_user(
-            f"{source}: {counted(total, 'detection')} left out, of "
-            f"{counted(len(left_out), 'class')} that the ground truth does not have: {names}.{hint}"
+            f"{source}: ignoring {counted(total, 'detection')} of {counted(len(left_out), 'class')} that the "
+            f"ground truth does not have: {names}.{hint}"
         )
 
 
@@ -204,7 +202,7 @@ def class_map_hint(detections: Detections, ground_truth: GroundTruth) -> str:
     if len(detections) and any(word.isdecimal() for word in detections.left_out):
         inferred = infer_class_map(ground_truth, detections, most=FEW_IMAGES)
         if inferred.name not in (None, AS_THEY_ARE):
-            return ' Read the detections with --class-map auto (in Python class_map="auto").'
+            return ' Use --class-map auto (in Python class_map="auto").'
     return ""
 
 
@@ -219,6 +217,6 @@ def class_map_advice(pairs: Mapping[str, str]) -> str:
     more, and_so_on = (" and so on", ", ...") if len(pairs) > len(few) else ("", "")
     argument, mapping = "class_map", f"{repr(few)[:-1]}{and_so_on}}}"
     return (
-        f"Read the detections with --class-map FILE, and in FILE the {'lines' if lines[1:] else 'line'} "
-        f"{' and '.join(lines)}{more} (in Python {argument}={mapping})"
+        f"Use --class-map FILE with the {'lines' if lines[1:] else 'line'} {' and '.join(lines)}{more} "
+        f"(in Python {argument}={mapping})"
     )

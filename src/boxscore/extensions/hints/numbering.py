@@ -225,22 +225,22 @@ class InferredClassMap:
 
     def __str__(self) -> str:
         if self.placed < FEWEST:
-            return f"only {self.placed} of the best detections lie on an annotation, too few to tell"
+            return f"only {self.placed} confident detections overlap an annotation, too few to tell"
         text = (
-            f"of the {self.placed:,} best detections that lie on an annotation, {self.given:,} lie on one of "
-            f"their own class as they are {'named' if self.are_named else 'numbered'}"
+            f"with class {'names' if self.are_named else 'ids'} as given, {self.given:,} of {self.placed:,} "
+            "confident detections agree with the annotation they overlap"
         )
-        return text if self.likely == AS_THEY_ARE else f"{text}, and {self.mapped:,} {_WORDS[self.likely]}"
+        return text if self.likely == AS_THEY_ARE else f"{text}; {_WORDS[self.likely]}, {self.mapped:,} do"
 
 
 _WORDS = {
-    "zero-based": "if the first class is number 0 (zero-based)",
-    "one-based": "if the first class is number 1 (one-based)",
-    "coco80to91": "if 0 to 79 stand for COCO's ids 1 to 90 (coco80to91)",
-    "coco91to80": "if COCO's ids 1 to 90 stand for the 80 classes in order (coco91to80)",
-    "plus-one": "if each is the class whose id is 1 higher (plus-one)",
-    "minus-one": "if each is the class whose id is 1 lower (minus-one)",
-    BY_EVIDENCE: "with another list of classes",
+    "zero-based": "with ids counted from 0 (zero-based)",
+    "one-based": "with ids counted from 1 (one-based)",
+    "coco80to91": "with ids 0 to 79 mapped to COCO's ids 1 to 90 (coco80to91)",
+    "coco91to80": "with COCO's ids 1 to 90 mapped to the 80 classes in order (coco91to80)",
+    "plus-one": "with every id increased by 1 (plus-one)",
+    "minus-one": "with every id decreased by 1 (minus-one)",
+    BY_EVIDENCE: "with another class list",
 }
 
 
@@ -398,8 +398,8 @@ def refused(inferred: InferredClassMap, source: str) -> InputError:
     likely = "" if inferred.likely == AS_THEY_ARE else f"; {inferred.likely} is most likely"
     return InputError(
         "class_map",
-        "be given where the boxes do not show it clearly",
-        got=f"'auto', but {inferred}",
+        "name a map, because the boxes do not show one clearly",
+        got="'auto'",
         place=source,
-        cause=f"give {', '.join(CLASS_MAPS)} or a file of lines from,to{likely}",
+        cause=f"{inferred}; use {', '.join(CLASS_MAPS)} or a file with lines from,to{likely}",
     )

@@ -7,12 +7,12 @@ from boxscore.cli.arguments import NOT_IN_FILES, Option
 OPTIONS = (
     Option(
         "class-map",
-        "which class of the ground truth each class of the detections is: auto (by the boxes), zero-based, "
-        "one-based, plus-one, minus-one, coco80to91, coco91to80, or a file of lines from,to",
+        "how to map detection class ids to ground-truth classes: auto (inferred from the boxes), "
+        "zero-based, one-based, plus-one, minus-one, coco80to91, coco91to80, or a file with lines from,to",
         metavar="NAME|FILE",
         key="detections.class_map",
         ending=".csv",
         group=NOT_IN_FILES,
-        brief="how to map detected classes: auto, one-based, FILE",
+        brief="how to map detection classes: auto, one-based, FILE",
     ),
 )

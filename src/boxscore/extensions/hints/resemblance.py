@@ -28,10 +28,10 @@ class Resemblance(NamedTuple):
 
 _CHECKPOINT = (
     "a checkpoint or pickled file",
-    "it may run code when it is opened and is never read: save boxes as JSON",
+    "boxscore never reads these, because opening one may run code: save boxes as JSON",
 )
-_ARCHIVE = "an archive", "unpack it and give the folder or the file in it"
-_IMAGE = "an image", "give the annotations; the folder of images goes to --image-folder"
+_ARCHIVE = "an archive", "unpack it and pass the folder or file in it"
+_IMAGE = "an image", "pass the annotations here and the folder of images to --image-folder"
 
 
 def _begins(*starts: bytes) -> Callable[[Sniffer], bool]:
@@ -54,23 +54,27 @@ def _first_line(pattern: str) -> Callable[[Sniffer], bool]:
 _NUMBER = r"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?"
 
 _FILES: tuple[tuple[Callable[[Sniffer], bool], str, str], ...] = (
-    (lambda sniffer: not sniffer.head, "an empty file", "was it written to the end?"),
+    (lambda sniffer: not sniffer.head, "an empty file", "was writing it interrupted?"),
     (
         _begins(b"version https://git-lfs"),
         "a pointer of Git LFS, not the file",
-        "git lfs pull fetches the file itself",
+        "run git lfs pull to fetch the file",
     ),
     (
         lambda sniffer: re.match(r"\s*<(?:!doctype html|html)", sniffer.text, re.IGNORECASE) is not None,
         "an HTML page",
-        "a download that failed, or that asks for a login? fetch the file again",
+        "did a download fail or ask for a login? Download the file again",
     ),
     (_begins(b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"BM", b"RIFF", b"II*\0", b"MM\0*"), *_IMAGE),
     (_begins(b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"Rar!", b"\x28\xb5\x2f\xfd"), *_ARCHIVE),
     (_ends(".zip", ".tar", ".tgz", ".rar", ".7z"), *_ARCHIVE),
     (_ends(".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib", ".safetensors"), *_CHECKPOINT),
     (_begins(b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"), *_CHECKPOINT),
-    (_ends(".onnx", ".engine", ".tflite", ".pb"), "a model", "run it first: boxscore reads its detections"),
+    (
+        _ends(".onnx", ".engine", ".tflite", ".pb"),
+        "a model",
+        "run it first: boxscore reads the detections that it writes",
+    ),
     (
         _begins(b"\x93NUMPY"),
         "one NumPy array",
@@ -80,15 +84,15 @@ _FILES: tuple[tuple[Callable[[Sniffer], bool], str, str], ...] = (
     (
         lambda sniffer: sniffer.suffix == ".toml",
         "a TOML file",
-        "a run configuration goes to boxscore run, a protocol to --protocol",
+        "pass a run configuration to boxscore run, a protocol to --protocol",
     ),
     (
         lambda sniffer: sniffer.suffix in (".yaml", ".yml"),
         "a YAML file without YOLO's names and folders",
-        "give the folder of labels, and the class list with --gt-classes",
+        "pass the folder of labels here and the class list to --gt-classes",
     ),
-    (_ends(".ipynb"), "a notebook", "save the detections that it made as a results file"),
-    (_ends(".mp4", ".avi", ".mov", ".mkv"), "a video", "give its annotations"),
+    (_ends(".ipynb"), "a notebook", "save its detections as a results file"),
+    (_ends(".mp4", ".avi", ".mov", ".mkv"), "a video", "pass its annotations"),
     (
         lambda sniffer: sniffer.is_xml and "<boost_serialization" in sniffer.text,
         "KITTI's tracklets",
@@ -97,57 +101,57 @@ _FILES: tuple[tuple[Callable[[Sniffer], bool], str, str], ...] = (
     (
         lambda sniffer: sniffer.is_xml and "<annotation" in sniffer.text[:4096],
         "one XML file of a VOC folder",
-        "give the folder of the XML files",
+        "pass the folder with the XML files",
     ),
-    (lambda sniffer: sniffer.is_xml, "an XML file", "VOC folders and CVAT 1.1 are the XML that is read"),
+    (lambda sniffer: sniffer.is_xml, "an XML file", "boxscore reads XML of VOC and CVAT 1.1"),
     (
         _first_line(rf"(?:\d+,){{2}}(?:{_NUMBER},){{3,}}.*"),
         "tracking results (MOT: frame, id, x, y, w, h, ...)",
-        "give the columns a head line: image,class,x,y,w,h,score",
+        "add a header line: image,class,x,y,w,h,score",
     ),
     (
         _first_line(r"[A-Za-z_ -]+(?: " + _NUMBER + r"){14,15}"),
         "one file of KITTI labels",
-        "give the folder of these files",
+        "pass the folder with these files",
     ),
     (
         _first_line(rf"\d+(?: {_NUMBER}){{4,}}"),
         "one file of YOLO labels or predictions",
-        "give the folder of these files",
+        "pass the folder with these files",
     ),
-    (_ends(".names"), "a class list", "it goes to --gt-classes or --dt-classes"),
+    (_ends(".names"), "a class list", "pass it to --gt-classes or --dt-classes"),
     (
         _first_line(r".*\.(?:jpe?g|png|bmp|webp|tiff?)"),
         "a list of images",
-        "give the file or folder of annotations",
+        "pass the file or folder with the annotations",
     ),
 )
 _BINARY = (
-    (_ends(".npz"), "no .npz archive, for all its name", "write it again with boxscore convert"),
-    (lambda sniffer: b"\0" in sniffer.head, "binary data", "is it compressed, or cut off at the front?"),
+    (_ends(".npz"), "not an .npz archive, despite its name", "write it again with boxscore convert"),
+    (lambda sniffer: b"\0" in sniffer.head, "binary data", "is it compressed or truncated?"),
 )
 _JSON: tuple[tuple[Callable[[Sniffer], bool], str, str], ...] = (
     (
         _has_keys("segments_info"),
         "COCO panoptic annotations",
-        "boxes are in the instances_*.json of the data set",
+        "the boxes are in instances_*.json of the data set",
     ),
-    (_has_keys("caption"), "COCO captions", "boxes are in the instances_*.json of the data set"),
+    (_has_keys("caption"), "COCO captions", "the boxes are in instances_*.json of the data set"),
     (
         _has_keys("classTitle", "objects"),
         "one file of a project of Supervisely",
-        "give the folder of the project, or its folder ann",
+        "pass the folder of the project, or its folder ann",
     ),
     (
         _has_keys("predicted_iou", "stability_score"),
-        "masks of Segment Anything, which have no classes",
-        "make COCO JSON of them",
+        "masks of Segment Anything, which lack classes",
+        "convert them to COCO JSON with a class",
     ),
-    (_has_keys("cells", "nbformat"), "a notebook", "save the detections that it made as a results file"),
+    (_has_keys("cells", "nbformat"), "a notebook", "save its detections as a results file"),
     (
         _has_keys("AP50"),
         "a result of boxscore evaluate",
-        "it goes to boxscore check --result or --no-regression, or to compare",
+        "pass it to boxscore check --result or --no-regression",
     ),
 )
 
@@ -162,13 +166,13 @@ def unknown_file(sniffer: Sniffer, side: Side | None) -> FileFormatError:
     """Return the error for a path that no format recognizes; it says what the path looks like."""
     like = resemblance(sniffer, side)
     within = readable_in(sniffer)
-    advice = like.advice if like is not None else f"these are read: {', '.join(format_names(auto=False))}"
+    advice = like.advice if like is not None else f"boxscore reads: {', '.join(format_names(auto=False))}"
     if within:
-        advice = f"give {'one of ' * (len(within) > 1)}{', '.join(map(str, within))}"
+        advice = f"pass {'one of ' * (len(within) > 1)}{', '.join(map(str, within))}"
         if len(within) > 1 and all(Sniffer(entry).texts for entry in within):
             name = f"{within[0].name}/{Sniffer(within[0]).texts[0].path.stem}"
             advice += (
-                f". To evaluate all of them together, make one CSV file whose images are called {name!r}"
+                f". To evaluate all of them together, combine them in one CSV file with images named {name!r}"
             )
     return FileFormatError(
         str(sniffer.path),
@@ -190,21 +194,21 @@ def _folder(sniffer: Sniffer, side: Side | None) -> Resemblance:
     if not sniffer.names:
         return Resemblance(
             "an empty folder",
-            "was the data set unpacked here? Without detections, VOC results are empty comp4_det_*.txt files",
+            "was the data set unpacked here? VOC results without detections are empty comp4_det_*.txt files",
         )
     endings = {name.rpartition(".")[2].lower() for name in sniffer.names if "." in name}
     if endings and endings <= {"jpg", "jpeg", "png", "bmp", "webp", "tif", "tiff"}:
-        return Resemblance("a folder of images", "give the annotations; images go to --image-folder")
+        return Resemblance("a folder of images", "pass the annotations here and the images to --image-folder")
     if endings == {"npy"}:
         return Resemblance("a folder of NumPy arrays", "use Detections.from_arrays in Python")
     if "json" in endings:
         first = next(name for name in sniffer.names if name.lower().endswith(".json"))
         return Resemblance(
-            f"a folder with JSON files ({first}, ...)", "give the file of annotations or results"
+            f"a folder with JSON files ({first}, ...)", "pass the file with annotations or results"
         )
     wanted = "detections" if side == "detections" else "annotations"
     names = ", ".join(SEARCHED_FOR.values()) if side is None else SEARCHED_FOR[side]
     return Resemblance(
         f"a folder with {', '.join(sniffer.names[:3])}",
-        f"give the file or folder of {wanted}; looked for in it: {names}",
+        f"pass the file or folder with {wanted}; looked for: {names}",
     )

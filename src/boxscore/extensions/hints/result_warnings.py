@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from boxscore._utils.text import counted, verb
+from boxscore._utils.text import counted
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.hints import SAID_OF_NUMBERING
 from boxscore.data.tables import Detections, GroundTruth
@@ -47,10 +47,10 @@ def warn_of_id_zero(result: Evaluation) -> None:
             for each in (result, without_matches_of_id_zero(result))
         )
     warn_user(
-        f"{result.ground_truth.source}: an annotation has id 0. It counts like any other{here}; "
-        f"pycocotools treats a match with it as no match ({counted(count, 'true positive')} here){there}. "
-        "For pycocotools' number choose "
-        'matching.annotation_id_zero = "unmatched" in the protocol, or --annotation-id-zero unmatched.',
+        f"{result.ground_truth.source}: an annotation has id 0. boxscore counts it like any other{here}; "
+        f"pycocotools does not count matches with it ({counted(count, 'true positive')} here){there}. "
+        "For the number of pycocotools use --annotation-id-zero unmatched, or "
+        'matching.annotation_id_zero = "unmatched" in the protocol.',
     )
 
 
@@ -80,14 +80,14 @@ def warn_of_numbering(result: Evaluation, workers: int) -> None:
     without = ""
     if left_out and again is None:
         without = (
-            f" without the {counted(left_out, 'detection')} that {verb(left_out, 'are')} left out as they "
-            f"are; a map reads {'it' if left_out == 1 else 'them'} too, so the result will differ"
+            f" (without the {counted(left_out, 'detection')} of unknown classes, which a class map would "
+            "include)"
         )
     named = "" if guess.name == BY_EVIDENCE else f"{guess.name} or "
     text = (
-        f"{detections.source}: classes seem to be numbered differently: {guess}. {row.key} is {here:.4f} as "
-        f"they are, and {there:.4f} that way{without}. Read the detections with --class-map {named}auto "
-        "(in Python class_map= of load_detections)."
+        f"{detections.source}: classes seem to be numbered differently: {guess}. {row.key} is {here:.4f} "
+        f"now and would be {there:.4f}{without}. Use --class-map {named}auto (in Python class_map= of "
+        "load_detections)."
     )
     warning = BoxscoreWarning(text, code="classes-numbered-differently", severity="error")
     warn_user(warning)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.checks import Place
-from boxscore._utils.text import counted
+from boxscore._utils.text import counted, verb
 from boxscore.data.alignment import check_units
 from boxscore.data.image_names import FEW_SHOWN, SEVERAL, NameMatches, names_of, stem_of
 from boxscore.data.lookup import UnlistedImagesError, value_of
@@ -41,7 +41,7 @@ def image_error(
         value = values_at(several[:1])[0]
         return InputError(
             "image_id",
-            "stand for one image of the ground truth",
+            "identify one image of the ground truth",
             got=repr(value),
             place=place(int(several[0])),
             cause=candidates_text(value, names, images),
@@ -60,19 +60,22 @@ def unlisted_error(
 ) -> UnlistedImagesError:
     """Return the error for the first of some unlisted images, with the number of listed ones."""
     few = len(names) <= listed * FEW_UNKNOWN
-    them, their = ("them", "their") if len(names) > 1 else ("it", "its")
-    why = f", perhaps {'without objects' if few else 'of another split'}"
+    them, these = ("them", "these images") if len(names) > 1 else ("it", "this image")
+    if listed or len(names) == 1:
+        unknown = f"{counted(len(names), 'image')} of these detections {verb(len(names), 'are')} not listed"
+    else:
+        unknown = f"none of the {len(names):,} images of these detections is listed"
+    why = ", perhaps an image without objects" if few else ", perhaps results of another split"
     remedy = (
-        f"--unlisted-images background (in Python unlisted_images=) adds {them} without objects, drop leaves "
-        f"{their} detections out"
+        f"--unlisted-images drop (in Python unlisted_images=) ignores {these}, background adds {them} "
+        "without objects"
     )
     error = UnlistedImagesError(
         "image_id",
         "be in the ground truth",
         got=f"{value!r}",
         place=place,
-        cause=f"{counted(len(names), 'such image')} in all"
-        f"{f' (the nearest name is {near!r})' if near else why}; {remedy}",
+        cause=f"{unknown}{f' (most similar name: {near!r})' if near else why}; {remedy}",
     )
     error.names, error.remedy = list(names), remedy
     return error
@@ -82,7 +85,8 @@ def candidates_text(value: Id, matches: NameMatches, images: Images) -> str:
     """List the images that a value can refer to, or the other name that refers to its image."""
     if value in matches.clashes:
         return (
-            f"by its name it is the image that {matches.clashes[value]!r} is; they differ in folder or ending"
+            f"its name matches the same image as {matches.clashes[value]!r}; they differ in folder or "
+            "extension"
         )
     rows = names_of(images).candidates(value) if isinstance(value, str) else []
     number = value_of(value)
@@ -93,7 +97,7 @@ def candidates_text(value: Id, matches: NameMatches, images: Images) -> str:
     pairs = zip(images.file_names[rows].tolist(), images.ids[rows].tolist(), strict=True)
     texts = [repr(identifier if name is None else name) for name, identifier in pairs]
     more = f", ... ({len(texts):,} in all)" if len(texts) > FEW_SHOWN else ""
-    return f"it can be {' or '.join(texts[:FEW_SHOWN])}{more}: give more of the path, or the image's id"
+    return f"it can be {' or '.join(texts[:FEW_SHOWN])}{more}: use a longer path, or the image id"
 
 
 def refuse_other_units(

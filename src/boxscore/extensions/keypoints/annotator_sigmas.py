@@ -105,7 +105,7 @@ def keypoint_sigmas(first: GroundTruth, second: GroundTruth) -> KeypointSigmas:
             "have annotation ids of the first's",
             got="no common one",
             place=second.source,
-            cause="persons are paired by the ids of their annotations",
+            cause="persons are matched by annotation id",
         )
     # Select the keypoints that both annotators labeled, on persons with an area, [P, J].
     a, b = (np.array(rows) for rows in zip(*pairs, strict=True))

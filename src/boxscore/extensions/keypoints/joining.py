@@ -91,7 +91,7 @@ def _part(table: BoxTable, name: str) -> FloatArray:
         f"have {name}, three numbers per keypoint, which the protocol compares",
         got="none" if values is None else "others",
         place=table.source,
-        cause="files of COCO-WholeBody have them beside keypoints",
+        cause="files of COCO-WholeBody have them in addition to keypoints",
     )
 
 
@@ -110,8 +110,8 @@ def _scores(detections: Detections, names: tuple[str, ...]) -> FloatArray:
         if standing_in.any() and not lacking.all():
             count = counted_of(int(standing_in.sum()), len(scores), "detection")
             warn_user(
-                f"{detections.source}: {count} of a part have no {names[0]} and are ranked by {name}: such a "
-                "mixture ranks nothing."
+                f"{detections.source}: {count} of a part lack {names[0]} and are ranked by {name}; "
+                "scores of two kinds are not comparable."
             )
         scores[standing_in] = given[standing_in]
     # Refuse a row that no column gives a score; NaN has no place in an order.
@@ -129,6 +129,6 @@ def _scores(detections: Detections, names: tuple[str, ...]) -> FloatArray:
 def _warn_of_unplaced(detections: Detections, count: int) -> None:
     dropped = counted_of(count, len(detections), "detection")
     warn_user(
-        f"{detections.source}: {dropped} have no keypoint whose third value is above 0 and are dropped, as "
-        "xtcocotools does: does the model write 0 there?"
+        f"{detections.source}: {dropped} are dropped, as in xtcocotools, because the third value of "
+        "every keypoint is 0 or less. Does the model write 0 there?"
     )

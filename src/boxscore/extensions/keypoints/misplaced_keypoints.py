@@ -107,7 +107,7 @@ def keypoint_errors(evaluation: Evaluation) -> KeypointErrors:
             "the protocol",
             "compare keypoints",
             got=protocol.similarity,
-            cause="take --protocol coco-keypoints or --iou-type keypoints",
+            cause="use --protocol coco-keypoints or --iou-type keypoints",
         )
     names = protocol.keypoints.names or tuple(str(n + 1) for n in range(len(protocol.keypoints.sigmas)))
     found = _added(source_of(evaluation).answers("keypoint errors", _compared, {}))

@@ -105,7 +105,7 @@ def object_keypoint_similarity(
     # Boxes matter only for a ground truth without labeled keypoints.
     if boxes is None:
         if len(truth) and not (truth[:, :, 2] > 0).any(axis=1).all():
-            rule = "be given where a ground truth has no labelled keypoint"
+            rule = "be passed if a ground truth lacks labeled keypoints"
             raise InputError("boxes", rule, got="none")
         corners = np.zeros((len(truth), 4))
     else:
@@ -284,7 +284,7 @@ def warn_of_even_sigmas(protocol: Protocol) -> None:
         return
     if abs(sigmas[0] - 1 / len(sigmas)) < ROUNDED_SIGMA:
         warn_user(
-            f"{protocol.name}: all {len(sigmas)} sigmas are 1/{len(sigmas)}, what ultralytics takes without "
-            "kpt_oks_sigmas; every keypoint is measured alike, and numbers are not comparable with those of "
-            "a skeleton's own sigmas. Estimate them: diagnostics.keypoint_sigmas."
+            f"{protocol.name}: all {len(sigmas)} sigmas are 1/{len(sigmas)}, the default of ultralytics "
+            "without kpt_oks_sigmas. Results are not comparable with those that use the sigmas of the "
+            "skeleton. Estimate sigmas with diagnostics.keypoint_sigmas."
         )

@@ -55,7 +55,7 @@ def print_result(
     if arguments.resamples:
         frame = result.bootstrap_intervals(resamples=arguments.resamples, progress=True).to_frame()
         value["intervals"] = table_rows(frame)
-        sections.append(Section("95 % intervals over resampled images", table_columns(frame)))
+        sections.append(Section("95% intervals over resampled images", table_columns(frame)))
     # Frames are sorted, the worst image first.
     if arguments.per_image is not None:
         worst = checks.whole_number(arguments.per_image, 0, name="--per-image")

@@ -66,7 +66,7 @@ def label_map(values: Any, *, name: str, place: str = "", low: int, high: int) -
     if array.dtype.kind == "b":
         array = array.view(np.uint8)
     if array.dtype.kind not in "iu":
-        cause = "take the argmax over classes first?" if array.dtype.kind == "f" else ""
+        cause = "take the argmax over classes first" if array.dtype.kind == "f" else ""
         raise InputError(name, "be whole numbers", got=f"dtype {array.dtype}", place=place, cause=cause)
     info = np.iinfo(array.dtype)
     if info.min < low or info.max > high:
@@ -91,7 +91,9 @@ def count_pairs(truth: LabelMap, prediction: LabelMap, *, name: str, place: str 
     if truth.shape != prediction.shape:
         sizes = [f"{array.shape[1]} x {array.shape[0]}" for array in (truth, prediction)]
         rule = f"be as large as the truth ({sizes[0]})"
-        raise InputError(name, rule, got=sizes[1], place=place, cause="resize it with nearest neighbours")
+        raise InputError(
+            name, rule, got=sizes[1], place=place, cause="resize it with nearest-neighbor interpolation"
+        )
     # Both maps are shifted to start at 0, so that the table of pairs is as small as the labels allow.
     low = int(prediction.min())
     span = int(prediction.max()) - low + 1

@@ -6,7 +6,9 @@ from boxscore.cli.arguments import Option
 from boxscore.extensions.pages.options import REPORT
 
 OPTIONS = (
-    REPORT.but(help="write a folder: report.md with the worst images, result.json, tables as CSV", key=""),
+    REPORT.but(
+        help="write a report folder: report.md with the worst images, result.json, tables as CSV", key=""
+    ),
     Option("per-image", "also list the N worst images, 0 for all", kind=int, metavar="N"),
     Option(
         "resamples", "bootstrap resamples for intervals over images (default: none)", kind=int, metavar="N"

@@ -299,7 +299,7 @@ def _on_crowds(
 def _check_prediction(unlisted: NDArray[np.int64], empty: NDArray[np.int64], place: str) -> None:
     unlisted = np.unique(unlisted[unlisted != 0])
     if len(unlisted):
-        rule = "be in the table of its image"
+        rule = "be listed for its image"
         raise InputError("an id of the prediction's map", rule, got=short_list(unlisted), place=place)
     if len(empty):
         rule = "have pixels in the map"
@@ -320,7 +320,7 @@ def _check_truth(
     # Some rules refuse what others only count differently.
     if rules.unlisted_truth == "refuse":
         if len(unlisted):
-            rule = "be in the table of its image"
+            rule = "be listed for its image"
             raise InputError("an id of the truth's map", rule, got=short_list(unlisted), place=place)
         if len(empty):
             rule = "have pixels in the map"
@@ -328,13 +328,17 @@ def _check_truth(
     # Collect what to warn of, for all images together.
     if len(unlisted):
         conflicts.append(
-            Conflict(place, "an id of the truth's map is not in its table, and counts as background")
+            Conflict(
+                place, "an id in the ground truth map is not in its segment list and counts as background"
+            )
         )
     if len(empty):
-        conflicts.append(Conflict(place, "a segment of the truth has no pixels, and counts as missed"))
+        conflicts.append(Conflict(place, "a segment of the ground truth lacks pixels and counts as missed"))
     if rules.truth_area == "table" and _differ(truth, areas):
         conflicts.append(
-            Conflict(place, "the area of a segment of the truth is not its number of pixels, and counts")
+            Conflict(
+                place, "the area of a ground truth segment differs from its number of pixels; the area counts"
+            )
         )
 
 
@@ -348,7 +352,7 @@ def warn_of_conflicts(conflicts: Sequence[Conflict]) -> None:
     for what in dict.fromkeys(each.what for each in conflicts):
         places = [each.place for each in conflicts if each.what == what]
         more = f" and {len(places) - 1:,} more" if len(places) > 1 else ""
-        cause = "the rules 'counted' go by the pixels and refuse this"
+        cause = "with --rules counted, only pixels count and this is an error"
         warn_user(f"{what}: {places[0]}{more}; {cause}.")
 
 

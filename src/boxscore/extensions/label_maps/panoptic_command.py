@@ -31,15 +31,15 @@ OPTIONS = (
     Option("dt-folder", "folder of the PNG maps of the predictions", kind=Path, metavar="DIR", required=True),
     Option(
         "rules",
-        "panopticapi (COCO and Cityscapes), counted (by the pixels alone), or a file",
+        "panopticapi (COCO and Cityscapes), counted (pixels only), or a file",
         default="panopticapi",
         metavar="NAME|FILE.toml",
     ),
     OUTPUT.but(key=""),
-    PER_CLASS.but(help="print the per-class table as well", key=""),
+    PER_CLASS.but(help="also print the per-class table", key=""),
     *(option.but(key="") for option in (*ROWS, SHOW)),
     *options.OPTIONS,
-    READERS.but(help="processes that read and compare maps (default: every processor)", key=""),
+    READERS.but(help="processes that read and compare maps (default: one per CPU core)", key=""),
 )
 
 

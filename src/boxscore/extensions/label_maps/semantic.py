@@ -101,7 +101,7 @@ def require_counted(result: SemanticIoU) -> None:
     areas = result.areas
     if result.images and not areas.truth.any():
         labels = short_list(np.unique(result.counts.truth).tolist())
-        cause = f"the rules {result.rules.name!r} have classes of their own; say yours with classes"
+        cause = f"the rules {result.rules.name!r} define other classes; pass yours with classes"
         raise InputError("the truth", "have a pixel of a class", got=f"the labels {labels}", cause=cause)
 
 
@@ -142,7 +142,7 @@ class SemanticIoU(ResampledImages):
         if rules.classes:
             return LabelClasses(rules.classes, rules.class_names or tuple(map(str, rules.classes)))
         if rules.averaged == "all":
-            cause = "IoU 0 for absent classes needs to know which there are"
+            cause = "counting absent classes as IoU 0 needs the list of classes"
             raise InputError("classes", "be given", got="none", cause=cause)
         truth, prediction = self._labels
         labels = sorted({*truth.tolist(), *prediction.tolist()} - {*rules.ignored_labels})
@@ -193,7 +193,7 @@ class SemanticIoU(ResampledImages):
                 "have labels that are classes or ignored",
                 got=f"label {labels[row]} on {self.counts.pixels[row]:,} pixels",
                 place=f"image {self.images[self.counts.image[row]]!r}",
-                cause="other classes, trainIds for ids, or another label for pixels that do not count?",
+                cause="are these other classes, trainIds instead of ids, or another ignore label?",
             )
 
     @functools.cached_property

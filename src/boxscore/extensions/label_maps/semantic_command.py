@@ -47,19 +47,19 @@ OPTIONS = (
         metavar="NAME|FILE.toml",
     ),
     CLASSES.but(
-        help="how many classes there are, or a file of their names, one per line (default: those of the "
+        help="number of classes, or a file with their names, one per line (default: the classes of the "
         "rules, or every label that occurs)",
         metavar="N|FILE",
         many=False,
         key="",
     ),
-    Option("gt-ending", "how file names of ground truth maps end", default=".png", metavar="TEXT"),
-    Option("dt-ending", "how file names of predicted maps end", default=".png", metavar="TEXT"),
+    Option("gt-ending", "file name ending of the ground truth maps", default=".png", metavar="TEXT"),
+    Option("dt-ending", "file name ending of the predicted maps", default=".png", metavar="TEXT"),
     OUTPUT.but(key=""),
-    PER_CLASS.but(help="print the per-class table as well", key=""),
+    PER_CLASS.but(help="also print the per-class table", key=""),
     *(option.but(key="") for option in (*ROWS, SHOW)),
     *options.OPTIONS,
-    READERS.but(help="processes that read and compare maps (default: every processor)", key=""),
+    READERS.but(help="processes that read and compare maps (default: one per CPU core)", key=""),
 )
 
 LARGEST_NAMES = 1 << 24
@@ -95,9 +95,9 @@ def _classes(given: str | None) -> Any:
         return checks.whole_number(int(given[:40]), 1, name="--classes", high=65535)
     path = Path(given)
     if not path.is_file():
-        raise InputError("--classes", "be a number or a file of names", got=repr(given))
-    text = read_text(path, "a file of names", largest=LARGEST_NAMES)
+        raise InputError("--classes", "be a number or a file with names", got=repr(given))
+    text = read_text(path, "a file with names", largest=LARGEST_NAMES)
     names = [line.strip() for line in text.splitlines() if line.strip()]
     if not names:
-        raise InputError("a file of names", "hold names", got="none", place=given)
+        raise InputError("a file with names", "hold names", got="none", place=given)
     return names

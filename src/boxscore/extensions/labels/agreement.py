@@ -233,7 +233,7 @@ def labels_by_annotator(table: GroundTruth, column: str) -> dict[str, GroundTrut
     values = [None if value != value else value for value in table.columns[column].tolist()]
     if None in values:
         place = f"row {values.index(None)} of {table.source}"
-        raise InputError(column, "name the annotator of each label", got="none", place=place)
+        raise InputError(column, "name the annotator of every label", got="none", place=place)
     of_row = np.array([str(value) for value in values], dtype=object)
     return {name: table.take(np.flatnonzero(of_row == name)) for name in sorted({*of_row.tolist()})}
 
@@ -320,7 +320,7 @@ def _aligned(tables: Sequence[GroundTruth]) -> list[GroundTruth]:
         other = align(_as_detections(table), first)
         if other.left_out:
             got = repr(next(iter(other.left_out)))
-            raise InputError(f"a class of {table.source}", "be one of the first annotator's", got=got)
+            raise InputError(f"a class of {table.source}", "be a class of the first annotator", got=got)
         aligned.append(
             table.replaced(
                 images=first.images, categories=first.categories, image=other.image, category=other.category
@@ -339,9 +339,9 @@ def _check_images(tables: Sequence[GroundTruth]) -> None:
             if known.get(name, identifier) != identifier:
                 raise InputError(
                     f"image {name!r} of {table.source}",
-                    f"have the id that it has in {first.source}",
+                    f"have the same id as in {first.source}",
                     got=f"{identifier!r} for {known[name]!r}",
-                    cause="images are compared by id: number them alike",
+                    cause="images are matched by id: use the same ids in every file",
                 )
     # Images may be missing in some tables, with a warning.
     listed = [{*table.images.ids.tolist()} for table in tables]
@@ -349,8 +349,8 @@ def _check_images(tables: Sequence[GroundTruth]) -> None:
     if some:
         count, example = len(set.union(*listed)), min(some, key=str)
         warn_user(
-            f"{len(some):,} of {count:,} images are not in every file, such as {example!r}; there they count "
-            "as images without labels"
+            f"{len(some):,} of {count:,} images are not in every file, such as {example!r}; they count "
+            "as unlabeled in the files that lack them"
         )
 
 

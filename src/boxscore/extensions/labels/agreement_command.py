@@ -32,16 +32,16 @@ BY = ("pairs", "classes", "images")
 
 OPTIONS = (
     GROUND_TRUTH.but(help="the labels of each annotator, two files or more", many=True, key=""),
-    Option("names", "names of the annotators (default: the file names)", many=True, metavar="NAME"),
+    Option("names", "names of the annotators (default: file names)", many=True, metavar="NAME"),
     Option(
         "annotator-column",
-        "the column, or the key of COCO's annotations, that says whose a label is: all labels in one file",
+        "column, or key of COCO annotations, that names the annotator if all labels are in one file",
         metavar="NAME",
     ),
-    Option("protocol", "what is compared: boxes, masks, keypoints, ...", default="coco", metavar="NAME"),
+    Option("protocol", "what to compare: boxes, masks, keypoints, ...", default="coco", metavar="NAME"),
     Option(
         "iou-threshold",
-        "from this IoU on two labels are of one object",
+        "minimum IoU of two labels of one object",
         kind=float,
         default=0.5,
         metavar="T",
@@ -49,7 +49,7 @@ OPTIONS = (
     ),
     Option(
         "by",
-        "a row for each two annotators, each class, or each image, the worst first",
+        "print one row per pair of annotators, per class, or per image, worst first",
         default="pairs",
         choices=BY,
     ),
@@ -66,10 +66,10 @@ def run(arguments: argparse.Namespace) -> int:
     paths: list[Path] = arguments.ground_truth
     column: str | None = arguments.annotator_column
     if column is None and len(paths) < 2:
-        cause = "of one file with several annotators --annotator-column names the column"
-        raise InputError("--ground-truth", "name two files or more to compare", got=len(paths), cause=cause)
+        cause = "for one file with several annotators use --annotator-column"
+        raise InputError("--ground-truth", "have two or more files", got=len(paths), cause=cause)
     if column is not None and (len(paths) > 1 or arguments.names):
-        rule = "be beside one file, without --names"
+        rule = "be used with one file and without --names"
         raise InputError("--annotator-column", rule, got=counted(len(paths), "file"))
     checks.one_of(arguments.by, BY, name="--by")
     if arguments.top is not None:
@@ -91,7 +91,8 @@ def run(arguments: argparse.Namespace) -> int:
     frame = frames[arguments.by]().head(arguments.top)
     note = (
         f"{result.units.shape[1]:,} objects in {len(result.image_ids):,} images; Krippendorff's alpha "
-        f"{result.alpha:.4f} over classes and nothing; pairs from IoU {arguments.iou_threshold:g} on"
+        f"{result.alpha:.4f} (classes, a missing label counts as one); labels match at IoU >= "
+        f"{arguments.iou_threshold:g}"
     )
     section = Section(f"Agreement of {len(tables)} annotators", table_columns(frame), note)
     value = {"table": "Agreement", "alpha": result.alpha, "rows": table_rows(frame)}

@@ -31,11 +31,11 @@ from boxscore.extensions.labels.vetting import in_vocabulary
 OPTIONS = (
     *(option for option in suspects.OPTIONS if option.name not in ("output", "write", "tool", "vetted")),
     next(option for option in suspects.OPTIONS if option.name == "vetted").but(
-        help="the file that came back", required=True
+        help="the reviewed file", required=True
     ),
     Option(
         "output",
-        "where to write the corrected ground truth: a file, or a new folder where it is one",
+        "output path of the corrected ground truth: a file, or a new folder if the ground truth is a folder",
         short="-o",
         kind=Path,
         metavar="PATH",

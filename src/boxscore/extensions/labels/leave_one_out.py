@@ -150,7 +150,7 @@ def label_costs(
         evaluation._has_same_truth(against) and against.protocol == evaluation.protocol
     ):
         raise InputError(
-            "against", "be an evaluation of the same ground truth by the same protocol", got="another"
+            "against", "be an evaluation of the same ground truth under the same protocol", got="another"
         )
     # For two detectors, subtract their costs.
     before = evaluation[row.key]
@@ -173,15 +173,15 @@ def refusal(evaluation: Evaluation, *, columns: Sequence[str] = ()) -> str:
     protocol = evaluation.protocol
     points = len(protocol.matching.iou_thresholds) * len(protocol.ap.recall_points)
     if not protocol.scope.is_matched_alone:
-        return "match each image by itself to cost labels"
+        return "match each image separately"
     if protocol.boxes.longer_sides:
-        return "leave sides as they are given to cost labels: those of a result are longer already"
+        return "not lengthen box sides (boxes.longer_sides)"
     if protocol.group.weight not in (0, 1):
-        return "weigh groups by 0 or 1 to cost labels"
+        return "weight groups by 0 or 1"
     if protocol.ignore.column_ranges and not {*evaluation.ground_truth.columns} <= {*columns}:
-        return "have no ranges of columns to cost labels that are added: nobody knows their values"
+        return "not have ranges over columns, because added labels lack these columns"
     if points * len(evaluation.labels) > MOST_VALUES:
-        return f"have at most {MOST_VALUES // points:,} classes to cost labels"
+        return f"have at most {MOST_VALUES // points:,} classes"
     return ""
 
 

@@ -57,10 +57,10 @@ MOST_COSTED = 10_000
 """Maximum suspects whose cost is computed, the most suspicious first; each takes about a millisecond."""
 
 FIRST = {
-    "both": "what the detector is sure of and costs its class much",
-    "class_cost": "what costs its class most",
-    "cost": "what costs most",
-    "suspicion": "what the detector is surest of",
+    "both": "detector confidence and AP cost to the class",
+    "class_cost": "AP cost to the class",
+    "cost": "AP cost",
+    "suspicion": "detector confidence",
 }
 """Description of each order."""
 
@@ -114,10 +114,12 @@ class LabelSuspects(DiagnosticResult):
     def note(self) -> str:
         """Describe the first column, or why it is empty, and the sort order."""
         if self.refusal:
-            return f"the most suspicious first: cost asks for a protocol that would {self.refusal}"
-        some = f"; of the {MOST_COSTED:,} most suspicious" if np.isnan(self.cost).any() else ""
-        cost = f"cost: what {self.metric} would gain if the label were as the detector says{some}"
-        return f"{cost}\nfirst: {FIRST[self.order]}"
+            return (
+                f"sorted by detector confidence; cost is empty: it needs a protocol that would {self.refusal}"
+            )
+        some = f" (only for the {MOST_COSTED:,} most suspicious)" if np.isnan(self.cost).any() else ""
+        cost = f"cost: gain in {self.metric} if the label were what the detector predicts{some}"
+        return f"{cost}\nsorted by {FIRST[self.order]}"
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per suspect.

@@ -41,12 +41,14 @@ _OPTIONS = options_of(
     label_suspects,
     (
         Option("top", "list the first N", kind=int, default=100, metavar="N", variable="limit"),
-        Option("per-class", "list so many of each class", kind=bool, default=False, variable="each_class"),
-        Option("metric", "the summary metric of which costs are (default: the first)", metavar="METRIC"),
+        Option(
+            "per-class", "list the first N of each class", kind=bool, default=False, variable="each_class"
+        ),
+        Option("metric", "summary metric for the cost column (default: the first)", metavar="METRIC"),
         Option(
             "against",
-            "results of another detector: costs are of the difference between the two, and the largest, up "
-            "or down, come first",
+            "results of another detector: cost is the change in the difference between the two, largest "
+            "first in either direction",
             kind=Path,
             metavar="PATH",
         ),
@@ -55,28 +57,28 @@ _OPTIONS = options_of(
 _VETTING = (
     Option(
         "write",
-        "write the proposals of the listed suspects for a person to vet, who deletes what is wrong and "
-        "corrects the rest",
+        "write the listed suspects as proposals for review in an annotation tool: delete wrong ones, "
+        "correct the rest",
         kind=Path,
         metavar="FILE",
         writes=(".",),
     ),
     Option(
         "tool",
-        "the annotation tool that --write is for (default: cvat for .xml, else labelstudio)",
+        "annotation tool for --write (default: cvat for .xml, else labelstudio)",
         choices=get_args(Tool),
     ),
     Option(
         "vetted",
-        "the file that came back, beside the same options: the metric before and after, and how many of the "
-        "next fifty are worth looking at",
+        "the reviewed file, with the same options: print the metric before and after, and how many of "
+        "the next fifty are worth reviewing",
         kind=Path,
         metavar="FILE",
     ),
 )
 WITHOUT = {
-    "--memory-limit": "needs all detections at once; every label is weighed by what it costs among all "
-    "scores, with the boxes around it"
+    "--memory-limit": "needs all detections in memory, because the cost of a label depends on all scores "
+    "and the boxes around it"
 }
 OPTIONS = (*inputs_beside(_OPTIONS), OUTPUT, *_OPTIONS, *_VETTING, SHOW)
 
@@ -89,7 +91,7 @@ def listed(arguments: argparse.Namespace) -> tuple[Evaluation, LabelSuspects, Di
         digest = digest_of(evaluation, warned=messages)
     if arguments.strict:
         digest.refuse()
-    stage("computing: what labels cost")
+    stage("computing the cost of each label")
     options = {option.dest: getattr(arguments, option.dest) for option in _OPTIONS}
     options["against"] = others[0] if others else None
     return evaluation, label_suspects(evaluation, **options), digest
@@ -99,9 +101,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Read, evaluate and list; return the exit status."""
     # Reject contradictory options, then find the suspects.
     if arguments.tool is not None and arguments.write is None:
-        raise InputError("--tool", "be beside --write", got=arguments.tool)
+        raise InputError("--tool", "be used together with --write", got=arguments.tool)
     if arguments.write is not None and arguments.vetted is not None:
-        raise InputError("--write", "be without --vetted", got="both")
+        raise InputError("--write", "not be combined with --vetted", got="both")
     evaluation, suspects, digest = listed(arguments)
     note, frame = suspects.note, suspects.to_frame()
     # Write proposals for a labeling tool, or apply the reviewed ones.
@@ -110,7 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
         write_proposals(
             labels_of(evaluation, suspects.detection), reasons(suspects), arguments.write, tool=tool
         )
-        say(f"{counted(len(suspects), 'suspect')} written to {arguments.write}, for {tool}")
+        say(f"{counted(len(suspects), 'suspect')} written to {arguments.write} for {tool}")
     if arguments.vetted is not None:
         done = vetted_of(evaluation, suspects, arguments)
         note, frame = "\n".join(done.sentences), done.to_frame()

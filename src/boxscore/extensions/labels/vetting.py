@@ -117,7 +117,7 @@ class VettedSuspects(DiagnosticResult):
         ]
         if count:
             lines.append(
-                f"of the next {NEXT} about {expected:.0f} are worth looking at ({low:.0f} to {high:.0f})"
+                f"about {expected:.0f} of the next {NEXT} are worth reviewing ({low:.0f} to {high:.0f})"
             )
         return read_only(lines)
 
@@ -221,7 +221,7 @@ def _in_pixels(vetted: GroundTruth) -> GroundTruth:
     """Convert labels that are fractions of images of known size to pixels."""
     sizes = vetted.images.sizes[vetted.image]
     if np.isnan(sizes).any():
-        rule = "be in pixels where images of the ground truth have no known size"
+        rule = "be in pixels if the ground truth lacks image sizes"
         raise InputError(str(vetted.source), rule, got="fractions", cause=GIVE_SIZES)
     sides = vetted.sizes * sizes
     return vetted.replaced(

@@ -291,7 +291,7 @@ class DaskEngine:
             "a cluster",
             "have a worker that takes tasks",
             got=f"{count} waiting for memory" if count else f"none for {PATIENCE} seconds",
-            cause="use more partitions, or more memory a worker; nothing is given of what was done",
+            cause="use more partitions or more memory per worker; finished work is lost",
         )
 
     def _killed(self, error: Any) -> InputError:
@@ -317,9 +317,9 @@ class DaskEngine:
         tries = int(getattr(error, "allowed_failures", 3)) + 1
         return InputError(
             what,
-            "be done by a worker that lives to its end",
-            got=f"{tries} workers that died, one after the other",
-            cause="out of memory? use more partitions, or more memory a worker; the rest has no score",
+            "be finished by a worker",
+            got=f"{tries} workers that died one after another",
+            cause="out of memory? Use more partitions or more memory per worker",
         )
 
     def held(self, tasks: Sequence[Any], *, shown: str = "scoring") -> list[Any]:
@@ -379,7 +379,7 @@ def _own_version() -> str:
 def _other_version(version: str, other: str, place: str = "a worker") -> InputError:
     return InputError(
         "workers",
-        f"have boxscore {version}, the client's",
+        f"have boxscore {version}, as the client does",
         got=other,
         place=place,
         cause="install the same version everywhere",
@@ -392,10 +392,10 @@ def _match_stream(task: Any, detections: Any, truth: Any) -> Part:
         if source.file is not None and not source.file.parent.is_dir():
             raise InputError(
                 "the folder of regrouped rows",
-                "be one that workers see",
+                "be visible to the workers",
                 got=repr(str(source.file.parent)),
-                cause="give scratch=, a folder that client and workers share; or was a part lost with its "
-                "worker after the evaluation, when the folder is gone?",
+                cause="pass scratch=, a folder that client and workers share; or was the folder deleted "
+                "after the evaluation?",
             )
     return whole.run()
 
@@ -446,9 +446,12 @@ def _as_file(side: Any, folder: Path, client: Any) -> Any:
         # A folder that the workers have and this process does not see would look like no rows.
         missing = [file for file, rows in zip(files, written, strict=True) if not file.exists()]
         if missing:
-            cause = "give scratch=, a folder that client and workers share"
+            cause = "pass scratch=, a folder that client and workers share"
             raise InputError(
-                "what workers write", "be seen here", got=f"no file {missing[0].name}", cause=cause
+                "the output of workers",
+                "be visible on this machine",
+                got=f"no file {missing[0].name}",
+                cause=cause,
             )
         # Empty partitions have columns without types; one is kept if all are empty.
         for file, rows in zip(files, written, strict=True):
@@ -527,12 +530,12 @@ def cluster_client(address: str) -> Iterator[Any]:
 
 
 def _no_scheduler(address: str, error: Exception) -> InputError:
-    cause = "give the address that the scheduler shows, such as tcp://host:8786, or local"
+    cause = "pass the address that the scheduler prints, such as tcp://host:8786, or local"
     if isinstance(error, TypeError) and "ssl" in str(error):
-        cause = "Dask's configuration has no certificates: distributed.comm.tls"
+        cause = "set the certificates in Dask's configuration: distributed.comm.tls"
     got = "nothing" if isinstance(error, (TimeoutError, asyncio.TimeoutError)) else _first_line(error)
     if isinstance(error, MemoryError):
-        got = "something that is no scheduler"
+        got = "an address that is not a scheduler"
     return InputError(f"the scheduler {address}", "answer", got=got, cause=cause)
 
 
@@ -607,20 +610,20 @@ def _check_client(client: Any) -> None:
     """Check that a client can be used, that it has workers, and that they have this version of boxscore."""
     _, distributed = _dask()
     if not isinstance(client, distributed.Client):
-        cause = "distributed.Client(address) makes one"
+        cause = "create one with distributed.Client(address)"
         raise InputError("client", "be a Client of Dask", got=f"a {type(client).__name__}", cause=cause)
     if client.asynchronous:
-        raise InputError("client", "be one that waits", got="an asynchronous one")
+        raise InputError("client", "be synchronous", got="an asynchronous one")
     if client.status != "running":
         got = f"a client that is {client.status}"
-        raise InputError("the cluster", "answer", got=got, cause="did the scheduler or the client end?")
+        raise InputError("the cluster", "answer", got=got, cause="did the scheduler or the client stop?")
     if not _workers_of(client):
         wake = client.submit(_same, 0, key=f"boxscore-start-{uuid.uuid4().hex[:8]}", pure=False)
         until = time.monotonic() + PATIENCE  # an adaptive cluster starts workers once there is a task
         while not _workers_of(client):
             if time.monotonic() > until:
                 wake.cancel()
-                cause = f"none came within {PATIENCE} seconds; start one with: dask worker ADDRESS"
+                cause = f"none connected within {PATIENCE} seconds; start one with: dask worker ADDRESS"
                 raise InputError("a cluster", "have a worker", got="none", cause=cause)
             time.sleep(0.1)
     versions = _ask(client, client._run, _own_version, on_error="return")
@@ -702,5 +705,5 @@ def _answering() -> Iterator[None]:
         shut = isinstance(error, RuntimeError) and ("client" in str(error).lower() or "IOLoop" in str(error))
         if not (shut or isinstance(error, lost)):
             raise
-        cause = "did the scheduler or the client end? nothing is given of what was done"
+        cause = "did the scheduler or the client stop? Finished work is lost"
         raise InputError("the cluster", "answer", got=_first_line(error), cause=cause) from None

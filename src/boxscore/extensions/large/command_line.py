@@ -49,14 +49,14 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.registry import needs_of
 
 UNLISTED_IN_PARTITIONS = (
-    "list the images in the ground truth, or leave their detections out first: boxscore convert --gt GT "
-    "--dt DT --unlisted-images drop --to parquet --output FILE"
+    "add these images to the ground truth, or drop their detections first: boxscore convert --gt GT --dt "
+    "DT --unlisted-images drop --to parquet --output FILE"
 )
 """What to do about images that are not listed, where partitions are evaluated one by one."""
 
 NOT_STRICT = (
-    "--strict sees warnings of partitions, not findings about the input, which need all rows at once: "
-    "boxscore validate --memory-limit has them"
+    "--strict covers warnings of partitions but not findings about the input, which need all rows in "
+    "memory: see boxscore validate --memory-limit"
 )
 
 DRAWN = 80_000_000
@@ -102,7 +102,7 @@ def refuse_unlisted(how: str | None) -> None:
     if how not in (None, "error"):
         raise InputError(
             "--unlisted-images",
-            "be error where detections are evaluated in partitions",
+            "be error when detections are evaluated in partitions",
             got=how,
             cause=UNLISTED_IN_PARTITIONS,
         )
@@ -138,13 +138,13 @@ def is_larger(arguments: argparse.Namespace) -> bool:
     if option and not path.exists():
         detect_format(path)  # which says so
     if option and not in_parquet and not tables:
-        cause = "boxscore convert --gt GT --dt DT --to parquet --partitions 8 --output FOLDER writes it"
-        raise InputError(option, "be of detections in Parquet", got=repr(str(path)), cause=cause)
+        cause = "convert them: boxscore convert --gt GT --dt DT --to parquet --partitions 8 --output FOLDER"
+        raise InputError(option, "be used with detections in Parquet", got=repr(str(path)), cause=cause)
     if option and needing:
-        cause = "partitions are forgotten once they are matched: leave out one of the two"
+        cause = "partitions are discarded once matched: use one of the two options"
         if needing[0] == "--unlisted-images":
             cause = UNLISTED_IN_PARTITIONS
-        raise InputError(needing[0], f"be left out with {option}", got="both", cause=cause)
+        raise InputError(needing[0], f"not be combined with {option}", got="both", cause=cause)
     # Partitions because an option says so, because workers share them, or because the file is long.
     if tables:
         return True
@@ -234,8 +234,8 @@ def _named_where_refused() -> Iterator[None]:
         if error.cause != NO_ROWS:
             raise
         what = error.name.removesuffix(OF_PARTS)
-        cause = "partitions hold scores and outcomes, no boxes"
-        raise InputError(what, "be left out with --memory-limit", got="both", cause=cause) from None
+        cause = "partitions store scores and outcomes, not boxes"
+        raise InputError(what, "not be combined with --memory-limit", got="both", cause=cause) from None
 
 
 def has_scores(arguments: argparse.Namespace) -> bool:
@@ -384,8 +384,8 @@ def evaluate_on_cluster(arguments: argparse.Namespace) -> MergedEvaluation:
 def refuse_needs_of_rows(arguments: argparse.Namespace) -> None:
     """Refuse the options that need the rows here."""
     for option in options_given(arguments, NOT_ON_CLUSTER):
-        cause = "rows stay on the cluster; leave out one of the two"
-        raise InputError(option, "be left out with --scheduler", got="both", cause=cause)
+        cause = "rows stay on the cluster; use one of the two options"
+        raise InputError(option, "not be combined with --scheduler", got="both", cause=cause)
 
 
 @contextlib.contextmanager

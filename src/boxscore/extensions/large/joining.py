@@ -44,7 +44,7 @@ def with_all_instances(tables: Sequence[Table]) -> list[Table]:
     for name, what in (("rotated", "be rotated"), ("quadrilaterals", "have corners")):
         present = [getattr(table, name) is not None for table in parts if len(table)]
         if any(present) and not all(present):
-            raise InputError("boxes of tables to merge", f"all {what}, or none", got="both")
+            raise InputError("boxes of tables to merge", f"all have {what}, or none", got="both")
     return parts
 
 

@@ -161,7 +161,7 @@ def check_part_files(parts_in_files: Mapping[Path, int], plan: Plan) -> None:
                 f"leave each process {_size(size)} or more to read a part",
                 got=_size(plan.room),
                 place=str(path),
-                cause="save it with --memory-limit, which writes several smaller parts to the file",
+                cause="save it with --memory-limit, which writes several smaller parts to one file",
             )
 
 
@@ -169,9 +169,9 @@ def _advice(load: Load, workers: int) -> str:
     if load.first > BASE:
         return "write the ground truth as Parquet: boxscore convert --gt GT --to parquet --output FILE"
     if load.read > load.box * LEAST:
-        return f"smaller row groups: the largest takes {_size(load.read)} while it is read"
-    fewer = "fewer --workers, or " if workers > 1 else ""
-    return f"{fewer}several machines: evaluate --shard 1/8 --save-part on each, and boxscore merge"
+        return f"use smaller row groups: reading the largest takes {_size(load.read)}"
+    fewer = "use fewer --workers, or " if workers > 1 else ""
+    return f"{fewer}several machines: run evaluate --shard 1/8 --save-part on each, then boxscore merge"
 
 
 def check_scoring(headers: Sequence[PartHeader], plan: Plan) -> None:
@@ -204,8 +204,8 @@ def check_scoring(headers: Sequence[PartHeader], plan: Plan) -> None:
             f"leave each process {_size(SCORED * largest)} or more to order the "
             f"{counted(largest, 'detection')}{of}",
             got=_size(plan.room),
-            cause=f"the protocol {protocol.name} needs a class as a whole; a higher score threshold "
-            "(--score-threshold) or fewer max detections (--max-detections) leave less to order",
+            cause=f"the protocol {protocol.name} sorts each class as a whole; raise the score threshold "
+            "(--score-threshold) or lower the max detections (--max-detections)",
         )
 
 
@@ -293,10 +293,10 @@ class LocalEngine:
                 return [done[number] for number in range(len(calls))]
         raise InputError(
             waiting[min(waiting)].name,
-            "be done by a process that lives to its end",
-            got=f"one that was killed {TRIES} times",
-            cause=f"{len(waiting)} of {len(calls)} are missing; out of memory? use fewer --workers, or "
-            "--memory-limit, which makes partitions smaller",
+            "be finished by a process",
+            got=f"a process that was killed {TRIES} times",
+            cause=f"{len(waiting)} of {len(calls)} are missing; out of memory? Use fewer --workers, or "
+            "--memory-limit for smaller partitions",
         )
 
     def _round(self, waiting: dict[int, Call], done: dict[int, Any], shown: str) -> None:
@@ -397,6 +397,6 @@ def _store(result: Any, path: Path) -> None:
             write_pickle(result, file)
     except OSError as error:
         raise InputError(
-            f"{path.parent}: cannot be written: {error.strerror or error}; parts are stored there, "
-            "20 bytes a detection: choose another folder with --scratch."
+            f"{path.parent}: cannot be written: {error.strerror or error}; parts need 20 bytes per "
+            "detection there: choose another folder with --scratch."
         ) from None

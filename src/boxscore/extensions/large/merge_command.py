@@ -42,7 +42,7 @@ from boxscore.extensions.large.result import evaluation_of, warn_of_parts
 OPTIONS = (
     Option(
         "parts",
-        "the parts, in the order of their detections if the protocol breaks ties by it",
+        "part files; in the order of their detections if the protocol breaks ties by file order",
         kind=Path,
         many=True,
         positional=True,
@@ -50,12 +50,12 @@ OPTIONS = (
         metavar="PART.npz",
     ),
     OUTPUT,
-    PER_CLASS.but(help="print the per-class table as well"),
+    PER_CLASS.but(help="also print the per-class table"),
     *ROWS,
     SHOW,
     MEMORY_LIMIT.but(
-        help="merge class by class within this much memory, e.g. 8GB, with the parts on disk; an error at "
-        "once if they do not fit",
+        help="merge class by class within this much memory, e.g. 8GB, with the parts on disk; fails "
+        "immediately if they do not fit",
         key="",
     ),
     WORKERS.but(help="processes that score classes, with --memory-limit (default: 1)", key=""),

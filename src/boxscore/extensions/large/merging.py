@@ -123,14 +123,14 @@ def check_headers(parts: Sequence[Any]) -> None:
         if part.version != __version__:
             raise InputError(
                 "parts to merge",
-                "be made by the version of boxscore that merges them",
-                got=f"{part.version}, where this is {__version__}",
+                "come from the same version of boxscore",
+                got=f"{part.version}; this is {__version__}",
                 place=part.source,
             )
         if part.digest != first.digest:
             raise InputError(
                 "parts to merge",
-                "be made under the same protocol",
+                "use the same protocol",
                 got=f"{first.protocol.name!r} in {first.source} and {part.protocol.name!r}",
                 place=part.source,
                 cause=_first_difference(first.protocol, part.protocol),
@@ -148,7 +148,7 @@ def check_headers(parts: Sequence[Any]) -> None:
                 "have the same classes",
                 got=got,
                 place=part.source,
-                cause="give every process the whole list of classes",
+                cause="pass the complete class list to every process",
             )
         if part.row_order != first.row_order:
             raise InputError(
@@ -156,7 +156,7 @@ def check_headers(parts: Sequence[Any]) -> None:
                 "have rows of one kind",
                 got=f"{first.row_order!r} in {first.source} and {part.row_order!r}",
                 place=part.source,
-                cause="were some saved by an Evaluator, and others by evaluate?",
+                cause="were some saved by an Evaluator and others by evaluate?",
             )
 
 
@@ -168,17 +168,17 @@ def check_shares(parts: Sequence[Any]) -> None:
     if not counts:
         return
     # All must be shares of one cut, and each number must be there.
-    of = f"shares of {' and of '.join(map(str, counts))}"
+    of = f"shards of {' and of '.join(map(str, counts))}"
     if len(counts) > 1 or any(part.shard is None for part in parts):
-        got = of if len(counts) > 1 else f"{of}, and parts that are none"
-        raise InputError("shares to merge", "be of one data set cut once", got=got)
+        got = of if len(counts) > 1 else f"{of}, and parts that are not shards"
+        raise InputError("shards to merge", "come from one split of one data set", got=got)
     missing = sorted({*range(1, counts[0] + 1)} - {number for number, _ in shares})
     if missing:
         names = ", ".join(f"{number}/{counts[0]}" for number in missing[:10])
         raise InputError(
-            "shares to merge",
+            "shards to merge",
             f"be all {counts[0]}",
-            got=f"none of {names}{', ...' if len(missing) > 10 else ''}",
+            got=f"missing: {names}{(', ...' if len(missing) > 10 else '')}",
             cause="run boxscore evaluate --shard K/N --save-part for each of them",
         )
 
@@ -230,5 +230,5 @@ def _refuse_shared_image(parts: Sequence[Any]) -> NoReturn:
         "an image",
         "be in one of the parts to merge",
         got=f"{identifier!r} in {parts[one].source} and {parts[other].source}",
-        cause=f"{len(shared):,} such images; partition by image, each image in one partition",
+        cause=f"{len(shared):,} such images; put each image in one partition only",
     )

@@ -10,23 +10,22 @@ LARGE = "larger than memory"
 
 MEMORY_LIMIT = Option(
     "memory-limit",
-    "for detections in Parquet: evaluate in partitions that fit in this much memory, e.g. 8GB; an error at "
-    "once if they cannot",
+    "for detections in Parquet: evaluate in partitions that fit in this much memory, e.g. 8GB; fails "
+    "immediately if they cannot",
     metavar="SIZE",
     key="evaluation.memory_limit",
     topic=LARGE,
 )
 SHARD = Option(
     "shard",
-    "evaluate one of N shares of the images alone, 1/N to N/N; of Parquet no more is read",
+    "evaluate only one of N shards of the images, 1/N to N/N; only this shard is read from Parquet",
     metavar="K/N",
     key="evaluation.shard",
     topic=LARGE,
 )
 SAVE_PART = Option(
     "save-part",
-    "also save the evaluation of these images as a part, an .npz file, which boxscore merge combines "
-    "with others",
+    "also save the evaluation of these images as a part (.npz), which boxscore merge combines with others",
     kind=Path,
     metavar="FILE.npz",
     key="output.save_part",
@@ -36,7 +35,7 @@ SAVE_PART = Option(
 )
 SCHEDULER = Option(
     "scheduler",
-    "evaluate on a Dask cluster, tcp://HOST:PORT, whose workers can read the files; or local: in "
+    "evaluate on a Dask cluster, tcp://HOST:PORT, whose workers can read the files; or local for "
     "--workers processes on this machine",
     metavar="ADDRESS",
     key="evaluation.scheduler",
@@ -44,8 +43,8 @@ SCHEDULER = Option(
 )
 SCRATCH = Option(
     "scratch",
-    "folder for the temporary files of partitions; with --scheduler, one that this machine and the "
-    "workers share (default: the system's temporary folder)",
+    "folder for temporary files of partitions; with --scheduler, one shared by this machine and the "
+    "workers (default: the system's temporary folder)",
     kind=Path,
     metavar="DIR",
     key="evaluation.scratch",

@@ -63,7 +63,7 @@ def facts_of_columns(footer: bytes, place: str) -> list[list[ColumnFacts]]:
     except (IndexError, AttributeError, TypeError, RecursionError, _DamagedError):
         raise FileFormatError(
             "the footer of a Parquet file",
-            "say what its columns hold",
+            "describe its columns",
             got="damaged bytes",
             place=place,
             cause="copy or write the file again",

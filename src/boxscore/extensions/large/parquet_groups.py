@@ -129,7 +129,7 @@ class ParquetGroups(PicklesFields):
                 if len(facts) != len(rows) or {*map(len, facts)} - {len(columns)}:
                     got = "other row groups or columns"
                     raise FileFormatError(
-                        "a Parquet file", "say once what it holds", got=got, place=str(file)
+                        "a Parquet file", "describe its content once", got=got, place=str(file)
                     )
                 # A row group's boxes are the values of its lists, or its rows where it has none.
                 for group, (count, said) in enumerate(zip(rows, facts, strict=True)):
@@ -192,10 +192,10 @@ class ParquetGroups(PicklesFields):
             if zlib.crc32(footer) != self.digests[group.file]:
                 raise FileFormatError(
                     "a Parquet file",
-                    "stay as it is while it is read",
+                    "not change while it is read",
                     got="another file of this name",
                     place=place,
-                    cause="was it replaced, or does a worker see other data?",
+                    cause="was it replaced, or does a worker see another file?",
                 )
             # Read the columns that are needed, and give them the types that all files share.
             schema = self.schema if columns is None else pa.schema([self.schema.field(c) for c in columns])
@@ -218,7 +218,7 @@ class ParquetGroups(PicklesFields):
         count = len(next(iter(flat.values()))) if flat else 0
         if count > group.boxes:
             got = f"{count:,} boxes, where its footer says {group.boxes:,}"
-            raise FileFormatError("a row group", "hold what its file says", got=got, place=place)
+            raise FileFormatError("a row group", "match the footer of its file", got=got, place=place)
         # Each box gets its number in all files and its row in the group.
         flat[KEY] = pa.array(group.first + np.arange(count))
         flat[AT] = pa.array(np.arange(count) if parents is None else parents)

@@ -271,7 +271,7 @@ class MergedEvaluation(Evaluation):
                 "group",
                 "be a column of the images, or a label for each image",
                 got=repr(pattern),
-                cause="merged parts hold no file names",
+                cause="merged parts do not store file names",
             )
         tasks = [held.engine.submit("names", _names_of, task) for task in held.tasks]
         names = np.empty(self._image_count, dtype=object)
@@ -334,9 +334,8 @@ class MergedEvaluation(Evaluation):
                 "detections whose parts are fetched",
                 f"be at most {most:,}",
                 got=f"{count:,}",
-                cause="metrics, curves, bootstrap intervals, slices by image and comparisons need no parts "
-                "here, nor does what is given --score-threshold; for anything else evaluate some of the "
-                "images by themselves",
+                cause="metrics, curves, bootstrap intervals, slices by image, comparisons and commands "
+                "with --score-threshold work for any size; for other results evaluate fewer images",
             )
         return MergedParts(held.engine.gather(held.parts))
 
@@ -471,7 +470,9 @@ class MergedEvaluation(Evaluation):
         count = int(self.class_counts["detections"].sum())
         if self._is_here or self._rates[1] or count <= RATED:
             return ""
-        return f"precision, recall and F1 are left out of {count:,} detections, more than {RATED:,}"
+        return (
+            f"precision, recall and F1 are not computed for more than {RATED:,} detections ({count:,} here)"
+        )
 
     @property
     def operating_score(self) -> float:
@@ -510,7 +511,7 @@ class MergedEvaluation(Evaluation):
         if overlaps and not thinned:
             raise InputError(
                 "LRP",
-                "be asked of all images at once",
+                "be computed with all images in memory",
                 got="partitions",
                 cause=f"the protocol {self.protocol.name} gives ground truths weights",
             )

@@ -53,9 +53,9 @@ def rewritten_in_parts(
     formats = [open_at(path, side="detections").format for path in paths]
     check_one_form([(path, each.name) for path, each in zip(paths, formats, strict=True)])
     if formats[0].name != "parquet":
-        cause = "boxscore convert --gt GT --dt DT --to parquet --output FILE writes it"
+        cause = "convert them: boxscore convert --gt GT --dt DT --to parquet --output FILE"
         raise InputError(
-            "--memory-limit", "be of detections in Parquet", got=repr(str(paths[0])), cause=cause
+            "--memory-limit", "be used with detections in Parquet", got=repr(str(paths[0])), cause=cause
         )
     # The plan says how many boxes fit, as for an evaluation.
     workers = 1 if arguments.workers is None else readers(arguments)

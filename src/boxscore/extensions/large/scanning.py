@@ -151,9 +151,9 @@ def scan(
         if partitions is not None and not isinstance(partitions, int):
             raise InputError(
                 "partitions",
-                "be a number where detections are in Parquet",
+                "be a number for detections in Parquet",
                 got="lists of images",
-                cause="its row groups tell which images are read together",
+                cause="the row groups decide which images are read together",
             )
         truth = ground_truth if isinstance(ground_truth, GroundTruth) else path_of(ground_truth)
         with streamed(truth, path_of(detections), chosen, partitions=partitions) as stream:
@@ -167,8 +167,8 @@ def _merged(tasks: Sequence[Task], run_all: Map) -> MergedEvaluation:
     wrong = next((one for one in parts if not isinstance(one, Part)), None)
     if wrong is not None or len(parts) != len(tasks):
         got = f"{len(parts)} of {len(tasks)}" if wrong is None else f"a {type(wrong).__name__}"
-        cause = "did a task fail without a word?"
-        raise InputError("map", "give the part of every task", got=got, cause=cause)
+        cause = "did a task fail silently?"
+        raise InputError("map", "pass the part of every task", got=got, cause=cause)
     warn_of_parts(parts)
     return merge(parts)
 

@@ -114,8 +114,8 @@ class Side(PicklesFields):
             row = int(np.argmin(inside))
             raise FileFormatError(
                 self.groups.parts.image,
-                "be one of those that the file's footer says",
-                got=f"{values[positions[row]]!r}, where it says {group.least!r} to {group.largest!r}",
+                "be in the range stated in the footer of the file",
+                got=f"{values[positions[row]]!r}, outside {group.least!r} to {group.largest!r}",
                 place=f"row {row} of {self.groups.place_of(group)}",
                 cause="write the file again",
             )
@@ -239,8 +239,8 @@ def _regrouped(side: Side, ranges: Ranges, chosen: range, folder: Path, buffered
             writer.close()
     except OSError as error:
         raise InputError(
-            f"{folder}: cannot be written: {error.strerror or error}; rows are put in order there, which "
-            "takes about as much room as the files: choose another folder with TMPDIR."
+            f"{folder}: cannot be written: {error.strerror or error}; sorting rows needs about as much "
+            "space there as the files: choose another folder with TMPDIR."
         ) from None
     finally:
         for writer in writers.values():

@@ -46,13 +46,13 @@ PER_ROW = 700
 """Bytes of the row of an image in a table."""
 
 OF_PARTS = " of merged parts"
-NO_ROWS = "merged parts hold scores and outcomes only: evaluate these images by themselves, boxscore.evaluate"
+NO_ROWS = "merged parts store only scores and outcomes: evaluate these images with boxscore.evaluate"
 
 
 def no_rows(what: str) -> InputError:
     """Say that parts hold no boxes."""
-    got = "parts, which hold no boxes"
-    return InputError(f"{what}{OF_PARTS}", "be asked of tables", got=got, cause=NO_ROWS)
+    got = "parts, which do not store boxes"
+    return InputError(f"{what}{OF_PARTS}", "be computed from tables", got=got, cause=NO_ROWS)
 
 
 def reads_all_scores(rules: Protocol) -> bool:
@@ -84,9 +84,9 @@ class InParts:
         if self.held is None:
             raise InputError(
                 "the parts of a result",
-                "still be where they were matched",
+                "still be available where they were matched",
                 got="numbers only",
-                cause="ask before the client is closed, or save parts and merge them",
+                cause="compute it before the client is closed, or save parts and merge them",
             )
         return self.held
 
@@ -100,8 +100,8 @@ class InParts:
         """Return the parts; refuse rules that one image alone cannot keep."""
         if reads_all_scores(rules or self.evaluation.protocol):
             name = self.evaluation.protocol.name
-            cause = f"rules of the protocol {name} read the scores of the whole data set"
-            raise InputError(what, "be asked of all images at once", got="partitions", cause=cause)
+            cause = f"the protocol {name} uses the scores of the whole data set"
+            raise InputError(what, "be computed with all images in memory", got="partitions", cause=cause)
         return self.there
 
     def pieces(
@@ -126,7 +126,7 @@ class InParts:
         if rows_of_images:
             images = sum(header.images for header in held.headers)
             rows = f"the rows of {counted(images, 'image')}"
-            self.check_room(4 * PER_ROW * images, rows, "a larger limit, or a part of the data")
+            self.check_room(4 * PER_ROW * images, rows, "use a larger limit, or part of the data")
         with held.engine.asked_again():
             return held.engine.results(_asked_of_tasks(held, function, options), shown="reading again")
 
@@ -202,7 +202,9 @@ class InParts:
         held, last = self.there, len(protocol.caps) - 1
         keys = [(area, last) for area in range(len(protocol.ignore.area_ranges))]
         with held.engine.asked_again():
-            asked = [held.engine.submit("match anew", _part, task, matched, protocol) for task in held.tasks]
+            asked = [
+                held.engine.submit("matching again", _part, task, matched, protocol) for task in held.tasks
+            ]
             parts = held.engine.held(asked, shown="reading again")
             numbers = reduced(
                 held.engine,

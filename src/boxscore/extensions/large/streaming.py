@@ -275,7 +275,7 @@ def stream_tasks(
     # Refuse detections without scores, and labels of images that do not fit.
     if parquet.parts.score is None and protocol.matching.scores == "given":
         rule = "have a column score or confidence"
-        cause = "is this the ground truth? Boxes without scores are counted by the protocol scoreless"
+        cause = "is this the ground truth? For boxes without scores use --protocol scoreless"
         raise FileFormatError(
             "detections", rule, got=f"only {', '.join(parquet.names)}", place=str(detections), cause=cause
         )

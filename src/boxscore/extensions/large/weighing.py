@@ -378,10 +378,10 @@ class _Job:
         label = self._plan.whole.categories.labels[block.low]
         raise InputError(
             f"class {label!r}" if alone else "classes that share a curve",
-            f"have at most {MOST_OWNED:,} detections to be resampled or sliced",
+            f"have at most {MOST_OWNED:,} detections for resampling or slicing",
             got=f"{count:,}",
-            cause=f"the protocol {protocol.name} needs a curve as a whole; a higher score threshold or "
-            "fewer max detections leave less to weigh",
+            cause=f"the protocol {protocol.name} needs each curve as a whole; raise the score threshold "
+            "or lower the max detections",
         )
 
     def start(self, weights: WeightSets) -> Any:

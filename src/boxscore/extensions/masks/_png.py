@@ -64,7 +64,7 @@ def read_labels(path: Path) -> LabelMap:
     """Read a map of labels, [H, W] of uint8 or wider."""
     head = png_head(path)
     if not (head.colour == PALETTE or (head.colour == GRAY and head.depth >= 8)):
-        cause = "a picture coloured for people? the labels themselves are needed"
+        cause = "is it a color visualization? boxscore needs the label values"
         rule = "be gray (8 or 16 bits) or have a palette"
         cause = cause if head.colour != GRAY else "save the labels with 8 bits"
         raise FileFormatError("a label map", rule, got=str(head), place=str(path), cause=cause)
@@ -107,5 +107,5 @@ def inside(folder: Path, name: str, *, place: str) -> Path:
     """Return the path of a file that must lie inside a folder."""
     path = folder / name
     if not name or "\0" in name or not path.resolve().is_relative_to(folder.resolve()):
-        raise FileFormatError("file_name", "lie inside its folder", got=repr(name), place=place)
+        raise FileFormatError("file_name", "be inside its folder", got=repr(name), place=place)
     return path

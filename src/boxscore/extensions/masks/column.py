@@ -130,7 +130,7 @@ class Masks:
     def __repr__(self) -> str:
         forms = Counter(map(_FORMS.__getitem__, self._column("kind").tolist()))
         parts = [f"{count:,} {form}" for form, count in forms.most_common()]
-        return "\n  ".join([f"Masks: {len(self):,}", *([f"given as: {', '.join(parts)}"] if parts else [])])
+        return "\n  ".join([f"Masks: {len(self):,}", *([f"stored as: {', '.join(parts)}"] if parts else [])])
 
     def _repr_html_(self) -> str:
         return html_lines(repr(self))

@@ -207,7 +207,7 @@ class MaskSimilarity(Similarity):
                     "have a mask in every row where the sizes of images are unknown",
                     got="none",
                     place=detections.source,
-                    cause="are these boxes? take a protocol that compares boxes",
+                    cause="are these boxes? Use a protocol that compares boxes",
                 )
         # Everywhere else, every ground truth needs a mask.
         elif len(masks) < len(ground_truth) or masks.missing.any():
@@ -230,14 +230,15 @@ class MaskSimilarity(Similarity):
         by_boxes = self.area_rule == "box_or_mask" and detections.boxes_given
         if missing:
             return (
-                f"{source}: {counted(missing, 'detection')} without a mask; boxes are taken for "
-                "masks, as in pycocotools."
+                f"{source}: {counted(missing, 'detection')} without a mask; using the boxes as masks, as "
+                "in pycocotools."
             )
         if by_boxes and len(detections) and self.has_area_ranges:
             return (
-                f"{source}: the results carry boxes as well as masks, so small, medium and large are decided "
-                "by the area of the box, as in pycocotools. For the masks' own areas say "
-                'ignore.detection_area = "mask" (--detection-area mask), or drop the boxes from the results.'
+                f"{source}: the results contain boxes as well as masks, so the box area decides which "
+                "detections are small, medium or large, as in pycocotools. To use mask areas, set "
+                '--detection-area mask (ignore.detection_area = "mask" in the protocol), or remove the '
+                "boxes from the results."
             )
         return ""
 

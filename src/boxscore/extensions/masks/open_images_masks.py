@@ -152,11 +152,10 @@ def _joined_with_segments(boxes: Rows, segments: Rows) -> Rows:
     alone = int((box_row < 0).sum())
     if alone:
         warn_user(
-            f"{segments.source}: {counted_of(alone, len(segments.image), 'segment')} "
-            f"{verb(alone, 'have')} no row with the same label, image, coordinates and IsGroupOf in "
-            f"{boxes.source}, and "
-            f"{'becomes an object of its' if alone == 1 else 'become objects of their'} own. Were both files "
-            "expanded along the hierarchy, and the numbers written with the same digits?",
+            f"{segments.source}: {counted_of(alone, len(segments.image), 'segment')} {verb(alone, 'do')} "
+            f"not match any row in {boxes.source} by label, image, coordinates and IsGroupOf, and "
+            f"{'becomes a separate object' if alone == 1 else 'become separate objects'}. Were both "
+            "files expanded along the hierarchy and written with the same number of digits?",
         )
     # Take each row from the boxes where there is one, else from the segments.
     has_box = box_row >= 0

@@ -96,7 +96,7 @@ def _check_sizes(columns: MaskColumns, rows: Positions, place: Place) -> None:
         f"{MOST_PIXELS:,} in all",
         got=known,
         place=place(row),
-        cause="give the image's real width and height, in the file or by Images.build(ids, sizes=...)"
+        cause="set the real width and height of the image in the file or with Images.build(ids, sizes=...)"
         if polygons
         else "is its size that of its image, [height, width]?",
     )
@@ -136,7 +136,7 @@ def _refuse(
     totals = runs.totals()
     bad = int(np.argmax(totals != columns.size[rows].prod(axis=1)))
     row, total = int(rows[bad]), int(totals[bad])
-    got = "counts that are none" if total == DAMAGED else f"counts that add up to {total}"
+    got = "invalid counts" if total == DAMAGED else f"counts that add up to {total}"
     raise InputError(
         "a mask",
         "have counts that add up to height times width",
@@ -226,7 +226,7 @@ def _part_bounds(
             f"have an outline of at most {LONGEST_OUTLINE:,} pixels",
             got=f"{edges.length[part] // FINENESS:,}",
             place=place(int(rows[part])),
-            cause="are its corners in disorder?",
+            cause="are its corners out of order?",
         )
     # A sorted pair of positions is the start and the end of a span.
     positions, counts = toggles(edges, base, size)

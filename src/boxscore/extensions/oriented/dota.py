@@ -107,10 +107,10 @@ class DotaFormat(RowFormat):
         for names, what in ((images, "an image's name"), (table.categories.names.tolist(), "a class name")):
             blank = next((name for name in names if len(name.split()) != 1), None)
             if blank is not None:
-                raise InputError(what, "have no blanks in DOTA files", got=repr(blank))
+                raise InputError(what, "not contain spaces in DOTA files", got=repr(blank))
         number = next((name for name in table.categories.names.tolist() if is_number(name)), None)
         if number is not None:
-            raise InputError("a class name", "be no number in DOTA files", got=repr(number))
+            raise InputError("a class name", "not be a number in DOTA files", got=repr(number))
         # All files are checked and made before the folder is touched.
         files = (
             _label_files(table, images)
@@ -272,7 +272,7 @@ def _label(fields: Sequence[str], lines: TextLines) -> tuple[list[float], str, b
         }
         cause = causes.get(words, "")
         if words == 8 and len(fields) > 10:
-            cause = "does the class have blanks? Join its words with a hyphen"
+            cause = "does the class name contain spaces? Replace them with hyphens"
         raise FileFormatError(
             "a line of DOTA labels",
             "be x1 y1 x2 y2 x3 y3 x4 y4 class [difficult]",

@@ -228,24 +228,23 @@ def _about(comparison: DetectorComparison, options: ReportOptions) -> dict[str, 
 
 
 def _level(comparison: DetectorComparison) -> str:
-    return f"{100 * comparison.resampling.confidence:.4g} %"
+    return f"{100 * comparison.resampling.confidence:.4g}%"
 
 
 def significance_text(comparison: DetectorComparison) -> str:
     """Name the test that marks differences, and its adjustments."""
     count, how = len(comparison.names), comparison.resampling
     pairs = count * (count - 1) // 2
-    share = f"{100 * (1 - how.confidence):.4g} %"
+    share = f"{100 * (1 - how.confidence):.4g}%"
     intervals = (
-        f"Intervals: all detectors are scored on the same {counted(how.resamples, 'resample')} of the images "
-        f"(seed {how.seed}); each is of its pair alone."
+        f"Intervals: all detectors are evaluated on the same {counted(how.resamples, 'resample')} of the "
+        f"images (seed {how.seed}); each interval is for one pair."
     )
     if how.test == "interval":
         return f"{intervals} A difference is marked as significant if its interval excludes 0."
     return (
-        f"{intervals} A difference is marked as significant if one as large comes up in at most {share} of "
-        "the exchanges of the two detectors' results of each image (swap test), adjusted for "
-        f"{counted(pairs, 'pair')} (Holm). The number of metrics is not allowed for."
+        f"{intervals} Differences are significant at the {share} level in a paired permutation test over "
+        f"images, adjusted for {counted(pairs, 'pair')} (Holm) but not for the number of metrics."
     )
 
 

@@ -123,12 +123,10 @@ def _heaviest(sentences: Sequence[Conclusion], most: int) -> list[Conclusion]:
 
 def _nothing(evaluation: Evaluation, objects: int, detections: int) -> Conclusion:
     if not objects:
-        ending = f", and {counted(detections, 'detection')} cannot be judged" if detections else ""
-        return Conclusion("no ground truth", (Part(f"No ground truth counts: AP is undefined{ending}."),))
+        ending = f", and {counted(detections, 'detection')} cannot be evaluated" if detections else ""
+        return Conclusion("no ground truth", (Part(f"No ground truth counts, so AP is undefined{ending}."),))
     subject = "object is" if objects == 1 else "objects are"
-    return Conclusion(
-        "no detections", (Part(f"There are no detections: the {objects:,} {subject} all missed."),)
-    )
+    return Conclusion("no detections", (Part(f"Without detections, all {objects:,} {subject} missed."),))
 
 
 # ---------------------------------------------------------------- costs in AP
@@ -169,7 +167,7 @@ def _mistakes(evaluation: Evaluation, choices: Choices) -> list[Conclusion]:
     words: dict[str, tuple[str, Callable[[], list[Part]]]] = {
         "missed": ("Missed objects", lambda: _missed(evaluation, choices.missed)),
         "localisation": (
-            "Localisation errors",
+            "Localization errors",
             lambda: [
                 Part(f"{have('localisation')} an {measure} of only 0.1 to 0.5 with an object of their class")
             ],
@@ -178,8 +176,8 @@ def _mistakes(evaluation: Evaluation, choices: Choices) -> list[Conclusion]:
             "Duplicates",
             lambda: [
                 Part(
-                    f"{counted(counts['duplicate'], 'detection')} of an object that is already detected. A "
-                    "lower IoU threshold of NMS may help: try boxscore sweep"
+                    f"{counted(counts['duplicate'], 'detection')} of already detected objects. A lower "
+                    "NMS IoU threshold may help: try boxscore sweep"
                 )
             ],
         ),
@@ -194,7 +192,7 @@ def _mistakes(evaluation: Evaluation, choices: Choices) -> list[Conclusion]:
             lambda: _confused(evaluation, counts["classification"], choices),
         )
         words["both"] = (
-            "Errors of both class and localisation",
+            "Errors of both class and localization",
             lambda: [Part(counted(counts["both"], "detection"))],
         )
     # Leave out kinds with a negligible cost.
@@ -257,7 +255,9 @@ def _faultless(evaluation: Evaluation, objects: int) -> list[Conclusion]:
     if not error_types(evaluation).total.value[0] > 1 - NEGLIGIBLE:
         return []
     each = "the only object is" if objects == 1 else f"all {objects:,} objects are"
-    false = "no false positive scores higher" if evaluation.has_scores else "there is no false positive"
+    false = (
+        "no false positive scores higher" if evaluation.has_scores else ("no detection is a false positive")
+    )
     text = f" is wrong at IoU 0.50: {each} detected, and {false}."
     return [Conclusion("faultless", (Part("Nothing", "errors"), Part(text)), 1.0)]
 
@@ -286,9 +286,7 @@ def _without_truth(evaluation: Evaluation) -> list[Conclusion]:
         return []
     classes, detections = int(without.sum()), int(counts["detections"][without].sum())
     verb, their = ("has", "its") if classes == 1 else ("have", "their")
-    head = (
-        f"{counted(classes, 'class')} that {'is' if classes == 1 else 'are'} detected {verb} no ground truth"
-    )
+    head = f"{counted(classes, 'class')} with detections {verb} no ground truth"
     effect = "does not count" if detections == 1 else "do not count"
     if not evaluation.has_scores:
         effect = "is a false positive" if detections == 1 else "are false positives"
@@ -313,17 +311,17 @@ def threshold_advice(evaluation: Evaluation, findings: Sequence[Finding], scores
         return (
             Part("No score threshold", "confidence"),
             Part(
-                f" can be advised: F1 is best, {rates}, where the file ends, at {lowest:.3g}. It may be "
-                "better below."
+                f" recommended: F1 still rises at the lowest score in the file, {lowest:.3g} (F1 {rates}). "
+                "Export detections with lower scores first."
             ),
         )
     if score <= lowest:
         return (
             Part("Keep every detection", "confidence"),
-            Part(f": F1 is best without a threshold, {rates}."),
+            Part(f": the best F1, {rates}, needs no score threshold."),
         )
     # Recommend a threshold inside the file, and mention a suspected score floor.
-    so_far = f", as far as the file tells, which ends at {lowest:.3g}" * ("warning" in floor)
+    so_far = f"; lower scores than {lowest:.3g} are not in the file" * ("warning" in floor)
     return (
         Part(f"A score threshold of {score:.3g}", "confidence"),
         Part(f" gives the best F1, {rates}{so_far}."),

@@ -223,8 +223,8 @@ def intervals(
         reason = f"No intervals: {counted(images, 'image')} {verb(images, 'are')} too few to resample."
         if not resamples:
             reason = (
-                "No intervals: none were requested, or the data are so large that they take longer than a "
-                "minute (--resamples 200)."
+                "No intervals: not requested, or skipped because they would take longer than a minute "
+                "(use --resamples 200)."
             )
         return Intervals({}, {}, reason)
     # Compute the intervals of all metrics and classes in one bootstrap.
@@ -232,8 +232,9 @@ def intervals(
         evaluation, resamples=resamples, seed=seed, progress=progress, workers=workers
     )
     text = (
-        f"95 % intervals from {counted(resamples, 'bootstrap resample')} of the {counted(images, 'image')}"
-        "; none for a class in fewer than 5 of them, or a metric over objects in fewer than 10."
+        f"95% intervals from {counted(resamples, 'bootstrap resample')} of the "
+        f"{counted(images, 'image')}. Classes in fewer than 5 images, and metrics over objects in fewer "
+        "than 10, have none."
     )
     # Show the first metric of each class.
     ends = zip(result.total.low.tolist(), result.total.high.tolist(), strict=True)
@@ -256,6 +257,6 @@ def calibration_view(evaluation: Evaluation, scores: Scores) -> dict[str, Any] |
         "confidence": significant(bins.confidence[filled]),
         "precision": significant(bins.accuracy[filled]),
         "count": bins.detections[filled].tolist(),
-        "text": f"On average they differ by {errors.expected_error:.3f} (expected calibration error), by "
-        f"{max(errors.debiased_error, 0):.3f} without what chance adds.",
+        "text": f"Expected calibration error (ECE) {errors.expected_error:.3f}; "
+        f"{max(errors.debiased_error, 0):.3f} after correcting for sampling noise.",
     }

@@ -39,23 +39,23 @@ from boxscore.extensions.pages.report_output import picture
 OPTIONS = (
     *INPUTS,
     RESULTS_OUTPUT.but(
-        help="where to write the pictures",
+        help="output folder for the pictures",
         metavar="DIR",
         writes=(".", "[0-9][0-9][0-9]_*"),
         required=False,
         default=Path("drawn"),
     ),
-    Option("worst", "number of worst images, without --images", kind=int, default=12, metavar="N"),
+    Option("worst", "number of worst images to draw if --images is not used", kind=int, default=12, metavar="N"),
     Option(
         "at-score",
-        "leave out detections that score below this (default: the score of the best F1)",
+        "drop detections that score below this (default: the score with the best F1)",
         kind=float,
         metavar="S",
     ),
     Option(
         "pairs",
-        "draw every ground truth in green, every detection in red, and write the IoU of each pair: of the "
-        "two that match, else of the two of one class that overlap most",
+        "draw ground truth in green and detections in red, with the IoU of each matched pair, or of the "
+        "most overlapping pair of the same class",
         kind=bool,
         default=False,
     ),
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             chosen = worst_images(evaluation, score_threshold=score, most=arguments.worst)
         if not chosen:
-            say("no image has a mistake to draw")
+            say("no image has mistakes to draw")
             return 0
         # Load only the chosen images as tables, also from partitions.
         evaluation, among = source_of(evaluation).tables_of(np.array(chosen))
@@ -135,12 +135,12 @@ def _picture(evaluation: Evaluation, row: int, folder: Path) -> Path | None:
 
     path = find_picture(evaluation, row, folder)
     if path is None:
-        _warn_of_blank_frame(f"image {evaluation.ground_truth.images.ids[row]}: not found in {folder}.")
+        _warn_of_blank_frame(f"image {evaluation.ground_truth.images.ids[row]} not found in {folder}.")
     return path
 
 
 def _warn_of_blank_frame(text: str) -> None:
-    warn_user(f"{text.rstrip('.')}; drawn on a blank frame.")
+    warn_user(f"{text.rstrip('.')}; drawing on a blank frame.")
 
 
 def plain_file_name(text: str) -> str:

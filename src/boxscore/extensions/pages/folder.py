@@ -251,7 +251,7 @@ def arrow_for_tables() -> Any:
         import pyarrow.parquet
     except ImportError:
         raise MissingDependencyError(
-            "Parquet tables need pyarrow: pip install 'boxscore[tables]', or ask for json or csv."
+            "Parquet tables need pyarrow: pip install 'boxscore[tables]', or use json or csv."
         ) from None
     return pyarrow
 

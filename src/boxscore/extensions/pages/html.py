@@ -51,7 +51,7 @@ STYLES = ("report", "first", "gallery", "comparison")
 
 SECTIONS = {
     "summary": "Summary",
-    "findings": "Data",
+    "findings": "Data issues",
     "pairs": "Pairs",
     "classes": "Classes",
     "sizes": "Sizes",
@@ -59,9 +59,9 @@ SECTIONS = {
     "confidence": "Threshold",
     "confusion": "Confusion",
     "errors": "Errors",
-    "analysis": "Steps",
+    "analysis": "Error curves",
     "calibration": "Calibration",
-    "won_lost": "Won and lost",
+    "won_lost": "Wins and losses",
     "differing": "Images",
     "gallery": "Images",
 }

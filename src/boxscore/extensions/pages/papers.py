@@ -80,7 +80,7 @@ def paper_table(
     places = (1 if scale == 100 else 3) if decimals is None else decimals
     checks.whole_number(places, 0, name="decimals", high=MOST_DECIMALS)
     if not re.fullmatch(r"[A-Za-z0-9:._+/-]+", label):
-        raise InputError("label", "be letters, digits and :._+/- only", got=repr(label))
+        raise InputError("label", "contain only letters, digits and :._+/-", got=repr(label))
     columns = _columns(comparison, metrics)
     rows = _cells(comparison, columns, scale, places)
     keys = [comparison.metrics[m] for m in columns]
@@ -132,15 +132,15 @@ def _caption(
     first = comparison.evaluations[comparison.first]
     how, count = comparison.resampling, len(comparison.names)
     counts = first.counts
-    level = f"{100 * how.confidence:.4g} %"
+    level = f"{100 * how.confidence:.4g}%"
     resamples = f"{counted(how.resamples, 'resample')}, seed {how.seed}"
-    share = f"{100 * (1 - how.confidence):.4g} %"
+    share = f"{100 * (1 - how.confidence):.4g}%"
     unit = ", times 100" if scale == 100 else ""
     names = (("images", "image"), ("ground_truths", "ground truth"), ("classes", "class"))
     # First the data, then the test.
     data = ", ".join(counted(counts[key], noun) for key, noun in names)
-    family = "" if count == 2 else f" over all {count * (count - 1) // 2} pairs of detectors, Holm"
-    name = "swap test over" if how.test == "swap" else "intervals of differences over"
+    family = "" if count == 2 else (f" over all {count * (count - 1) // 2} pairs of detectors, Holm-adjusted")
+    name = "paired permutation test over" if how.test == "swap" else "intervals of differences over"
     unit_name = "images" if how.group is None else "groups of images"
     test = f"{name} {unit_name}, {share}{family}"
     # Without intervals in the table, the resamples refer to the test.
@@ -152,9 +152,9 @@ def _caption(
         test += f"; {resamples}"
     # Explain bold numbers, or say that no number is bold.
     if any(cell.bold for row in rows for cell in row):
-        sentences.append(f"Bold: the best, where its difference to the second is significant ({test}).")
+        sentences.append(f"Bold: best, if significantly different from the second best ({test}).")
     else:
-        sentences.append(f"No best number differs significantly from the second ({test}).")
+        sentences.append(f"No best value differs significantly from the second best ({test}).")
     return sentences
 
 
@@ -175,7 +175,7 @@ def _latex(
     names = [latex_text(name) for name in comparison.names]
     lines = []
     if any(mark > PDFLATEX_KNOWS for name in names for mark in name):
-        lines.append(latex_comment("A name has letters that pdflatex lacks: use lualatex or xelatex."))
+        lines.append(latex_comment("A name has characters that pdflatex does not support: use lualatex or xelatex."))
     # Write a table in the style of booktabs.
     lines += [
         r"\begin{table}",

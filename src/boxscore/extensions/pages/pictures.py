@@ -43,7 +43,7 @@ def require_pillow() -> Any:
         from PIL import Image
     except ImportError:
         raise MissingDependencyError(
-            "Reading images needs Pillow: pip install 'boxscore[plots]', or leave the image folder out."
+            "Reading images needs Pillow: pip install 'boxscore[plots]', or run without an image folder."
         ) from None
     return Image
 
@@ -92,7 +92,7 @@ def read_picture(path: Path, longest: int) -> tuple[Any, tuple[int, int]]:
                 image.draft("RGB", (longest, longest))
                 return _reduced(image, longest), size
     except (OSError, ValueError, SyntaxError, MemoryError, image_module.DecompressionBombError) as error:
-        reason = str(error).rstrip(".") or "there is not enough memory"
+        reason = str(error).rstrip(".") or "not enough memory"
         raise InputError(f"{path}: cannot be read as an image: {reason}.") from None
 
 
@@ -184,17 +184,17 @@ def _no_picture(evaluation: Evaluation, rows: list[int], folder: Path) -> InputE
     # Look for the names in nearby folders, then guess from the contents of the folder.
     near = _folder_of(set(names) or {example}, folder)
     if near is not None:
-        cause = f"they are in {str(near)!r}"
+        cause = f"the images are in {str(near)!r}"
     elif not any(
         path.suffix.lower() in SUFFIXES for path in itertools.islice(folder.iterdir(), MOST_ENTRIES)
     ):
-        cause = "there is no image in it"
+        cause = "the folder contains no images"
     else:
-        cause = "are these the images of another data set, or have they been renamed?"
+        cause = "do these images belong to another data set, or were they renamed?"
     return InputError(
         "the image folder",
-        "have the images",
-        got=f"none of {len(rows):,}, looking for {example!r}",
+        "contain the images",
+        got=f"none of {len(rows):,} (for example {example!r})",
         place=repr(str(folder)),
         cause=cause,
     )

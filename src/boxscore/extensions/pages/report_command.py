@@ -24,7 +24,7 @@ from boxscore.extensions.validation.digest_command import digest_of
 OPTIONS = (
     *INPUTS,
     OUTPUT.but(key=""),
-    REPORT.but(help="the folder to write", default=Path("boxscore-report"), group=""),
+    REPORT.but(help="output folder", default=Path("boxscore-report"), group=""),
     MEMORY_LIMIT,
     *REPORT_CONTENT,
 )

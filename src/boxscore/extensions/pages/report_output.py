@@ -43,7 +43,7 @@ def _report_left_out(arguments: argparse.Namespace, written: Collection[tuple[st
         if form is not None and (kind, name) not in written
     ]
     if left_out:
-        say(f"note: left out with --memory-limit: {', '.join(left_out)}", name="boxscore")
+        say(f"note: not written with --memory-limit: {', '.join(left_out)}", name="boxscore")
 
 
 def reported(evaluation: Evaluation, arguments: argparse.Namespace, messages: Remembered) -> list[str]:

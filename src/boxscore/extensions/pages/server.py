@@ -182,7 +182,7 @@ class Site:
                     self.page(number),
                     headers={"Content-Security-Policy": f"{page_policy(live=True)}; {NO_FRAMES}"},
                 )
-        raise RefusedError(HTTPStatus.NOT_FOUND, "there is nothing here")
+        raise RefusedError(HTTPStatus.NOT_FOUND, "this page does not exist")
 
     # ------------------------------------------------------------ pages
 
@@ -269,7 +269,7 @@ class Site:
     def _picture(self, row: int, *, small: bool) -> Answer:
         path = self._file(row)
         if path is None:
-            raise RefusedError(HTTPStatus.NOT_FOUND, "there is no such picture")
+            raise RefusedError(HTTPStatus.NOT_FOUND, "this picture does not exist")
         kind = SHOWN_AS_THEY_ARE.get(path.suffix.lower())
         if kind is not None and not small:
             return Answer(kind, file=path, headers=_KEPT)
@@ -318,7 +318,7 @@ def _read_query(query: str, detector: Detector) -> tuple[Filter, Order, int]:
     try:
         fields = parse_qs(query, strict_parsing=bool(query), max_num_fields=MOST_FIELDS)
     except ValueError:
-        raise RefusedError(HTTPStatus.BAD_REQUEST, "the query cannot be read") from None
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "the query is not valid") from None
 
     def text(name: str) -> str:
         return fields.get(name, [""])[-1]
@@ -328,14 +328,14 @@ def _read_query(query: str, detector: Detector) -> tuple[Filter, Order, int]:
         if not text(name):
             return None
         if not (text(name).isascii() and text(name).isdecimal() and int(text(name)) < below):
-            raise RefusedError(HTTPStatus.BAD_REQUEST, f"{name} is not known")
+            raise RefusedError(HTTPStatus.BAD_REQUEST, f"unknown {name}")
         return int(text(name))
 
     def place(name: str, known: Sequence[str]) -> int | None:
         if not text(name):
             return None
         if text(name) not in known:
-            raise RefusedError(HTTPStatus.BAD_REQUEST, f"{name} is not known")
+            raise RefusedError(HTTPStatus.BAD_REQUEST, f"unknown {name}")
         return known.index(text(name))
 
     # Reject NaN and infinity.
@@ -352,7 +352,7 @@ def _read_query(query: str, detector: Detector) -> tuple[Filter, Order, int]:
     hidden = []
     for name in fields.get("hide", []):
         if name not in OUTCOMES:
-            raise RefusedError(HTTPStatus.BAD_REQUEST, "hide is not known")
+            raise RefusedError(HTTPStatus.BAD_REQUEST, "unknown value of hide")
         hidden.append(OUTCOMES.index(name))
     # A missing field gets the value that accepts everything.
     asked = Filter(
@@ -397,7 +397,7 @@ class Server(ThreadingHTTPServer):
         try:
             super().__init__((ADDRESS, port), _Handler)
         except OSError as error:
-            cause = "leave --port out for any free one"
+            cause = "omit --port to use any free port"
             raise InputError("the port", "be free", got=f"{port}: {error.strerror}", cause=cause) from None
 
     @property
@@ -461,7 +461,7 @@ class _Handler(BaseHTTPRequestHandler):
         # The body of the request is not read.
         self.close_connection = True
         allowed = {"Allow": "GET, HEAD"}
-        self._send(_line(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are answered", allowed))
+        self._send(_line(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are supported", allowed))
 
     def _respond(self) -> None:
         try:
@@ -469,7 +469,7 @@ class _Handler(BaseHTTPRequestHandler):
         except RefusedError as refused:
             answer = _line(refused.status, refused.text, refused.headers)
         except (BoxscoreError, OSError, MemoryError, ValueError):
-            answer = _line(HTTPStatus.INTERNAL_SERVER_ERROR, "this cannot be shown")
+            answer = _line(HTTPStatus.INTERNAL_SERVER_ERROR, "this page cannot be shown")
         # The browser has disconnected.
         with contextlib.suppress(OSError):
             self._send(answer)
@@ -491,7 +491,9 @@ class _Handler(BaseHTTPRequestHandler):
         if not secrets.compare_digest(token.encode("utf-8", "replace"), self.server.token.encode()):
             raise RefusedError(HTTPStatus.FORBIDDEN, "the address needs the token that boxscore view printed")
         if path.count("/") < 2:
-            raise RefusedError(HTTPStatus.FOUND, "one slash more", {"Location": f"/{quote(token)}/"})
+            raise RefusedError(
+                HTTPStatus.FOUND, "this address needs a slash at the end", {"Location": f"/{quote(token)}/"}
+            )
         return self.server.site.answer(rest[0], query)
 
     def _send(self, answer: Answer) -> None:

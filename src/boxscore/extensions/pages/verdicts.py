@@ -46,7 +46,7 @@ def verdict_sentence(comparison: DetectorComparison) -> str:
     values = comparison.intervals.value[:, 0]
     defined = np.flatnonzero(np.isfinite(values))
     if len(defined) < 2:
-        return f"{metric} is undefined for all detectors but one: there is nothing to compare."
+        return f"{metric} is undefined for all detectors but one, so nothing can be compared."
     best, second = defined[np.argsort(-sign * values[defined], kind="stable")[:2]].tolist()
     # Distinguish three cases: equal, significantly different, or too close to tell.
     pairs = comparison.pairs
@@ -63,8 +63,8 @@ def verdict_sentence(comparison: DetectorComparison) -> str:
         unit = "image" if comparison.resampling.group is None else "group"
         units = counted(int(comparison.intervals.images[best, 0]), unit)
         return (
-            f"{units} with objects are too few to tell which is better: {names[best]} is {apart} ahead of "
-            f"{names[second]}."
+            f"{units} with objects are too few to tell which detector is better: {names[best]} is "
+            f"{apart} ahead of {names[second]}."
         )
     # Name all detectors that the data cannot tell from the best.
     alike = [j for j in defined.tolist() if j != best and not pairs.significant[best, j, 0]]
@@ -104,7 +104,7 @@ def _of_ties(comparison: DetectorComparison, best: int, second: int) -> str:
     row = next(row for row in results[0].protocol.rows if row.key == comparison.metrics[0])
     known = row.metric == "AP" and all(source_of(results[i]).is_here for i in (best, second))
     if known and decided_by_ties(results[best], results[second], row.key):
-        return " Another order of equally scored detections could reverse this."
+        return " Another order of tied scores could reverse this."
     return ""
 
 
@@ -128,7 +128,7 @@ def turned_classes(comparison: DetectorComparison) -> str:
     name = _short(comparison.names[best])
     of = counted(int(known.sum()), "class")
     if not len(turned):
-        return f"No class turns the order round: {name} is ahead or level in all {of}."
+        return f"The ranking is the same in every class: {name} is ahead or equal in all {of}."
     # Sort by descending gain.
     order = turned[np.argsort(-gain[turned], kind="stable")]
     many = len(comparison.names) > 2
@@ -141,7 +141,7 @@ def turned_classes(comparison: DetectorComparison) -> str:
     more = f" and {len(order) - MOST_NAMED:,} more" if len(order) > MOST_NAMED else ""
     another = "another detector" if many else _short(comparison.names[1 - best])
     said = (
-        f"The order turns round in {len(order):,} of {of}, where {another} is ahead of {name}: "
+        f"The ranking flips in {len(order):,} of {of}, where {another} is ahead of {name}: "
         f"{', '.join(named)}{more}."
     )
     return said if many else said + _significant(comparison, turned)
@@ -152,8 +152,8 @@ def _significant(comparison: DetectorComparison, turned: NDArray[np.intp]) -> st
     verdicts = comparison.per_class.verdict[0, 0, turned]
     count = int(np.isin(verdicts, ["better", "worse"]).sum())
     if not count:
-        return " In none of them is the difference significant."
-    return f" In {count:,} of them the difference {verb(1, 'are')} significant."
+        return " The difference is not significant in any of them."
+    return f" The difference {verb(1, 'are')} significant in {count:,} of them."
 
 
 def _short(name: str) -> str:

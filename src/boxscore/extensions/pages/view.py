@@ -378,7 +378,7 @@ def _class_table(
             if intervals:
                 sides = zip(intervals["low"], intervals["high"], strict=True)
                 ends = [[number_or_none(low), number_or_none(high)] for low, high in sides]
-                add("interval", "95 % interval", "interval", ends)
+                add("interval", "95% interval", "interval", ends)
             if by_iou:
                 add("by_iou", "by IoU", "spark", [line and line[-1] for line in by_iou["classes"]])
     # Turn columns into rows; classes with neither objects nor detections are only counted.

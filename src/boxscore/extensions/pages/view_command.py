@@ -26,13 +26,11 @@ from boxscore.extensions.validation.digest_command import digest_of, say_finding
 
 OPTIONS = (
     *(option.but(many=True) if option is DETECTIONS else option for option in INPUTS),
-    Option(
-        "names", "names of the detectors, in order (default: their file names)", many=True, metavar="NAME"
-    ),
-    Option("port", "the port to listen at (default: any that is free)", kind=int, default=0, metavar="N"),
+    Option("names", "names of the detectors, in order (default: file names)", many=True, metavar="NAME"),
+    Option("port", "port to listen on (default: any free port)", kind=int, default=0, metavar="N"),
     Option(
         "open",
-        "open the address in a browser; else it is only printed",
+        "also open the address in a browser",
         kind=bool,
         default=False,
     ),
@@ -40,7 +38,7 @@ OPTIONS = (
     Option("resamples", "bootstrap resamples for intervals", kind=int, default=0, metavar="N"),
 )
 
-WITHOUT = {"--memory-limit": "needs all detections at once; it goes from image to image, with their boxes"}
+WITHOUT = {"--memory-limit": "needs all detections in memory, because it shows the boxes of every image"}
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -78,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
         # The URL is the output; everything else goes to stderr.
         show(server.url)
         say_findings(digests)
-        say("this machine alone can open it; Ctrl-C ends it")
+        say("only this machine can open it; press Ctrl-C to stop")
         if arguments.open:
             _open(server.url)
         # Runs until a signal ends it.
@@ -90,4 +88,4 @@ def _open(url: str) -> None:
     import webbrowser
 
     if not webbrowser.open(url):
-        say("there is no browser to open it with")
+        say("no browser found")

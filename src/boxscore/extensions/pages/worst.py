@@ -88,7 +88,7 @@ def lowest_classes(evaluation: Evaluation) -> tuple[IntArray, str]:
     badness = of_class[enough] if falls else -of_class[enough]
     of = counted(len(enough), "class")
     minimum = f" with {counted(int(least), 'object')} or more" if len(enough) < len(known) else ""
-    rule = f"{'Highest' if falls else 'Lowest'} {metric} of the {of}{minimum}"
+    rule = f"{'Highest' if falls else 'Lowest'} {metric} of {of}{minimum}"
     return enough[np.lexsort((-objects[enough], -badness))][:MOST], rule
 
 
@@ -158,7 +158,7 @@ def worst_classes(evaluation: Evaluation, mistakes: ClassMistakes, *, score_thre
     of_class = next(iter(evaluation.class_values.values()))
     reasons = _Reasons(evaluation, rows, mistakes)
     classes = [reasons.of(at, float(of_class[k])) for at, k in enumerate(rows.tolist())]
-    score = f"; counts at scores from {score_threshold:.3g}" if score_threshold > EVERY_SCORE else ""
+    score = f"; counts use score >= {score_threshold:.3g}" if score_threshold > EVERY_SCORE else ""
     return Worst(classes, f"{rule}{score}.")
 
 
@@ -232,8 +232,8 @@ class _Reasons:
         # State the count, the cost, and the misses if they are most of the class.
         count = int(self._mistakes.kinds[at, ERROR_TYPES.index(kind)])
         words = {
-            "localisation": "poorly localised",
-            "both": "of the wrong class and poorly localised",
+            "localisation": "poorly localized",
+            "both": "of the wrong class and poorly localized",
             "duplicate": "duplicate" if count == 1 else "duplicates",
             "background": "on the background",
         }
@@ -260,7 +260,7 @@ class _Reasons:
         if always or lost.max() >= taken.max():
             other = int(lost.argmax())
             are = verb(int(lost[other]), "are")
-            return f"{lost[other]:,} of {localised:,} localised {are} predicted as", (k, other)
+            return f"{lost[other]:,} of {localised:,} localized {are} predicted as", (k, other)
         other = int(taken.argmax())
         are = verb(int(taken[other]), "are")
         return f"{taken[other]:,} of {self._detections(at)} {are} on", (other, k)

@@ -55,13 +55,13 @@ def warn_of_annotators(ground_truth: GroundTruth, protocol: Protocol) -> None:
     # Warn if a rule reads an image column that does not exist.
     if labels.inexhaustive_images == "drop" and EXHAUSTIVE not in images:
         warn_user(
-            f"{source}: no image says whether it is annotated in full (the column {EXHAUSTIVE}); "
-            f"{protocol.name} takes all for it."
+            f"{source}: images do not say whether they are fully annotated (column {EXHAUSTIVE}); "
+            f"{protocol.name} assumes that all are."
         )
     if column is not None and labels.annotators == "best" and ANNOTATORS not in images:
         warn_user(
-            f"{source}: no image names its annotators (the column {ANNOTATORS}); one who has no object in an "
-            "image is taken not to have seen it."
+            f"{source}: images do not name their annotators (column {ANNOTATORS}); assuming that "
+            "annotators without objects in an image have not seen it."
         )
     if column is None or labels.annotators != "all":
         return

@@ -81,7 +81,7 @@ class AnswersFormat(RowFormat):
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read the boxes of the answers, with only the images and classes of the file."""
         if not of_results:
-            cause = "give them as detections, beside ground truth in another format"
+            cause = "pass them as detections, with ground truth in another format"
             raise FileFormatError("ground truth", "not be answers of a model", got=str(path), cause=cause)
         return _Reading(path, options).rows(None)
 
@@ -148,8 +148,8 @@ class _Reading:
         self._warn_of_swapped_corners()
         if chosen.name == "molmo" and len(answer):
             warn_user(
-                f"{self._path}: the answers hold points, read as boxes without area: only measures of points "
-                "and centres find anything."
+                f"{self._path}: the answers contain points, read as boxes without area: only protocols "
+                "that compare points or centers can match them."
             )
         # Describe how the answers were read.
         further = options.further
@@ -225,8 +225,9 @@ class _Reading:
         turned, count = self._boxes.counts["swapped"], self._boxes.counts["boxes"]
         if turned > max(MANY_TURNED * count, FEW_TURNED):
             warn_user(
-                f"{self._path}: {counted_of(turned, count, 'box')} {verb(turned, 'have')} the corners in the "
-                "wrong order; were x, y, width and height asked for? Answers are read as two corners."
+                f"{self._path}: {counted_of(turned, count, 'box')} {verb(turned, 'have')} corners in the "
+                "wrong order. Answers are read as two corners; did the prompt ask for x, y, width and "
+                "height?"
             )
 
     def _warn_of_unlabelled(self, unlabelled: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
@@ -234,9 +235,9 @@ class _Reading:
         if count:
             line = self._lines[int(self._boxes.answer[int(np.argmax(unlabelled))])]
             warn_user(
-                f"{self._path}: {counted(count, 'box')} without a label {verb(count, 'are')} left out "
-                f"(first: {line.place}): a label is needed where more than one class may be meant; "
-                'a "phrase" beside the answer says which.'
+                f"{self._path}: ignoring {counted(count, 'box')} without a label (first: {line.place}): "
+                'with several classes, boxes need labels; or add a "phrase" to the answer to set the '
+                "class."
             )
 
 
@@ -288,7 +289,7 @@ def _line(record: dict[str, Any], place: str) -> _Line:
     """Validate a record."""
     key = next((name for name in _IMAGES if record.get(name) is not None), None)
     if key is None:
-        cause = "each answer is of an image of the ground truth"
+        cause = "each answer needs the id of an image of the ground truth"
         raise FileFormatError("an answer", "have image_id", got="none", place=place, cause=cause)
     image = record[key]
     if isinstance(image, bool) or not isinstance(image, (int, str)):
@@ -307,7 +308,7 @@ def _checked_text(answer: Any, place: str) -> str:
     if answer is None:
         return ""
     if not isinstance(answer, str):
-        cause = "save what the model wrote, not what another program made of it"
+        cause = "save the text of the model, not parsed output"
         raise FileFormatError("answer", "be text", got=repr(answer)[:60], place=place, cause=cause)
     if len(answer) > LONGEST:
         rule = f"have at most {LONGEST:,} letters"

@@ -10,8 +10,8 @@ ANSWERS = "answers of language models"
 OPTIONS = (
     Option(
         "coordinates",
-        "what the numbers of boxes in a language model's answers are, where neither tags nor the numbers of "
-        "the whole file decide it",
+        "meaning of the box coordinates in a language model's answers, if tags and values do not "
+        "determine it",
         choices=tuple(COORDINATES),
         metavar="NAME",
         key="detections.coordinates",
@@ -20,8 +20,8 @@ OPTIONS = (
     ),
     Option(
         "repeated",
-        "what to do with boxes that an answer repeats exactly: keep them, which are false positives, or take "
-        "each once; if not given, keep",
+        "boxes that an answer repeats exactly: keep them as false positives, or count each once "
+        "(default: keep)",
         choices=("keep", "once"),
         key="detections.repeated",
         group=NOT_IN_FILES,
@@ -29,7 +29,7 @@ OPTIONS = (
     ),
     Option(
         "loose",
-        "take the first four numbers in brackets for a box where an answer has only prose",
+        "read the first four bracketed numbers as a box if an answer is only prose",
         kind=bool,
         default=False,
         key="detections.loose",

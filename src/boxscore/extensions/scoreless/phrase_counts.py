@@ -125,8 +125,8 @@ def _warn_of_phrases(result: Any) -> None:
     names, last = ", ".join(row.key for row in rows), "pmF1 (positive_micro_F1) is of the boxes alone."
     if not rates.negatives.any():
         warn_user(
-            f"{result.ground_truth.source}: every image has an object, so no phrase is negative: IL_MCC is "
-            f"0, and {names} {verb(len(rows), 'are')} 0 whatever the boxes are. {last}"
+            f"{result.ground_truth.source}: every image has an object, so there are only positive "
+            f"phrases: IL_MCC is 0, and {names} {verb(len(rows), 'are')} 0 for any boxes. {last}"
         )
     elif correlation < 0:
         warn_user(

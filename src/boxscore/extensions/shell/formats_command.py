@@ -30,7 +30,8 @@ def run(arguments: argparse.Namespace) -> int:
     }
     rows = [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
     note = (
-        "Every format is read. takes: options that say what files do not, e.g. --gt-classes, --image-sizes."
+        "boxscore reads every format. takes: options for information that the files lack, e.g. "
+        "--gt-classes, --image-sizes."
     )
     show(
         written(

@@ -14,7 +14,7 @@ from boxscore.protocols.fields import all_fields
 OPTIONS = (
     Option("name", "print this protocol's TOML", positional=True),
     Option(
-        "stages", "print which rules of this protocol act on matching, and where", kind=bool, default=False
+        "stages", "print which rules of this protocol affect matching, and where", kind=bool, default=False
     ),
 )
 
@@ -43,6 +43,6 @@ def _stages(protocol: Protocol) -> str:
     asked = sorted((each for each in rules if each[1].when(protocol)), key=lambda each: each[1].order)
     rows = [(point, path, each.function) for point in POINTS for path, each in asked if each.point == point]
     if not rows:
-        return f"{protocol.name}: only the rules that every protocol has act on matching."
+        return f"{protocol.name}: only rules that every protocol has affect matching."
     columns = dict(zip(("point", "rule", "function"), map(list, zip(*rows, strict=True)), strict=True))
     return text_table(columns, longest=400, width=table_width())

@@ -113,7 +113,7 @@ def _value(option: Option, values: Mapping[str, Any], key: str, folder: Path) ->
         value = [_item(option, item) for item in value]
     texts = value if isinstance(value, list) else [value]
     if any("\0" in text for text in texts if isinstance(text, str)):
-        raise ProtocolError(option.key, "have no NUL character", got=repr(value))
+        raise ProtocolError(option.key, "not contain a NUL character", got=repr(value))
     if option.many:
         return value
     # Convert strings as argparse would.

@@ -49,8 +49,8 @@ PIECE = 1 << 22
 """Bytes per copied chunk."""
 
 ADVICE = (
-    "are name, credentials and region right? They are taken from the environment, where the store's own "
-    "programs take them"
+    "are the name, credentials and region right? boxscore takes them from the environment, like the "
+    "tools of the store"
 )
 
 _secrets: set[str] = set()
@@ -165,7 +165,9 @@ class Address(VirtualPath):
     def open(self, mode: str = "r", *_: Any, **__: Any) -> Any:
         """Open a file to read bytes, by range."""
         if mode != "rb":
-            raise InputError(f"{self}: cannot be written: boxscore reads from stores, and writes files here.")
+            raise InputError(
+                f"{self}: cannot be written: boxscore reads from object stores but writes only local files."
+            )
         return io.BufferedReader(self._store.file(), 1 << 16)
 
     def by_range(self) -> Any:
@@ -190,7 +192,7 @@ def address_of(text: str) -> Address:
     if _is_ambiguous(given):
         raise InputError(
             f"the name and password in {given.partition(':')[0]}://...",
-            "have none of / ? # @ : as they are",
+            "not contain / ? # @ : unescaped",
             got="one of them",
             cause="write / as %2F, ? as %3F, # as %23, @ as %40 and : as %3A, or leave both out, for the "
             "environment to give",

@@ -262,7 +262,7 @@ def _damaged(path: Path, error: Exception) -> FileFormatError:
     if isinstance(error, OSError) and error.errno in _WANTS:
         return FileFormatError(f"{path}: cannot be unpacked: {reason}.")
     if isinstance(error, OSError) and error.filename is not None:
-        rule = "have names that can lie in a folder beside each other"
+        rule = "have names that can coexist in one folder"
         return FileFormatError("an archive", rule, got=reason, place=str(path), cause="unpack it yourself")
     got = reason.split("\n", 1)[0][:100].rstrip(".") or "an end in the middle"
     cause = "was the download or the write cut short?"

@@ -82,7 +82,7 @@ def view_of(result: SuiteResult, folder: Path) -> dict[str, Any]:
         "failed": plain["failed"],
         "failed_count": count,
         "warnings": plain["warnings"],
-        "level": f"{100 * result.confidence:g} %",
+        "level": f"{100 * result.confidence:g}%",
         "signature": result.signature,
         "sources": [],
         "findings": [],

@@ -118,7 +118,7 @@ class Suite:
         suite = _of_folder(path) if path.is_dir() else _of_file(path)
         for model in suite.models:
             if model in COLUMNS:
-                rule = f"be none of {', '.join(COLUMNS)}, which are columns of the table"
+                rule = f"differ from {', '.join(COLUMNS)}, which are columns of the table"
                 raise InputError("a name among the models", rule, got=repr(model), place=str(path))
         for what, names in (("sets", [one.name for one in suite.sets]), ("models", suite.models)):
             if not names:

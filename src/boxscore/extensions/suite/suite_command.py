@@ -35,14 +35,14 @@ _OPTIONS = options_of(
     (
         Option(
             "keep",
-            "folder in which finished cells are kept, by the hash of their inputs: what it holds is not done "
-            "again",
+            "cache folder for finished cells, keyed by a hash of their inputs; cached cells are not "
+            "evaluated again",
             kind=Path,
             metavar="DIR",
             writes=("*/*.json",),
         ),
         REPORT.but(
-            help="write a heat map, suite.html, with the report of each set below",
+            help="write a heat map, suite.html, with a report for each data set",
             key="",
             writes=(".", "suite.html", "suite.json", "suite.csv", "sets/*/*"),
         ),
@@ -51,7 +51,7 @@ _OPTIONS = options_of(
 OPTIONS = (
     Option(
         "suite",
-        "a TOML file, or a folder of sets",
+        "a TOML file, or a folder of data sets",
         kind=Path,
         positional=True,
         required=True,
@@ -60,7 +60,7 @@ OPTIONS = (
     OUTPUT,
     *_OPTIONS,
     SHOW,
-    READERS.but(help="processes that share the sets (default: every processor)", key=""),
+    READERS.but(help="processes that evaluate data sets in parallel (default: one per CPU core)", key=""),
 )
 
 
@@ -91,7 +91,7 @@ def _warn_of_failures(result: SuiteResult) -> None:
     failed = [f"{row.set}/{row.model} ({row.state})" for row in result.failed_frame().itertuples()]
     if failed:
         cells = f"{counted(len(failed), 'cell')} without a result: {short_list(failed)}"
-        text = f"{cells}. Each counts {result.worst:.4g}."
+        text = f"{cells}. Each counts as {result.worst:.4g}."
         warn_user(FindingWarning(text, code="suite-cells"))
     of: dict[str, list[str]] = {}
     for where, text in result.warnings:
@@ -102,12 +102,12 @@ def _warn_of_failures(result: SuiteResult) -> None:
 
 def _sections(result: SuiteResult) -> list[Section]:
     # Print one table each for sets, models, differences and failures; skip empty ones.
-    share = f"{100 * result.confidence:g} %"
+    share = f"{100 * result.confidence:g}%"
     sets = Section(f"{result.caption} of {result.suite.name}", table_columns(result.to_frame()))
     models = Section(
         f"Models: {result.caption} over {counted(len(result.sets), 'set')}",
         table_columns(result.model_frame()),
-        f"low, high: {share} interval of the mean, over the images of every set",
+        f"low, high: {share} interval of the mean, from resampling the images of every data set",
         first_out=("mean_without_failed", ("low", "high"), "worst_set", "median"),
     )
     sections = [sets, models]
@@ -116,8 +116,8 @@ def _sections(result: SuiteResult) -> list[Section]:
     if len(frame):
         first = result.models[0]
         note = (
-            f"delta: other minus {first} in the mean over sets; {share} intervals over images of every set, "
-            "and over sets; verdict: swap test over sets"
+            f"delta: other minus {first} in the mean over data sets; {share} intervals from resampling "
+            "images, and from resampling data sets; verdict: paired permutation test over data sets"
         )
         columns: dict[str, Any] = table_columns(frame.drop(columns="first"))
         ends = (("low_sets", "high_sets"), ("low_images", "high_images"))
@@ -125,6 +125,6 @@ def _sections(result: SuiteResult) -> list[Section]:
     # List failures with their price.
     failed = result.failed_frame()
     if len(failed):
-        note = "price: what leaving the cell out would add to the mean of its model"
+        note = "price: how much the mean of the model would gain without this cell"
         sections.append(Section("Without a result", table_columns(failed), note, first_out=("reason",)))
     return sections

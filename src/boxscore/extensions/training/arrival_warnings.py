@@ -43,8 +43,8 @@ def warn_numbered_from_zero(part: Part, left_out_zero: bool) -> None:
     lowest = 0 if left_out_zero else found.min()
     if lowest == 0 and truth.min() == 1 and truth.max() > found.max():
         warn_user(
-            f"predictions have classes {lowest} to {found.max()} and targets {truth.min()} to {truth.max()}: "
-            "are predictions numbered from 0? pass prediction_class_names= to say what they mean.",
+            f"predictions have classes {lowest} to {found.max()} but targets {truth.min()} to "
+            f"{truth.max()}. Do predictions count from 0? Pass prediction_class_names= to name them.",
         )
 
 
@@ -56,9 +56,9 @@ def warn_of_fractions(part: Part) -> None:
     small, large = sorted(sides, key=lambda side: float(sides[side].max()))
     if 0 < sides[small].max() <= FRACTIONS and sides[large].max() > PIXELS:
         warn_user(
-            f"every box of the {small} lies within {sides[small].max():.3g}, those of the {large} reach "
-            f"{sides[large].max():.4g}: are the {small} fractions of the image? Multiply them by its "
-            "width and height.",
+            f"coordinates of the {small} reach {sides[small].max():.3g}, those of the {large} "
+            f"{sides[large].max():.4g}: are the {small} fractions of the image size? Multiply them by "
+            "its width and height.",
         )
 
 
@@ -71,6 +71,7 @@ def warn_of_missing(part: Part, expected: Expected, *, numbered: bool) -> None:
     missing = expected.missing(arrived, numbered=numbered)
     if missing:
         warn_user(
-            f"{missing}. The numbers are of the rest. Does the loop skip images, or the gather cut the last "
-            "batch, as accelerate does (a batch size that divides the number of images avoids it)?",
+            f"{missing}. The metrics cover the rest. Does the loop skip images, or does gathering "
+            "truncate the last batch, as accelerate does? A batch size that divides the number of images "
+            "avoids it.",
         )

@@ -278,7 +278,7 @@ class Evaluator:
         if (targets is None) != (self.ground_truth is not None):
             raise InputError(
                 "targets",
-                "be given" if targets is None else "be left out beside a ground_truth",
+                "be given" if targets is None else "not be combined with a ground_truth",
                 got="none" if targets is None else "some",
                 cause="Evaluator(ground_truth=...) knows the objects of each image" * (targets is None),
             )
@@ -313,7 +313,7 @@ class Evaluator:
                     "be in every target or in none",
                     got=repr(identifier),
                     place=_place(position),
-                    cause="an empty list has none: {'image_id': ..., 'annotations': []}" if empty else "",
+                    cause="an empty list lacks it: use {'image_id': ..., 'annotations': []}" if empty else "",
                 )
         return ids, sides
 
@@ -501,8 +501,8 @@ class Evaluator:
                 "image_id",
                 "occur only once",
                 got=f"{identifier!r} again",
-                cause="a distributed sampler that fills up its last batch? say duplicates='ignore'; "
-                "a new epoch? call reset()",
+                cause="if a distributed sampler pads its last batch, set duplicates='ignore'; in a new "
+                "epoch, call reset()",
             )
 
     def _check_classes(self, target: Columns, counts: Sequence[int], identifiers: Sequence[Id]) -> None:
@@ -627,7 +627,7 @@ def _check_ground_truth(given: Any, classes: object) -> None:
         cause = "boxscore.load_ground_truth reads files"
         raise InputError("ground_truth", "be a GroundTruth", got=f"a {type(given).__name__}", cause=cause)
     if classes is not None:
-        raise InputError("classes", "be left out beside a ground_truth, which has its own", got="both")
+        raise InputError("classes", "not be combined with a ground_truth, which has its own", got="both")
 
 
 def _without_masks(table: Any) -> Any:

@@ -31,8 +31,8 @@ from boxscore.errors import InputError
 from boxscore.extensions.masks.column import Masks
 from boxscore.extensions.training.tensors import as_array, as_whole_numbers
 
-KEYED = "a mapping by image? pass its values, and image_ids= its keys"
-RAW = "raw output of a model? its processor's post_process_object_detection makes detections of it"
+KEYED = "is it a mapping by image? Pass its values, and its keys as image_ids="
+RAW = "is it the raw output of a model? Convert it with post_process_object_detection of its processor"
 LIBRARIES = "torchvision, Hugging Face, ultralytics, supervision, detectron2, MMDetection and KerasCV"
 
 
@@ -77,7 +77,7 @@ def _advice(item: Any) -> str:
             parts = "{'boxes': x[:, :4], 'scores': x[:, 4], 'labels': x[:, 5].int()}"
             return f"x1, y1, x2, y2, score, class? {parts}"
         return "name its parts: {'boxes': ..., 'scores': ..., 'labels': ...}"
-    return f"what {LIBRARIES} return is known"
+    return f"boxscore reads the objects that {LIBRARIES} return"
 
 
 def sample_of(item: Any, kind: str, place: str) -> Sample:
@@ -151,7 +151,7 @@ def one_per_image(items: Any, kind: str) -> Sequence[Any]:
         batch = list(items)
     # The rows of one image look like a batch: reject them, because each would count as an image.
     if batch and isinstance(batch[0], Mapping) and (_is_pipeline_row(batch[0]) or _is_coco_row(batch[0])):
-        cause = "this list is one image's; put it in a list"
+        cause = "this list is for one image; put it in a list"
         raise InputError(f"{kind}s", "be a sequence with one item per image", got="detections", cause=cause)
     return batch
 
@@ -215,7 +215,7 @@ def _processor_target(item: Mapping[str, Any], source: _Source) -> Sample:
     if boxes.size and not boxes.max() <= 1.5:
         cause = "pixels? then name the classes labels, and say box_format="
         rule = "be fractions of the image"
-        raise source.error("boxes beside class_labels", rule, got=boxes.max(), cause=cause)
+        raise source.error("boxes together with class_labels", rule, got=boxes.max(), cause=cause)
     # Areas are in resized pixels: scale them like the image.
     area = item.get("area")
     if area is not None and size is not None:

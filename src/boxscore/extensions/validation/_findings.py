@@ -114,9 +114,12 @@ class Finding:
         as_it_is, repaired = (
             "undefined" if math.isnan(value) else f"{value:.4f}" for value in (self.value, self.repaired)
         )
-        other = f"{self.repaired_metric} " if self.repaired_metric else ""
-        difference = "" if other or math.isnan(self.effect) else f" ({fixed(self.effect, signed=True)})"
-        return f"{self.metric} {as_it_is}; {self.repair}: {other}{repaired}{difference}"
+        condition = f"{self.repair[0].upper()}{self.repair[1:]}"
+        if self.repaired_metric:
+            now = f"{self.metric} is {as_it_is} now"
+            return f"{condition}, {self.repaired_metric} would be {repaired} ({now})"
+        difference = "" if math.isnan(self.effect) else f" ({fixed(self.effect, signed=True)})"
+        return f"{condition}, {self.metric} would be {repaired} instead of {as_it_is}{difference}"
 
 
 class Renumbered(NamedTuple):

@@ -83,8 +83,8 @@ def ground_truth_file_findings(path: Path) -> Iterator[Finding]:
                 "structural",
                 "error",
                 len(repeated),
-                f"{counted(len(repeated), f'{name} id')} declared more than once; the last stays, as in "
-                "pycocotools",
+                f"{counted(len(repeated), f'{name} id')} declared more than once; the last one counts, "
+                "as in pycocotools",
                 tuple(f"id {key!r}: {count} times in {path}" for key, count in repeated.items())[
                     :MOST_EXAMPLES
                 ],
@@ -93,7 +93,7 @@ def ground_truth_file_findings(path: Path) -> Iterator[Finding]:
     rows = list(enumerate(content.annotations))
     images = {_hashable(record.id) for record in content.images}
     classes = {_hashable(record.id) for record in content.categories}
-    left_out = "that the file does not list; they are left out, as in pycocotools"
+    left_out = "that the file does not list; they are ignored, as in pycocotools"
     checks = [
         _Check(
             "annotation-of-unknown-image",
@@ -111,13 +111,13 @@ def ground_truth_file_findings(path: Path) -> Iterator[Finding]:
             "annotation-without-area",
             "note",
             [row for row, record in rows if record.area is None],
-            "without an area: the area of the box is used, and decides small, medium and large",
+            "without an area; the box area decides which objects are small, medium or large",
         ),
         _Check(
             "ignore-key-without-effect",
             "warning",
             [row for row, record in rows if record.ignore and not record.iscrowd],
-            "with ignore set and iscrowd not: as in pycocotools iscrowd overwrites ignore, and they count",
+            "with ignore but without iscrowd; they count, because iscrowd overrides ignore as in pycocotools",
         ),
         _Check("annotation-negative-size", "error", _negative(content), "with a negative width or height"),
     ]
@@ -151,7 +151,10 @@ def detection_file_findings(path: Path, ground_truth: GroundTruth) -> Iterator[F
         row for row, record in enumerate(content.annotations) if _hashable(record.image_id) not in known
     ]
     images = len({_hashable(content.annotations[row].image_id) for row in unknown})
-    end = f"of {counted(images, 'image')} that the ground truth does not have. Results of another split?"
+    end = (
+        f"of {counted(images, 'image')} that the ground truth does not have. Are these results of "
+        "another split?"
+    )
     yield from _finding(
         _Check("detection-of-unknown-image", "error", unknown, end), content, path, "detection"
     )

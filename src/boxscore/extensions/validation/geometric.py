@@ -117,7 +117,7 @@ def _order(context: Context, table: BoxTable) -> Iterator[Finding]:
     yield context.finding(
         f"{noun}-box-order", "geometric", "error", count, f"{name}: {evidence.message}",
         table=table, rows=rows,
-        repair=f"with {evidence.option}" if as_typed else f"read as {reading}",
+        repair=f"with {evidence.option}" if as_typed else f"with boxes read as {reading}",
         repaired=_with_boxes(table, corners),
         at_once=context.is_soon(context.protocol),
     )  # fmt: skip
@@ -208,7 +208,7 @@ def _row_checks(noun: str, kind: type[BoxTable]) -> tuple[RowCheck, RowCheck, Ro
     """Return the row checks of one side: flat boxes, inverted ones, and those outside their image."""
     # The three checks have one form: rows, severity, message, and repair.
     is_truth = kind is GroundTruth
-    match = "nothing can match them" if is_truth else "they can match nothing"
+    match = "no detection can match them" if is_truth else "they cannot match anything"
     return (
         RowCheck(
             f"{noun}-degenerate",
@@ -217,9 +217,9 @@ def _row_checks(noun: str, kind: type[BoxTable]) -> tuple[RowCheck, RowCheck, Ro
             lambda context: "note" if _are_dropped(context, kind) else "warning",
             lambda context, count, _: (
                 f"{counted(count, noun)} with a box of width or height 0: "
-                f"{'the protocol leaves them out' if _are_dropped(context, kind) else match}"
+                f"{'the protocol drops them' if _are_dropped(context, kind) else match}"
             ),
-            "without them",
+            "without these boxes",
             _without,
         ),
         RowCheck(
@@ -228,10 +228,10 @@ def _row_checks(noun: str, kind: type[BoxTable]) -> tuple[RowCheck, RowCheck, Ro
             _inverted,
             lambda context: "warning" if context.protocol.boxes.degenerate == "count" else "note",
             lambda context, count, most: (
-                f"{counted(count, noun)} with a box whose width or height is below 0 (down to {-most:g}): "
-                f"{'the protocol leaves them out' if _are_dropped(context, kind) else 'they overlap nothing'}"
+                f"{counted(count, noun)} with a box of negative width or height (down to {-most:g}): "
+                f"{'the protocol drops them' if _are_dropped(context, kind) else 'they match nothing'}"
             ),
-            "without them",
+            "without these boxes",
             _without,
         ),
         RowCheck(
@@ -240,10 +240,10 @@ def _row_checks(noun: str, kind: type[BoxTable]) -> tuple[RowCheck, RowCheck, Ro
             _beyond,
             lambda _: "warning" if is_truth else "note",
             lambda _, count, most: (
-                f"{counted(count, noun)} {verb(count, 'reach')} more than {SLACK:g} pixel outside "
-                f"{'its' if count == 1 else 'their'} image (up to {most:.1f})"
+                f"{counted(count, noun)} {verb(count, 'extend')} more than {SLACK:g} pixel outside "
+                f"{('its' if count == 1 else 'their')} image (up to {most:.1f})"
             ),
-            "boxes clipped to their image",
+            "with boxes clipped to their image",
             _clipped,
         ),
     )
@@ -296,9 +296,9 @@ def whole_numbers(
             "geometric",
             "warning",
             round(whole * count),
-            f"{whole:.0%} of the detections have whole numbers for a box, and only "
-            f"{whole_truth:.0%} of the annotations. Were the coordinates cut off by int()? Small objects "
-            "lose most at high IoU thresholds",
+            f"{whole:.0%} of the detected boxes have integer coordinates, but only {whole_truth:.0%} of "
+            "the annotated ones. Were coordinates truncated with int()? This lowers AP most for small "
+            "objects at high IoU thresholds",
             table=table,
             rows=np.arange(3),
         )

@@ -65,8 +65,8 @@ def not_exhaustive_findings(context: Context) -> Iterator[Finding]:
             "semantic",
             "warning",
             int(both.sum()),
-            f"{counted(int(both.sum()), 'label')} of images say that a class is absent and that not all of "
-            "it is annotated: unmatched detections of it are ignored there",
+            f"{counted(int(both.sum()), 'image-level label')} for a class that is marked both absent and not "
+            "exhaustively annotated: its unmatched detections are ignored in these images",
             examples=[
                 f"image {ids[negative.image[row]]}, class {names[negative.category[row]]}"
                 for row in np.flatnonzero(both).tolist()
@@ -84,11 +84,12 @@ def _missing(context: Context) -> Iterator[Finding]:
             "semantic",
             "error",
             len(truth.images),
-            f"the protocol {context.protocol.name} drops detections of classes that are not listed in their "
-            f"image, and none of {counted(len(truth.images), 'image')} has a list: every false positive of a "
-            "class without an object there is dropped, and the score is too high. Open Images has labels in "
-            "a file of its own (--image-labels FILE.csv), LVIS neg_category_ids in each image",
-            repair="every class counted in every image",
+            f"the protocol {context.protocol.name} drops detections of classes that are not listed for "
+            f"their image, and none of {counted(len(truth.images), 'image')} has such a list: false "
+            "positives of classes without an object in the image are dropped, so the result is too high. "
+            "Open Images has the labels in a separate file (--image-labels FILE.csv), LVIS in "
+            "neg_category_ids of each image",
+            repair="with every class counted in every image",
             repaired=_counted,
         )
         return
@@ -105,8 +106,8 @@ def _missing(context: Context) -> Iterator[Finding]:
             "semantic",
             "warning",
             len(silent),
-            f"{counted(len(silent), 'image')} with neither an object nor a label: all detections there are "
-            "dropped",
+            f"{counted(len(silent), 'image')} with neither objects nor labels: all detections in them "
+            "are dropped",
             examples=[f"image {identifier}" for identifier in truth.images.ids[silent[:MOST_EXAMPLES]]],
         )
 
@@ -119,11 +120,11 @@ def _contradictions(context: Context) -> Iterator[Finding]:
     # Both checks look up the absent (image, class) pairs: is there a positive label, or an object?
     absent = labels.of("negative")
     kinds: tuple[tuple[str, NDArray[np.bool_], str], ...] = (
-        ("image-label-contradicts", _says(context, absent, "positive"), "labelled both present and absent"),
+        ("image-label-contradicts", _says(context, absent, "positive"), "labeled both present and absent"),
         (
             "absent-class-with-object",
             _has_object(truth, absent.image, absent.category),
-            "labelled absent, with an object of the class",
+            "labeled absent but has an object",
         ),
     )
     for code, wrong, what in kinds:
@@ -137,8 +138,8 @@ def _contradictions(context: Context) -> Iterator[Finding]:
             "semantic",
             "warning",
             len(rows),
-            f"{counted(len(rows), 'time')} a class is {what}, in one image: the class is listed there either "
-            "way. Were two sets of labels joined, or is one of them by a machine?",
+            f"{counted(len(rows), 'time')} a class is {what} in the same image; the class counts as "
+            "listed. Were two sets of labels joined, or is one machine-generated?",
             examples=[
                 f"image {truth.images.ids.tolist()[absent.image[row]]}, class {names[absent.category[row]]}"
                 for row in rows[:MOST_EXAMPLES].tolist()
@@ -175,18 +176,21 @@ def _unlisted(context: Context) -> Iterator[Finding]:
     rows = np.flatnonzero(~evaluated)
     share = len(rows) / len(detections)
     severity: Severity = "error" if share == 1 else "warning" if share >= MOSTLY else "note"
-    advice = ". Are the labels of the same images and classes, and expanded as the boxes are?"
+    advice = (
+        ". Do the labels cover the same images and classes, and are they expanded along the "
+        "hierarchy like the boxes?"
+    )
     yield context.finding(
         "detections-unlisted",
         "semantic",
         severity,
         len(rows),
-        f"{'all ' * (share == 1)}{counted(len(rows), 'detection')} ({share:.0%}) {verb(len(rows), 'are')} of "
-        "a class that neither has an object in the image nor is listed there: dropped, neither right nor "
-        f"wrong{advice * (share >= MOSTLY)}",
+        f"{'all ' * (share == 1)}{counted(len(rows), 'detection')} ({share:.0%}) "
+        f"{verb(len(rows), 'have')} a class without an object or a label in the image: they are dropped "
+        f"and count neither as right nor as wrong{advice * (share >= MOSTLY)}",
         table=detections,
         rows=rows,
-        repair="counted",
+        repair="with these detections counted",
         repaired=_counted,
     )
 
@@ -210,10 +214,10 @@ def _expansion(context: Context, detections: Detections) -> Iterator[Finding]:
     # Report only a clear difference: one side expanded, the other not.
     if of_truth >= EXPANDED and of_detections <= NOT_EXPANDED:
         code, wide, narrow = "detections-not-expanded", "objects", "detections"
-        effect = "what stands above the classes that the model names counts as missed"
+        effect = "objects of parent classes that the model does not predict count as missed"
     elif of_detections >= EXPANDED and of_truth <= NOT_EXPANDED:
         code, wide, narrow = "objects-not-expanded", "detections", "objects"
-        effect = "the copies match nothing"
+        effect = "the copies cannot match anything"
     else:
         return
     yield context.finding(
@@ -221,9 +225,9 @@ def _expansion(context: Context, detections: Detections) -> Iterator[Finding]:
         "semantic",
         "warning",
         len(detections if narrow == "detections" else truth),
-        f"{sides[wide]:.0%} of the {wide} have a copy under another class, as expansion along a hierarchy "
-        f"makes them, and {sides[narrow]:.0%} of the {narrow}: {effect}. boxscore convert --expand-hierarchy "
-        "FILE.json expands either side",
+        f"{sides[wide]:.0%} of the {wide} have a copy with another class, as after expansion along a "
+        f"class hierarchy, but {sides[narrow]:.0%} of the {narrow}: {effect}. Expand the other side with "
+        "boxscore convert --expand-hierarchy FILE.json",
     )
 
 

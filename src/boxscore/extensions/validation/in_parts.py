@@ -56,7 +56,7 @@ ADDED = (
 )
 """Codes of findings over all rows."""
 
-LEFT_OUT = {"repeated-annotation-id": "ids of annotations that repeat"}
+LEFT_OUT = {"repeated-annotation-id": "repeated annotation ids"}
 """Codes of findings that need all rows, and their description."""
 
 OF_CLASSES = ("class-always-called-another",)
@@ -330,6 +330,6 @@ def _sample_findings(
 def note_of_shares(images: int) -> str:
     """Describe the checks that partitions leave out."""
     return (
-        f"box forms, numbering, ties and what faults cost are of a sample of {counted(images, 'image')}; "
-        f"not looked for: {' and '.join(LEFT_OUT.values())}"
+        "box formats, class numbering, ties and effects on the metric are based on a sample of "
+        f"{counted(images, 'image')}; not checked: {' and '.join(LEFT_OUT.values())}"
     )

@@ -58,9 +58,9 @@ def _areas_of_boxes(context: Context, detections: Detections) -> Iterator[Findin
             "semantic",
             "warning",
             len(detections),
-            "the results carry bbox beside the masks, so small, medium and large are decided by the area "
-            "of the box, as in pycocotools and lvis-api; detectron2 and the LVIS challenge remove bbox first "
-            f"(--detection-area mask). By the masks' areas: {', '.join(moved)}",
+            "the results contain bbox as well as masks, so the box area decides which detections are "
+            "small, medium or large, as in pycocotools and lvis-api; detectron2 and the LVIS challenge "
+            f"remove bbox first (--detection-area mask). With mask areas: {', '.join(moved)}",
         )
 
 
@@ -76,7 +76,7 @@ def _other_version(context: Context, detections: Detections) -> Iterator[Finding
         "semantic",
         "error",
         count,
-        f"the ground truth has the {counted(len(categories), 'class')} of LVIS {names[0]}, and "
-        f"{counted(count, 'detection')} {verb(count, 'are')} of other classes: results of LVIS {names[1]}? "
-        "Its ids mean other classes",
+        f"the ground truth has the {counted(len(categories), 'class')} of LVIS {names[0]}, but "
+        f"{counted(count, 'detection')} {verb(count, 'have')} other classes. Are these results of LVIS "
+        f"{names[1]}, which uses the ids for other classes?",
     )

@@ -80,7 +80,7 @@ def _class_map(context: Context, renumbered: Renumbered, by_class: Iterator[Find
         return
     # An earlier finding about the classes gets the repair, instead of a second finding.
     name = "" if inferred.name == BY_EVIDENCE else f"{inferred.name} or "
-    text = f"{inferred}. Read the detections with --class-map {name}auto"
+    text = f"{inferred}. Use --class-map {name}auto"
     repair = f"with --class-map {'auto' if inferred.name == BY_EVIDENCE else inferred.name}"
     for finding in by_class:
         stop = "" if finding.message.endswith("?") else "."
@@ -134,13 +134,13 @@ def _classes(context: Context) -> Iterator[Finding]:
         "semantic",
         "error",
         len(rows),
-        f"detections of {counted(len(rows), 'class')} lie on annotations of another class"
+        f"detections of {counted(len(rows), 'class')} overlap annotations of another class"
         + _explanation(context, rows, names),
         examples=[
-            f"{labels[row]} lies on {labels[best[row]]}: {counted_of(most[row], totals[row], 'detection')}"
+            f"{labels[row]} overlaps {labels[best[row]]}: {counted_of(most[row], totals[row], 'detection')}"
             for row in rows.tolist()
         ],
-        repair="these classes renamed",
+        repair="with these classes renamed",
         repaired=repaired,
     )
 
@@ -180,12 +180,15 @@ def _explanation(context: Context, rows: NDArray[np.intp], names: NDArray[np.int
         steps = set((ids[names[rows]] - ids[rows]).tolist())
         if len(steps) == 1:
             step = steps.pop()
-            return f", all with an id that is {abs(step)} too {'low' if step > 0 else 'high'}. Off by one?"
+            return (
+                f", all with an id that is {abs(step)} too {('low' if step > 0 else 'high')}. Is it "
+                "an off-by-one error?"
+            )
         if set((names[rows] - rows).tolist()) in ({1}, {-1}):
-            return ", each the next in the list of classes. Are the ids positions in a list?"
+            return ", each the next class in the list. Are the ids positions in a list?"
     if len(rows) == 2 and names[rows[0]] == rows[1] and names[rows[1]] == rows[0]:
         return ": two classes are swapped"
-    return ". Were the two files made with different lists of classes?"
+    return ". Do the two files use different class lists?"
 
 
 def _off_annotations(context: Context) -> Iterator[Finding]:
@@ -204,8 +207,8 @@ def _off_annotations(context: Context) -> Iterator[Finding]:
         "semantic",
         "warning",
         count - best.matched,
-        f"of the {count:,} best detections only {best.matched:,} overlap any annotation of their image "
-        "by half. Are images numbered differently, or boxes in other units?",
+        f"only {best.matched:,} of the {count:,} most confident detections overlap an annotation of "
+        "their image with IoU >= 0.5. Are images numbered differently, or boxes in other units?",
         table=detections,
         rows=best.detection[best.truth < 0],
     )
@@ -246,7 +249,8 @@ def _images(context: Context) -> Iterator[Finding]:
             "semantic",
             "error",
             len(context.detections or ()),
-            f"detections fit the annotations of the image whose id is 1 {'higher' if step > 0 else 'lower'}",
-            repair=f"image ids {step:+d}",
+            "detections match the annotations of the image whose id is 1 "
+            f"{('higher' if step > 0 else 'lower')}",
+            repair=f"with image ids {step:+d}",
             repaired=repaired,
         )

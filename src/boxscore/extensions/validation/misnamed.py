@@ -82,26 +82,26 @@ def misnamed_findings(context: Context) -> Iterator[Finding]:
     # Describe each class, and guess the cause from the similarity of the names.
     labels = truth.categories.labels
     texts = [
-        f"{one.times:,} of {one.located:,} localised objects of class {labels[one.row]} are predicted as "
+        f"{one.times:,} of {one.located:,} localized objects of class {labels[one.row]} are predicted as "
         f"{_class_text(labels[one.other])}"
         for one in called
     ]
     related = all(_are_related(labels[one.row], labels[one.other]) for one in called)
     how = "always" if all(one.times == one.located for one in called) else "nearly always"
     cause = (
-        "Were class names cut at a space, or looked up by a part of them?"
+        "Possible cause: class names truncated at a space or matched by a substring."
         if related
-        else "Was the table of class names cut, or does the detector not know the class?"
+        else "Possible cause: a truncated list of class names, or a class that the detector does not know."
     )
     yield context.finding(
         "class-always-called-another",
         "semantic",
         "warning",
         len(called),
-        f"{counted(len(called), 'class')} {verb(len(called), 'are')} {how} predicted as another: "
+        f"{counted(len(called), 'class')} {verb(len(called), 'are')} {how} predicted as another class: "
         f"{named(texts, longest=200)}. {cause}",
         examples=texts,
-        repair="these renamed",
+        repair=f"with {'this class' if len(called) == 1 else f'these {len(called)} classes'} renamed",
         repaired=repaired,
         at_once=context.is_soon(protocol),
     )

@@ -101,10 +101,10 @@ NEAR_DUPLICATES = RowCheck(
     _near,
     lambda _: "warning",
     lambda _, count, __: (
-        f"{counted(count, 'annotation')} {verb(count, 'overlap')} an earlier one of the "
-        f"same image and class by {NEAR:g} or more: a detector without duplicates misses one of the two"
+        f"{counted(count, 'annotation')} {verb(count, 'overlap')} an earlier one of the same image and "
+        f"class with IoU >= {NEAR:g}: a detector without duplicates misses one of the two"
     ),
-    "without them",
+    "without these annotations",
     lambda _, truth, rows: with_truth(np.delete(np.arange(len(truth)), rows)),
 )
 
@@ -151,10 +151,10 @@ AREAS = (
         _larger,
         lambda _: "warning",
         lambda _, count, __: (
-            f"{counted(count, 'annotation')} with an area larger than the box: small, medium and large "
-            "are decided by this area"
+            f"{counted(count, 'annotation')} with an area larger than the box; this area decides which "
+            "objects are small, medium or large"
         ),
-        "areas of the boxes",
+        "with box areas",
         lambda _, truth, __: _with_areas(np.minimum(truth.area, _box_areas(truth))),
     ),
     RowCheck(
@@ -163,7 +163,7 @@ AREAS = (
         lambda _, truth: (np.flatnonzero((truth.area <= 0) & (_box_areas(truth) > 0)), 0.0),
         lambda _: "warning",
         lambda _, count, __: f"{counted(count, 'annotation')} with an area of 0 or less, and a box",
-        "areas of the boxes",
+        "with box areas",
         lambda _, truth, __: _with_areas(np.where(truth.area <= 0, _box_areas(truth), truth.area)),
     ),
 )
@@ -189,10 +189,10 @@ def _areas(context: Context) -> Iterator[Finding]:
                 "semantic",
                 "warning",
                 len(apart),
-                f"{counted(len(apart), 'annotation')} whose area is not that of the mask",
+                f"{counted(len(apart), 'annotation')} with an area that differs from the mask area",
                 table=truth,
                 rows=apart,
-                repair="areas of the masks",
+                repair="with mask areas",
                 repaired=_with_areas(mask_area),
             )
 
@@ -228,7 +228,7 @@ REPEATED = RowCheck(
         f"{', score included' if context.protocol.matching.scores == 'given' else ''}: "
         "each is a false positive. Was a batch written twice?"
     ),
-    "each once",
+    "without repeats",
     _each_once,
 )
 
@@ -281,8 +281,8 @@ def odd_scores(
             "semantic",
             "warning",
             outside,
-            f"{counted(outside, 'score')} outside 0..1 ({lowest:g} to {highest:g}); AP sees "
-            f"only their order{guess}",
+            f"{counted(outside, 'score')} outside [0, 1] ({lowest:g} to {highest:g}); AP depends only on "
+            f"their order{guess}",
             table=table,
             rows=() if rows is None else rows,
         )
@@ -293,8 +293,8 @@ def odd_scores(
             "semantic",
             "error",
             count,
-            f"all scores are {lowest:g}: AP is decided by the order of the file. They look invented: "
-            "--scoreless counts the boxes without ranking them",
+            f"all scores are {lowest:g}, so AP depends on the order in the file. If the scores are "
+            "placeholders, use --scoreless to count the boxes without ranking them",
             table=table,
             rows=np.arange(1),
         )
@@ -310,9 +310,9 @@ def _score_floor(context: Context, floor: float, count: int) -> Iterator[Finding
         return
     # Report where the curves end; NaN means that there is no curve.
     recall, iou_text = recall_reached(evaluation)
-    cut = f"scores look cut at {floor:.4g}: export with conf=0.001"
+    cut = f"detections below a score of {floor:.4g} seem to be missing: export with conf=0.001"
     if recall == recall:
-        cut += f". The curves end at recall {recall:.2f} on average (IoU {iou_text})"
+        cut += f". Average recall never exceeds {recall:.2f} (IoU {iou_text}), which lowers AP"
     yield context.finding(
         "score-floor",
         "semantic",
@@ -342,8 +342,7 @@ def _tied_scores(context: Context, detections: Detections) -> Iterator[Finding]:
         "warning" if share > 0.5 else "note",
         int(tied.sum()),
         f"{counted(int(tied.sum()), 'detection')} ({share:.0%}) share their score with another of their "
-        f"class: AP depends on the order in which equal scores are taken{_bounds(context)}. Were the scores "
-        "rounded?",
+        f"class, so AP depends on the order of tied scores{_bounds(context)}. Were the scores rounded?",
         table=detections,
         rows=order[tied][:1],
     )
@@ -360,7 +359,7 @@ def _bounds(context: Context) -> str:
     if context.metric not in rows:
         return ""
     _, low, high = ends_of_ties(result, [context.metric]).total[:, 0].tolist()
-    return f" ({context.metric} lies between {low:.4f} and {high:.4f})" if low < high else ""
+    return f" ({context.metric} is between {low:.4f} and {high:.4f})" if low < high else ""
 
 
 class Capped(NamedTuple):
@@ -443,7 +442,7 @@ def beyond_max_detections(
         f"{counted(capped.beyond, 'detection')} {verb(capped.beyond, 'are')} not evaluated: max detections "
         f"is {limit} {scope_text} (exceeded in {counted(capped.groups, noun)})",
         examples=[f"{name}: {counted(count, 'detection')}" for count, name in capped.worst],
-        repair=f"max detections of {capped.most}",
+        repair=f"with max detections {capped.most}",
         repaired=repaired,
     )
 
@@ -486,11 +485,11 @@ def cut_per_image(
         "semantic",
         "warning",
         full,
-        f"{counted(full, 'image')} {verb(full, 'have')} exactly {most} detections and none has "
-        "more: the detector seems to stop there"
+        f"{counted(full, 'image')} {verb(full, 'have')} exactly {most} detections and none has more: the "
+        f"detector seems to be limited to {most}"
         + ("" if top is None else f", below the protocol's max detections of {top} {SCOPES[scope][0]}"),
         examples=examples,
-        repair=f"at most {most // 2} per image",
+        repair=f"with at most {most // 2} per image",
         repaired=repaired,
     )
 

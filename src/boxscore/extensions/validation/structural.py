@@ -64,11 +64,11 @@ def _annotation_ids(context: Context) -> Iterator[Finding]:
             "structural",
             "error",
             len(repeated),
-            f"{counted(len(repeated), 'annotation')} of {len(ids):,} {verb(len(repeated), 'share')} an id "
-            "with a later one; as in pycocotools the last annotation with an id replaces the others",
+            f"{counted(len(repeated), 'annotation')} of {len(ids):,} {verb(len(repeated), 'share')} an "
+            "id with a later one; only the last annotation with an id counts, as in pycocotools",
             table=truth,
             rows=repeated,
-            repair="each id once",
+            repair="with unique ids",
             repaired=lambda c, detections: (c.ground_truth.take(last_rows), detections, c.protocol),
         )
     yield from ID_ZERO.finding(context, truth)
@@ -91,10 +91,10 @@ ID_ZERO = RowCheck(
     _zero,
     lambda _: "note",
     lambda _, __, ___: (
-        "an annotation has id 0: pycocotools treats a match with it as no match; boxscore counts it "
+        "an annotation has id 0: pycocotools does not count matches with it; boxscore does "
         '(matching.annotation_id_zero = "counted")'
     ),
-    "as pycocotools reads it",
+    "with matches not counted, as in pycocotools",
     _zero_unmatched,
 )
 
@@ -112,7 +112,7 @@ def of_classes(context: Context) -> Iterator[Finding]:
             "structural",
             "warning",
             len(shared),
-            f"{counted(len(shared), 'class')} share a name with another; each is scored on its own",
+            f"{counted(len(shared), 'class')} share a name with another class; each is evaluated separately",
             examples=[f"class {labels[row]}" for row in shared],
         )
     # Classes without annotations are legal; their effect depends on the metric.
@@ -124,11 +124,11 @@ def of_classes(context: Context) -> Iterator[Finding]:
             "structural",
             "note",
             len(empty),
-            f"{counted(len(empty), 'class')} of {len(names):,} {verb(len(empty), 'have')} no annotation: "
+            f"{counted(len(empty), 'class')} of {len(names):,} without annotations: "
             + (
-                "their AP is undefined and left out of the mean"
+                "their AP is undefined and not part of the mean"
                 if context.measure == "AP"
-                else "they are left out of the mean over classes, and their boxes are false positives"
+                else "they are not part of the mean over classes, and their boxes are false positives"
             ),
             examples=[f"class {labels[row]}" for row in empty.tolist()],
         )
@@ -165,9 +165,8 @@ def empty_images(
             "structural",
             "note",
             count,
-            f"{counted(count, 'image')} of {images:,} {verb(count, 'have')} no "
-            "annotation: every detection there "
-            + ("of a class that was looked for " if context.protocol.labels.unlisted == "drop" else "")
+            f"{counted(count, 'image')} of {images:,} without annotations: every detection in them "
+            + ("of a class that was annotated " if context.protocol.labels.unlisted == "drop" else "")
             + "is a false positive",
             examples=examples,
             repair="without these images",
@@ -214,8 +213,8 @@ def unknown_classes(
         "structural",
         "error" if share > 0.5 else "warning",
         total,
-        f"{counted(total, 'detection')} ({share:.0%}) of {counted(len(left_out), 'class')} that "
-        f"the ground truth does not have; they are left out{'.' * bool(hint)}{hint}",
+        f"{counted(total, 'detection')} ({share:.0%}) of {counted(len(left_out), 'class')} that the "
+        f"ground truth does not have are ignored{'.' * bool(hint)}{hint}",
         examples=[f"class {label}: {count:,}" for label, count in left_out.items()],
         repair="with --class-map FILE",
         repaired=repaired,
@@ -270,15 +269,13 @@ def silent_images(
         return
     # A few such images are normal; many suggest another split or an interrupted run.
     share = count / annotated
-    text = (
-        f"{counted(count, 'image')} with annotations ({_percent(share)}) {verb(count, 'have')} no detection"
-    )
+    text = f"{counted(count, 'image')} with annotations ({_percent(share)}) without detections"
     if share > SILENT:
-        text += ". Are these results of another split, or of a run cut short?"
+        text += ". Are these results of another split, or of an interrupted run?"
     # If most images are affected, it is an error, and its effect is worth an evaluation.
     is_most = share > 0.5
     if is_most and detections:
-        text += " To score only the images that were run, list their ids with --images FILE"
+        text += " To evaluate only some images, list their ids in a file: --images FILE"
     yield context.finding(
         "image-without-detections",
         "structural",
@@ -318,8 +315,8 @@ def silent_classes(context: Context) -> Iterator[Finding]:
             "structural",
             "warning",
             count,
-            f"{counted(count, 'class')} with annotations {verb(count, 'have')} no results file in "
-            f"{detections.source}, which is {context.measure} 0{' each' * (count > 1)}: {named(labels)}",
+            f"{counted(count, 'class')} with annotations {verb(count, 'lack')} a results file in "
+            f"{detections.source} ({context.measure} 0{' each' * (count > 1)}): {named(labels)}",
             examples=[f"class {label}" for label in labels],
         )
         silent &= ~absent
@@ -334,9 +331,8 @@ def silent_classes(context: Context) -> Iterator[Finding]:
         "structural",
         "error" if share > 0.5 else "warning",
         count,
-        f"{counted(count, 'class')} with annotations {verb(count, 'have')} no detection, which is "
-        f"{context.measure} 0{' each' * (count > 1)}: "
-        f"{named([labels[row] for row in np.flatnonzero(silent).tolist()])}",
+        f"{counted(count, 'class')} with annotations but without detections ({context.measure} "
+        f"0{' each' * (count > 1)}): {named([labels[row] for row in np.flatnonzero(silent).tolist()])}",
         examples=[f"class {labels[row]}" for row in np.flatnonzero(silent).tolist()],
         repair="without these classes",
         repaired=lambda c, given: (*select_rows(c.ground_truth, given, classes=loud), c.protocol),

@@ -65,8 +65,8 @@ def _oriented(context: Context) -> Iterator[Finding]:
         "semantic",
         "warning",
         len(detections),
-        f"both sides have {'four corners' if corners else 'rotated boxes'}, and the protocol {protocol.name} "
-        f"compares the upright boxes around them{also}",
+        f"ground truth and detections have {('four corners' if corners else 'rotated boxes')}, but the "
+        f"protocol {protocol.name} compares the upright boxes around them{also}",
         table=detections,
         rows=np.arange(min(1, len(detections))),
         repair=f"with --protocol {other.name}",
@@ -100,9 +100,9 @@ def _derived_boxes(context: Context, detections: Detections) -> Iterator[Finding
             "semantic",
             "warning",
             len(detections),
-            f"the detections are {name} without boxes, and the protocol {protocol.name} compares the boxes "
-            "around them"
-            + ("" if known or not fits else f": type --iou-type {iou_type} to compare the {name}"),
+            f"the detections are {name} without boxes, but the protocol {protocol.name} compares the "
+            "boxes around them"
+            + ("" if known or not fits else f": use --iou-type {iou_type} to compare the {name}"),
             table=detections,
             rows=np.arange(1),
             repair=f"with --iou-type {iou_type}" if fits else "",
@@ -170,9 +170,9 @@ def _flag_check(code: str, name: str) -> RowCheck:
         lambda _: "warning",
         lambda context, count, _: (
             f"{counted(count, 'annotation')} flagged {name}, which the protocol {context.protocol.name} "
-            "does not read: they count like any other"
+            "does not use: they count like any other"
         ),
-        "without them",
+        "without these annotations",
         lambda _, truth, rows: with_truth(np.delete(np.arange(len(truth)), rows)),
     )
 

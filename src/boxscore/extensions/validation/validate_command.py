@@ -49,13 +49,13 @@ OPTIONS = (
     GROUND_TRUTH,
     DETECTIONS.but(help=f"{DETECTIONS.help} (default: only ground truth)", required=False),
     FORMAT,
-    PROTOCOL.but(help="the rules, and the metric that effects are measured in"),
+    PROTOCOL.but(help="evaluation protocol; its first metric measures effects"),
     SCORELESS,
     IMAGE_SET,
     WORKERS.but(help="processes that check partitions (default: 1)"),
     MEMORY_LIMIT.but(
-        help="for detections in Parquet: check partitions that fit in this much memory, e.g. 8GB; what needs "
-        "all rows is asked of a sample"
+        help="for detections in Parquet: check partitions that fit in this much memory, e.g. 8GB; checks "
+        "that need all rows use a sample"
     ),
     *(*GROUND_TRUTH_FILES, *DETECTION_FILES),
     OUTPUT,
@@ -102,8 +102,8 @@ def _findings_in_parts(arguments: argparse.Namespace) -> list[Finding]:
     from boxscore.extensions.validation.in_parts import findings_of_shares, note_of_shares, share_of
 
     if arguments.detections is None:
-        cause = "ground truth alone is read at once"
-        raise InputError("--memory-limit", "be beside --detections", got="none", cause=cause)
+        cause = "ground truth alone is always read into memory"
+        raise InputError("--memory-limit", "be used together with --detections", got="none", cause=cause)
     # Rejects what cannot be read in partitions.
     is_larger(arguments)
     try:

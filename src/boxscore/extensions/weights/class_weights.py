@@ -68,7 +68,7 @@ def _of_column(name: str, categories: Categories) -> FloatArray:
             "class_weights",
             "be a file or table of weights, or a column of the classes",
             got=repr(name),
-            cause=checks.did_you_mean(name, known) if known else "the classes have no further column",
+            cause=checks.did_you_mean(name, known) if known else "the classes lack other columns",
         )
     column = f"the column {name!r} of classes"
     weights = checks.numbers(categories.columns[name], name=column)

@@ -62,7 +62,7 @@ function comparison() {
   if (data.scored) pairCurves(pair, tones, short2);
   const both = (name, a, b) => ({ name, value: a, second: b, text: `${ratio(a)} / ${ratio(b)}`, lines: [`${short2[0]}: ${ratio(a)}`, `${short2[1]}: ${ratio(b)}`] });
   const [first, second] = pair.errors;
-  if (first && second) barChart(byId("pair-error-chart"), first.rows.map(([name, , cost], i) => both(errorTitle(name), cost, second.rows[i][2])), { label: `${data.scored ? "AP" : "F1"} that each kind of error costs, both detectors`, pairs: true, right: 110 });
+  if (first && second) barChart(byId("pair-error-chart"), first.rows.map(([name, , cost], i) => both(errorTitle(name), cost, second.rows[i][2])), { label: `${data.scored ? "AP" : "F1"} cost of each error type, both detectors`, pairs: true, right: 110 });
   if (byId("pair-size-chart")) barChart(byId("pair-size-chart"), pair.sizes.map((row) => both(...row)), { label: "AP by size, both detectors", pairs: true, right: 110 });
 
   const changes = [...document.querySelectorAll("#class-table tbody tr")].map((row) => [Number(row.dataset.k), cellValue(row, 1)]).filter(([, delta]) => delta !== null);

@@ -31,7 +31,7 @@ function confusionMatrix() {
       counts.set(key, (counts.get(key) || 0) + number);
       totals[r] += number;
     }
-    note.textContent = rest ? `The ${count(kept.size)} classes most often confused, of ${count(every.length)}; the others are one row and one column.` : "";
+    note.textContent = rest ? `The ${count(kept.size)} classes most often confused, of ${count(every.length)}; all others share one row and one column.` : "";
     note.hidden = !rest;
     cursor = [0, 0];
   };
@@ -98,7 +98,7 @@ function confusionMatrix() {
       const images = row[4], drawn = images.filter(([, record]) => record !== null), listed = images.filter(([, record]) => record === null);
       parts.push(el("div", { class: "cards" }, drawn.map(([, record]) => card(record, data.images[record].file || data.images[record].id, null))));
       if (listed.length) parts.push(el("p", { class: "about name" }, `Also in ${plural(row[5] - drawn.length, "image")}: ${listed.map(([id]) => short(id, 40)).join(", ")}${row[5] > images.length ? ", \u2026" : ""}`));
-    } else parts.push(el("p", { class: "about" }, !number ? "None here." : [truth, predicted].includes(OTHERS) ? "Show all classes to see which." : truth === predicted ? "These are right." : "Its images are not in this file; they are in tables/top_confusions."));
+    } else parts.push(el("p", { class: "about" }, !number ? "None." : [truth, predicted].includes(OTHERS) ? "Show all classes to see which." : truth === predicted ? "These are correct." : "Its images are not in this file; they are in tables/top_confusions."));
     panel.replaceChildren(...parts);
     return panel;
   }

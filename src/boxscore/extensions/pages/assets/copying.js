@@ -40,7 +40,7 @@ function csvButton(after, lines, what) {
   if (!navigator.clipboard) return;
   const words = el("span", { "aria-live": "polite" }, "Copy as CSV"), button = el("button", { class: "copy-csv", type: "button" }, words, el("span", { class: "hidden-text" }, `: ${what}`));
   button.addEventListener("click", async () => {
-    try { await navigator.clipboard.writeText(csv(lines())); words.textContent = "Copied"; } catch { words.textContent = "Not allowed here"; }
+    try { await navigator.clipboard.writeText(csv(lines())); words.textContent = "Copied"; } catch { words.textContent = "Copying not allowed"; }
     setTimeout(() => { words.textContent = "Copy as CSV"; }, 1600);
   });
   after.after(button);

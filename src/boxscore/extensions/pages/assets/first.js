@@ -72,6 +72,6 @@ function surestMistakes() {
     const record = data.images[place], wrong = record.boxes[box];
     const open = el("button", { type: "button", "aria-label": `open image ${short(record.id, 60)}`, onclick: () => openImage(...items[i], items) }, cropped(place, box, part, source));
     const title = [nameNode(short(className(wrong[4]), 40)), ` ${score(wrong[6])}`];
-    return el("figure", { class: "surest" }, open, el("figcaption", null, el("b", null, title), el("span", null, kindOf(wrong) === "background" ? "no object near: unlabelled?" : whatItIs(wrong)), el("span", { class: "name" }, short(record.file || record.id, 40))));
+    return el("figure", { class: "surest" }, open, el("figcaption", null, el("b", null, title), el("span", null, kindOf(wrong) === "background" ? "no object nearby: unlabeled?" : whatItIs(wrong)), el("span", { class: "name" }, short(record.file || record.id, 40))));
   }));
 }

@@ -1,7 +1,7 @@
 /* Images with boxes over them: cards with filters, and a large view in a dialog. */
 const OUTCOMES = ["true positive", "false positive", "ignored", "missed"];
 const KIND_WORDS = {
-  classification: "wrong class", localisation: "localisation error", both: "wrong class, localisation error", duplicate: "duplicate",
+  classification: "wrong class", localization: "localization error", both: "wrong class, localization error", duplicate: "duplicate",
   background: "background", missed: "missed", below_threshold: "missed: matched below the threshold",
 };
 const PAGE = 10;
@@ -18,12 +18,12 @@ function whatItIs(box) {
   const other = k === null ? "" : short(className(k), 40), there = [other, isNumber(confidence) ? ` ${score(confidence)}` : ""].join("");
   switch (kind) {
     case "classification": return `${other}, ${overlap(iou)}: wrong class`;
-    case "both": return `${other}, ${overlap(iou)}: wrong class, localisation error`;
-    case "localisation": return `localisation error: ${overlap(iou)}`;
+    case "both": return `${other}, ${overlap(iou)}: wrong class, localization error`;
+    case "localization": return `localization error: ${overlap(iou)}`;
     case "duplicate": return `duplicate of ${there}, which matched the object (${overlap(iou)})`;
     case "background": return "background: no object here";
     case "below_threshold": return `missed: matched by ${there}, ${overlap(iou)}, below the threshold`;
-    default: return k === null ? "missed: no detection near" : `missed: nearest detection ${there}, ${overlap(iou)}`;
+    default: return k === null ? "missed: no detection nearby" : `missed: nearest detection ${there}, ${overlap(iou)}`;
   }
 }
 
@@ -150,11 +150,11 @@ function showImage(chosen) {
     const row = el("tr", { "data-row": index, class: lit && lit.has(index) ? "lit" : null }, el("th", { scope: "row" }, show), el("td", { class: "text" }, el("span", { class: `dot-of o${outcome}`, "aria-hidden": "true" }), whatItIs(box)), el("td", null, score(confidence)), el("td", null, isNumber(iou) ? iou.toFixed(2) : missing), el("td", { class: "wide" }, `${Math.round(width)} \u00d7 ${Math.round(height)}`));
     return row;
   });
-  const heads = ["class", "what it is", "score", MEASURE, "size"].map((text, i) => el("th", { scope: "col", class: i < 2 ? "text" : i === 4 ? "wide" : null }, text));
+  const heads = ["class", "outcome", "score", MEASURE, "size"].map((text, i) => el("th", { scope: "col", class: i < 2 ? "text" : i === 4 ? "wide" : null }, text));
   byId("dialog-table").replaceChildren(el("thead", null, el("tr", null, heads)), el("tbody", null, rows));
   const notes = [];
-  if (unnamed) notes.push(`${plural(unnamed, "label has", "labels have")} no free place in the picture; the table has every box.`);
-  if (record.joints && record.joints.some((joints) => joints && joints.some((v, i) => i % 3 === 2 && v === 1))) notes.push("Hollow keypoints are labelled, but not visible.");
+  if (unnamed) notes.push(`${plural(unnamed, "label has", "labels have")} no space in the picture; the table lists every box.`);
+  if (record.joints && record.joints.some((joints) => joints && joints.some((v, i) => i % 3 === 2 && v === 1))) notes.push("Hollow keypoints are labeled but not visible.");
   if (record.hidden) notes.push(`${plural(record.hidden, "more box", "more boxes")} not listed.`);
   byId("dialog-note").textContent = notes.join(" ");
   chose("image");
@@ -262,7 +262,7 @@ function galleries() {
     byId("gallery-reset").hidden = !(chosen || wanted);
     byId("gallery-note").textContent = k === null ? "" : partOf(k);
     if (items.length) paged(host, items, (item) => { const [title, note] = caption(item[0], item[1], counts.get(item[0]), chosen ? found[items.indexOf(item)].selected.length : 0); return card(item[0], title, note, item[1], items); });
-    else host.replaceChildren(el("p", { class: "empty" }, "No image passes these filters."));
+    else host.replaceChildren(el("p", { class: "empty" }, "No image matches these filters."));
   };
   /* Describe an image: its most confident passing mistake, the number of others, or its counts. */
   const caption = (place, lit, numbers, passing) => {

@@ -42,7 +42,7 @@ function liveGallery(host, caption) {
     return load(to, focus).then(() => true);
   };
   const draw = (focus) => {
-    if (!items.length) { host.replaceChildren(el("p", { class: "empty" }, "No image passes these filters.")); return; }
+    if (!items.length) { host.replaceChildren(el("p", { class: "empty" }, "No image matches these filters.")); return; }
     const cards = items.map(([place, lit, , counts, passing]) => {
       const [title, words] = caption(place, lit, counts, passing);
       return card(place, title, words, lit, items);

@@ -3,15 +3,15 @@ function errorBars() {
   const host = byId("error-chart");
   if (!host || !data.errors) return;
   const words = {
-    classification: `${MEASURE} \u2265 0.5 with an object of another class`, localisation: `${MEASURE} of 0.1 to 0.5 with an object of its class`,
+    classification: `${MEASURE} \u2265 0.5 with an object of another class`, localization: `${MEASURE} 0.1 to 0.5 with an object of its class`,
     both: `wrong class, and ${MEASURE} < 0.5`, duplicate: `${MEASURE} \u2265 0.5 with an object already matched`, background: `${MEASURE} \u2264 0.1 with every object`,
-    missed: "objects that no detection matches", false_positives: "if none were left", false_negatives: "if every object were detected",
+    missed: "objects that no detection matches", false_positives: "if all were removed", false_negatives: "if every object were detected",
   };
   const one = ([name, number, cost]) => ({ name: errorTitle(name), about: words[name] || "", value: cost, note: plural(number, "case"), special: name.startsWith("false_") });
   const rows = data.errors.rows.map(one), kinds = rows.filter((row) => !row.special).sort((a, b) => (b.value || 0) - (a.value || 0));
   const sides = rows.filter((row) => row.special);
   if (sides.length) sides[0].gap = true;
-  barChart(host, [...kinds, ...sides], { label: `${data.errors.unit} that each kind of error costs`, tone: "cost" });
+  barChart(host, [...kinds, ...sides], { label: `${data.errors.unit} cost of each error type`, tone: "cost" });
 }
 
 function sizeBars() {

@@ -57,7 +57,7 @@ def plot_of(result: Any, kind: str = "", *, ax: Any = None, **options: Any) -> F
         return figure
     if type(result) not in _OF_RESULTS:
         known = ", ".join(kind.__name__ for kind in _OF_RESULTS)
-        cause = f"there are plots of {known}; to_frame() gives its numbers"
+        cause = f"these results have plots: {known}; to_frame() returns the numbers"
         raise InputError("a result to draw", "have a plot", got=f"a {type(result).__name__}", cause=cause)
     display = _called(_OF_RESULTS[type(result)], result, **options)
     plot: Figure = display.figure(ax)
