@@ -4,7 +4,7 @@
     python benchmarks/sequential.py gate --images 300                docs/contributing/interval-coverage.md
                                                                      and docs/how-to/continuous-integration.md
 
-The world is that of intervals.py. ``stop`` compares two detectors sequential comparison, and by the swap test on all
+The world is that of intervals.py. ``stop`` compares two detectors batch by batch, and by the swap test on all
 images. ``gate`` compares a baseline with one detector after another, all on the same images.
 """
 

@@ -195,7 +195,7 @@ def test_what_needs_all_at_once_says_so(command: str, parquet: str, run: Run) ->
 
 
 LISTED = (
-    "1 such image in all, perhaps without objects; add these images to the ground truth, or drop their "
+    "1 image of these detections is not listed, perhaps an image without objects; add these images to the ground truth, or drop their "
     "detections first: boxscore convert --gt GT --dt DT --unlisted-images drop --to parquet --output "
     "FILE.\n"
 )

@@ -84,8 +84,7 @@ def test_evaluate_sorts_its_classes(run: Run) -> None:
 
 def test_the_heading_says_which_and_what(run: Run) -> None:
     assert (
-        "\n\nPer class, 3 of 7, sorted by lowest AP; precision, recall and F1 at a score of 0.55 "
-        "(best F1 over all classes) and IoU 0.50\n\nclass    ground_truths"
+        "\n\nPer class, 3 of 7, sorted by lowest AP; precision, recall and F1 at IoU >= 0.50 and score >= 0.55, the best overall F1\n\nclass    ground_truths"
     ) in run("evaluate", GT, DT, "--top", "3", "--wide", "-q").out
 
 

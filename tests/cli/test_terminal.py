@@ -108,7 +108,9 @@ def test_what_is_left_out_is_said_and_wide_shows_it(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("COLUMNS", "80")
     narrow, wide = printed(run, *COCO, "--per-class"), printed(run, *COCO, "--per-class", "--wide")
     assert "Left out" not in wide
-    match = re.search(r"Left out to fit 80 columns \(--wide shows them\): (.*)\n\n", narrow, re.DOTALL)
+    match = re.search(
+        r"Columns hidden to fit 80 characters \(--wide shows them\): (.*)\n\n", narrow, re.DOTALL
+    )
     assert match
     names = re.split(r",\s+", match[1])
     assert names[:4] == ["ignored", "detections", "true_positives", "APl"]

@@ -63,7 +63,7 @@ def test_unknown_images_are_refused() -> None:
         align(detections(images=(3, 8, 9)), truth())
     assert str(caught.value) == (
         "image_id must be in the ground truth. Got 8 in row 1 of arrays; "
-        "2 such images in all, perhaps of another split; --unlisted-images background (in Python "
+        "none of the 2 images of these detections is listed, perhaps results of another split; --unlisted-images drop (in Python "
         "unlisted_images=) adds them without objects, drop leaves their detections out."
     )
 

@@ -172,8 +172,8 @@ def test_the_nearest_image_is_named(tmp_path: Path) -> None:
     truth = truth_of(tmp_path, "d/b.png", "e/c.png")
     path = csv_of(tmp_path, "z/b.png")
     assert refusal(path, truth) == (
-        f"image_id must be in the ground truth. Got 'z/b.png' in line 2 of {path}; 1 such image in all "
-        "(the nearest name is 'd/b.png'); --unlisted-images background (in Python unlisted_images=) adds it "
+        f"image_id must be in the ground truth. Got 'z/b.png' in line 2 of {path}; 1 image of these detections is not listed "
+        "(most similar name: 'd/b.png'); --unlisted-images drop (in Python unlisted_images=) adds it "
         "without objects, drop leaves its detections out."
     )
 
@@ -200,7 +200,10 @@ def test_the_same_root_is_taken_in_silence(folder: str, tmp_path: Path) -> None:
 def test_where_some_have_the_root_others_are_unknown(tmp_path: Path) -> None:
     truth = truth_of(tmp_path, "d/a.png", "d/b.png")
     text = refusal(csv_of(tmp_path, "d/a.png", "z/b.png"), truth)
-    assert "; 1 such image in all (the nearest name is 'd/b.png'); --unlisted-images background" in text
+    assert (
+        "; 1 image of these detections is not listed (most similar name: 'd/b.png'); --unlisted-images drop"
+        in text
+    )
 
 
 # ---------------------------------------------------------------- two names for one image
@@ -266,7 +269,7 @@ def test_a_number_in_two_spellings_is_refused(tmp_path: Path) -> None:
     images = Images.build(["7", "007", "8"])
     rows = find_images(as_ids([8], name="ids"), images, place=str)
     assert images.ids[rows].tolist() == ["8"]
-    with pytest.raises(InputError, match=r"stand for one image .* Got 7 in 0; it can be '007' or '7':"):
+    with pytest.raises(InputError, match=r"identify one image .* Got 7 in 0; it can be '007' or '7':"):
         find_images(as_ids([7], name="ids"), images, place=str)
 
 

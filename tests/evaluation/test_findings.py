@@ -53,7 +53,7 @@ def test_a_score_floor() -> None:
     truth, detections = tables(SCORES, NOISE)
     warning = found(truth, detections.take(np.flatnonzero(detections.scores > 0.3)))[-1]
     assert str(warning).startswith(
-        "scores look cut at 0.3053: export with conf=0.001. The curves end at recall 0."
+        "detections below a score of 0.3053 seem to be missing: export with conf=0.001. Average recall never exceeds 0."
     )
     assert "at most" not in str(warning)
 

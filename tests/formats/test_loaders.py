@@ -256,7 +256,7 @@ def test_a_bad_record_is_named_wherever_it_stands(
         ({"score": "high"}, "score must be a number. Got a string in detection {0} of {1}."),
         (
             {"image_id": 99},
-            "image_id must be in the ground truth. Got 99 in detection {0} of {1}; 1 such image in all",
+            "image_id must be in the ground truth. Got 99 in detection {0} of {1}; 1 image of these detections is not listed",
         ),
         ({"bbox": [0, 0, -1, 1]}, "boxes must have width >= 0. Got width -1.0 in detection {0} of {1};"),
     ):

@@ -72,9 +72,7 @@ def test_what_becomes_of_detections_in_an_image_that_is_not_listed(kind: str, tm
     with pytest.raises(InputError) as caught:
         boxscore.evaluate(truth, detections)
     assert str(caught.value) == (
-        f"image_id must be in the ground truth. Got 'q' in line 3 of {detections}; 1 such image in all, "
-        "perhaps of another split; --unlisted-images background (in Python unlisted_images=) adds it without "
-        "objects, drop leaves its detections out."
+        f"image_id must be in the ground truth. Got 'q' in line 3 of {detections}; 1 image of these detections is not listed, perhaps results of another split; --unlisted-images drop (in Python unlisted_images=) ignores this image, background adds it without objects."
     )
     background = boxscore.evaluate(truth, detections, unlisted_images="background")
     assert background["AP"] == pytest.approx(WITH_FALSE_POSITIVE, abs=1e-15)

@@ -287,7 +287,7 @@ def test_predictions_beside_coco_ground_truth_take_its_sizes_and_names(tmp_path:
     detections = load_detections(tmp_path / "dt", gt, format="yolo", classes=["cat", "dog"])
     assert detections.boxes.tolist() == gt.boxes.tolist() == [[50, 25, 150, 75]]
     assert detections.category.tolist() == gt.category.tolist()
-    with pytest.raises(InputError, match="class numbers must have names where the ground truth"):
+    with pytest.raises(InputError, match="uses class numbers that count from 0"):
         load_detections(tmp_path / "dt", gt, format="yolo")
 
 

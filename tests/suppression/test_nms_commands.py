@@ -598,7 +598,9 @@ def test_fuse_bad_input(run: Run, raw: Path) -> None:
         message(raw, "--method", "wfb")
         == "--method must be one of 'wbf', 'nmw'. Got 'wfb'; did you mean 'wbf'?"
     )
-    assert message(raw, VOC) == f"what is fused must be of one form, coco as {raw}. Got voc in {VOC}."
+    assert (
+        message(raw, VOC) == f"the results to fuse must have one format, coco like {raw}. Got voc in {VOC}."
+    )
     names = [{"id": 1, "name": name} for name in ("cat", "dog")]
     files = [raw.with_name(f"{category['name']}.json") for category in names]
     for file, category in zip(files, names, strict=True):

@@ -113,7 +113,9 @@ def test_what_is_refused(tmp_path: Path, run: Run) -> None:
         "fuse", *json_files, "--output", output, *LIMIT
     )
     both_forms = [tmp_path / "raw.parquet", tmp_path / "raw.json"]
-    assert "what is fused must be of one form" in run.error("fuse", *both_forms, "--output", output, *LIMIT)
+    assert "the results to fuse must have one format" in run.error(
+        "fuse", *both_forms, "--output", output, *LIMIT
+    )
     assert "--merge-patches must be left out" in run.error(*nms, "--merge-patches", "scaled", *LIMIT)
     assert "--memory-limit must be 233 MB or more" in run.error(*nms, "--memory-limit", "100MB")
     (tmp_path / "groups.txt").write_text("a,horse\n")

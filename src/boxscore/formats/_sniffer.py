@@ -109,7 +109,7 @@ def errors_named(path: Path, *, side: str = "") -> Iterator[None]:
         form = OTHER_FORMS.get(str(error.cause))
         if form is None or not side:
             raise
-        cause = f"{error.cause} Read them with --{side}-box-format {form} (in Python box_format=)"
+        cause = f"{error.cause} Use --{side}-box-format {form} (in Python box_format=)"
         raise type(error)(error.name, error.rule, got=error.got, place=error.place, cause=cause) from None
     except OSError as error:
         if is_out_of_memory(error):

@@ -93,7 +93,10 @@ def test_explain_json_is_the_fixed_form(run):
         (["explain", "--from", "tide", "--number", "0.3"], "either --from TOOL or --number X"),
         (["explain", "--ablation"], "--ablation must be given with --from TOOL"),
         (["explain", "--from", "tyde"], "did you mean 'tide'?"),
-        (["explain", "--from", "tide", "--protocol", "voc2012"], "be given --from and --to"),
+        (
+            ["explain", "--from", "tide", "--protocol", "voc2012"],
+            "explain does not take --protocol. Name two tools or protocols: --from A --to B.",
+        ),
         (["slices", "--by", "sise"], "did you mean 'size'?"),
         (["operating-points", "--iou-threshold", "0.61"], "threshold of the protocol"),
         (["operating-points", "--guarantee", "recall=1"], "recall must be below 1. Got 1"),
@@ -157,7 +160,7 @@ def test_the_title_of_errors_says_its_thresholds(run):
 
 def test_top_confusions_are_between_classes(run):
     head, table = run("confusion", *INPUT, "--top", "2").out.split("\n\n")[:2]
-    assert head.splitlines()[-1] == "Not listed: 21 objects missed, 14 detections of no object"
+    assert head.splitlines()[-1] == "Not listed: 21 objects missed, 14 detections on background"
     assert [line.split()[:3] for line in table.splitlines()[1:]] == [
         ["hexagon", "circle", "5"],
         ["circle", "square", "3"],

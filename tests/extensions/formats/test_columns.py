@@ -67,7 +67,7 @@ def test_columns_of_another_split_are_refused(tmp_path: Path) -> None:
     _, detections = _pairs("coco")
     boxscore.save_columns(detections, tmp_path / "dt.npz")
     other = boxscore.GroundTruth.from_arrays([1], [1], [[0, 0, 5, 5]])
-    with pytest.raises(boxscore.InputError, match="perhaps of another split"):
+    with pytest.raises(boxscore.InputError, match="perhaps results of another split"):
         boxscore.load_detections(tmp_path / "dt.npz", other)
 
 

@@ -211,5 +211,5 @@ def test_unlisted_images_of_all_partitions_are_counted(
     limits.small_partitions(monkeypatch, 100)
     for workers in ("1", "2"):
         said = run.error("evaluate", *sides, "--memory-limit", "2GB", "--workers", workers)
-        assert "3 such images in all, perhaps without objects" in said
+        assert "3 images of these detections are not listed, perhaps an image without objects" in said
         assert "boxscore convert --gt GT --dt DT --unlisted-images drop --to parquet" in said

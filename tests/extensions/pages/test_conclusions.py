@@ -186,7 +186,7 @@ def test_numbers_of_the_threshold(seed: int, noise: float) -> None:
         best = max(best, (f_score, threshold, precision, recall), key=lambda line: line[0])
     f_score, threshold, precision, recall = best
     lead = (
-        "Keep every detection: F1 is best without a threshold"
+        "Keep every detection: the best F1, "
         if threshold == min(scores)
         else f"A score threshold of {threshold:.3g} gives the best F1"
     )
@@ -238,7 +238,7 @@ def test_a_perfect_detector() -> None:
         texts = [each.text for each in said(perfect(protocol=protocol)).values()]
         assert texts == [
             "Nothing is wrong at IoU 0.50: all 30 objects are detected, and no false positive scores higher.",
-            "Keep every detection: F1 is best without a threshold, 1.000 (precision 1.000, recall 1.000).",
+            "Keep every detection: the best F1, 1.000 (precision 1.000, recall 1.000), needs no score threshold.",
         ]
 
 
@@ -297,7 +297,7 @@ def test_a_floor_changes_the_advice() -> None:
     for scores, advice in (
         (
             0.5 + detections.scores / 2,
-            r"No score threshold can be advised: F1 is best, .*, where the file ends",
+            r"No score threshold recommended: F1 still rises at the lowest score in the file",
         ),
         (
             np.where(good, 0.9, 0.3) + detections.scores / 100,

@@ -34,9 +34,9 @@ def test_each_oddity_is_said() -> None:
         "1 annotation with a box of width or height 0",
         "39 detections reach more than 1 pixel outside their image (up to 1.5)",
         "1 annotation overlaps an earlier one of the same image and class by 0.9 or more",
-        "1 class of 3 has no annotation",
-        "1 class with annotations has no detection",
-        "1 image of 2 has no annotation",
+        "1 class of 3 without annotations",
+        "1 class with annotations but without detections",
+        "1 image of 2 without annotations",
         "31 detections (78%) share their score with another of their class",
         "outside 0..1 (0 to 9)",
     ):
@@ -78,7 +78,7 @@ def test_warnings_come_first_and_are_not_said_twice() -> None:
 def test_no_detections_at_all() -> None:
     result = shapes()
     none = boxscore.evaluate(result.ground_truth, result.detections.take(np.arange(0)))
-    assert "have no detection" in " ".join(note.text for note in notes(findings_of(none)))
+    assert "without detections" in " ".join(note.text for note in notes(findings_of(none)))
 
 
 def test_an_example_that_the_sentence_has_is_not_repeated() -> None:

@@ -188,7 +188,7 @@ def test_a_comparison_says_what_is_odd_about_each_detector(run: Run, tmp_path: P
     command = ["compare", GT, DT, str(few)]
     remarks = " ".join(run(*command, "--resamples", "3").err.split())
     assert "boxscore: few: error in the input: " in remarks
-    assert "have no detection. Are these results of another split" in remarks
+    assert "without detections. Are these results of another split" in remarks
 
 
 @pytest.mark.long

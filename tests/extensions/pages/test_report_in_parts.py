@@ -91,7 +91,9 @@ def test_what_is_not_looked_for_is_on_the_page(tmp_path: Path) -> None:
     assert codes <= {finding.code for finding in findings_of(whole)}
     assert codes
     (last,) = (note.text for note in view["findings"] if not note.code)
-    assert re.match(r"Box forms, numbering, .* of a sample of 30 images; not looked for: ids of ann", last)
+    assert re.match(
+        r"Box formats, class numbering, .* on a sample of 30 images; not checked: repeated ann", last
+    )
     sampled = [finding.message for finding in findings if "sample" in finding.message]
     assert all("(in a sample of 30 images)" in message for message in sampled)
 

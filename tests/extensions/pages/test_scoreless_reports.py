@@ -44,7 +44,7 @@ def test_the_page_leaves_out_what_needs_scores_and_says_so(folder):
     assert not set(sections(page)) & set(NEED_SCORES)
     assert {"summary", "errors", "sizes", "classes", "confusion", "gallery"} <= set(sections(page))
     assert page.count("need scores and are left out") == 1
-    assert "No detection has a score" in page
+    assert "Detections lack scores" in page
     assert "confident" not in re.sub(r"<script.*?</script>", "", page, flags=re.S)
 
 

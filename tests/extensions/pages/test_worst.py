@@ -160,8 +160,8 @@ def table_of_names(objects: int, called: int, detected: int) -> boxscore.Evaluat
 @pytest.mark.parametrize(
     ("objects", "called", "detected", "text"),
     [
-        (20, 8, 0, "8 of 8 localised are predicted as"),
-        (20, 8, 7, "8 of 15 localised are predicted as"),
+        (20, 8, 0, "8 of 8 localized are predicted as"),
+        (20, 8, 7, "8 of 15 localized are predicted as"),
         (20, 2, 0, "all 20 missed"),
         (20, 2, 1, "19 of 20 missed"),
     ],
@@ -192,7 +192,7 @@ def test_a_class_of_few_objects_is_no_worst_class_while_others_are_there() -> No
     chosen = worst_at(result, score_threshold=0.0)
     assert [each.row for each in chosen.classes] == slow_order(result, 5)
     assert chosen.rule == (
-        f"Lowest AP of the {(objects >= 5).sum()} classes with 5 objects or more; counts at scores from 0."
+        f"Lowest AP of {(objects >= 5).sum()} classes with 5 objects or more; counts use score >= 0."
     )
     few = evaluation(classes=40, images=12, boxes=4, seed=3)
     objects = np.sort(few.class_counts["ground_truths"])
@@ -286,7 +286,7 @@ def test_the_first_screen_says_which_classes_and_links_to_them() -> None:
     page = render_page(view)
     assert 'href="#gallery?class=hexagon"' in page
     assert 'href="#confusion?truth=hexagon&amp;predicted=circle"' in page
-    assert "5 of 5 localised are predicted as" in page
+    assert "5 of 5 localized are predicted as" in page
     assert len(view["surest"]) == 3
 
 
@@ -300,8 +300,8 @@ def test_teddy_bears_are_called_bears() -> None:
     chosen = worst_at(result, score_threshold=result.operating_score).classes
     said = {result.labels[each.row]: each for each in chosen}
     assert [*said] == ["carrot", "teddy bear", "hot dog", "hair drier", "toaster"]
-    assert said["teddy bear"].text == "91 of 94 localised are predicted as"
+    assert said["teddy bear"].text == "91 of 94 localized are predicted as"
     assert [result.labels[k] for k in said["teddy bear"].cell or ()] == ["teddy bear", "bear"]
-    assert said["carrot"].text == "35 of 40 localised are predicted as"
-    assert said["hot dog"].text == "39 of 48 localised are predicted as"
+    assert said["carrot"].text == "35 of 40 localized are predicted as"
+    assert said["hot dog"].text == "39 of 48 localized are predicted as"
     assert said["toaster"].text == "all 9 missed"

@@ -225,7 +225,7 @@ def test_other_commands_read_from_stores_and_write_here(web: WebServer, tmp_path
 
 def test_several_files_are_not_written_again(files: Path, tmp_path: Path, run: Run) -> None:
     call = ["nms", str(files / "part-*.json"), "--iou-threshold", "0.5", "--output", str(tmp_path / "x.json")]
-    assert "results that are written again must be one file. Got 3 in " in run.error(*call)
+    assert "the results to rewrite must be one file. Got 3 in " in run.error(*call)
 
 
 def test_findings_are_of_all_files(files: Path, run: Run) -> None:

@@ -422,4 +422,4 @@ def test_three_faces_of_a_real_file(tmp_path: Path, capsys: pytest.CaptureFixtur
         assert item.message[1:] in text, item.code
         assert item.effect_text in text, item.code
     assert text.count(f"{floor.message}.") == 1  # the first sentence
-    assert "No score threshold can be advised" in text
+    assert "No score threshold recommended" in text

@@ -69,7 +69,7 @@ def test_what_adds_up_is_what_all_rows_say(
     ]
     assert said(findings) == whole
     assert not {one.code for one in findings} & {*LEFT_OUT}
-    assert "not looked for: repeated annotation ids" in errors
+    assert "not checked: repeated annotation ids" in errors
 
 
 def test_examples_name_rows_of_the_files(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +165,7 @@ def test_a_class_that_is_always_called_another_is_of_the_sample(
         head = f"{noun} always predicted as another (in a sample of 37 images): "
         assert finding["message"].startswith(head)
         assert finding["count"] == said
-        texts = [text.partition(" localised objects of class ")[2] for text in finding["examples"]]
+        texts = [text.partition(" localized objects of class ")[2] for text in finding["examples"]]
         assert texts == ["cat are predicted as bird", "hot dog are predicted as dog"][2 - said :]
 
 

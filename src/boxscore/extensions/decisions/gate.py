@@ -140,7 +140,9 @@ def read_result(path: Path) -> Result:
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}.") from None
     except (ValueError, RecursionError):
-        raise FileFormatError(f"{path}: not a valid result: must be JSON without repeated keys; {_ADVICE}.") from None
+        raise FileFormatError(
+            f"{path}: not a valid result: must be JSON without repeated keys; {_ADVICE}."
+        ) from None
     # Validate what is used of the file; classes are validated when they are read.
     metrics: Any = result.get("metrics") if isinstance(result, dict) else None
     if not _are_numbers(metrics) or not isinstance(result.get("signature"), str):

@@ -343,7 +343,9 @@ def top_confusions(
     asked = {**options, "truth": truth, "predicted": predicted}
     listed = int(matrix.count[chosen].sum())
     what = f"the images of {counted(listed, 'confusion')}"
-    source_of(evaluation).check_room(PER_LISTED * listed, what, "ask for fewer confusions (--top), or a larger limit")
+    source_of(evaluation).check_room(
+        PER_LISTED * listed, what, "ask for fewer confusions (--top), or a larger limit"
+    )
     # Each partition lists the images of each cell; join and sort the lists.
     every = source_of(evaluation).answers("confusions", _images_among_all, asked)
     images = [np.sort(np.concatenate(same)) for same in zip(*every, strict=True)]

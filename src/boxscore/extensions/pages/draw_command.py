@@ -45,7 +45,9 @@ OPTIONS = (
         required=False,
         default=Path("drawn"),
     ),
-    Option("worst", "number of worst images to draw if --images is not used", kind=int, default=12, metavar="N"),
+    Option(
+        "worst", "number of worst images to draw if --images is not used", kind=int, default=12, metavar="N"
+    ),
     Option(
         "at-score",
         "drop detections that score below this (default: the score with the best F1)",

@@ -175,7 +175,9 @@ def _latex(
     names = [latex_text(name) for name in comparison.names]
     lines = []
     if any(mark > PDFLATEX_KNOWS for name in names for mark in name):
-        lines.append(latex_comment("A name has characters that pdflatex does not support: use lualatex or xelatex."))
+        lines.append(
+            latex_comment("A name has characters that pdflatex does not support: use lualatex or xelatex.")
+        )
     # Write a table in the style of booktabs.
     lines += [
         r"\begin{table}",
