@@ -132,7 +132,7 @@ def test_stats(workers: str, form: str, parquet: str, run: Run) -> None:
 def test_strict_says_what_partitions_cannot_see(command: str, parquet: str, run: Run) -> None:
     """Findings about the input need all rows; a gate must not seem stricter than it is."""
     rules = ["--min", "AP=0.1"] if command == "check" else []
-    said = "note: --strict sees warnings of partitions, not findings about the input"
+    said = "note: --strict covers warnings of partitions but not findings about the input"
     call = [command, GT, parquet, *rules, "--memory-limit", "2GB", "--workers", "1"]
     assert said in " ".join(run(*call, "--strict").err.split())
     assert said not in " ".join(run(*call).err.split())
@@ -167,7 +167,7 @@ def test_slices_by_a_column_of_the_images(parquet: str, tmp_path: Path, run: Run
         (["compare", GT, "{parquet}", DT], "--memory-limit must be used with detections in Parquet"),
         (
             ["stats", GT],
-            "--memory-limit must be used together with --detections. Got none; ground truth alone is read at",
+            "--memory-limit must be used together with --detections. Got none; ground truth alone is always",
         ),
         (["stats", GT, DT], "--memory-limit must be used with detections in Parquet"),
         (
@@ -213,6 +213,6 @@ def test_an_unlisted_image_is_answered_at_once(parquet: str, tmp_path: Path, run
     assert errors.startswith(f"boxscore: error: image_id must be in the ground truth. Got {gone} in row ")
     assert errors.endswith(LISTED)
     assert run.error(*call).endswith(
-        "; --unlisted-images background adds it without objects, drop leaves its detections out.\n"
+        "; --unlisted-images background ignores this image, background adds it without objects.\n"
     )
     run(*call, "--unlisted-images", "drop")

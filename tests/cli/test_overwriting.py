@@ -44,7 +44,7 @@ def refusal(run: Run, *arguments: str) -> str:
         ),
         (
             "report gt.json folder/result.json --report folder",
-            "a file of --report must differ from the input. Got 'folder/result.json'.",
+            "a file in --report must differ from the input. Got 'folder/result.json'.",
         ),
         (
             "report gt.json dt.json --report folder -o folder/result.json",

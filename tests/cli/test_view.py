@@ -48,7 +48,7 @@ def test_it_serves_until_it_is_told_to_end(name: str, tmp_path: Path) -> None:
     assert process.returncode == 128 + number
     assert out == ""
     assert "Traceback" not in error
-    assert "Ctrl-C ends it" in error
+    assert "press Ctrl-C to stop" in error
     with pytest.raises(OSError, match="refused"):
         urllib.request.urlopen(url, timeout=5)
     assert list(tmp_path.iterdir()) == []

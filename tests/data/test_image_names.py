@@ -165,7 +165,7 @@ def test_what_a_name_stands_for(images: tuple[str, ...], name: str, expected: An
     elif expected is None:
         assert refusal(path, truth).startswith(f"image_id must be in the ground truth. Got {name!r} in ")
     else:
-        assert f"it can be {expected}: give more of the path" in refusal(path, truth)
+        assert f"it can be {expected}: use a longer path" in refusal(path, truth)
 
 
 def test_the_nearest_image_is_named(tmp_path: Path) -> None:
@@ -316,7 +316,7 @@ def test_tables_of_python_are_found_by_the_same_rule(tmp_path: Path) -> None:
         boxscore.evaluate(truth, boxscore.Detections.from_arrays(["0001"], ["cat"], [[0, 0, 9, 9]], [0.5]))
 
 
-@pytest.mark.filterwarnings("ignore:.* alone and count:boxscore.BoxscoreWarning")
+@pytest.mark.filterwarnings("ignore:.* listed only in .* and count:boxscore.BoxscoreWarning")
 def test_sizes_of_another_folder_are_not_taken(tmp_path: Path) -> None:
     for name in ("cam1", "cam2"):
         (tmp_path / "labels" / name).mkdir(parents=True)

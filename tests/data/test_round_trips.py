@@ -317,7 +317,7 @@ def test_short_reprs() -> None:
         "  columns: rotated, masks, keypoints, camera, mixed, exposure, day, text, ...\n  source: arrays"
     )
     assert "left out: 3" in repr(detections())
-    assert repr(table.masks) == "Masks: 7\n  given as: 3 RLE, 2 missing, 2 polygons"
+    assert repr(table.masks) == "Masks: 7\n  stored as: 3 RLE, 2 missing, 2 polygons"
     assert repr(table.images).splitlines()[0] == "Images: 4"
     assert repr(table.categories).splitlines()[-1] == "  names: dog, cat, no object, cat"
     parts = (table.masks, table.images, table.categories, table[:0], table.masks[:0])

@@ -45,7 +45,7 @@ def test_scores_in_per_cent() -> None:
     (warning,) = found(*tables(100 * SCORES, NOISE))
     assert (warning.code, warning.severity) == ("score-outside-0-1", "warning")
     assert str(warning) == (
-        "39 scores outside 0..1 (0.1 to 99); AP sees only their order. Are they percentages?"
+        "39 scores outside [0, 1] (0.1 to 99); AP depends only their order. Are they percentages?"
     )
 
 

@@ -158,7 +158,7 @@ def test_nms_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -
     assert output == ""
     assert errors.startswith(f"boxscore: error: {path} must not change while it is read. Got another ")
     assert errors.endswith(
-        "; does another program write it? let it write to another name, and rename.\n"
+        "; does another program write it? It should write to a temporary name and rename the file.\n"
     ) or ("rename" in errors)
     assert [entry.name for entry in tmp_path.iterdir()] == ["dt.json"]
 

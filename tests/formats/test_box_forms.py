@@ -684,7 +684,7 @@ def test_the_option_on_the_command_line(tmp_path: Path, run: Run) -> None:
     printed = json.loads(run("evaluate", *paths, *options).out)["metrics"]
     assert printed["AP"] == evaluate(truth("coco"), found("coco"))["AP"]
     assert (
-        "--dt-box-format does not take 'yxwh'; did you mean 'yxhw'?\nKnown are: xyxy, xywh, cxcywh, yxyx,"
+        "--dt-box-format does not take 'yxwh'; did you mean 'yxhw'?\nPossible values: xyxy, xywh, cxcywh, yxyx,"
         in run.error("evaluate", *paths, "--dt-box-format", "yxwh")
     )
 

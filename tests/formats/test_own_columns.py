@@ -116,7 +116,7 @@ def test_lists_of_boxes_per_image(ending: str, tmp_path: Path) -> None:
         ({}, "columns must say at least one part and its column"),
         (
             {"image": "photo", "class": "kind"},
-            r"the columns of a box .*Got only photo, kind, .*; say which is which: --columns x1=NAME y1=NAME x2",
+            r"the columns of a box .*Got only photo, kind, .*; name the columns: --columns x1=NAME y1=NAME x2",
         ),
     ],
 )
@@ -190,7 +190,7 @@ def test_columns_without_a_table_are_refused(tmp_path: Path, run: Run) -> None:
     path.write_text('{"images": [], "annotations": [], "categories": []}')
     assert run.error("evaluate", path, path, "--columns", "image=photo").splitlines()[-1] == (
         "boxscore: error: --columns must not be used with the format coco, which lacks columns. Got "
-        "'image=photo'; these have: csv, openimages, jsonl, parquet."
+        "'image=photo'; formats with it: csv, openimages, jsonl, parquet."
     )
     with pytest.raises(InputError, match="columns must be given where a table of boxes is read"):
         evaluate(path, path, columns={"image": "photo"})
@@ -210,13 +210,13 @@ def test_other_formats_have_no_columns(tmp_path: Path) -> None:
             "photo,kind,l,t,r,b",
             "a table of boxes must have a column of the image (image_id, image, filename) and the columns of a "
             "box (x1,y1,x2,y2, or left,top,width,height, or bbox). Got only photo, kind, l, t, r, b in gt.csv; "
-            "say which is which: --columns image=NAME class=NAME x1=NAME y1=NAME x2=NAME y2=NAME, and score=NAME "
+            "name the columns: --columns image=NAME class=NAME x1=NAME y1=NAME x2=NAME y2=NAME, and score=NAME "
             "for detections; --gt-columns and --dt-columns where the two files differ.",
         ),
         (
             "image,kind,x1,y1,x2,y2",
             "a table of boxes must have a column class, label or category_id. Got only image, kind, x1, y1, x2, "
-            "y2 in gt.csv; say which it is: --columns class=NAME; or, where there is only one class, name it in "
+            "y2 in gt.csv; name the column: --columns class=NAME; or, where there is only one class, name it in "
             "a class list (--gt-classes, --dt-classes).",
         ),
     ],

@@ -192,7 +192,7 @@ def test_images_of_compared_detectors_are_those_of_all(tmp_path: Path, run: Run)
 # ---------------------------------------------------------------- named by a table or a folder
 
 
-ADDED = pytest.mark.filterwarnings("ignore:.* alone and count:boxscore.BoxscoreWarning")
+ADDED = pytest.mark.filterwarnings("ignore:.* listed only in .* and count:boxscore.BoxscoreWarning")
 
 
 @ADDED

@@ -104,7 +104,7 @@ LAYOUTS: dict[str, tuple[dict[str, str], str]] = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:.* alone and count:boxscore.BoxscoreWarning")
+@pytest.mark.filterwarnings("ignore:.* listed only in .* and count:boxscore.BoxscoreWarning")
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_layouts_give_the_same_ground_truth(layout: str, tmp_path: Path) -> None:
     files, place = LAYOUTS[layout]
@@ -492,7 +492,7 @@ def test_writing_needs_sizes(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- real data
 
 
-@pytest.mark.filterwarnings("ignore:.* alone and count:boxscore.BoxscoreWarning")
+@pytest.mark.filterwarnings("ignore:.* listed only in .* and count:boxscore.BoxscoreWarning")
 def test_a_real_run_of_ultralytics(tmp_path: Path) -> None:
     run = real("formats", "ultralytics_real")
     gt = load_ground_truth(run / "data.yaml", image_set="test", image_sizes=run / "image_sizes.csv")

@@ -137,7 +137,7 @@ def test_no_detections(method: str) -> None:
         ),
         (
             {"method": "diou", "iou_threshold": 0.5, "overlap": "ios"},
-            "overlap must be 'iou' with method 'diou'. Got 'ios'; read by hard, greedy-nmm, nmm.",
+            "overlap must be 'iou' with method 'diou'. Got 'ios'; used by hard, greedy-nmm, nmm.",
         ),
         ({"iou_threshold": 1.5}, "iou_threshold must be a number in [0, 1]. Got 1.5."),
         ({"iou_threshold": 0.5, "max_per_image": 0}, "max_per_image must be a whole number >= 1. Got 0."),

@@ -507,7 +507,7 @@ class Snapshot:
         if _written(self._status()) != _written(self._state):
             raise FileFormatError(
                 str(self.path),
-                "stay as it is while tables of it are used",
+                "not change while its tables are in use",
                 got="another size or time of change",
                 cause="masks and keypoints are read when they are first needed: load the file again",
             )
@@ -526,5 +526,5 @@ def _written(status: os.stat_result) -> tuple[int, ...]:
 
 def changed_while_read(path: Path, *, got: str) -> FileFormatError:
     """Return the error for a file that another program writes."""
-    cause = "does another program write it? let it write to another name, and rename"
-    return FileFormatError(str(path), "stay as it is while it is read", got=got, cause=cause)
+    cause = "does another program write it? It should write to a temporary name and rename the file"
+    return FileFormatError(str(path), "not change while it is read", got=got, cause=cause)

@@ -324,7 +324,7 @@ PROTOCOL = Option(
     key="evaluation.protocol",
     ending=".toml",
     group=PROTOCOL_GROUP,
-    brief="evaluation protocol; see boxscore protocols (default: coco)",
+    brief="how to score; see boxscore protocols (default: coco)",
 )
 SCORELESS = Option(
     "scoreless",
@@ -426,7 +426,7 @@ IMAGE_SET = Option(
 )
 CLASSES = Option(
     "classes",
-    "evaluate only these classes: names, ids, or a file with them",
+    "only these classes: names, ids, or a file",
     many=True,
     metavar="CLASS|FILE",
     key="evaluation.classes",

@@ -34,7 +34,7 @@ def check_units(detections: Detections, ground_truth: GroundTruth) -> None:
     if detections.units != ground_truth.units and len(detections) and len(ground_truth):
         raise InputError(
             "ground truth and detections",
-            "be both in pixels, or both in fractions of the image's size",
+            "be both in pixels, or both in fractions of the image size",
             got=f"{ground_truth.units} and {detections.units}",
             cause=checks.GIVE_SIZES,
         )

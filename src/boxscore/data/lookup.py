@@ -374,8 +374,8 @@ def _resolved(
     of_usual, of_other = (0, 0) if count_matched is None else (count_matched(usual), count_matched(other))
     of_ids, of_names = (of_other, of_usual) if as_names else (of_usual, of_other)
     counts = (
-        f"read as ids, confident detections overlap {counted(of_ids, 'annotation')}; read as file names, "
-        f"{of_names:,}"
+        f"confident detections overlap {counted(of_ids, 'annotation')} if these are ids, and "
+        f"{of_names:,} if they are file names"
     )
     # A small lead of the second reading proves nothing, so the ids are refused as ambiguous.
     if of_usual < of_other < 2 * of_usual:

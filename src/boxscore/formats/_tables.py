@@ -181,13 +181,13 @@ class TableFormat(RowFormat):
         if wrong.any():
             row = int(np.argmax(wrong))
             got = f"{_size_text(table.images.sizes[row])}, image {table.images.ids[row]!r}"
-            raise InputError("an image's size", _SIZE_RULE, got=got, place=table.source)
+            raise InputError("an image size", _SIZE_RULE, got=got, place=table.source)
         # Tiny boxes in pixels would be read as fractions: nothing in a table tells them apart.
         if table.units == "pixels" and are_fractions(table.boxes):
             raise InputError(
                 "the boxes",
                 "have a coordinate of 2 pixels or more, to be written as a table",
-                got="fractions of a pixel only, which would be read as fractions of the image",
+                got="only sizes below a pixel, which would be read as fractions of the image",
                 place=table.source,
                 cause="write COCO JSON or .npz",
             )
@@ -399,7 +399,7 @@ def _image_sizes(table: Table, parts: ColumnParts, count: int, image: IntArray) 
     if wrong.any():
         row = int(np.argmax(wrong[image]))
         got = _size_text(given[row])
-        raise FileFormatError("an image's size", _SIZE_RULE, got=got, place=table.place(row))
+        raise FileFormatError("an image size", _SIZE_RULE, got=got, place=table.place(row))
     return sizes
 
 

@@ -65,8 +65,8 @@ def is_last(
         got=f"{inside_last:,} of {count:,} boxes inside their image read as class cx cy w h confidence, and "
         f"{inside_second:,} as class confidence cx cy w h",
         place=str(path),
-        cause="say --dt-format yolo (last, as ultralytics writes it) or --dt-format darknet (second) "
-        "(in Python format=)",
+        cause="use --dt-format yolo (last, as ultralytics writes it) or --dt-format darknet (second) (in "
+        "Python format=)",
     )
 
 
@@ -180,11 +180,11 @@ def check_fractions(numbers: FloatArray, rows: IntArray, lines: Lines) -> None:
     bad = numbers[at][~((numbers[at] >= -1) & (numbers[at] <= 2))][0]
     raise FileFormatError(
         "coordinates",
-        "be fractions of the image's size",
+        "be fractions of the image size",
         got=f"{bad:g}",
         place=lines.place(int(rows[at])),
-        cause="are these pixels? then say so: --dt-box-format cxcywh (of ground truth --gt-box-format) "
-        "(in Python box_format=)",
+        cause="if these are pixels, use --dt-box-format cxcywh (ground truth: --gt-box-format) (in "
+        "Python box_format=)",
     )
 
 
@@ -203,5 +203,5 @@ def check_scores(scores: FloatArray, lines: Lines) -> None:
             "be a number from 0 to 1",
             got=f"{scores[row]:g}",
             place=lines.place(row),
-            cause="is the confidence at the other place (--dt-format yolo: last, darknet: second)?",
+            cause="is the confidence in the other position (--dt-format yolo: last, darknet: second)?",
         )

@@ -389,7 +389,7 @@ def load_both(
 _USES = {
     "image_set": "image sets",
     "classes": "class numbers without names",
-    "image_sizes": "coordinates that may be fractions of the image's size",
+    "image_sizes": "coordinates that may be fractions of the image size",
     "columns": "columns",
 }
 """The core's options that not every format takes, each with the content that makes it useful."""

@@ -236,7 +236,7 @@ def test_fractions_become_no_pixels(tmp_path: Path) -> None:
 def test_an_image_without_a_size_is_named(tmp_path: Path) -> None:
     truth = boxscore.GroundTruth.from_arrays([475779], ["cat"], [[0, 0, 4, 4]])
     with pytest.raises(
-        boxscore.InputError, match=r"Got no size of image 475779 in arrays; give the sizes of images: "
+        boxscore.InputError, match=r"Got no size of image 475779 in arrays; pass the image sizes: "
     ):
         boxscore.save_as(truth, tmp_path / "out", format="yolo", lossy=True)
 
@@ -405,7 +405,7 @@ def test_the_ending_chooses_the_format(tmp_path: Path, capsys: pytest.CaptureFix
     capsys.readouterr()
     assert json.loads((tmp_path / "dt.json").read_text()) == json.loads(COCO_FOUND.read_text())
     assert run("--gt", COCO_TRUTH, "--output", tmp_path / "folder") == 2
-    assert "must be given (--to) where the name does not end in" in capsys.readouterr().err
+    assert "must be set with --to, because the file name does not end in" in capsys.readouterr().err
 
 
 def test_parts_of_a_data_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -113,7 +113,7 @@ def test_classes_of_a_spoilt_file(tmp_path: Path, rows: Any, run: Run) -> None:
     path = tmp_path / "result.json"
     path.write_text(json.dumps({"metrics": {"AP": 0.5}, "signature": "s", "per_class": rows}))
     run("check", "--result", path, "--min", "AP=.4")
-    assert "a result must have per_class, a row for each class" in run.error(
+    assert "not a valid result: per_class must have one row per class" in run.error(
         "check", "--result", path, "--min", "circle AP=.4"
     )
 
@@ -203,7 +203,7 @@ def test_chance_is_no_drop(fewer: Path, run: Run) -> None:
 def test_a_baseline_without_images_is_refused(tmp_path: Path, run: Run) -> None:
     path = tmp_path / "r.json"
     path.write_text(boxscore.evaluate(GT, DT).to_json())
-    assert "for a result's numbers use --no-regression" in run.error(
+    assert "to compare with the numbers of a result use --no-regression" in run.error(
         "check", "--result", path, "--baseline-detections", DT
     )
 
@@ -488,7 +488,7 @@ def test_a_baseline_that_lacks_a_metric_fails(tmp_path: Path, run: Run, value: s
     arguments = baseline_of(tmp_path / "b.json", without)
     ap = boxscore.evaluate(GT, DT)["AP"]
     assert failed_lines(run(*arguments, status=1).out) == [
-        f'AP,{ap!r},"in the baseline (missing there)",FAILED'
+        f"AP,{ap!r},in the baseline (missing there),FAILED"
     ]
     run(*arguments, "--metrics", "AP50")
 

@@ -275,7 +275,9 @@ def test_a_class_with_too_few_images_says_so() -> None:
 def test_images_without_objects_take_no_part_in_recall() -> None:
     truth = boxscore.GroundTruth.from_arrays([0], ["cat"], [BOX], images=range(50))
     found = boxscore.Detections.from_arrays([0], ["cat"], [BOX], [0.5])
-    with pytest.raises(boxscore.InputError, match=r"at least 9 .* Got 1; these can guarantee 0.5 at best"):
+    with pytest.raises(
+        boxscore.InputError, match=r"at least 9 .* Got 1; these images can guarantee 0.5 at best"
+    ):
         threshold_guarantee(boxscore.evaluate(truth, found), recall=0.9)
 
 
@@ -362,7 +364,7 @@ def test_an_area_and_a_threshold_of_the_protocol(scene: Any) -> None:
 
 @each(
     [
-        ({}, "asked for one of recall, precision and fppi. Got none"),
+        ({}, "be for one of recall, precision and fppi. Got none"),
         ({"recall": 0.5, "fppi": 1}, "Got recall and fppi"),
         ({"recall": 1}, "recall must be below 1. Got 1; no number of images is enough for a guarantee of 1"),
         ({"recall": 0}, r"recall must be a number in \(0, 1]"),
@@ -404,7 +406,7 @@ def test_too_few_images_for_all_classes_may_do_for_each() -> None:
     assert (table["cat"]["score"], table["cat"]["images_needed"]) == (0.5, 99)
     assert table["(all)"]["note"] == "needs 199 images, has 150"
     with pytest.raises(
-        boxscore.InputError, match=r"at least 199 to guarantee fppi 0.5 .* up to 100. Got 150"
+        boxscore.InputError, match=r"at least 199 to guarantee fppi 0.5 with at most 100 .*. Got 150"
     ):
         threshold_guarantee(evaluation, fppi=0.5)
 
@@ -412,12 +414,14 @@ def test_too_few_images_for_all_classes_may_do_for_each() -> None:
 def test_scores_outside_the_grid_are_refused() -> None:
     truth = boxscore.GroundTruth.from_arrays(range(60), ["cat"] * 60, [BOX] * 60)
     found = boxscore.Detections.from_arrays(range(60), ["cat"] * 60, [BOX] * 60, [0.5] * 59 + [73.0])
-    with pytest.raises(boxscore.InputError, match=r"lie between 0 and 1 where precision is .* Got 73; thres"):
+    with pytest.raises(
+        boxscore.InputError, match=r"be between 0 and 1 for a guarantee of precision. Got 73; only thres"
+    ):
         threshold_guarantee(boxscore.evaluate(truth, found), precision=0.5)
 
 
 def test_a_protocol_that_cuts_over_all_images_is_refused() -> None:
-    with pytest.raises(boxscore.InputError, match=r"matches each image by itself. Got lvis-fixed"):
+    with pytest.raises(boxscore.InputError, match=r"matches each image separately. Got lvis-fixed"):
         threshold_guarantee(of_perfect(60, protocol="lvis-fixed"), recall=0.5)
 
 

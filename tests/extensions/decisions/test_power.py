@@ -221,7 +221,7 @@ def test_the_observed_difference_is_planned_with_its_interval():
     assert math.isinf(plan.total.images_needed_high[0])
     assert plan.total_frame()["images_needed_high"].isna().all()
     assert "or more: it may be 0)" in plan.sentences[1]
-    assert plan.sentences[-1].startswith("A plan for the observed difference is optimistic")
+    assert plan.sentences[-1].startswith("Planning for the observed difference is optimistic")
     # One that is clear has an upper end, wider than that of the same difference as given.
     clear = two_that_miss(*some(100, rates=(0.4, 0.8)))
     observed = plan_comparison(*clear, metrics=["AR100"], resamples=500)

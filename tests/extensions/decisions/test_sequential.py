@@ -248,7 +248,7 @@ def test_a_gate_reads_every_batch():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "in batches of 50 images must have at least 50 images. Got 24; smaller batches: --batch N"),
+        ({}, "in batches of 50 images must have at least 50 images. Got 24; use smaller batches: --batch N"),
         ({"group": [1] * 24}, "in batches of 5 groups must have at least 5 groups. Got 1"),
         ({"batch": 0}, "batch must be a whole number >= 1. Got 0"),
         ({"batch": 5, "order": "ids"}, "order must be one of 'listed', 'random'. Got 'ids'"),
@@ -272,5 +272,5 @@ def test_other_results_are_refused():
     with pytest.raises(InputError, match=r"must have two results. Got 1\."):
         compare_sequentially({"a": one})
     pooled = boxscore.evaluate(GT, DT, protocol="lvis-pooled")
-    with pytest.raises(InputError, match="matches each image by itself"):
+    with pytest.raises(InputError, match="matches each image separately"):
         compare_sequentially({"a": pooled, "b": pooled}, batch=5)

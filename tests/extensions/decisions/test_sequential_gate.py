@@ -201,7 +201,7 @@ def test_too_few_images_for_a_batch_leave_no_line(tmp_path: Path, run: Run) -> N
     error = run.error(
         "check", "--gt", GT, "--dt", DT, "--baseline-detections", DT, "--sequential", "--history", path
     )
-    assert "must have at least 50 images. Got 24; smaller batches: --batch N" in " ".join(error.split())
+    assert "must have at least 50 images. Got 24; use smaller batches: --batch N" in " ".join(error.split())
     assert not path.exists()
 
 
@@ -222,7 +222,7 @@ def test_compare_prints_the_batches(half: Path, run: Run) -> None:
         assert [row[column] for row in rows] == pytest.approx(result.to_frame()[column].tolist(), rel=1e-12)
     assert [row["verdict"] for row in rows] == list(result.verdicts)
     text = " ".join(run(*call).out.split())
-    assert f"worse: stopped after {result.images_read} of 24 images. AP of all that was read" in text
+    assert f"worse: stopped after {result.images_read} of 24 images. AP of the images read" in text
 
 
 @pytest.mark.long
@@ -245,12 +245,12 @@ def test_compare_reads_in_the_order_of_a_file(tmp_path: Path, half: Path, run: R
         (2, ["--batch", "3"], "--batch must be used together with --sequential. Got 3."),
         (2, ["--order", "random"], "--order must be used together with --sequential. Got random."),
         (3, ["--sequential"], "--sequential must have two files. Got 3."),
-        (2, ["--sequential", "--per-class"], "--sequential must be without --per-class. Got both."),
-        (2, ["--sequential", "--report", "r"], "--sequential must be without --report. Got both."),
+        (2, ["--sequential", "--per-class"], "--sequential must not be combined with --per-class. Got both."),
+        (2, ["--sequential", "--report", "r"], "--sequential must not be combined with --report. Got both."),
         (
             2,
             ["--sequential", "--memory-limit", "1GB"],
-            "--sequential must be without --memory-limit. Got both.",
+            "--sequential must not be combined with --memory-limit. Got both.",
         ),
         (
             2,

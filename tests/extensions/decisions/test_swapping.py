@@ -56,7 +56,7 @@ def exchanged_by_hand(truth, one, other, exchanged):
 
 @pytest.mark.long
 @pytest.mark.filterwarnings(
-    "ignore:.*annotated in full", "ignore:.*IL_MCC is", "ignore:.*no image says which classes"
+    "ignore:.*fully annotated", "ignore:.*IL_MCC is", "ignore:.*no image says which classes"
 )
 @pytest.mark.parametrize("protocol", BOX_PROTOCOLS)
 @pytest.mark.parametrize("seed", first_of(1, range(3)))

@@ -103,7 +103,7 @@ def test_ground_truth_below_a_folder(tmp_path: Path) -> None:
 
 def test_none_says_what_was_looked_for(runs: Path, run: Run) -> None:
     assert run.error("evaluate", GT, runs / "detect" / "train").endswith(
-        "; looked for in it: predictions.json, labels with confidences, *.bbox.json, coco_instances_results.json.\n"
+        "; looked for: predictions.json, labels with confidences, *.bbox.json, coco_instances_results.json.\n"
     )
 
 
@@ -201,7 +201,7 @@ def test_a_folder_above_a_data_set_names_it(tmp_path: Path, monkeypatch: pytest.
     assert len(boxscore.load_ground_truth("dota/val")) == 1
     shutil.copytree("data/VOCdevkit/VOC2007", "data/VOCdevkit/VOC2012")
     with pytest.raises(
-        FileFormatError, match=r"; give one of data/VOCdevkit/VOC2007, data/VOCdevkit/VOC2012\.$"
+        FileFormatError, match=r"; pass one of data/VOCdevkit/VOC2007, data/VOCdevkit/VOC2012\.$"
     ):
         boxscore.load_ground_truth("data")
 

@@ -56,7 +56,7 @@ def _written(folder: Path, texts: dict[str, str]) -> Path:
 
 
 def _said(caught: list[warnings.WarningMessage]) -> list[str]:
-    return [str(one.message) for one in caught if "right in this folder" in str(one.message)]
+    return [str(one.message) for one in caught if "directly in this folder" in str(one.message)]
 
 
 def _message(folder: Path, advice: str = CSV, inner: str = "folder cam1") -> str:
@@ -216,7 +216,7 @@ def test_two_runs_of_the_same_cameras_are_not_one_set(tmp_path: Path) -> None:
     for experiment in ("exp1/", "exp2/"):
         _predictions(tmp_path / "dt", "text", experiment)
     with pytest.raises(
-        boxscore.FileFormatError, match=r"Got exp1/cam1, exp1/cam2, exp2/cam1, exp2/cam2, in which"
+        boxscore.FileFormatError, match=r"Got exp1/cam1, exp1/cam2, exp2/cam1, exp2/cam2, which match"
     ):
         boxscore.load_detections(tmp_path / "dt", truth)
 

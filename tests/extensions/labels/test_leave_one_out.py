@@ -103,8 +103,8 @@ def test_what_is_refused() -> None:
         if reason:
             refused[protocol] = reason.split(" to ")[0]
     assert refused == {
-        **dict.fromkeys(NOT_ALONE, "match each image by itself"),
-        **dict.fromkeys(OF_COLUMNS, "have no ranges of columns"),
+        **dict.fromkeys(NOT_ALONE, "match each image separately"),
+        **dict.fromkeys(OF_COLUMNS, "not have ranges over columns"),
         **dict.fromkeys(LONGER, "leave sides as they are given"),
     }
     assert len(NOT_ALONE) == 6

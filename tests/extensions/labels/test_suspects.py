@@ -48,7 +48,9 @@ def test_what_costs_most_comes_first():
     suspects = label_suspects(evaluation, order="cost")
     assert suspects.to_frame()["cost"].is_monotonic_decreasing
     assert set(suspects.to_frame()["kind"]) == {"wrong class", "missing annotation", "poor box"}
-    assert suspects.note == ("cost: gain in AP if the label were what the detector predicts\nfirst: AP cost")
+    assert suspects.note == (
+        "cost: gain in AP if the label were what the detector predicts\nsorted by AP cost"
+    )
     truth, found = evaluation.ground_truth, evaluation.detections
     relabelled = truth.replaced(category=np.where(truth.ids == 101, 0, truth.category).astype(np.int32))
     wrong = suspects.kind.tolist().index(0)
@@ -79,7 +81,7 @@ def test_orders_follow_from_costs_suspicion_and_the_objects_of_classes(scene):
         expected = listed.detection[np.argsort(place)].tolist()
         assert lists[order].detection.tolist() == expected, order
     assert len({tuple(one.detection.tolist()) for one in lists.values()}) == 4
-    assert [one.note.split("first: ")[1] for one in lists.values()] == [
+    assert [one.note.split("sorted by ")[1] for one in lists.values()] == [
         "detector confidence",
         "AP cost",
         "AP cost to the class",

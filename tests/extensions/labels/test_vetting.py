@@ -331,7 +331,7 @@ def test_fractions_of_images_without_sizes_are_refused(tmp_path: Path) -> None:
     truth = boxscore.GroundTruth.from_arrays(["a"], ["cat"], [[0, 0, 9, 9]])
     labels = {"a": [{"label": "cat", "bounding_box": [0, 0, 0.5, 0.5]}]}
     (tmp_path / "labels.json").write_text(json.dumps({"labels": labels}))
-    with pytest.raises(InputError, match=r"labels\.json must be in pixels where .* Got fractions;"):
+    with pytest.raises(InputError, match=r"labels\.json must be in pixels if .* Got fractions;"):
         in_vocabulary(boxscore.load_ground_truth(tmp_path / "labels.json"), truth)
 
 

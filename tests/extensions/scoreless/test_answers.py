@@ -188,15 +188,14 @@ def test_widths_in_place_of_corners_are_doubted_and_not_changed(tmp_path: Path) 
     with pytest.warns(BoxscoreWarning) as caught:
         assert read(path).boxes[0].tolist() == [60, 50, 200, 100]
     assert [str(each.message) for each in caught] == [
-        f"{path}: 6 of 7 boxes have the corners in the wrong order; were x, y, width and height asked for? Answers "
-        "are read as two corners."
+        f"{path}: 6 of 7 boxes have corners in the wrong order. Answers are read as two corners; did the prompt ask for x, y, width and height?"
     ]
     assert len(read(written(path, [*sizes[:5], CAT]))) == 6  # pytest makes a warning an error
 
 
 def test_points_are_said(tmp_path: Path) -> None:
     path = written(tmp_path / "a.jsonl", '<point x="50" y="25" alt="cat">cat</point>')
-    with pytest.warns(BoxscoreWarning, match="hold points, read as boxes without area"):
+    with pytest.warns(BoxscoreWarning, match="contain points, read as boxes without area"):
         assert load_detections(path, TRUTH).boxes.tolist() == [[320, 120, 320, 120]]
 
 
@@ -247,7 +246,7 @@ def test_a_list_of_records_that_is_none(tmp_path: Path) -> None:
 
 def test_they_are_no_ground_truth(tmp_path: Path) -> None:
     with pytest.raises(
-        InputError, match=r"ground truth must not be answers of a model\. Got .*a\.jsonl; give them as"
+        InputError, match=r"ground truth must not be answers of a model\. Got .*a\.jsonl; pass them as"
     ):
         boxscore.load_ground_truth(written(tmp_path / "a.jsonl", [CAT]))
 

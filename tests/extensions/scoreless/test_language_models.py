@@ -224,7 +224,9 @@ def test_scores_of_the_file_decide_nothing(name: str) -> None:
     result = evaluate(truth, scored, protocol=name)
     assert result.metrics == evaluate(truth, found, protocol=name).metrics
     said = (
-        "order of the files decides" if result.protocol.matching.scores == "equal" else "counted, not ranked"
+        "ties are broken by the order"
+        if result.protocol.matching.scores == "equal"
+        else "counted, not ranked"
     )
     assert said in str(result)
 

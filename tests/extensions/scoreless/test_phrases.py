@@ -56,7 +56,7 @@ def test_expressions_become_a_column_of_images(key: str, tmp_path: Path) -> None
     ]
 
 
-@pytest.mark.filterwarnings("ignore:.*read by value")
+@pytest.mark.filterwarnings("ignore:.*written as text")
 @pytest.mark.parametrize(
     "ids",
     [("007", "3"), ("1", "2"), ("a", "7"), (1.0, 2.0), (7, "08"), (7, "9a"), (2**53 + 2, "1"), ("7", 7.0)],

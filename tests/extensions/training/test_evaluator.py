@@ -261,7 +261,7 @@ def test_duplicates() -> None:
     assert bits(lenient.compute()) == expected
 
     strict = fed(Evaluator(), pairs)
-    message = r"image_id must occur only once. Got \d+ again; a distributed sampler .* duplicates='ignore'"
+    message = r"image_id must occur only once. Got \d+ again; if a distributed sampler .* duplicates='ignore'"
     with pytest.raises(InputError, match=message):
         fed(strict, pairs[:1])
     with pytest.raises(InputError, match=message):
@@ -428,12 +428,12 @@ BAD: list[tuple[Any, Any, str]] = [
     (
         {"scores": [[0.5, 0.5]] * 3},
         {},
-        r"scores must have shape \[N\]. Got shape \[3, 2\] in image 0; one for each",
+        r"scores must have shape \[N\]. Got shape \[3, 2\] in image 0; one score per class",
     ),
     (
         {"boxes": [[[0, 0, 1, 1]]]},
         {},
-        r"boxes must have shape \[N, 4\]. Got shape \[1, 1, 4\] .*; of a whole batch",
+        r"boxes must have shape \[N, 4\]. Got shape \[1, 1, 4\] .*; does it contain a whole batch",
     ),
     ({"scores": None, "conf": [1]}, {}, r"'conf'\] in image 0; is 'conf' the scores\?"),
     ({"labels": [1.5]}, {}, "labels must be integers or strings"),

@@ -280,7 +280,7 @@ def test_names_decide_where_both_sides_have_them() -> None:
         assert numbers(scored(outputs, converted, classes=[1, 2, 3])) != expected  # without names: by number
     left_out, numbered_from_zero = (str(warning.message) for warning in caught)
     assert "of 1 class that the ground truth does not have: 0" in left_out
-    assert "are predictions numbered from 0? pass prediction_class_names=" in numbered_from_zero
+    assert "Do predictions count from 0? Pass prediction_class_names=" in numbered_from_zero
     numbered = [{**side, "labels": side["labels"]} for side in predictions]
     names = list(NAMES.values())
     assert numbers(scored(numbered, converted, classes=shifted, prediction_class_names=names)) == expected
@@ -352,7 +352,7 @@ def test_names_and_numbers_alone_cannot_agree() -> None:
 def test_predictions_from_0_against_targets_from_1() -> None:
     predictions, targets = plain()
     converted = [{**side, "labels": side["labels"] + 1} for side in targets]
-    message = r"predictions have classes 0 to 2 and targets 1 to 3: are predictions numbered from 0\?"
+    message = r"predictions have classes 0 to 2 but targets 1 to 3. Do predictions count from 0\?"
     with pytest.warns(BoxscoreWarning, match=message):
         scored([make.detectron2(side) for side in predictions], converted)
     with pytest.warns(BoxscoreWarning) as caught:
@@ -388,9 +388,7 @@ def test_image_ids_of_the_objects() -> None:
     assert Detections.from_predictions(samples).images.ids.tolist() == [10, 11, 12]
     given = Detections.from_predictions(samples, image_ids=Tensor([4, 5, 6]))  # type: ignore[arg-type]
     assert given.images.ids.tolist() == [4, 5, 6]
-    with pytest.raises(
-        InputError, match=r"image_ids must be given. Got None, and prediction 0 has no id of its"
-    ):
+    with pytest.raises(InputError, match=r"image_ids must be given. Got None, and prediction 0 lacks an id"):
         Detections.from_predictions(predictions)
     with pytest.raises(
         InputError, match=r"image_ids must occur only once. Got 'a.b.jpg' again; pass image_ids="

@@ -45,6 +45,6 @@ def test_detections_that_stop_at_a_number(scope: str, words: str) -> None:
     protocol = {"extends": "coco", "matching": {"cap_scope": scope, "max_detections": [1, 300]}}
     findings = validate(truth, found, protocol=protocol)
     (finding,) = [one for one in findings if one.code == "detections-cut-per-image"]
-    assert f"stop there, below the protocol's with max detections 300 per {words}" in finding.message
+    assert f"limited to 6, below the protocol's max detections of 300 per {words}" in finding.message
     with pytest.warns(boxscore.FindingWarning, match="30 images have exactly 6 detections"):
         boxscore.evaluate(truth, found, protocol=protocol)

@@ -130,7 +130,7 @@ def test_the_text() -> None:
     assert digest([warning]) == ["warning: as it is."]
     measured = {"repair": "without them", "metric": "AP", "value": 0.25, "repaired": 0.5}
     assert digest([finding("score-floor", "warning", **measured), warning]) == [
-        "warning: as it is. AP 0.2500; without them: 0.5000 (+0.2500).",
+        "warning: as it is. Without them, AP would be 0.5000 instead of 0.2500 (+0.2500).",
         "warning: as it is.",
     ]
     assert digest([finding("score-floor", "warning", **measured, bound=True)]) == ["warning: as it is."]
@@ -162,7 +162,7 @@ def test_the_command_says_it_below_the_result(tmp_path: Path) -> None:
         assert status == 0
         assert output.startswith("metric,value,")
         assert re.fullmatch(
-            r"boxscore: warning: \d+ scores outside 0\.\.1 \([^)]*\); AP sees only their order\. Are they "
+            r"boxscore: warning: \d+ scores outside \[0, 1\] \([^)]*\); AP depends only on their order\. Are they "
             r"percentages\?\n",
             " ".join(errors.split()) + "\n",
         ), errors
@@ -283,7 +283,7 @@ def test_a_run_configuration_can_leave_it_out(tmp_path: Path, run: Run) -> None:
     tables = '[ground_truth]\npath = "gt.json"\n[detections]\npath = "dt.json"\n[output]\n'
     for text, said in (("", True), ("digest = true", True), ("digest = false", False)):
         (tmp_path / "run.toml").write_text(tables + text)
-        assert ("outside 0..1" in run("run", tmp_path / "run.toml").err) == said
+        assert ("outside [0, 1]" in run("run", tmp_path / "run.toml").err) == said
 
 
 def test_a_protocol_without_a_summary(tmp_path: Path) -> None:
@@ -343,7 +343,7 @@ def test_boxes_in_another_form_are_the_one_finding(tmp_path: Path, run: Run) -> 
     assert words.count("boxscore: ") == 1  # the loader's warning is in the finding
     for command, *more in (["check", "--min", "AP=0"], ["compare", paths[1], "--names", "a", "b"]):
         words = " ".join(run(command, *paths, *more, status=int(command == "check")).err.split())
-        assert words.count("reach outside their image;") == words.count("error in the input: ") > 0
+        assert words.count("extend outside their image;") == words.count("error in the input: ") > 0
     with pytest.warns(boxscore.BoxscoreWarning) as caught:
         boxscore.evaluate(*paths)
     assert [type(warning.message) for warning in caught] == [boxscore.FindingWarning]
@@ -380,7 +380,7 @@ def test_results_of_few_images() -> None:
     with pytest.warns(boxscore.FindingWarning) as caught:
         result = boxscore.evaluate(truth, found)
     text = str(caught[0].message)
-    assert "To score only the images that were run, list their ids with --images FILE, or images= of" in text
+    assert "To evaluate only some images, list their ids in a file: --images FILE, or images= of" in text
     few = boxscore.evaluate(truth, found, images=range(301), digest=False)["AP"]
     assert text.endswith(
         f" Without these images, AP would be {few:.4f} instead of {result['AP']:.4f} ({few - result['AP']:+.4f})."

@@ -52,8 +52,8 @@ def test_keypoints_without_boxes_under_boxes() -> None:
     there = boxscore.evaluate(*tables, protocol="coco-keypoints")["AP"]
     (warning,) = (each for each in found(*tables) if each.code == "keypoints-without-effect")
     assert str(warning) == (
-        "the detections are keypoints without boxes, and the protocol coco compares the "
-        f"boxes around them. AP {here:.4f}; with --iou-type keypoints: AP {there:.4f}."
+        "the detections are keypoints without boxes, but the protocol coco compares the "
+        f"boxes around them. With --iou-type keypoints, AP would be {there:.4f} (AP is {here:.4f} now)."
     )
     assert there != here
     assert "keypoints-without-effect" not in {w.code for w in found(*tables, protocol="coco-keypoints")}
@@ -71,8 +71,8 @@ def test_what_is_left_in_the_file_is_named_and_not_read(kind: str, tmp_path: Pat
     tables = load_both(*paths)
     iou_type = {"masks": "segm", "keypoints": "keypoints"}[kind]
     assert [str(each) for each in found(*tables) if each.code == f"{kind}-without-effect"] == [
-        f"the detections are {kind} without boxes, and the protocol coco compares the boxes "
-        f"around them: type --iou-type {iou_type} to compare the {kind}."
+        f"the detections are {kind} without boxes, but the protocol coco compares the boxes "
+        f"around them: use --iou-type {iou_type} to compare the {kind}."
     ]
     assert not tables[0].instances.is_read(kind)
     for annotation in truth["annotations"]:
@@ -102,7 +102,7 @@ def test_oriented_boxes_under_upright_ones(given: str) -> None:
     there = boxscore.evaluate(truth, detections, protocol=other, digest=False)[key]
     said = [each for each in found(truth, detections) if "without-effect" in each.code]
     assert [str(each) for each in said] == [
-        f"both sides have {words}, and the protocol coco compares the upright boxes around "
+        f"ground truth and detections have {words}, but the protocol coco compares the upright boxes around "
         "them; 1 difficult object counts like any other. "
         f"With --protocol {other}, {key} would be {there:.4f} (AP is {here:.4f} now)."
     ]
@@ -136,8 +136,8 @@ def test_difficult_objects_that_count() -> None:
     there = boxscore.evaluate(*tables, protocol="voc2007", digest=False)["mAP"]
     (warning,) = (each for each in found(*tables) if each.code == "difficult-flag-without-effect")
     assert str(warning) == (
-        "10 annotations flagged difficult, which the protocol coco does not read: they "
-        f"count like any other. AP {here:.4f}; with --protocol voc2007: mAP {there:.4f}."
+        "10 annotations flagged difficult, which the protocol coco does not use: they "
+        f"count like any other. With --protocol voc2007, mAP would be {there:.4f} (AP is {here:.4f} now)."
     )
 
 
@@ -150,8 +150,9 @@ def test_the_same_words_and_numbers_everywhere(tmp_path: Path, run: Run) -> None
     tables = (truth, boxscore.load_detections(paths[1], truth))
     (warning,) = found(*tables)
     assert " ".join(run("evaluate", *arguments).err.split()) == f"boxscore: warning: {warning}"
+    here = boxscore.evaluate(*tables)["AP"]
     typed = boxscore.evaluate(*tables, protocol="voc2007")["mAP"]
-    assert str(warning).endswith(f"with --protocol voc2007: mAP {typed:.4f}.")
+    assert str(warning).endswith(f"With --protocol voc2007, mAP would be {typed:.4f} (AP is {here:.4f} now).")
     (finding,) = (one for one in validate(*tables) if one.code == warning.code)
     assert (finding.repaired, finding.repaired_metric) == (typed, "mAP")
 
@@ -172,8 +173,8 @@ def test_dota_under_coco() -> None:
     detections = boxscore.load_detections(folder / "result_classname", truth)
     first = found(truth, detections)[0]
     assert str(first) == (
-        "both sides have four corners, and the protocol coco compares the upright boxes "
-        "around them; 97 difficult objects count like any other. AP 0.4660; with --protocol dota: mAP 0.7146."
+        "ground truth and detections have four corners, but the protocol coco compares the upright boxes "
+        "around them; 97 difficult objects count like any other. With --protocol dota, mAP would be 0.7146 (AP is 0.4660 now)."
     )
     assert not any("corners" in str(each) for each in found(truth, detections, protocol="dota"))
 
@@ -183,8 +184,8 @@ def test_a_voc_folder_under_coco() -> None:
     truth = boxscore.load_ground_truth(real("voc2007", "VOC2007"), image_set="test")
     first = found(truth, boxscore.load_detections(real("voc2007", "results") / "yolov2", truth))[0]
     assert str(first) == (
-        "2,944 annotations flagged difficult, which the protocol coco does not read: they "
-        "count like any other. AP 0.3632; with --protocol voc2007: mAP 0.7219."
+        "2,944 annotations flagged difficult, which the protocol coco does not use: they "
+        "count like any other. With --protocol voc2007, mAP would be 0.7219 (AP is 0.3632 now)."
     )
 
 

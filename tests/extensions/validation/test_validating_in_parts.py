@@ -162,7 +162,7 @@ def test_a_class_that_is_always_called_another_is_of_the_sample(
         findings = {one["code"]: one for one in json.loads(run(*call, status=(0, 1)).out)["findings"]}
         finding = findings["class-always-called-another"]
         noun = "1 class is" if said == 1 else "2 classes are"
-        head = f"{noun} always predicted as another (in a sample of 37 images): "
+        head = f"{noun} always predicted as another class (in a sample of 37 images): "
         assert finding["message"].startswith(head)
         assert finding["count"] == said
         texts = [text.partition(" localized objects of class ")[2] for text in finding["examples"]]

@@ -383,7 +383,7 @@ def _checked(
             "a sequential comparison",
             "use a protocol that matches each image separately",
             got=first.protocol.name,
-            cause="which detections of an image count depends there on the other images",
+            cause="in this one, which detections of an image count depends on the other images",
         )
     # Use the default size of a batch for images or for groups.
     row = chosen_rows(first, None if metric is None else [metric])[0]

@@ -363,8 +363,8 @@ DIAGNOSTICS = {
             Option("curve", "print one row per threshold instead", kind=bool, default=False),
             Option(
                 "guarantee",
-                "print thresholds with a statistical guarantee for new images: at least recall=R or "
-                "precision=P on average over images, or at most fppi=N false positives per image",
+                "print thresholds with a statistical guarantee for new images: recall=R or precision=P, the "
+                "minimum mean over images, or fppi=N, the maximum mean number of false positives per image",
                 kind=_guarantee,
                 metavar="MEASURE=LEVEL",
             ),

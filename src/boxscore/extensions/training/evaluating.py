@@ -651,7 +651,7 @@ def _check_key(given: dict[str, tuple[bool, Id]], key: str, is_given: bool, iden
         with_it, without = (first, identifier) if known else (identifier, first)
         raise InputError(
             key,
-            "be given for every image or for none",
+            "be set for every image or for none",
             got=f"image {with_it!r} with them and image {without!r} without",
         )
 
