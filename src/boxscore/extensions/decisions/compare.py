@@ -44,7 +44,6 @@ from boxscore.extensions.decisions.swapping import SwappedDifferences, holm, swa
 from boxscore.extensions.diagnostics._result import DiagnosticResult, Floats
 from boxscore.extensions.diagnostics._units import (
     Group,
-    note_on_few_images,
     units_of_images,
     units_of_values,
     warn_of_frames,
@@ -52,7 +51,9 @@ from boxscore.extensions.diagnostics._units import (
 from boxscore.extensions.diagnostics.bootstrap import (
     Intervals,
     chosen_rows,
+    intervals_of,
     intervals_that_hold,
+    note_on_intervals,
     resampled_metrics,
 )
 from boxscore.extensions.diagnostics.ties import decided_by_ties, knows_ties
@@ -211,8 +212,9 @@ class DetectorComparison(DiagnosticResult):
     def note(self) -> str:
         """The thresholds of boxes with scores, and limits of ``intervals``; empty without either."""
         first = self.evaluations[self.first]
-        few = note_on_few_images(first, chosen_rows(first, self.metrics)[0])
-        return " ".join(filter(None, [self.scores_text, few]))
+        rows, units = chosen_rows(first, self.metrics), units_of_images(first, self.resampling.group)
+        note = note_on_intervals(first, rows, self.intervals, units)
+        return " ".join(filter(None, [self.scores_text, note]))
 
     @property
     def scores_text(self) -> str:
@@ -409,7 +411,7 @@ def compare_detectors(
             every.take(*all_of, slice(-1)),
             every.take(*all_of, -1),
             np.array(ties, dtype=object).reshape(len(ties), len(rows)),
-            _intervals(values[..., -1], draws[..., -1], counts[:, -1], units, how),
+            _intervals(results, rows, how, units, progress),
             draws[..., -1],
             unadjusted,
             np.stack([swaps.p_values_of_drops(falls) for swaps in exchanged]),
@@ -457,23 +459,26 @@ def _differences(
 
 
 def _intervals(
-    values: FloatArray,
-    draws: FloatArray,
-    counts: NDArray[np.int64],
-    units: Units | None,
+    results: Sequence[Evaluation],
+    rows: Sequence[SummaryRow],
     how: Resampling,
+    units: Units | None,
+    progress: bool,
 ) -> Intervals:
     """Return the intervals of the scores of each result over all classes, [N, M]."""
-    ends = [_ends(drawn, value, counts, units, how) for drawn, value in zip(draws, values, strict=True)]
-    low, high = (np.stack(end) for end in zip(*ends, strict=True))
-    return Intervals(
-        values,
-        low,
-        high,
-        np.stack([spread(drawn) for drawn in draws]),
-        np.isfinite(draws).sum(axis=1),
-        np.broadcast_to(counts, values.shape),
-    )
+    every = [
+        intervals_of(
+            result,
+            rows,
+            confidence=how.confidence,
+            seed=how.seed,
+            units=units,
+            progress=progress,
+            workers=how.workers,
+        )
+        for result in results
+    ]
+    return Intervals(*(np.stack([each[..., -1] for each in column]) for column in zip(*every, strict=True)))
 
 
 def _ends(

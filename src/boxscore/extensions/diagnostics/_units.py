@@ -24,7 +24,9 @@ from boxscore.extensions.weights.resampling import (
     Units,
 )
 from boxscore.matching.matches import Matches
+from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import SummaryRow
+from boxscore.scoring.counts import Outcomes
 
 Group = str | Sequence[Any] | None
 """A column of the images, a regular expression for their names with one group, or a label for each image, by
@@ -133,8 +135,46 @@ def units_of_values(
     return np.array([known[area] for area in areas], dtype=np.int64)
 
 
+def units_with_true_positives(
+    evaluation: Evaluation, rows: Sequence[SummaryRow], units: Units | None
+) -> NDArray[np.int64]:
+    """Count the units with a true positive at the lowest threshold of each metric, [rows, K + 1]."""
+    protocol = evaluation.protocol
+    thresholds = protocol.matching.iou_thresholds
+    keys = [(*protocol.position_of(row), 0 if row.iou is None else thresholds.index(row.iou)) for row in rows]
+    distinct = sorted(set(keys))
+    options: dict[str, Any] = {"keys": distinct, "units": units, "protocol": protocol}
+    answers = source_of(evaluation).over_images(_with_true_positives, options)
+    known = {
+        key: _joined([one[number] for one in answers], disjoint=units is None)
+        for number, key in enumerate(distinct)
+    }
+    return np.array([known[key] for key in keys], dtype=np.int64)
+
+
+def _with_true_positives(
+    matched: Matches,
+    place: Place,
+    *,
+    keys: Sequence[tuple[int, int, int]],
+    units: Units | None,
+    protocol: Protocol,
+) -> list[_WithObjects]:
+    """Find the units with a true positive in some images for each area range, limit and threshold."""
+    K, found = len(matched.categories), []
+    for area, cap, threshold in keys:
+        outcomes = Outcomes.of(matched, protocol, area, cap)
+        assert outcomes.matches is not None
+        true = outcomes.detection[outcomes.true[threshold]]
+        unit = rows_among_all(outcomes.matches.image[true], place)
+        unit = unit if units is None else units[unit].astype(np.int64)
+        pairs = np.unique(unit * K + outcomes.category[true])
+        found.append(_WithObjects(_counts(pairs, K), pairs[:0] if units is None else pairs))
+    return found
+
+
 class _WithObjects(NamedTuple):
-    """The units with an object that counts in an area range."""
+    """The units with something to count, such as an object in an area range."""
 
     counts: IntArray
     """Number of units for each class and, last, in total; [K + 1]."""
@@ -170,22 +210,8 @@ def _joined(every: Sequence[_WithObjects], *, disjoint: bool) -> IntArray:
 
 
 def enough_units(counts: NDArray[np.int64], units: Units | None) -> NDArray[np.bool_]:
-    """Tell whether enough units support an interval, [..., K + 1]; the last is for all classes."""
+    """Tell whether enough units support the interval of a difference, [..., K + 1]; the last is the total."""
     least = np.full(counts.shape[-1], LEAST_UNITS_OF_CLASS)
     least[-1] = LEAST_UNITS if units is None else LEAST_GROUPS
     enough: NDArray[np.bool_] = counts >= least
     return enough
-
-
-def note_on_few_images(evaluation: Evaluation, row: SummaryRow) -> str:
-    """Warn that scores are biased upwards if half of the classes are in few images; empty otherwise."""
-    counts = units_of_values(evaluation, [row], None)[0, :-1]
-    counts = np.sort(counts[counts > 0])
-    middle = int(counts[len(counts) // 2]) if len(counts) else 0
-    if middle >= len(counts):
-        return ""
-    return (
-        f"Half of the {counted(len(counts), 'class')} are in at most {counted(middle, 'image')}: metrics "
-        "of so few images are too high on average, and intervals over all classes hold for samples of "
-        "this size."
-    )

@@ -283,11 +283,11 @@ def _least_confused(frame: pd.DataFrame) -> list[str]:
 
 DIAGNOSTICS = {
     "bootstrap": Diagnostic(
-        "Compute bootstrap confidence intervals of every metric by resampling images.",
+        "Compute confidence intervals of every metric from the spread over images.",
         "bootstrap_intervals",
-        "Bootstrap intervals over images",
+        "Confidence intervals over images",
         (METRICS, PER_CLASS),
-        examples=("--resamples 1000", "--metrics AP AP50 --per-class"),
+        examples=("", "--metrics AP AP50 --per-class"),
     ),
     "errors": Diagnostic(
         "Show how much AP each error type costs (TIDE); F1 if the detections lack scores.",

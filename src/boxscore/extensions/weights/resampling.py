@@ -42,7 +42,11 @@ LARGEST_SEED = 2**128 - 1
 MANY_DEGREES = 1000
 
 LEAST_UNITS, LEAST_UNITS_OF_CLASS, LEAST_GROUPS = 10, 5, 5
-"""Minimum number of images, of images with the class, and of groups for a valid interval."""
+"""Minimum number of images, of images with the class, and of groups for the interval of a difference."""
+
+LEAST_UNITS_OF_TOTAL, LEAST_UNITS_OF_AREA, LEAST_GROUPS_OF_TOTAL = 20, 30, 8
+"""Minimum number of images for the interval of a metric over all classes: of all sizes, and of one area range
+alone; and of groups."""
 
 LEAST_UNITS_OF_VERDICT = 6
 """Minimum number of units for a verdict: 5 units have 2 ** 4 swaps, too few for significance."""
