@@ -262,7 +262,7 @@ def note_on_intervals(
     has = np.isfinite(np.atleast_2d(total.low)).any(axis=0)
     parts = []
     if any(shown and is_corrected(row) for shown, row in zip(has, rows, strict=True)):
-        above = (np.atleast_2d(total.value) > np.atleast_2d(total.high)).any(axis=0)
+        above = np.greater(np.atleast_2d(total.value), np.atleast_2d(total.high)).any(axis=0).tolist()
         outside = [row.key for row, out in zip(rows, above, strict=True) if out]
         text = "AP of few images is too high on average; estimate is AP without this bias"
         verb = "is" if len(outside) == 1 else "are"
