@@ -267,6 +267,13 @@ def note_on_intervals(
         text = "AP of few images is too high on average; estimate is AP without this bias"
         verb = "is" if len(outside) == 1 else "are"
         parts.append(f"{text}, so {', '.join(outside)} {verb} above the interval." if outside else f"{text}.")
+    if not evaluation._holds_matches:
+        keys = [row.key for row in rows if is_corrected(row)]
+        if keys:
+            parts.append(
+                f"No interval of {', '.join(keys)}: it needs all matches in memory, and there are over a "
+                "million detections in partitions. Evaluate without --memory-limit."
+            )
     # Name the metrics of too few images, by the number that they need.
     few: dict[int, list[str]] = {}
     known = [row.metric in KINDS_WITH_INTERVAL and not row.harmonic_of for row in rows]

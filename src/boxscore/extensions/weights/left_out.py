@@ -50,7 +50,10 @@ class LeftOutMetrics(NamedTuple):
     value: FloatArray
     """The metric, [1 + u, rows, K + 1]."""
     estimate: FloatArray
-    """The metric without the bias of few images, [1 + u, rows, K + 1]; the metric itself without a rule."""
+    """The metric without the bias of few images, [1 + u, rows, K + 1].
+
+    It is the metric itself if that has no such bias, and NaN if the matches are not in memory.
+    """
 
 
 def groups_of(images: int, units: Units | None, seed: int) -> tuple[NDArray[np.uint32], int]:
@@ -79,7 +82,9 @@ def left_out_metrics(
     values = np.concatenate([value[None], left.values])
     estimates = values.copy()
     corrected = [at for at, row in enumerate(rows) if is_corrected(row)]
-    if corrected:
+    if corrected and not evaluation._holds_matches:
+        estimates[:, corrected] = np.nan
+    elif corrected:
         chosen = [rows[at] for at in corrected]
         estimates[:, corrected] += _corrections(evaluation, chosen, units, groups, count)
     return LeftOutMetrics(values, estimates)
