@@ -35,7 +35,7 @@ QUESTIONS = {
     "confusion": ("confusion matrix, 500,000 boxes", "tables in memory"),
     "calibration": ("reliability bins, 500,000 boxes", "tables in memory"),
     "per-image": ("scores per image, 500,000 boxes", "tables in memory"),
-    "bootstrap": ("intervals of every metric and class, 1,000 resamples, 500,000 boxes", "tables in memory"),
+    "bootstrap": ("intervals of every metric and class, 500,000 boxes", "tables in memory"),
     "compare": ("compare two detectors, 200 resamples, 500,000 boxes", "tables in memory"),
     "compare-1000": (
         "compare two detectors, 1,000 resamples and exchanges, 500,000 boxes",

@@ -1,4 +1,4 @@
-"""How often intervals hold the truth and verdicts err, on made-up data whose truth is known.
+"""How often intervals of differences hold the truth and verdicts err, on made-up data of known truth.
 
     python benchmarks/intervals.py --images 20 --repetitions 1000     one row of the tables in
                                                                      docs/contributing/interval-coverage.md
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore import Detections, Evaluation, GroundTruth, evaluate
-from boxscore.diagnostics import bootstrap_intervals, compare_detectors
+from boxscore.diagnostics import compare_detectors
 
 SHARES = np.array([0.35, 0.22, 0.15, 0.10, 0.08, 0.05, 0.03, 0.02])
 PROTOCOL = {
@@ -30,8 +30,6 @@ PROTOCOL = {
     "name": "three metrics",
     "summary": [{"key": "AP"}, {"key": "AP50", "iou": 0.5}, {"key": "APs", "area": "small"}],
 }
-RARE = (5, 7)
-"""Classes of 5 % and 2 % of the objects."""
 
 
 def world(
@@ -120,27 +118,11 @@ def run(
     """Repeat; return the shares of intervals that hold, of false verdicts, and of true ones."""
     random, shares = np.random.default_rng([seed, images, frames]), Shares()
     skills = (0.0, 0.0, skill)
-    (mean, classes), _, (better, _) = truth_of(frames, skills)
+    (mean, _), _, (better, _) = truth_of(frames, skills)
     for repetition in range(repetitions):
         results, video = evaluated(random, images, skills, frames)
         group = video.tolist() if frames > 1 else None
         options: dict[str, Any] = {"resamples": draws, "seed": repetition, "group": group}
-        for method in ("expanded_percentile", "percentile", "bias_corrected"):
-            result = bootstrap_intervals(results[0], method=method, **options)
-            total, each = result.total, result.per_class
-            said = np.isfinite(total.low)
-            holds = (total.low <= mean) & (mean <= total.high)
-            for m, name in enumerate(result.metrics):
-                shares.note(f"{method} {name} said", said[m])
-                if said[m]:
-                    shares.note(f"{method} {name}", holds[m])
-            low, high, truth, counts = each.low[:, 0], each.high[:, 0], classes[0], each.images[:, 0]
-            for k in range(8):
-                if np.isfinite(low[k]):
-                    bin_name = next(f"{a}-{b}" for a, b in BINS if a <= counts[k] <= b)
-                    shares.note(f"{method} class in {bin_name}", low[k] <= truth[k] <= high[k])
-            for k in RARE:
-                shares.note(f"said of class {k}", np.isfinite(low[k]))
         equal = compare_detectors({"a": results[0], "b": results[1]}, **options)
         shares.note("difference of equal", (equal.total.low[0, 0] <= 0) & (equal.total.high[0, 0] >= 0))
         for m, name in enumerate(equal.metrics):
@@ -160,9 +142,6 @@ def run(
         "difference": round(float(better[0] - mean[0]), 4),
         "shares": shares.as_dict(),
     }
-
-
-BINS = ((0, 4), (5, 6), (7, 9), (10, 14), (15, 29), (30, 10**9))
 
 
 def run_family(images: int, repetitions: int, *, seed: int, draws: int, count: int = 10) -> dict[str, Any]:

@@ -46,7 +46,7 @@ COMMANDS = {
     "sweep": f"sweep {ALONE} --iou-threshold .4,.5,.6",
     "check": f"check {ALONE} --min AP=0",
     "compare": "compare --gt {gt} --dt {dt} {dt} --workers 1 --resamples 100",
-    "bootstrap": f"bootstrap {ALONE} --resamples 100",
+    "bootstrap": f"bootstrap {ALONE}",
     "report": f"report {ALONE} --report {{out}} --resamples 0",
     "draw": f"draw {ALONE} --to {{out}} --worst 1",
     "explain": f"explain {ALONE} --from voc2012 --to coco",

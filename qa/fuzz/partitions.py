@@ -492,7 +492,7 @@ def _intervals(at_once: Any, merged: Any, rng: np.random.Generator) -> str | Non
         return None
 
     def drawn(result: Any) -> Any:
-        return _outcome(lambda: repr(bootstrap_intervals(result, resamples=20, seed=1)))
+        return _outcome(lambda: repr(bootstrap_intervals(result, seed=1)))
 
     outcomes = [drawn(result) for result in (at_once, merged)]
     if isinstance(outcomes[0], Exception) and type(outcomes[0]) is type(outcomes[1]):

@@ -386,7 +386,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "images": ("images", *INPUTS),
     "suspects": ("suspects", *INPUTS, "--score-threshold", "0"),
     "slices": ("slices", *INPUTS, "--by", "crowdedness"),
-    "bootstrap": ("bootstrap", *INPUTS, "--per-class", "--resamples", "10", "--metrics", "AP"),
+    "bootstrap": ("bootstrap", *INPUTS, "--per-class", "--metrics", "AP"),
     "compare": ("compare", *INPUTS, "{}/other.json", "--per-class", "--resamples", "10", "--metrics", "AP"),
     "sweep": ("sweep", *INPUTS, "--iou-threshold", "0.5", "--metrics", "AP", "--per-class"),
     "stats": ("stats", "{}/gt.json"),

@@ -226,7 +226,7 @@ CALLS: dict[str, list[str]] = {
     "sweep": ["--iou-threshold", ".5"],
     "compare": [DT, "--resamples", "3", "--per-class"],  # without it: a table for a paper, with its own tests
     "slices": ["--by", "size"],
-    "bootstrap": ["--resamples", "3"],
+    "bootstrap": [],
 }
 WITH_OUTPUT = [
     name

@@ -40,7 +40,7 @@ def parquet(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_bootstrap(parquet: str, run: Run) -> None:
-    call = ["bootstrap", GT, parquet, "--resamples", "20", "--per-class", "--output", "json"]
+    call = ["bootstrap", GT, parquet, "--per-class", "--output", "json"]
     assert run(*call, "--memory-limit", "1GB").out == run(*call).out
 
 

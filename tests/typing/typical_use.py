@@ -93,7 +93,7 @@ def why(truth: GroundTruth, found: Detections) -> dict[str, pd.DataFrame]:
         "points": boxscore.diagnostics.operating_points(result, at_precision=0.9).printed_frame(),
         "slices": boxscore.diagnostics.slice_scores(result, by="size").to_frame(),
         "ties": boxscore.diagnostics.tie_bounds(result, metrics=["AP"]).total_frame(),
-        "intervals": boxscore.diagnostics.bootstrap_intervals(result, resamples=100).to_frame(),
+        "intervals": boxscore.diagnostics.bootstrap_intervals(result).to_frame(),
     }
 
 

@@ -17,7 +17,7 @@ from boxscore.diagnostics import bootstrap_intervals, sweep
 
 truth = boxscore.GroundTruth.from_arrays([1], ["cat"], [[0, 0, 9, 9]])
 detections = boxscore.Detections.from_arrays([1], ["cat"], [[0, 0, 9, 9]], [0.9])
-bootstrap_intervals(boxscore.evaluate(truth, detections), resamples=3, progress=True)
+bootstrap_intervals(boxscore.evaluate(truth, detections), progress=True)
 sweep(truth, detections)
 print([thread.name for thread in threading.enumerate()], "tqdm" in sys.modules)
 """

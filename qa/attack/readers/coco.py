@@ -328,7 +328,7 @@ def commands(protocol: str, rng: random.Random) -> tuple[str, ...]:
             ("slices", *INPUT, *choice, "--by", rng.choice(["size", "aspect_ratio", "crowdedness"])),
             ("ties", *INPUT, *choice),
             ("suspects", *INPUT, *choice, "--score-threshold", "0.2"),
-            ("bootstrap", *INPUT, *choice, "--resamples", "5"),
+            ("bootstrap", *INPUT, *choice),
             ("report", *INPUT, *choice, "--report", "out", "--resamples", "0"),
             ("explain", *INPUT, *choice, "--number", "0.3"),
             ("sweep", *INPUT, *choice, "--iou-threshold", ".5"),

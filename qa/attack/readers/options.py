@@ -29,7 +29,7 @@ MORE = {
     "nms": ("--iou-threshold", "0.5"),
     "check": ("--gt", "gt.json", "--dt", "dt.json", "--min", "AP=0.1"),
     "compare": ("--resamples", "3"),
-    "bootstrap": ("--resamples", "3"),
+    "bootstrap": (),
     "report": ("--resamples", "0"),
     "explain": ("--number", "0.3"),
     "sweep": ("--iou-threshold", ".5"),

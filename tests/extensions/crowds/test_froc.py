@@ -174,7 +174,7 @@ def test_the_summary_is_the_mean_over_classes() -> None:
     row = protocol.rows[0]
     title = summary_title(row.metric, protocol.iou_text(row), row.area, "all")
     assert "Mean Sensitivity (FROC) @[ IoU=0.20      | area=   all" in title
-    intervals = bootstrap_intervals(evaluation, resamples=50).total
+    intervals = bootstrap_intervals(evaluation).total
     assert (intervals.value == [evaluation[row["key"]] for row in summary]).all()
     assert (intervals.standard_error > 0).all()
     assert np.isnan(intervals.low).all()  # six images

@@ -72,8 +72,7 @@ def test_intervals_count_the_units_with_objects(
     FORMAT.save(found, tmp_path / "found.parquet")
     whole = boxscore.evaluate(truth, boxscore.load_detections(tmp_path / "found.parquet", truth))
     with asked_again(truth, tmp_path / "found.parquet", load_protocol("coco"), partition=150) as result:
-        asked = {"resamples": 12, "group": group}
-        one, other = (bootstrap_intervals(each, **asked) for each in (whole, result))
+        one, other = (bootstrap_intervals(each, group=group) for each in (whole, result))
         for side in ("per_class", "total"):
             for name, values in getattr(one, side)._asdict().items():
                 np.testing.assert_array_equal(values, getattr(getattr(other, side), name), name)

@@ -36,7 +36,7 @@ def call(name, truth, found):
     if name == "plan_comparison":
         return diagnostics.plan_comparison(evaluation, evaluation, resamples=5)
     if name == "bootstrap_intervals":
-        return diagnostics.bootstrap_intervals(evaluation, resamples=5)
+        return diagnostics.bootstrap_intervals(evaluation)
     if name == "threshold_guarantee":
         return diagnostics.threshold_guarantee(evaluation, recall=0.6)
     if name == "slice_scores":

@@ -72,7 +72,7 @@ OTHERS: list[Question] = [
     (top_confusions, {"limit": None, "score_threshold": 0.5}),
     (reliability, {"bins": 3}),
     (calibration_error, {"resamples": 5, "group": [image % 7 for image in range(30)], "binning": "count"}),
-    (bootstrap_intervals, {"resamples": 5}),
+    (bootstrap_intervals, {}),
 ]
 
 

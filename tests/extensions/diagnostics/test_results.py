@@ -10,7 +10,7 @@ from boxscore import diagnostics
 from boxscore.extensions.diagnostics._result import DiagnosticResult
 
 PER_CLASS = {
-    "bootstrap_intervals": {"resamples": 3},
+    "bootstrap_intervals": {},
     "calibration_error": {},
     "confidence_curve": {},
     "error_types": {},

@@ -127,7 +127,7 @@ def test_a_part_of_an_object_needs_an_area() -> None:
 
 def test_a_part_of_an_object_is_not_resampled() -> None:
     with pytest.raises(InputError, match=r"group.weight must be 0 or 1 to weigh images"):
-        bootstrap_intervals(group_of_two(0.9, weight=0.5), resamples=5)
+        bootstrap_intervals(group_of_two(0.9, weight=0.5))
 
 
 def test_true_positives_of_half_a_weight_have_no_completion() -> None:

@@ -126,9 +126,7 @@ def test_images_are_weighed_where_the_parts_are(client: Any, tmp_path: Path) -> 
                 ours = result._weighted_metrics(rows, weights)
             assert all(mine.tobytes() == own.tobytes() for mine, own in zip(ours, expected, strict=True))
     assert "parts" not in vars(result)  # nothing was fetched
-    intervals = [
-        boxscore.diagnostics.bootstrap_intervals(each, resamples=9).to_frame() for each in (result, one)
-    ]
+    intervals = [boxscore.diagnostics.bootstrap_intervals(each).to_frame() for each in (result, one)]
     assert intervals[0].equals(intervals[1])
     other = evaluate(*paths, client=client, partitions=4)
     assert repr(result.compare(other, resamples=9)) == repr(one.compare(result, resamples=9))
@@ -233,7 +231,7 @@ def test_a_client_that_is_closed(client: Any, tmp_path: Path) -> None:
     with pytest.raises(boxscore.InputError):
         result.parts  # noqa: B018
     with pytest.raises(boxscore.InputError, match="must answer"):
-        boxscore.diagnostics.bootstrap_intervals(result, resamples=2)
+        boxscore.diagnostics.bootstrap_intervals(result)
     with pytest.raises(boxscore.InputError, match="must answer"):
         evaluate(*paths, client=other, partitions=3)
 

@@ -63,7 +63,7 @@ def test_bootstrap_slices_and_confidence_of_merged_parts() -> None:
     tables = scene()
     one, other = whole(tables, "coco"), merged(tables)
     for question in (
-        lambda e: diagnostics.bootstrap_intervals(e, resamples=20).to_frame(),
+        lambda e: diagnostics.bootstrap_intervals(e).to_frame(),
         lambda e: diagnostics.slice_scores(e, by="night").to_frame(),
         lambda e: diagnostics.operating_points(e).to_frame(),
         lambda e: diagnostics.confidence_curve(e).to_frame(),
@@ -83,7 +83,7 @@ def test_weights_of_images_and_plots_of_merged_crowds(name: str) -> None:
     tables = crowd_cases.tables([image for seed in range(3, 8) for image in crowd_cases.scene(seed)])
     one, other = whole(tables, rules), merged(tables, rules)
     for question in (
-        lambda e: diagnostics.bootstrap_intervals(e, resamples=10).to_frame(),
+        lambda e: diagnostics.bootstrap_intervals(e).to_frame(),
         lambda e: diagnostics.froc_scores(e).to_frame(),
         lambda e: e.summary,
         lambda e: e.per_class,

@@ -123,7 +123,7 @@ def test_groups_that_count_in_part_are_refused(seed: int, weight: float) -> None
 
     def answer(result: boxscore.Evaluation) -> str:
         try:
-            return str(frames_of(diagnostics.bootstrap_intervals(result, resamples=2)))
+            return str(frames_of(diagnostics.bootstrap_intervals(result)))
         except boxscore.InputError as error:
             return str(error)
 
@@ -175,7 +175,7 @@ def merged(tables: Tables, protocol: Any = "coco") -> boxscore.Evaluation:
 
 
 ANSWERED: dict[str, dict[str, Any]] = {
-    "bootstrap_intervals": {"resamples": 12},
+    "bootstrap_intervals": {},
     "confidence_curve": {},
     "froc_curve": {},
     "froc_scores": {},
@@ -363,7 +363,7 @@ def test_numbers_only() -> None:
     left = pickle.loads(pickle.dumps(distributed(scene())))
     assert left["AP"] == whole(scene(), "coco")["AP"]
     for question in (
-        lambda: diagnostics.bootstrap_intervals(left, resamples=2),
+        lambda: diagnostics.bootstrap_intervals(left),
         lambda: diagnostics.slice_scores(left, by="night"),
         lambda: diagnostics.operating_points(left),
     ):
@@ -382,7 +382,7 @@ def test_too_many_detections_to_be_fetched(monkeypatch: pytest.MonkeyPatch) -> N
     ):
         result._score_counts()
     assert len(diagnostics.operating_points(result).to_frame())
-    diagnostics.bootstrap_intervals(result, resamples=2)
+    diagnostics.bootstrap_intervals(result)
 
 
 def test_a_class_that_cannot_be_cut_and_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -394,9 +394,9 @@ def test_a_class_that_cannot_be_cut_and_is_too_large(monkeypatch: pytest.MonkeyP
             boxscore.InputError,
             match=r"^class '0' must have at most 20 detections for resampling or slicing\. Got \d+; the protocol areas",
         ):
-            diagnostics.bootstrap_intervals(result, resamples=2)
+            diagnostics.bootstrap_intervals(result)
     limits.few_detections_at_a_time(monkeypatch, 1000)
-    assert len(diagnostics.bootstrap_intervals(result, resamples=2).to_frame())
+    assert len(diagnostics.bootstrap_intervals(result).to_frame())
 
 
 def test_reports_and_parts_of_merged_results_are_refused(tmp_path: Path) -> None:

@@ -32,9 +32,9 @@ def few() -> DetectorComparison:
 def test_the_bootstrap_and_a_comparison_agree(few: DetectorComparison) -> None:
     assert few.note == NOTE
     first = next(iter(few.evaluations.values()))
-    assert bootstrap_intervals(first, resamples=5).note == NOTE
+    assert bootstrap_intervals(first).note == NOTE
     groups = [image // 5 for image in range(25)]
-    assert bootstrap_intervals(first, resamples=5, group=groups).note == NOTE  # of images, not of groups
+    assert bootstrap_intervals(first, group=groups).note == NOTE  # of images, not of groups
 
 
 def test_the_caption_of_a_paper(few: DetectorComparison) -> None:

@@ -223,7 +223,7 @@ def test_two_hundred_resamples_or_none(tmp_path: Path, monkeypatch: pytest.Monke
     assert ReportOptions().resamples_for(many) == 200
     assert ReportOptions(resamples=30).resamples_for(many) == 30
     write_report(evaluation(), tmp_path / "some", date="")
-    own = bootstrap_intervals(evaluation(), resamples=200).total
+    own = bootstrap_intervals(evaluation()).total
     text = f"95 % interval {own.low[0]:.3f} to {own.high[0]:.3f}, 200 resamples"
     assert text in (tmp_path / "some" / "report.html").read_text()
     monkeypatch.setattr("boxscore.extensions.pages.view.LONGEST_RESAMPLING", 1e-4)
@@ -241,7 +241,7 @@ def test_every_page_of_a_comparison_has_the_same_numbers(tmp_path: Path) -> None
     comparison.report(tmp_path, date="")
     overview = (tmp_path / "report.html").read_text()
     for number, (name, result) in enumerate(results.items(), start=1):
-        own = bootstrap_intervals(result, resamples=30, seed=3).total
+        own = bootstrap_intervals(result, seed=3).total
         page = (tmp_path / f"detector-{number}.html").read_text()
         assert f"<title>{name} " in page
         low, high = f"{own.low[0]:.3f}", f"{own.high[0]:.3f}"

@@ -162,7 +162,7 @@ def test_a_prediction_for_what_its_image_does_not_ask_counts_nowhere(tmp_path: P
 def test_intervals_are_of_every_group(tmp_path: Path) -> None:
     truth, found, wanted = tables(tmp_path, 2)
     result = evaluate(truth, found, protocol="omnilabel", digest=False)
-    made = bootstrap_intervals(result, resamples=60)
+    made = bootstrap_intervals(result)
     for key, value in zip(made.metrics, made.total.value.tolist(), strict=True):
         assert value == pytest.approx(wanted[key], abs=EXACT, nan_ok=True)
     # A draw of every image once is the whole.

@@ -24,7 +24,7 @@ ANSWER = {
     "iou": [],
     "ties": [],
     "compare-protocols": [],
-    "bootstrap": ["--resamples", "5"],
+    "bootstrap": [],
     "check": ["--min", "F1_50=0.1"],
     "report": ["--report", "{tmp}/report", "--resamples", "0"],
     "draw": ["--images", "180", "--output", "{tmp}/drawn"],

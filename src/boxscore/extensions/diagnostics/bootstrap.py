@@ -238,7 +238,7 @@ def intervals_of(
         np.where(known[:, None], made.estimate[0], np.nan),
         np.where(shown, low, np.nan),
         np.where(shown, high, np.nan),
-        np.where(known[:, None], spread.standard_error, np.nan),
+        spread.standard_error,
         np.isfinite(made.estimate[1:]).sum(axis=0),
         counts,
     )
