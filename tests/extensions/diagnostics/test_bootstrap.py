@@ -194,7 +194,7 @@ def test_the_note_names_scores_above_their_interval():
 
 def test_resamples_have_no_effect_and_say_so(scene):
     evaluation = boxscore.evaluate(*scene(0))
-    with pytest.warns(UserWarning, match="no longer draws resamples"):
+    with pytest.warns(UserWarning, match="has no effect"):
         result = bootstrap_intervals(evaluation, resamples=200)
     assert result.printed_frame().equals(bootstrap_intervals(evaluation).printed_frame())
 

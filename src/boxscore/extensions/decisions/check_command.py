@@ -39,7 +39,7 @@ from boxscore.cli.inputs import Inputs, evaluate_inputs, read_inputs
 from boxscore.cli.output import Section, remembered_warnings, written
 from boxscore.cli.streams import coloured, say, show, signature_lines, table_width
 from boxscore.data.unlisted import listing
-from boxscore.diagnostics import bootstrap_intervals
+from boxscore.diagnostics import compare_detectors
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.extensions.decisions import gate, history
@@ -90,7 +90,7 @@ OPTIONS = (
     METRICS.but(help="check only these metrics (default: all)", default=()),
     *(
         option.but(topic=SWAP_TEST)
-        for option in options_of(bootstrap_intervals)
+        for option in options_of(compare_detectors)
         if option.name in ("resamples", "confidence", "seed", "group")
     ),
     ALLOW.but(key=""),

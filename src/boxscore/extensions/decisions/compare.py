@@ -340,9 +340,25 @@ def compare_detectors(
     ----------
     evaluations : mapping of str to Evaluation
         Two or more, by name, with the same ground truth and protocol.
-    resamples, confidence, method, seed, metrics, group, progress, workers
-        As in :func:`~boxscore.extensions.diagnostics.bootstrap.bootstrap_intervals`; ``resamples`` is also
-        the number of swaps. Area ranges are metrics: ``APs`` and so on.
+    resamples : int, default 1000
+        Number of resamples for intervals of differences, and of swaps.
+    confidence : float, default 0.95
+        Confidence level of the intervals and verdicts.
+    method : {"expanded_percentile", "percentile", "bias_corrected"}, default "expanded_percentile"
+        How intervals of differences are computed from the resamples.
+    seed : int, default 0
+        Random seed.
+    metrics : sequence of str, optional
+        Names of summary metrics; all by default. Area ranges are metrics: ``APs`` and so on.
+    group : str or sequence, optional
+        Images that belong together, such as the frames of a video: a column of the images, a regular
+        expression whose first group is matched in their file names, or a label for each image in the order of
+        their ids.
+    progress : bool, default False
+        Show a progress bar if stderr is a terminal.
+    workers : int or "auto", default "auto"
+        Processes that share the work if that is faster, as for :func:`boxscore.evaluate`. The result is the
+        same.
 
     Returns
     -------

@@ -29,7 +29,7 @@ from boxscore.cli.choices import chosen, readers
 from boxscore.cli.output import Remembered, Section, remembered_warnings, rows_of, written
 from boxscore.cli.streams import as_typed, coloured, say, show
 from boxscore.data.class_names import EVERY_CLASS
-from boxscore.diagnostics import bootstrap_intervals
+from boxscore.diagnostics import compare_detectors
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.extensions.decisions.options import BATCH
@@ -92,7 +92,7 @@ OPTIONS = (
     ),
     *(
         option.but(topic=INTERVALS) if option.name in ("method", "seed", "group") else option
-        for option in options_of(bootstrap_intervals, (METRICS, PER_CLASS))
+        for option in options_of(compare_detectors, (METRICS, PER_CLASS))
     ),
     Option(
         "sequential",

@@ -185,8 +185,8 @@ def bootstrap_intervals(
     check_intervals(confidence, "expanded_percentile")
     if resamples is not None:
         warn_user(
-            "bootstrap_intervals no longer draws resamples: it leaves out groups of images, and resamples= "
-            "has no effect. Leave it out."
+            "resamples (--resamples) has no effect: intervals no longer draw images, but leave out groups of "
+            "them. Leave the option out."
         )
     warn_of_frames(evaluation, group)
     units = units_of_images(evaluation, group)

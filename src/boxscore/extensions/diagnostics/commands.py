@@ -286,7 +286,11 @@ DIAGNOSTICS = {
         "Compute confidence intervals of every metric from the spread over images.",
         "bootstrap_intervals",
         "Confidence intervals over images",
-        (METRICS, PER_CLASS),
+        (
+            METRICS,
+            PER_CLASS,
+            Option("resamples", "has no effect any more", kind=int, metavar="N", topic="intervals"),
+        ),
         examples=("", "--metrics AP AP50 --per-class"),
     ),
     "errors": Diagnostic(

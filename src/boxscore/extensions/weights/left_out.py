@@ -75,7 +75,24 @@ def left_out_metrics(
     progress: bool = False,
     workers: Workers = "auto",
 ) -> LeftOutMetrics:
-    """Compute summary rows of all images, and without each group of images."""
+    """Compute summary rows of all images, and without each group of images; computed once."""
+    of_units = None if units is None else units.tobytes()
+    key = ("left out", tuple(row.key for row in rows), seed, of_units)
+    made: LeftOutMetrics = evaluation._once(
+        key, lambda: _computed(evaluation, rows, seed, units, progress, workers)
+    )
+    return made
+
+
+def _computed(
+    evaluation: Evaluation,
+    rows: Sequence[SummaryRow],
+    seed: int,
+    units: Units | None,
+    progress: bool,
+    workers: Workers,
+) -> LeftOutMetrics:
+    """Compute :func:`left_out_metrics`."""
     groups, count = groups_of(evaluation._image_count, units, seed)
     value = summary_table(rows, evaluation.protocol, evaluation.curves_of)
     left = evaluation._weighted_metrics(rows, LeftOut(groups, 0, count), progress=progress, workers=workers)
