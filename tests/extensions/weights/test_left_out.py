@@ -16,6 +16,7 @@ from boxscore.extensions.weights.held_out import HeldOutPrecision
 from boxscore.extensions.weights.left_out import (
     MOST_GROUPS,
     Spread,
+    ends_with_half_a_unit,
     groups_of,
     jackknife_intervals,
     left_out_metrics,
@@ -142,3 +143,18 @@ def test_many_images_give_the_normal_interval():
     low, high = jackknife_intervals(spread, 0.95)
     reach = NormalDist().inv_cdf(0.975) * 0.001
     assert (float(low), float(high)) == pytest.approx((0.5 - reach, 0.5 + reach), abs=2e-8)
+
+
+def test_half_a_unit_is_added_at_either_end():
+    """The interval of numbers of which the last counts half, and is 0 or 1."""
+    random = np.random.default_rng(2)
+    numbers = random.uniform(0.2, 0.9, 9)
+    error = numbers.std(ddof=1) / math.sqrt(9)
+    spread = Spread(*(np.array([one]) for one in (numbers.mean(), numbers.mean(), error, 8.0)))
+    low, high = ends_with_half_a_unit(spread, np.array([9]), 0.9)
+    for end, extreme, sign in ((low[0], 0.0, -1), (high[0], 1.0, 1)):
+        weights, values = np.append(np.ones(9), 0.5), np.append(numbers, extreme)
+        mean = np.average(values, weights=weights)
+        variance = (weights * (values - mean) ** 2).sum() / 9
+        reach = student_quantile(0.95, 9) * math.sqrt(variance / 9.5)
+        assert end == pytest.approx(min(max(mean + sign * reach, 0), 1), abs=1e-12)

@@ -192,6 +192,36 @@ def jackknife_intervals(spread: Spread, confidence: float) -> tuple[FloatArray, 
     return low.clip(0, 1), high.clip(0, 1)
 
 
+HALF = 0.5
+"""How much of a unit is added at either end of the range."""
+
+
+def ends_with_half_a_unit(
+    spread: Spread, counts: NDArray[np.int64], confidence: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of intervals of few units, to which half a unit of value 0, or of 1, is added.
+
+    A few units may lack the rare ones in which a detector fails, or succeeds, and then vary too little. Half
+    a unit at the end of the range stands for these: the interval is that of the mean of ``counts`` units with
+    the spread's standard error, and this one.
+    """
+    upper = (1 + min(confidence, 1 - 1e-9)) / 2
+    units = np.maximum(counts, 2).astype(np.float64)
+    quantiles = {each: student_quantile(upper, each) for each in np.unique(np.maximum(counts, 1)).tolist()}
+    factors = np.array([quantiles[max(each, 1)] for each in counts.ravel().tolist()]).reshape(counts.shape)
+
+    def reach_beyond(distance: FloatArray) -> FloatArray:
+        """Return how far the interval goes beyond a center, of whose units all are at this distance."""
+        shift = distance * HALF / (units + HALF)
+        squares = (units - 1) * units * spread.standard_error**2 + distance**2 * units * HALF / (units + HALF)
+        beyond: FloatArray = shift + factors * np.sqrt(squares / units / (units + HALF))
+        return beyond
+
+    low = spread.estimate - reach_beyond(spread.estimate)
+    high = spread.estimate + reach_beyond(1 - spread.estimate)
+    return low.clip(0, 1), high.clip(0, 1)
+
+
 def _from_log_odds(odds: FloatArray) -> FloatArray:
     """Return probabilities."""
     small = np.exp(-np.abs(odds))
