@@ -13,8 +13,8 @@ Conventions
 - Metrics whose intervals did not hold in simulations have none (NaN): :data:`KINDS_WITH_INTERVAL`.
 - There is no interval for a class in fewer than 5 images, or over all classes if fewer than 20 images (30 for
   a metric of one area range) or 8 groups have objects.
-- The interval of a class also contains that of its images and half an image of the worst, or best, kind: few
-  images may lack the rare ones in which a detector fails.
+- An interval also contains that of the images and half an image of the worst, or best, kind: few images may
+  lack the rare ones in which a detector fails.
 - If at most two images of a class have a true positive, the upper end is at least that of Clopper and Pearson
   for so many of its images, so that a class that was never found has no interval [0, 0].
 - Images of one ``group`` (a video, a patient) are left out together. They are alike, and intervals that treat
@@ -224,10 +224,9 @@ def intervals_of(
     counts = units_of_values(evaluation, rows, units)
     spread = spread_of(made.estimate, counts)
     low, high = jackknife_intervals(spread, confidence)
-    # A class in few images may by chance lack those in which the detector fails, or succeeds.
+    # Few images may by chance lack those in which the detector fails, or succeeds.
     wide_low, wide_high = ends_with_half_a_unit(spread, counts, confidence)
-    low[:, :-1] = np.minimum(low, wide_low)[:, :-1]
-    high[:, :-1] = np.maximum(high, wide_high)[:, :-1]
+    low, high = np.minimum(low, wide_low), np.maximum(high, wide_high)
     # A class of which hardly any image has a true positive varies too little to show its uncertainty.
     found = units_with_true_positives(evaluation, rows, units)
     for r, k in np.argwhere((found <= FEW_FOUND) & (counts > 1)).tolist():
