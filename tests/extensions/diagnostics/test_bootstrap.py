@@ -61,12 +61,12 @@ def test_all_metrics_have_intervals_but_the_expectation_over_orders(sample, prot
 
 def test_table(sample):
     evaluation = boxscore.evaluate(*sample)
-    result = bootstrap_intervals(evaluation, metrics=["AP", "AR1"])
+    result = bootstrap_intervals(evaluation, metrics=["AP", "AR100"])
     frame, total = result.to_frame(), result.total_frame()
     assert frame["class"].tolist() == np.repeat(evaluation.labels, 2).tolist()
     np.testing.assert_array_equal(frame["value"], result.per_class.value.ravel())
     assert total["class"].tolist() == ["(all)", "(all)"]
-    assert total["metric"].tolist() == ["AP", "AR1"]
+    assert total["metric"].tolist() == ["AP", "AR100"]
     assert total["high"].tolist() == result.total.high.tolist()
 
 

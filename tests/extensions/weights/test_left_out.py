@@ -110,13 +110,13 @@ def test_too_few_units_have_no_spread():
 
 
 @given(st.floats(0.001, 0.999), st.floats(0, 0.3), st.floats(1, 49), st.floats(0.5, 0.99))
-def test_ends_are_those_of_four_intervals(center, error, freedom, confidence):
-    other = min(center + 0.05, 0.9995)
-    spread = Spread(*(np.array([one]) for one in (center, other, error, freedom)))
+def test_ends_are_those_of_six_intervals(center, error, freedom, confidence):
+    other, value = min(center + 0.05, 0.9995), center * 0.7 + 0.3
+    spread = Spread(*(np.array([one]) for one in (center, other, error, freedom, value)))
     low, high = jackknife_intervals(spread, confidence)
     reach = student_quantile((1 + confidence) / 2, int(freedom)) * error
     ends = []
-    for middle in (center, other):
+    for middle in (center, other, center + (value - center) / 3):
         step = reach / (middle * (1 - middle))
         odds = math.log(middle / (1 - middle))
         ends += [middle - reach, middle + reach]

@@ -80,12 +80,8 @@ from boxscore.scoring.summary import summary_table
 MOST_CACHED_DRAWS = 1 << 22
 """Number of cached values, 32 MB."""
 
-KINDS_WITH_INTERVAL = (
-    "AP",
-    "AR",
-    *FAMILIES["boxscore.extensions.scoreless.ratios"].split()[:3],
-)
-"""Kinds of metrics whose intervals held in simulations."""
+KINDS_WITH_INTERVAL = ("AP", "AR", *FAMILIES["boxscore.extensions.scoreless.ratios"].split()[:3])
+"""Kinds of metrics whose intervals held in simulations; of AR only the one with all detections."""
 
 
 class Intervals(NamedTuple):
@@ -222,7 +218,7 @@ def intervals_of(
     stage("intervals over images")
     made = left_out_metrics(evaluation, rows, seed=seed, units=units, progress=progress, workers=workers)
     counts = units_of_values(evaluation, rows, units)
-    spread = spread_of(made.estimate, counts)
+    spread = spread_of(made.estimate, counts, made.value[0])
     low, high = jackknife_intervals(spread, confidence)
     # Few images may by chance lack those in which the detector fails, or succeeds.
     wide_low, wide_high = ends_with_half_a_unit(spread, counts, confidence)
@@ -235,7 +231,7 @@ def intervals_of(
     for r, k in np.argwhere((spread.estimate >= 1) & (counts > 1)).tolist():
         low[r, k] = min(low[r, k], 1 - upper_end(0, int(counts[r, k]), confidence))
     # There is none from too few images, or of a kind whose intervals do not hold.
-    known = np.array([row.metric in KINDS_WITH_INTERVAL and not row.harmonic_of for row in rows])
+    known = np.array([has_interval(evaluation, row) for row in rows])
     least = np.full(counts.shape, LEAST_UNITS_OF_CLASS)
     least[:, -1] = [least_units(evaluation, row, units) for row in rows]
     shown = (counts >= least) & known[:, None]
@@ -252,6 +248,14 @@ def intervals_of(
 
 FEW_FOUND = 2
 """Maximum number of images with a true positive for which the upper end is that of a proportion."""
+
+
+def has_interval(evaluation: Evaluation, row: SummaryRow) -> bool:
+    """Return whether a metric is of a kind whose intervals held in simulations."""
+    # Recall of the first detections of an image depends on how many objects the image has.
+    protocol = evaluation.protocol
+    is_cut = row.metric == "AR" and protocol.position_of(row)[1] != len(protocol.caps) - 1
+    return row.metric in KINDS_WITH_INTERVAL and not row.harmonic_of and not is_cut
 
 
 def least_units(evaluation: Evaluation, row: SummaryRow, units: Units | None) -> int:
@@ -282,7 +286,7 @@ def note_on_intervals(
             )
     # Name the metrics of too few images, by the number that they need.
     few: dict[int, list[str]] = {}
-    known = [row.metric in KINDS_WITH_INTERVAL and not row.harmonic_of for row in rows]
+    known = [has_interval(evaluation, row) for row in rows]
     images = np.atleast_2d(total.images)[0]
     for row, is_known, count in zip(rows, known, images.tolist(), strict=True):
         least = least_units(evaluation, row, units)

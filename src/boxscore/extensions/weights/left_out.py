@@ -9,9 +9,10 @@ Conventions
   without a group. Their spread gives the standard error; their mean lacks the bias that falls as 1 / images.
 - If few pseudo-values cause most of the spread, the standard error itself is uncertain: it has few *degrees
   of freedom*, and Student's t is larger.
-- An interval contains four: estimate -+ t x standard error, the same on the scale of log odds, which is wider
-  toward the middle of the range from 0 to 1, and both around the mean of the pseudo-values. That mean has
-  less bias than the estimate, and more noise.
+- An interval contains six: estimate -+ t x standard error, the same on the scale of log odds, which is wider
+  toward the middle of the range from 0 to 1, and both around two other centers: the mean of the
+  pseudo-values, which has less bias than the estimate and more noise, and the estimate with a third of the
+  correction taken back.
 
 References
 ----------
@@ -147,12 +148,15 @@ class Spread(NamedTuple):
     standard_error: FloatArray
     freedom: FloatArray
     """Degrees of freedom of the standard error."""
+    value: FloatArray | None = None
+    """The values before they were corrected to estimates; None: the estimates."""
 
 
-def spread_of(values: FloatArray, counts: NDArray[np.int64]) -> Spread:
+def spread_of(values: FloatArray, counts: NDArray[np.int64], uncorrected: FloatArray | None = None) -> Spread:
     """Compute standard errors from values of all images, then without each group: [1 + groups, ...].
 
-    ``counts`` are the units that support each value, [...]; below two the spread is unknown.
+    ``counts`` are the units that support each value, [...]; below two the spread is unknown. ``uncorrected``
+    are the values of all images before they were corrected, [...].
     """
     estimate, left = values[0], values[1:]
     groups = len(left)
@@ -170,7 +174,8 @@ def spread_of(values: FloatArray, counts: NDArray[np.int64]) -> Spread:
     freedom = np.maximum(np.minimum(freedom, np.minimum(counts, groups) - 1), 1)
     without_bias = np.where(number == groups, estimate + (groups - 1) * (estimate - mean), estimate)
     enough = (number > 1) & np.isfinite(estimate) & (counts > 1)
-    return Spread(*(np.where(enough, each, np.nan) for each in (estimate, without_bias, error, freedom)))
+    known = (np.where(enough, each, np.nan) for each in (estimate, without_bias, error, freedom))
+    return Spread(*known)._replace(value=uncorrected)
 
 
 def jackknife_intervals(spread: Spread, confidence: float) -> tuple[FloatArray, FloatArray]:
@@ -180,8 +185,10 @@ def jackknife_intervals(spread: Spread, confidence: float) -> tuple[FloatArray, 
     quantiles = {each: student_quantile(upper, each) for each in np.unique(freedom).tolist()}
     factors = np.array([quantiles[each] for each in freedom.ravel().tolist()]).reshape(freedom.shape)
     reach = factors * spread.standard_error
-    # Join the intervals around the estimate and around the mean of the pseudo-values.
-    centers = np.stack([spread.estimate, spread.without_bias])
+    # Join the intervals around the estimate, around the mean of the pseudo-values, and around the estimate
+    # with part of the correction taken back.
+    back = np.zeros_like(reach) if spread.value is None else (spread.value - spread.estimate) * UNSURE
+    centers = np.stack([spread.estimate, spread.without_bias, spread.estimate + back])
     low, high = centers.min(axis=0) - reach, centers.max(axis=0) + reach
     # A step on the scale of log odds is longer by their derivative. At 0 and 1 there is no such scale.
     inside = (centers > 0) & (centers < 1)
@@ -191,6 +198,9 @@ def jackknife_intervals(spread: Spread, confidence: float) -> tuple[FloatArray, 
     high = np.maximum(high, np.where(inside, _from_log_odds(odds + step), 0.0).max(axis=0))
     return low.clip(0, 1), high.clip(0, 1)
 
+
+UNSURE = 1 / 3
+"""Part of the correction that may be too much: it is where true positives come many to an image."""
 
 HALF = 0.5
 """How much of a unit is added at either end of the range."""
