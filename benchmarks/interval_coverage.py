@@ -13,6 +13,7 @@ made      8 classes (35% to 2% of the objects), 4 objects an image, images that 
 high      the same with a better detector; AP about .78
 small     10 classes, 40 objects an image, most of them below 32 x 32 pixels
 tail      300 classes, the most frequent one in 17% of the objects and the rarest in .03%, 8 objects an image
+many      80 classes, 7 objects and about 95 boxes an image
 video     the world ``made``, in videos of 20 frames that are alike, grouped
 ========  ===================================================================================================
 """
@@ -106,6 +107,10 @@ WORLDS: dict[str, tuple[NDArray[np.float64], dict[str, float]]] = {
     "high": (EIGHT, {"objects": 4, "side": 50, "skill": 2.5, "noise": 0.025, "false": 1.5}),
     "small": (TEN, {"objects": 40, "side": 16, "skill": 0, "noise": 0.05, "false": 30, "extent": 4000}),
     "tail": (TAIL, {"objects": 8, "side": 60, "skill": 0.5, "noise": 0.04, "false": 8}),
+    "many": (
+        TAIL[:80] / TAIL[:80].sum(),
+        {"objects": 7, "side": 60, "skill": 0.3, "noise": 0.05, "false": 90},
+    ),
     "video": (EIGHT, {"objects": 4, "side": 50, "skill": 0, "noise": 0.04, "false": 3}),
 }
 
@@ -192,7 +197,7 @@ def measure(
             ends = [float(each[m]) for each in (total.value, total.estimate, total.low, total.high)]
             rows[key].append(ends)
         # Classes by the number of their images, for the first metric.
-        at = keys.index(result.metrics[0])
+        at = keys.index(result.metrics[0]) if result.metrics[0] in keys else 0
         first = [
             each[:, 0] for each in (result.per_class.low, result.per_class.high, result.per_class.images)
         ]
