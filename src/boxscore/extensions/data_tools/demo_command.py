@@ -1,4 +1,4 @@
-"""Evaluate small samples that come with boxscore, without a download, and show what to type next.
+"""Evaluate the small samples that ship with boxscore (no download), and suggest next commands.
 
 Examples
 --------
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     truth, results = (folder / name for name in _FILES)
     ground_truth = load_ground_truth(truth)
     show(evaluation_text(evaluate(ground_truth, load_detections(results, ground_truth))))
-    # Say where they are, and commands that work with them as they are typed.
+    # Print their location and commands that run on them.
     shown = [printable(str(path)) for path in (truth, results)]
     show(f"\nground truth: {shown[0]}\ndetections:   {shown[1]}\n\nNext steps:\n")
     if arguments.output is None:
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _quoted(path: Path) -> str:
-    """Return a path as a shell takes it, without what could steer a terminal."""
+    """Return a path quoted for a shell, without terminal control characters."""
     import shlex
 
     return shlex.quote(printable(str(path)))

@@ -14,7 +14,7 @@ References
 ----------
 K. Oksuz et al., "Localization Recall Precision (LRP): A New Performance Metric for Object Detection", ECCV
 2018.
-K. Oksuz et al., "One Metric to Measure Them All: Localisation Recall Precision (LRP)", TPAMI 2021.
+K. Oksuz et al., "One Metric to Measure Them All: Localization Recall Precision (LRP)", TPAMI 2021.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class OpenImagesFormat(CsvFormat):
     }
 
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Recognise its columns in its order."""
+        """Recognize its columns in its order."""
         if sniffer.is_folder or sniffer.is_json or sniffer.is_xml or b"\0" in sniffer.head:
             return None
         form = form_of(sniffer.text, str(sniffer.path))

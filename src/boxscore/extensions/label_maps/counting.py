@@ -18,7 +18,7 @@ LabelMap = NDArray[np.integer[Any]]
 """Labels or segment ids, [H, W] of any integer dtype."""
 
 LARGEST_ID = 2**24 - 1
-"""What three bytes of colour hold."""
+"""What three bytes of color hold."""
 
 LEAST_BINS = 1 << 16
 BINS_PER_PIXEL = 2
@@ -78,7 +78,7 @@ def label_map(values: Any, *, name: str, place: str = "", low: int, high: int) -
 
 
 def segment_map(values: Any, *, name: str, place: str = "") -> LabelMap:
-    """Check a map of segment ids: [H, W], or colours [H, W, 3] of which each is R + 256 G + 65536 B."""
+    """Check a map of segment ids: [H, W], or colors [H, W, 3] of which each is R + 256 G + 65536 B."""
     array = as_array(values, name)
     if array.ndim == 3 and array.shape[2] == 3 and array.dtype == np.uint8:
         wide = array.astype(np.uint32)
@@ -124,7 +124,7 @@ def _from_zero(array: LabelMap, low: int, kind: type[np.integer[Any]]) -> LabelM
 def _counted_by_runs(
     truth: LabelMap, prediction: LabelMap, first: int, low: int, span: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Count pairs whose codes are spread widely: neighbours are mostly equal, so runs of them are sorted."""
+    """Count pairs whose codes are spread widely: neighbors are mostly equal, so runs of them are sorted."""
     codes = (truth.ravel().astype(np.int64) - first) * span
     codes += prediction.ravel().astype(np.int64) - low
     starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))

@@ -544,7 +544,7 @@ def panoptic_quality(
     Parameters
     ----------
     truth, prediction : (map, table), or an iterable of such pairs
-        A map holds segment ids, integers [H, W], or COCO's colours, uint8 [H, W, 3], of which an id is
+        A map holds segment ids, integers [H, W], or COCO's colors, uint8 [H, W, 3], of which an id is
         R + 256 G + 65536 B; 0 is void. A table lists the segments of the map: a DataFrame, or a list of
         records, with ``id`` and ``category_id``; the truth's may have ``area`` in pixels and ``iscrowd``.
         Iterables are read pair by pair, and may be generators.

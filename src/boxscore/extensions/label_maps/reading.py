@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-- A map of segment ids has colours of 8 bits; a map of labels is read by
+- A map of segment ids has colors of 8 bits; a map of labels is read by
   :mod:`boxscore.extensions.masks._png`.
 - File names in JSON are not trusted: a map is read only from inside its folder.
 """

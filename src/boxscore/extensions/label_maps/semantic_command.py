@@ -1,6 +1,6 @@
 """Compute mean IoU and accuracies of folders of label maps, by the rules of a tool.
 
-A map is a PNG file, grey or with a palette, whose pixel values are labels. Maps of the same name are
+A map is a PNG file, gray or with a palette, whose pixel values are labels. Maps of the same name are
 compared. Needs Pillow: pip install 'boxscore[label-maps]'.
 
 Examples
