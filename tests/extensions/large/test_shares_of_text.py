@@ -18,7 +18,7 @@ from boxscore.data.vocabulary import Images
 from boxscore.distributed import merge
 from boxscore.extensions.formats._record_tables import RecordTable
 from boxscore.extensions.large import command_line as larger
-from boxscore.extensions.large.shares import ImageShare, ReadAtOnceError
+from boxscore.extensions.large.shares import ImageShare, NeedsAllRowsError
 from boxscore.formats.registry import format_named
 from support.running import Run
 from support.samples import DT, GT
@@ -321,7 +321,7 @@ def test_a_name_that_is_none_of_all_needs_all_rows() -> None:
     share.choose(Images.build(["a", "b"], file_names=["a.jpg", "b.jpg"]))
     assert share.keeps(["a", "b", "a.jpg"]).tolist() == [True, False, True]
     for name in ("c", "folder/a", "a.png", 1):
-        with pytest.raises(ReadAtOnceError):
+        with pytest.raises(NeedsAllRowsError):
             share.keeps([name])
 
 
