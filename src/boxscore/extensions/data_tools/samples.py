@@ -426,8 +426,8 @@ def table_columns(
     def place(row: int) -> str:
         return f"row {row} of {source}"
 
-    # Join each column over all images with objects. All of them must have it, or none, since there is no
-    # default for missing values.
+    # Join each column over all images with objects. All of them must have it, or none, because missing values
+    # cannot be filled in.
     counts = [count for rows in pieces for count in rows.counts]
     sides = [rows.columns for rows in pieces]
     filled = [side for side in sides if len(side["labels"])]

@@ -1,14 +1,14 @@
-r"""Fail when numbers are too low: a gate for pipelines. Exit status 1 when a check fails.
+r"""Fail a CI pipeline when metrics are too low. Exit status 1 when a check fails.
 
-The result is computed from --gt and --dt, or read from the JSON that boxscore wrote (--result).
+The result is computed from --gt and --dt, or read from JSON that boxscore wrote (--result).
 
 A bound is METRIC=NUMBER, or "CLASS METRIC=NUMBER" for one class. Against a baseline's result
-(--no-regression), a metric fails when it is lower by more than --tolerance. Against a baseline's detections
-(--baseline-detections), it fails when the drop is significant by a swap test over the images; with
---tolerance, when the whole interval of the difference lies below minus --tolerance. For a pipeline that looks
-at every commit, --sequential keeps that promise over all looks of a --history together. An error in the
-input, such as boxes in the wrong format, fails as well, also in the baseline's detections; --allow NAME
-accepts it.
+(--no-regression), a metric fails when it drops by more than --tolerance. Against a baseline's detections
+(--baseline-detections), it fails when the drop is significant in a permutation test over images; with
+--tolerance, when the whole interval of the difference is below minus --tolerance. If the pipeline runs at
+every commit, --sequential limits the false alarms over all runs in --history together. Errors in the input,
+such as boxes in the wrong format, also fail, including those in the baseline's detections; --allow NAME
+accepts one.
 
 Examples
 --------
@@ -225,8 +225,8 @@ def _check_sequential(arguments: argparse.Namespace) -> None:
             got="no " + ("--history" if arguments.baseline_detections else "--baseline-detections"),
             cause="the history records the previous runs",
         )
-    # The test swaps results under the hypothesis of no difference, so it has no tolerance, and only one
-    # metric.
+    # The test assumes no difference under its null hypothesis, so it cannot take a tolerance or several
+    # metrics.
     if arguments.tolerance:
         raise InputError(
             "--sequential",
@@ -305,7 +305,7 @@ def _checked(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> _Che
     evaluated = arguments.ground_truth is not None or arguments.detections is not None
     if (arguments.result is not None) == evaluated:
         raise InputError("check needs --result, or --ground-truth and --detections.")
-    # A stored result has no images to resample.
+    # A stored result does not contain images to resample.
     if arguments.result is not None:
         if arguments.baseline_detections is not None:
             raise InputError(

@@ -14,9 +14,9 @@ Conventions
   number of classes (max-T), but not for the number of metrics.
 - Every pair of detectors is compared on request (:class:`PairedDifferences`): ``significant`` is adjusted for
   the number of pairs (Holm). Intervals are not adjusted.
-- If some detectors have no scores, a detector with scores is counted at the threshold of its best F1, chosen
-  on the other half of the images (:mod:`boxscore.extensions.decisions.cross_fitting`), and ``scores_text``
-  says so.
+- If some detectors lack scores, a detector with scores is counted at the threshold of its best F1, chosen on
+  the other half of the images (:mod:`boxscore.extensions.decisions.cross_fitting`), and ``scores_text`` says
+  so.
 - Merged results of some millions of detections are not swapped: the verdict is then whether the interval
   excludes 0, and ``p_value`` is NaN.
 """

@@ -1,7 +1,7 @@
-"""Say whether one detector is better than another: paired differences over resampled images.
+"""Test whether one detector is better than another: paired differences over resampled images.
 
-A detector with scores beside one without is counted from the score of its best F1, which is chosen for each
-half of the images on the other half.
+If only some detectors have scores, these count from the score of their best F1, which is chosen for each half
+of the images on the other half.
 
 Examples
 --------
@@ -224,7 +224,7 @@ def _show_comparison(
         progress=True,
         workers=readers(arguments),
     )
-    # A table for a paper has one row per detector, so it has no classes.
+    # A table for a paper has one row per detector, so it cannot show classes.
     per_class = arguments.per_class or rows != ALL_ROWS
     table = None
     if arguments.output in ("latex", "markdown") and not (per_class or arguments.show):

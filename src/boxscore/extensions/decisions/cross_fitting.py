@@ -117,7 +117,7 @@ def _check(name: str, evaluation: Evaluation, protocol: Protocol) -> None:
 
 
 def _first_half(images: int, units: Units | None, seed: int) -> BoolArray:
-    """Tell whether each image belongs to the first half, [I]."""
+    """Return whether each image belongs to the first half, [I]."""
     count = unit_count(images, units)
     order = np.random.default_rng(seed).permutation(count)
     first = np.zeros(count, dtype=bool)

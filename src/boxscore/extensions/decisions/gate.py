@@ -17,8 +17,8 @@ Conventions
 - Compared with a baseline's detections, it fails if the drop is significant: by a one-sided swap test
   (:mod:`boxscore.extensions.decisions.swapping`), adjusted for all checked metrics. At the default
   confidence, one in twenty comparisons of equal detectors fails, for any number of metrics.
-- With a tolerance, it fails if the whole interval of the difference is below it, because the swap test has no
-  tolerance. This is not adjusted for the number of metrics.
+- With a tolerance, it fails if the whole interval of the difference is below it, because the swap test cannot
+  take one. This is not adjusted for the number of metrics.
 - A gate that runs at every commit distributes its level over the looks that a history records
   (:mod:`boxscore.extensions.decisions.sequential`). Equal detectors then fail at any commit with at most the
   probability of the level.
@@ -185,7 +185,7 @@ def _are_numbers(values: Any) -> bool:
 
 
 def is_value(value: Any) -> bool:
-    """Tell whether an evaluation can give this value as a metric: a number in [0, 1], or None."""
+    """Return whether an evaluation can give this value as a metric: a number in [0, 1], or None."""
     return value is None or (type(value) in (int, float) and 0 <= value <= HIGHEST)
 
 
@@ -420,7 +420,7 @@ def _defined(value: float | None) -> float | None:
 
 
 def same_rules(signature: str, other: str) -> bool:
-    """Tell whether two signatures are equal except for the version."""
+    """Return whether two signatures are equal except for the version."""
     first, second = (
         [part for part in each.split("|") if not part.startswith("v:")] for each in (signature, other)
     )

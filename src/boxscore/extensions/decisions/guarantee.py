@@ -15,7 +15,7 @@ Conventions
   threshold is the first at which (sum of losses + B) / (n + 1) is small enough. Then the loss of a new image
   is small enough *on average*, over sets of n images and new images; for a single set it may be larger.
 - Recall: the loss of an image is the fraction of its objects that is missed, B = 1. Images without objects
-  are left out. If too much is missed even at the lowest score, there is no threshold. The average then counts
+  are left out. If even the lowest score misses too much, the threshold is undefined. The average then counts
   such a set as a loss of 0, because the theorem needs a threshold without loss. Near that limit, the existing
   thresholds miss more than requested.
 - False positives per image: the loss of an image is their number, at most ``at_most`` = B. All images count.
@@ -64,8 +64,9 @@ ROUNDING = 1e-9
 """Tolerance for sums of fractions, relative to the number of images."""
 
 NEAR = 2
-"""Number of standard errors of the recall at the lowest score within which another set might have no
-threshold."""
+"""Number of standard errors of the recall at the lowest score within which another set might lack a
+threshold.
+"""
 
 GRID = np.arange(99, -1, -1) / 100
 """Thresholds at which precision is tested, descending."""
@@ -81,7 +82,7 @@ class Guaranteed(NamedTuple):
     """Thresholds with a guarantee, and the number of images behind them; arrays of one shape, or scalars."""
 
     score: Floats
-    """The threshold, float64; NaN if there is no guarantee."""
+    """The threshold, float64; NaN without a guarantee."""
     value: Floats
     """The guaranteed quantity on these images: a mean over images, float64."""
     pooled: Floats
@@ -91,8 +92,9 @@ class Guaranteed(NamedTuple):
     images_needed: Counts
     """The minimum number of images for a detector without errors; int64."""
     note: Any
-    """Text: why there is no threshold, whether it is close to not existing, or how many images have more
-    false positives than are counted."""
+    """Text: why the threshold is missing, whether it is close to missing, or how many images have more false
+    positives than are counted.
+    """
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -240,8 +242,8 @@ def threshold_guarantee(
     # Extract the detections and objects of the evaluation once, for all classes and for each.
     t, a = threshold_index(evaluation, iou_threshold), area_index(evaluation, area)
     whole, parts = samples_of(evaluation.matched, t, a)
-    # Compute the guarantee of each class and of all together; the text says what is guaranteed and what is
-    # not.
+    # Compute the guarantee of each class and of all together; the text states the guaranteed quantities and
+    # those that are not.
     if measure == "recall":
         answers = [guaranteed_recall(one, level) for one in (*parts, whole)]
         promise = (
@@ -409,7 +411,7 @@ def guaranteed_recall(sample: Sample, level: float) -> Guaranteed:
     score, total = _sums_down(sample.truth_score[seen], share[seen])
     # Require sum of losses + 1 <= (1 - level) (n + 1), written with recalls.
     enough = np.flatnonzero(total >= (level - ROUNDING) * (n + 1))
-    # There is no threshold if images are too few, or if even the lowest score misses too much.
+    # The threshold is undefined if images are too few, or if even the lowest score misses too much.
     if n < needed:
         return _none(n, needed, _too_few(n, needed, "with objects"))
     if not len(enough):
@@ -436,7 +438,7 @@ def guaranteed_fppi(sample: Sample, level: float, *, images: int, at_most: int) 
     # Add them up from the highest score down; the condition adds the largest loss of a new image.
     score, total = _sums_down(sample.score, counts)
     few_enough = np.flatnonzero(total + at_most <= (level + ROUNDING) * (images + 1))
-    # There is no threshold if images are too few, or if no score is low enough.
+    # The threshold is undefined if images are too few, or if no score is low enough.
     if images < needed:
         return _none(images, needed, _too_few(images, needed, ""))
     if not len(few_enough):

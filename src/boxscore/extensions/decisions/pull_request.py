@@ -46,7 +46,7 @@ def pull_request_summary(
     name : str, optional
         Name of the model.
     evaluation : Evaluation, optional
-        Its classes are listed if there is no comparison.
+        Its classes are listed without a comparison.
     comparison : DetectorComparison, optional
         Comparison of the baseline and the checked result: lists the differences of all metrics and of each
         class.

@@ -11,8 +11,8 @@ Conventions
   an image (or group of images) are swapped between the two detectors as in the swap test
   (:mod:`boxscore.extensions.decisions.swapping`), and each batch is scored separately; images are matched one
   by one.
-- The null hypothesis: given everything before it, all swaps in a batch are equally likely. There is no
-  assumption about scores, nor that images are alike or in random order.
+- The null hypothesis: given everything before it, all swaps in a batch are equally likely. The test does not
+  assume anything about scores, nor that images are alike or in random order.
 - A bet of size b pays ``exp(b z) / mean of exp(b z*)``: z is the difference in the batch in standard
   deviations of the swaps, z* that of each swap, including the observed one. So its mean under the null is 1,
   whether all swaps are made or a random selection. Each swap counts with its opposite.
@@ -150,7 +150,7 @@ class SequentialComparison(DiagnosticResult):
         return int(self.images[-1])
 
     def verdict_text(self) -> str:
-        """Describe in a few sentences how many images were read and what the verdict means."""
+        """Describe the number of images read and the meaning of the verdict in a few sentences."""
         level, left = 1 - self.reading.confidence, self.given - self.images_read
         if self.verdict != "cannot tell":
             end = f"stopped after {self.images_read:,} of {counted(self.given, 'image')}"
@@ -237,7 +237,7 @@ def compare_sequentially(
     ------
     InputError
         When there are not exactly two results, their images, objects, classes or protocols differ, images are
-        not matched separately, there is no complete batch, or an option is invalid.
+        not matched separately, no batch is complete, or an option is invalid.
 
     Examples
     --------

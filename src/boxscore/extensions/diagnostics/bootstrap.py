@@ -13,8 +13,8 @@ Conventions
   set get the same draws.
 - Intervals are expanded percentiles of the draws. Plain percentiles are too narrow for few images, so they
   are widened as in Student's t, by the number of images that have an object.
-- There is no interval (NaN) for a class in fewer than 5 images, or over all classes if fewer than 10 images
-  have objects: it would not be reliable.
+- Intervals are NaN, because they would not be reliable, for a class in fewer than 5 images, and over all
+  classes if fewer than 10 images have objects.
 - Images of one ``group`` (a video, a patient) are drawn together. They are alike, and intervals that treat
   them as independent are too narrow.
 - A class without ground truth in a draw is undefined there. As in the protocol, it is left out of the mean of

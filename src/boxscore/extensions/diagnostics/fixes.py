@@ -100,7 +100,7 @@ def curves_of_fixes(
             Totals.of_objects(positive[number], 0, np.zeros_like(rows), thresholds=1),
             recalled=true[number, None],
             counted=kept[number, None],
-            # Errors that rank last have no row, but still are detections of their class.
+            # Errors that rank last are not in any row, but still are detections of their class.
             has_detections=kept[0 if is_last else number] > 0,
         )
         curves[name] = Curves(None, rules, totals=totals, state={"best": best[number, None]})
@@ -162,7 +162,7 @@ def _known(rows: ClassRows) -> _Known:
 
 
 def _bits_of_fix(bits: NDArray[np.uint32], fix: int) -> tuple[BoolArray, BoolArray]:
-    """Tell whether each row remains under a fix, and whether it is right."""
+    """Return whether each row remains under a fix, and whether it is right."""
     return (bits & np.uint32(1 << 2 * fix)) != 0, (bits & np.uint32(2 << 2 * fix)) != 0
 
 

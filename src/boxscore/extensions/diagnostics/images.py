@@ -48,7 +48,7 @@ class ImageScores(DiagnosticResult):
     precision, recall, f1, average_precision : ndarray of float64, [I]
         NaN where undefined.
     scored : bool
-        Whether the detections have scores; without them AP is undefined and has no column.
+        Whether the detections have scores; without them AP is undefined and its column missing.
     """
 
     image_ids: NDArray[np.generic]

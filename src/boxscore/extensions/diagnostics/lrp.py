@@ -157,7 +157,7 @@ def _lrp(true: Any, false: Any, distance: Any, positive: Any, threshold: float) 
 def _parts(counts: ScoreCounts, k: int, threshold: float, at_score: float | None) -> LrpParts:
     """Compute the LRP of one class at its best threshold, or at the given one; scalars."""
     part, positive = counts.part(k), counts.positive[k]
-    # The first entry has no detections. A threshold keeps all detections of a score or none.
+    # The first entry is for zero detections. A threshold keeps all detections of a score or none.
     score, true, false, distance = (
         np.append(first, column[part])
         for first, column in (

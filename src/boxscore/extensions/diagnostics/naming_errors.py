@@ -155,7 +155,7 @@ def _named(
         ERROR_TYPES.index(name) for name in ("localisation", "classification", "duplicate", "background")
     ]
     kind = np.select(rules, order, ERROR_TYPES.index("both")).astype(np.int8)
-    # True positives, excused detections and detections beyond the limit have no error.
+    # True positives, excused detections and detections beyond the limit are not errors.
     took_part = np.zeros(D, dtype=bool)
     took_part[pairs.rows] = True
     kind[true | unnamed | ~took_part] = NO_ERROR

@@ -309,7 +309,7 @@ def best_settings(result: Sweep, *, metrics: Sequence[str] | None = None) -> Bes
     Raises
     ------
     InputError
-        When the sweep has no such metric.
+        When the sweep lacks this metric.
     """
     known = list(result.values)
     chosen = [metric_named(name, known, option="metrics") for name in metrics or known]

@@ -183,7 +183,7 @@ def pairs_in_file(path: Path) -> PairsInFile:
 
 
 def _is_head(words: list[str]) -> bool:
-    """Tell whether both words belong to a header, apart from words such as ``class`` and ``id``."""
+    """Return whether both words belong to a header, apart from words such as ``class`` and ``id``."""
     plain = ["".join(re.findall(r"[a-z]+", _OF_A_CLASS.sub("", word.lower()))) for word in words]
     return plain[0] in _FROM and plain[1] in _TO
 

@@ -116,7 +116,7 @@ def renamed_classes(
 
 
 def question_of_renamed(renamed: Mapping[str, str]) -> str:
-    """Ask whether left-out classes are those without detections; empty if there are none."""
+    """Ask whether left-out classes are those without detections; empty without any."""
     if not renamed:
         return ""
     pairs = [f"{theirs} the class {likely}" for theirs, likely in list(renamed.items())[:FEW_SHOWN]]
@@ -145,8 +145,8 @@ def warn_left_out(
 def likely_classes(words: Sequence[str], labels: Sequence[str]) -> dict[str, str]:
     """Return, for words that name no class, the label of which each is probably a misspelling.
 
-    Case, blanks, ``_`` and ``-`` are ignored; otherwise the two must be similar. Numbers have no match, nor
-    do words or labels that are equally similar to several.
+    Case, blanks, ``_`` and ``-`` are ignored; otherwise the two must be similar. Numbers are never matched,
+    nor are words or labels that are equally similar to several.
     """
     # Leave out numbers: they are not misspelled names.
     unknown, others = (

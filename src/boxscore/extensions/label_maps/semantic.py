@@ -216,7 +216,7 @@ class SemanticIoU(ResampledImages):
 
     @functools.cached_property
     def confusion(self) -> NDArray[np.int64]:
-        """Pixels by true class (rows) and predicted class, [K, K + 1]; the last column is no class."""
+        """Pixels by true class (rows) and predicted class, [K, K + 1]; the last column means no class."""
         (truth, prediction), K = self._rows, len(self.classes.labels)
         counted = truth >= 0
         columns = np.where(prediction[counted] >= 0, prediction[counted], K)

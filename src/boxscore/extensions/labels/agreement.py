@@ -216,7 +216,7 @@ def labels_by_annotator(table: GroundTruth, column: str) -> dict[str, GroundTrut
     Raises
     ------
     InputError
-        When there is no such column, or a label has no annotator.
+        When the column does not exist, or a label lacks an annotator.
 
     Examples
     --------
@@ -249,7 +249,7 @@ def annotator_agreement(
     Parameters
     ----------
     annotators : mapping of str to GroundTruth
-        Labels by annotator. The images of all tables are used; an image missing in a table has no labels
+        Labels by annotator. The images of all tables are used; an image missing in a table is unlabeled
         there. Classes are those of the first table.
     protocol : str, default "coco"
         Selects the objects to compare: boxes, rotated boxes, masks or keypoints.

@@ -1,7 +1,7 @@
-"""Draw ground truth and detections over images: the worst ones, or those named with --images.
+"""Draw ground truth and detections over images: the worst ones, or those given by --images.
 
-The drawings are written together, once all are made. In place of an image that is missing or cannot be read
-is a blank frame, with a warning.
+All drawings are written at the end, or none. A missing or unreadable image is replaced by a blank frame, with
+a warning.
 
 Examples
 --------

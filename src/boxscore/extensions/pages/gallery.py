@@ -202,7 +202,7 @@ def _box_of(table: Any, row: int, decimals: int) -> list[Any]:
 
 
 def _box_around(joints: list[float]) -> list[float]:
-    """Return left, top, width and height of the drawn keypoints; absent points have no position."""
+    """Return left, top, width and height of the drawn keypoints; absent points are skipped."""
     drawn = [at for at in range(0, len(joints), 3) if joints[at + 2]]
     x, y = [joints[at] for at in drawn], [joints[at + 1] for at in drawn]
     return [min(x), min(y), max(x) - min(x), max(y) - min(y)]

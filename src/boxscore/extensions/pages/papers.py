@@ -54,7 +54,7 @@ def paper_table(
     comparison : DetectorComparison
     form : {"latex", "markdown"}, default "latex"
     metrics : sequence of str, optional
-        The columns; by default the AP metrics, without scores F1, or all if there are none.
+        The columns; by default the AP metrics, F1 without scores, or otherwise all.
     scale : {100, 1}, default 100
         Factor of the numbers.
     decimals : int, optional

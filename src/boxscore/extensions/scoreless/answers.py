@@ -10,7 +10,7 @@ Conventions
 - Labels are compared exactly, then without case and with blanks for ``_`` and ``-``, never in part. With a
   phrase, every box belongs to that phrase. A box without a label has the class of a ground truth with only
   one; otherwise it is left out, with a warning.
-- Answers have no scores.
+- Answers do not have scores.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ OPTIONS_OF_DETECTIONS = frozenset({"image_sizes", "coordinates", "repeated", "lo
 
 
 def _has_boxes(text: str) -> bool:
-    """Tell whether a text has a key of boxes, or the marker of a notation."""
+    """Return whether a text has a key of boxes, or the marker of a notation."""
     return any(f'"{key}"' in text or f"'{key}'" in text for key in KEYS_OF_BOXES) or any(
         notation.sign.search(text) for notation in NOTATIONS
     )

@@ -4,9 +4,9 @@ Conventions
 -----------
 - The end of a curve is the last recall point below the recall that it reaches. Precision there is the best
   from the first true positive beyond that point on: anything after the last needed one is ignored.
-- A class without a true positive has no precision. In means over classes, it has that of the previous class
-  at the last threshold of the previous query, because fastevaluate does not reset its variable. If there is
-  none before, the class is left out; fastevaluate reads uninitialized memory.
+- The precision of a class without a true positive is undefined. In means over classes, it has that of the
+  previous class at the last threshold of the previous query, because fastevaluate does not reset its
+  variable. If it is the first, the class is left out, while fastevaluate reads uninitialized memory.
 - Means over classes average the values above 0. F1 is computed from the two means.
 
 References
@@ -91,7 +91,7 @@ class CurveEnds(HeldValues):
         return self.mean_of_defined()
 
     def weighted_mean(self, weights: FloatArray) -> float:
-        """Average the classes with a positive weight; its size has no effect."""
+        """Average the classes with a positive weight, regardless of its size."""
         return self._of(np.flatnonzero(weights > 0)).mean_of_defined()
 
     def of_copies(self, count: int) -> list[HeldValues]:

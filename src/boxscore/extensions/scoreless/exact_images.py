@@ -75,7 +75,7 @@ class ExactImages(HeldValues):
         return self._of(chosen)
 
     def repeated(self, multiplicity: NDArray[np.int64]) -> ExactImages:
-        """Select classes that count; repeating a class has no effect on whether an image is exact."""
+        """Select classes that count; repeating a class does not change whether an image is exact."""
         return self._of(multiplicity > 0)
 
     def beside(self, others: Sequence[HeldValues]) -> ExactImages:
@@ -100,11 +100,11 @@ class ExactImages(HeldValues):
         return float(np.mean(exact)) if exact else float("nan")
 
     def mean_of_slots(self) -> float:
-        """Return :meth:`mean_of_defined`: there is no average over classes."""
+        """Return :meth:`mean_of_defined`, because classes are not averaged."""
         return self.mean_of_defined()
 
     def weighted_mean(self, weights: FloatArray) -> float:
-        """Use the classes with a positive weight; its size has no effect."""
+        """Use the classes with a positive weight, regardless of its size."""
         return self._of(weights > 0).mean_of_defined()
 
     def of_copies(self, count: int) -> list[HeldValues]:

@@ -9,7 +9,7 @@ Conventions
   :data:`IMAGE_EPSILON`: a perfect result for one object has an F1 of 0.99985.
 - ``positive_micro`` leaves out false positives of negative phrases. ``positive_macro_F1`` divides by the
   number of positive phrases with a detection.
-- Sums are exact and rounded once, so the order of images has no effect. SAM 3 adds in the order of its
+- Sums are exact and rounded once, so the order of images does not matter. SAM 3 adds in the order of its
   images, so its ``positive_macro_F1`` may differ in the last bit.
 - Protocols with such metrics pool their classes: there is one class, K is 1.
 

@@ -1,4 +1,4 @@
-"""Match each image and class as a whole, so that the order of detections has no effect.
+"""Match each image and class as a whole, independent of the order of detections.
 
 Conventions
 -----------

@@ -136,15 +136,15 @@ class Address(VirtualPath):
         return os.stat_result((mode, hash(str(self)), -1, 1, 0, 0, size, *times))
 
     def exists(self, *, follow_symlinks: bool = True) -> bool:
-        """Tell whether a file or folder exists."""
+        """Return whether a file or folder exists."""
         return self._status is not None
 
     def is_file(self, *, follow_symlinks: bool = True) -> bool:
-        """Tell whether a file exists."""
+        """Return whether a file exists."""
         return self._status is not None and not self._status.is_folder
 
     def is_dir(self, *, follow_symlinks: bool = True) -> bool:
-        """Tell whether a folder exists: some key has this prefix."""
+        """Return whether a folder exists: some key has this prefix."""
         return self._status is not None and self._status.is_folder
 
     def iterdir(self) -> Iterator[Address]:  # type: ignore[override]
@@ -214,7 +214,7 @@ def _matching(address: Address) -> list[Address]:
     scheme, _, rest = place.partition("://")
     root, *patterns = rest.split("/")
     found = [Address(f"{scheme}://{root}{mark}{options}")]
-    # Go down folder by folder: a store has no glob, so list only folders that match.
+    # Go down folder by folder: stores lack a glob, so list only folders that match.
     for number, pattern in enumerate(patterns):
         if not any(sign in pattern for sign in "*["):
             found = [above / pattern for above in found]
@@ -230,7 +230,7 @@ def _matching(address: Address) -> list[Address]:
 
 
 def _is_ambiguous(given: str) -> bool:
-    """Tell whether a user name or password may be parsed wrongly, so that a secret becomes the host."""
+    """Return whether a user name or password may be parsed wrongly, so that a secret becomes the host."""
     scheme, _, rest = given.partition("://")
     host = re.split("[/?#]", rest, maxsplit=1)[0]
     user, at, host_alone = host.rpartition("@")

@@ -97,7 +97,7 @@ def _opened_inside(path: Path, inner: Path, name: str, side: Side | None) -> Ope
 
 
 def _is_packed(sniffer: Sniffer) -> bool:
-    """Tell whether a path is a compressed file or an archive to unpack."""
+    """Return whether a path is a compressed file or an archive to unpack."""
     starts = {".gz": b"\x1f\x8b", ".zip": b"PK"}.get(sniffer.suffix)
     tar = sniffer.path.name.lower().endswith(".tar.gz")
     return starts is not None and not tar and not sniffer.is_folder and sniffer.head.startswith(starts)
@@ -281,7 +281,7 @@ def _root(folder: Path) -> Path:
 
 
 def _only_data(folder: Path) -> Path | None:
-    """Return the only data file below a folder; None if there are none or several."""
+    """Return the only data file below a folder; None if it is not the only one."""
     files = (Path(inner, name) for inner, _, names in os.walk(folder) for name in names)
     data = [file for file in files if file.name.lower().endswith(_DATA)]
     return data[0] if len(data) == 1 else None

@@ -112,7 +112,7 @@ class Suite:
         Raises
         ------
         InputError
-            When a key is unknown, a value is invalid, or there are no sets or models.
+            When a key is unknown, a value is invalid, or sets or models are missing.
         """
         path = Path(path)
         suite = _of_folder(path) if path.is_dir() else _of_file(path)

@@ -306,14 +306,14 @@ def _keep(path: Path, digest: str, cell: Cell) -> None:
 
 
 def _is_newer(page: Path, kept: Iterable[Path | None]) -> bool:
-    """Tell whether a page exists and is newer than the stored cells."""
+    """Return whether a page exists and is newer than the stored cells."""
     return page.is_file() and all(
         path is not None and path.stat().st_mtime_ns <= page.stat().st_mtime_ns for path in kept
     )
 
 
 def _read_stored(path: Path | None, digest: str) -> Cell | None:
-    """Read a stored cell of the same inputs; None if there is none, or it is damaged."""
+    """Read a stored cell of the same inputs; None if it is missing or damaged."""
     if path is None or not path.is_file():
         return None
     try:

@@ -296,7 +296,7 @@ def _unbatched(items: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
 
 
 def _is_raw(item: Any) -> bool:
-    """Tell whether this is raw network output: scores of all classes for every query."""
+    """Return whether this is raw network output: scores of all classes for every query."""
     return _part(item, "logits") is not None and _part(item, "pred_boxes") is not None
 
 
@@ -390,7 +390,7 @@ def _is_list(item: Any) -> bool:
 
 
 def _of_list(item: Sequence[Any], source: _Source) -> Sample:
-    # Accept rows of COCO or of a pipeline; an empty target has no objects.
+    # Accept rows of COCO or of a pipeline; a target may be empty.
     if all(isinstance(row, Mapping) and _is_coco_row(row) for row in item) and (item or source.is_target):
         return _coco_rows(item, source)
     if source.is_target:
@@ -507,7 +507,7 @@ def _masks_of_size(masks: Any, size: Any) -> NDArray[Any] | None:
 
 def _supervision(item: Any, source: _Source) -> Sample:
     """Read ``Detections``; ``data`` has names, rotated-box corners, and targets' flags and areas."""
-    # Use names as labels if there are no numbers; an empty object needs neither.
+    # Use names as labels without numbers; an empty object needs neither.
     data = getattr(item, "data", None) or {}
     names, corners, numbers = data.get("class_name"), data.get("xyxyxyxy"), item.class_id
     count = len(item.xyxy)

@@ -95,7 +95,7 @@ class Part(NamedTuple):
         return Part(matches, truth, detections, left_out, invalid, self.by_row)  # type: ignore[arg-type]
 
     def numbered_from(self, first: int) -> Part:
-        """Renumber images that have no ids of their own."""
+        """Renumber images that lack their own ids."""
         images = Images.build(self.images.ids + first)
         return Part(
             dataclasses.replace(self.matches, images=images),
@@ -157,7 +157,7 @@ class Waiting:
     def add(self, identifiers: Sequence[Id], sides: Sequence[Sequence[Rows]]) -> None:
         """Add a batch."""
         self.ids |= dict.fromkeys(identifiers)
-        # With a ground truth there are no targets.
+        # With a ground truth, targets are not given.
         for known, new in zip(self._sides, sides, strict=False):
             known += new
             self.rows += sum(sum(rows.counts) for rows in new)

@@ -62,7 +62,7 @@ def digest_of(
 ) -> Digest:
     """Run the quick checks of the input.
 
-    ``allowed`` are codes that ``--strict`` accepts, or None if the command has no such option; ``warned`` are
+    ``allowed`` are codes that ``--strict`` accepts, or None if the command lacks the option; ``warned`` are
     earlier warnings, some of which are errors.
     """
     # Reject unknown codes first, so that a typo is not ignored.

@@ -60,7 +60,7 @@ def geometric_findings(context: Context) -> Iterator[Finding]:
         yield from flat.finding(context, table)
         if context.effort > IN_PASSING:
             yield from inverted.finding(context, table)
-        # After a warning of the loader, report only what can be repaired.
+        # After a warning of the loader, report only repairable problems.
         if warned:
             yield from _outside_in_passing(context, table)
         elif not order and (context.effort > IN_PASSING or isinstance(table, GroundTruth)):
@@ -77,7 +77,7 @@ def _outside_in_passing(context: Context, table: BoxTable) -> Iterator[Finding]:
 
 
 def _has_sizes(table: BoxTable) -> bool:
-    """Tell whether a table came from a file with widths and heights, such as COCO's."""
+    """Return whether a table came from a file with widths and heights, such as COCO's."""
     return Path(table.source).suffix.lower() == ".json"
 
 
@@ -140,7 +140,7 @@ def _overhang(table: BoxTable) -> NDArray[np.float64]:
 
 
 def _reaches_outside(table: BoxTable) -> bool:
-    """Tell whether any box may extend beyond its image by more than :data:`SLACK`.
+    """Return whether any box may extend beyond its image by more than :data:`SLACK`.
 
     This is four times faster than computing how far.
     """
@@ -250,7 +250,7 @@ def _row_checks(noun: str, kind: type[BoxTable]) -> tuple[RowCheck, RowCheck, Ro
 
 
 def _are_dropped(context: Context, kind: type[BoxTable]) -> bool:
-    """Tell whether the protocol drops boxes without area from a kind of table."""
+    """Return whether the protocol drops boxes without area from a kind of table."""
     rule = context.protocol.boxes.degenerate
     return rule == "drop" or (rule == "drop_detections" and kind is Detections)
 
@@ -305,7 +305,7 @@ def whole_numbers(
 
 
 def _almost_all_whole(table: BoxTable) -> bool:
-    """Tell whether over 99% of the boxes are whole numbers; a sample rules out most tables."""
+    """Return whether over 99% of the boxes are whole numbers; a sample rules out most tables."""
     sample = table.boxes[:: len(table) // SAMPLED + 1]
     return bool(whole_boxes(sample).mean() > 0.9) and _share_whole(table) > ALL
 
@@ -315,6 +315,6 @@ def _share_whole(table: BoxTable) -> float:
 
 
 def whole_boxes(boxes: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Tell whether each box has whole numbers, [N]."""
+    """Return whether each box has whole numbers, [N]."""
     whole: NDArray[np.bool_] = (boxes == np.round(boxes)).all(axis=1)
     return whole

@@ -340,7 +340,7 @@ def silent_classes(context: Context) -> Iterator[Finding]:
 
 
 def _without_file(context: Context, detections: Detections) -> NDArray[np.bool_]:
-    """Tell whether each class has no file in a folder of VOC results, [K]."""
+    """Return whether each class lacks a file in a folder of VOC results, [K]."""
     names = detections.categories.names.tolist()
     if not (context.was_read(detections) and Path(detections.source).is_dir()):
         return np.zeros(len(names), dtype=bool)

@@ -3,8 +3,8 @@
 Conventions
 -----------
 - Files of masks or keypoints usually have boxes too: instance segmentation and pose models are also scored by
-  boxes. Another protocol was intended only if the detections have no boxes, so that boxes around their masks
-  or keypoints are used.
+  boxes. Another protocol was intended only if the detections lack boxes, so that boxes around their masks or
+  keypoints are used.
 - Oriented boxes on both sides are meant to be compared as such.
 - The repair is the option that reads the data, with the first metric of that protocol. Quick checks compute
   it too, unless the tables are so large that another evaluation takes a second.
@@ -121,7 +121,7 @@ def _of_type(protocol: Protocol, iou_type: str) -> Protocol | None:
 
 
 def _fits(protocol: Protocol, *tables: BoxTable | None) -> bool:
-    """Tell whether tables have as many keypoints as the protocol expects; masks always fit."""
+    """Return whether tables have as many keypoints as the protocol expects; masks always fit."""
     if protocol.similarity != "keypoints":
         return protocol.similarity == "mask"
     points = [table.keypoints for table in tables if table is not None]

@@ -131,7 +131,7 @@ class CurvesUnderWeights:
     ) -> None:
         self._rules, self._categories, self._images = protocol.ap, categories, len(matches.images)
         self._prepared = prepared = ImageWeights(matches, protocol, area, cap)
-        # Otherwise a run has no single best point.
+        # Otherwise the best point of a run is not unique.
         self._best = best and protocol.ap.precision_epsilon <= NO_EFFECT
         order = np.argsort(prepared.truth_category, kind="stable")
         bounds = np.searchsorted(prepared.truth_category[order], np.arange(prepared.shape[1] + 1))
@@ -358,7 +358,7 @@ def _class_blocks(starts: Positions, threshold_count: int) -> Iterator[tuple[int
 
 
 def _are_exchanges(sets: Sequence[FloatArray]) -> bool:
-    """Tell whether the weights of every two sets add up to 1."""
+    """Return whether the weights of every two sets add up to 1."""
     return len(sets) % 2 == 0 and all((sets[i] + sets[i + 1] == 1).all() for i in range(0, len(sets), 2))
 
 
