@@ -50,7 +50,7 @@ class Edges(NamedTuple):
 
 
 def edges_of(points: FloatArray, counts: Positions) -> Edges:
-    """Return the edges of closed polygons; ``counts`` [P] are their numbers of coordinates, x and y in turn."""
+    """Return the edges of closed polygons; ``counts`` [P] are their numbers of coordinates (2 per corner)."""
     # Round to the grid as the C code does: ``(int)(5 * x + .5)``, which truncates.
     corners = counts // 2
     if (counts & 1).any():  # ignore an odd last number
