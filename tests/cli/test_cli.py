@@ -77,7 +77,7 @@ def test_usage_errors(arguments: list[str], run: Run) -> None:
     assert output == ""
     wrong, advice = errors.splitlines()
     assert wrong.startswith("boxscore: error: ")
-    assert "boxscore" in advice or advice.startswith("Known are: ")
+    assert "boxscore" in advice or advice.startswith("Possible values: ")
 
 
 # ---------------------------------------------------------------- forms of output

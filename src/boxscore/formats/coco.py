@@ -751,9 +751,10 @@ def _rows_read(
     last: dict[Id, int] = {identifier: row for row, identifier in enumerate(ids.tolist())}
     if len(last) == len(ids):
         return slice(None) if every else np.flatnonzero(listed)
+    repeated = len(ids) - len(last)
     text = (
-        f"{path}: {len(ids) - len(last)} annotation ids occur more than once; only the last annotation "
-        "with an id counts, as in pycocotools."
+        f"{path}: {counted(repeated, 'annotation id')} {verb(repeated, 'occur')} more than once; only the last "
+        "annotation with an id counts, as in pycocotools."
     )
     warning = BoxscoreWarning(text, code="repeated-annotation-id", severity="error")
     warn_user(warning)
@@ -776,8 +777,8 @@ def _warn_of_negative_sides(sizes: NDArray[np.float64] | None, path: Path) -> No
     count = int((sizes < 0).any(axis=1).sum())
     warn_user(
         f"{path}: {counted(count, 'box')} with a slightly negative side from rounding (down to "
-        f"{sizes.min():g}); as in pycocotools they match nothing, and such detections are dropped by "
-        "area.",
+        f"{sizes.min():g}); as in pycocotools, such boxes match nothing, and such detections are ignored "
+        "because of their area.",
     )
 
 

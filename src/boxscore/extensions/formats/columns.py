@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.checks import Place
 from boxscore._utils.files import Snapshot, write_atomically
+from boxscore._utils.text import counted, verb
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import align
 from boxscore.data.box_reading import in_pixels
@@ -604,7 +605,9 @@ def _warn_of_repeated_ids(ids: NDArray[Any], path: Path) -> None:
         return
     repeated = len(ids) - len(set(ids.tolist()))
     if repeated:
-        warn_user(f"{path}: {repeated} annotation ids occur more than once; each row counts.")
+        warn_user(
+            f"{path}: {counted(repeated, 'annotation id')} {verb(repeated, 'occur')} more than once; each row counts."
+        )
 
 
 def _masks_of(

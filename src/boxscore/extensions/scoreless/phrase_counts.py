@@ -122,7 +122,7 @@ def _warn_of_phrases(result: Any) -> None:
     rates = PhraseRates.of(result.curves_of(*protocol.position_of(rows[0])))
     correlation = float(rates.image_correlation.min(initial=0.0))
     # Without negative phrases the correlation is undefined, and counts as 0.
-    names, last = ", ".join(row.key for row in rows), "pmF1 (positive_micro_F1) is of the boxes alone."
+    names, last = ", ".join(row.key for row in rows), "pmF1 (positive_micro_F1) measures the boxes alone."
     if not rates.negatives.any():
         warn_user(
             f"{result.ground_truth.source}: every image has an object, so there are only positive "

@@ -118,6 +118,8 @@ class Finding:
         if self.repaired_metric:
             now = f"{self.metric} is {as_it_is} now"
             return f"{condition}, {self.repaired_metric} would be {repaired} ({now})"
+        if as_it_is == repaired:
+            return f"{condition}, {self.metric} would stay {as_it_is}"
         difference = "" if math.isnan(self.effect) else f" ({fixed(self.effect, signed=True)})"
         return f"{condition}, {self.metric} would be {repaired} instead of {as_it_is}{difference}"
 

@@ -208,7 +208,7 @@ def _row_checks(noun: str, kind: type[BoxTable]) -> tuple[RowCheck, RowCheck, Ro
     """Return the row checks of one side: flat boxes, inverted ones, and those outside their image."""
     # The three checks have one form: rows, severity, message, and repair.
     is_truth = kind is GroundTruth
-    match = "no detection can match them" if is_truth else "they cannot match anything"
+    match = "no detection can match such boxes" if is_truth else "such boxes cannot match anything"
     return (
         RowCheck(
             f"{noun}-degenerate",
@@ -217,7 +217,7 @@ def _row_checks(noun: str, kind: type[BoxTable]) -> tuple[RowCheck, RowCheck, Ro
             lambda context: "note" if _are_dropped(context, kind) else "warning",
             lambda context, count, _: (
                 f"{counted(count, noun)} with a box of width or height 0: "
-                f"{'the protocol drops them' if _are_dropped(context, kind) else match}"
+                f"{'the protocol drops such boxes' if _are_dropped(context, kind) else match}"
             ),
             "without these boxes",
             _without,
@@ -229,7 +229,7 @@ def _row_checks(noun: str, kind: type[BoxTable]) -> tuple[RowCheck, RowCheck, Ro
             lambda context: "warning" if context.protocol.boxes.degenerate == "count" else "note",
             lambda context, count, most: (
                 f"{counted(count, noun)} with a box of negative width or height (down to {-most:g}): "
-                f"{'the protocol drops them' if _are_dropped(context, kind) else 'they match nothing'}"
+                f"{'the protocol drops such boxes' if _are_dropped(context, kind) else 'such boxes match nothing'}"
             ),
             "without these boxes",
             _without,
