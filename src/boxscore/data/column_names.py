@@ -359,7 +359,7 @@ def _refuse_strange(known: dict[str, str], names: Sequence[str], place: str) -> 
             "be in a column Mask, next to ImageWidth and ImageHeight",
             got="a column MaskPath, the names of PNG files",
             place=place,
-            cause="write base64(zlib(counts of a COCO RLE)) of each mask, as the challenge's files have it",
+            cause="write base64(zlib(counts of a COCO RLE)) of each mask, as in the challenge files",
         )
     if {"x1", "y1", "x2", "y2", "x3", "y3"} <= set(known):
         raise InputError(

@@ -476,7 +476,7 @@ def test_a_cluster_without_workers_writes_nothing(tmp_path: Path) -> None:
     with (
         dask_processes(tmp_path, 0) as (_, client),
         pytest.raises(
-            boxscore.InputError, match=r"a cluster must have a worker\. Got none; none came within"
+            boxscore.InputError, match=r"a cluster must have a worker\. Got none; none connected within"
         ),
     ):
         evaluate(*paths, client=client, scratch=tmp_path / "scratch")

@@ -104,12 +104,12 @@ def test_a_file_of_several_parts(tmp_path: Path, run: Run, monkeypatch: pytest.M
 def test_a_share_that_is_missing_is_named(tmp_path: Path, run: Run) -> None:
     sides = written(tmp_path, "numbers", "by id")
     files = saved(run, sides, 3, tmp_path)
-    said = "shards to merge must be all 3. Got none of 2/3; run boxscore evaluate --shard K/N"
+    said = "shards to merge must be complete. Got 2 of 3, without 2/3; run boxscore evaluate --shard K/N"
     for options in ([], ["--memory-limit", "1GB"]):
         assert said in run.error("merge", files[0], files[2], *options)
     run("evaluate", *sides, "--save-part", tmp_path / "whole.npz", "--no-digest")
     mixed = run.error("merge", *files, tmp_path / "whole.npz")
-    assert "come from one split of one data set. Got shares of 3, and parts that are not shards" in mixed
+    assert "come from one split of one data set. Got shards of 3, and parts that are not shards" in mixed
 
 
 @each([(images, shares) for images in (0, 1, 2, 5) for shares in (1, 2, 3, 7)])

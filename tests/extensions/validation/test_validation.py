@@ -303,7 +303,7 @@ CASES: list[tuple[Spoil, str, str, str, int]] = [
         silent_class,
         "class-without-detections",
         "warning",
-        r"1 class with annotations but without detections (AP 0): class 5$",
+        r"1 class with annotations but without detections \(AP 0\): class 5$",
         1,
     ),
     (corners, "detection-box-order", "error", r"Are these x1,y1,x2,y2\?", 0),
@@ -314,7 +314,7 @@ CASES: list[tuple[Spoil, str, str, str, int]] = [
     (flat_detection, "detection-degenerate", "warning", r"such boxes cannot match anything", 1),
     (outside, "annotation-outside-image", "warning", r"more than 1 pixel", 1),
     (outside_detection, "detection-outside-image", "note", r"up to 30\.0", 1),
-    (whole, "integer-coordinates", "warning", r"100% of the detections .* and only 0%", 0),
+    (whole, "integer-coordinates", "warning", r"100% of the detected boxes .* but only 0%", 0),
     (twice, "near-duplicate-annotation", "warning", r"1 annotation overlaps an earlier one", 1),
     (large_area, "area-exceeds-box", "warning", r"area larger than the box", 1),
     (zero_area, "area-not-positive", "warning", r"area of 0 or less", 1),
@@ -333,9 +333,15 @@ CASES: list[tuple[Spoil, str, str, str, int]] = [
     (many, "beyond-max-detections", "note", r"not evaluated: max detections is 100 per image and class", 0),
     (cut, "detections-cut-per-image", "warning", r"12 images have exactly 20 detections", 12),
     (swapped_classes, "classes-numbered-differently", "error", r"two classes are swapped", 2),
-    (off_by_one, "classes-numbered-differently", "error", r"1 too low\. Off by one\?", 3),
+    (off_by_one, "classes-numbered-differently", "error", r"1 too low\. Is it an off-by-one error\?", 3),
     (images_off_by_one, "images-off-by-one", "error", r"image whose id is 1 lower", 0),
-    (images_renumbered, "detections-off-annotations", "warning", r"48 best .* only \d+ overlap", 0),
+    (
+        images_renumbered,
+        "detections-off-annotations",
+        "warning",
+        r"only \d+ of the 48 most confident detections overlap",
+        0,
+    ),
 ]
 
 

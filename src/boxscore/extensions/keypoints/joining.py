@@ -128,6 +128,6 @@ def _scores(detections: Detections, names: tuple[str, ...]) -> FloatArray:
 def _warn_of_unplaced(detections: Detections, count: int) -> None:
     dropped = counted_of(count, len(detections), "detection")
     warn_user(
-        f"{detections.source}: {dropped} are dropped, as in xtcocotools, because the third value of "
+        f"{detections.source}: dropped {dropped}, as in xtcocotools, because the third value of "
         "every keypoint is 0 or less. Does the model write 0 there?"
     )

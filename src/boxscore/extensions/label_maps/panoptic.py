@@ -337,7 +337,8 @@ def _check_truth(
     if rules.truth_area == "table" and _differ(truth, areas):
         conflicts.append(
             Conflict(
-                place, "the area of a ground truth segment differs from its number of pixels; the area counts"
+                place,
+                "a ground truth segment has an area that differs from its number of pixels; the area is used",
             )
         )
 
@@ -352,8 +353,7 @@ def warn_of_conflicts(conflicts: Sequence[Conflict]) -> None:
     for what in dict.fromkeys(each.what for each in conflicts):
         places = [each.place for each in conflicts if each.what == what]
         more = f" and {len(places) - 1:,} more" if len(places) > 1 else ""
-        cause = "with --rules counted, only pixels count and this is an error"
-        warn_user(f"{what}: {places[0]}{more}; {cause}.")
+        warn_user(f"{places[0]}{more}: {what}. With --rules counted, this is an error.")
 
 
 # ---------------------------------------------------------------- the result

@@ -176,9 +176,9 @@ def check_shares(parts: Sequence[Any]) -> None:
         names = ", ".join(f"{number}/{counts[0]}" for number in missing[:10])
         raise InputError(
             "shards to merge",
-            f"be all {counts[0]}",
-            got=f"missing: {names}{(', ...' if len(missing) > 10 else '')}",
-            cause="run boxscore evaluate --shard K/N --save-part for each of them",
+            "be complete",
+            got=f"{len(shares)} of {counts[0]}, without {names}{', ...' if len(missing) > 10 else ''}",
+            cause="run boxscore evaluate --shard K/N --save-part for each missing shard",
         )
 
 

@@ -185,9 +185,9 @@ def _unlisted(context: Context) -> Iterator[Finding]:
         "semantic",
         severity,
         len(rows),
-        f"{'all ' * (share == 1)}{counted(len(rows), 'detection')} ({share:.0%}) "
-        f"{verb(len(rows), 'have')} a class without an object or a label in the image: they are dropped "
-        f"and count neither as right nor as wrong{advice * (share >= MOSTLY)}",
+        f"{counted(len(rows), 'detection')} ({share:.0%}) {verb(len(rows), 'are')} dropped and "
+        f"{verb(len(rows), 'count')} neither as right nor as wrong, because the image has no object or "
+        f"label of the class{advice * (share >= MOSTLY)}",
         table=detections,
         rows=rows,
         repair="with these detections counted",
