@@ -753,8 +753,8 @@ def _rows_read(
         return slice(None) if every else np.flatnonzero(listed)
     repeated = len(ids) - len(last)
     text = (
-        f"{path}: {counted(repeated, 'annotation id')} {verb(repeated, 'occur')} more than once; only the last "
-        "annotation with an id counts, as in pycocotools."
+        f"{path}: {counted(repeated, 'annotation id')} {verb(repeated, 'occur')} more than once; only the "
+        "last annotation with an id counts, as in pycocotools."
     )
     warning = BoxscoreWarning(text, code="repeated-annotation-id", severity="error")
     warn_user(warning)

@@ -605,9 +605,8 @@ def _warn_of_repeated_ids(ids: NDArray[Any], path: Path) -> None:
         return
     repeated = len(ids) - len(set(ids.tolist()))
     if repeated:
-        warn_user(
-            f"{path}: {counted(repeated, 'annotation id')} {verb(repeated, 'occur')} more than once; each row counts."
-        )
+        ids_occur = f"{counted(repeated, 'annotation id')} {verb(repeated, 'occur')}"
+        warn_user(f"{path}: {ids_occur} more than once; each row counts.")
 
 
 def _masks_of(

@@ -209,6 +209,7 @@ def _row_checks(noun: str, kind: type[BoxTable]) -> tuple[RowCheck, RowCheck, Ro
     # The three checks have one form: rows, severity, message, and repair.
     is_truth = kind is GroundTruth
     match = "no detection can match such boxes" if is_truth else "such boxes cannot match anything"
+    dropped = "the protocol drops such boxes"
     return (
         RowCheck(
             f"{noun}-degenerate",
@@ -217,7 +218,7 @@ def _row_checks(noun: str, kind: type[BoxTable]) -> tuple[RowCheck, RowCheck, Ro
             lambda context: "note" if _are_dropped(context, kind) else "warning",
             lambda context, count, _: (
                 f"{counted(count, noun)} with a box of width or height 0: "
-                f"{'the protocol drops such boxes' if _are_dropped(context, kind) else match}"
+                f"{dropped if _are_dropped(context, kind) else match}"
             ),
             "without these boxes",
             _without,
@@ -229,7 +230,7 @@ def _row_checks(noun: str, kind: type[BoxTable]) -> tuple[RowCheck, RowCheck, Ro
             lambda context: "warning" if context.protocol.boxes.degenerate == "count" else "note",
             lambda context, count, most: (
                 f"{counted(count, noun)} with a box of negative width or height (down to {-most:g}): "
-                f"{'the protocol drops such boxes' if _are_dropped(context, kind) else 'such boxes match nothing'}"
+                f"{dropped if _are_dropped(context, kind) else 'such boxes match nothing'}"
             ),
             "without these boxes",
             _without,
