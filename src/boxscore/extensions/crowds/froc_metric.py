@@ -7,7 +7,7 @@ Conventions
 - The denominator is all evaluated images, including those without objects or detections.
 - Without ties of true and false positives, a curve only goes up or to the right, and the value between two
   points is that of the left one under either interpolation. Along a tie, "linear" interpolates across it, and
-  "step" uses its end.
+  "step" keeps the value before the tie until its end.
 - The value at a point follows from its neighbors: the last point of the curve within it, and the first
   beyond. Chunks by score know the counts before them, so they have such neighbors; the nearest of all chunks
   are kept.

@@ -109,11 +109,11 @@ class PointInBoxSimilarity(Similarity):
     ) -> PairValues:
         """Find the pairs whose ground truth contains the point."""
         places, boxes = _places(detections, self.anchor), ground_truth.boxes
-        centres = (boxes[:, :2] + boxes[:, 2:]) / 2
+        centers = (boxes[:, :2] + boxes[:, 2:]) / 2
 
         def value(detection: NDArray[np.intp], truth: NDArray[np.intp], _: slice) -> FloatArray:
             points, rows = places[comparison.rows[detection]], comparison.truth_rows[truth]
-            apart = np.sqrt(((points - centres[rows]) ** 2).sum(axis=1))
+            apart = np.sqrt(((points - centers[rows]) ** 2).sum(axis=1))
             return np.where(self.holds(ground_truth, rows, points), 0.5 + 0.5 / (1.0 + apart), 0.0)
 
         pairs = in_chunks(comparison, value, size=CHUNK_PAIRS)

@@ -74,15 +74,15 @@ class SummedShares:
         shares = self.shares(np.where(counted, 0, self.times(~self.ranges.inside[:, area])))
         if near is not None:
             shares = shares.of_detections(near[:, area])
-        # Match the counted objects alone. ``_noting`` records the largest overlap of each detection while the
-        # blocks stream through.
+        # Match the counted objects alone. ``_record_best`` records the largest overlap of each detection
+        # while the blocks stream through.
         best: dict[str, FloatArray] = {"iou": np.zeros(int(shares.detection.max(initial=-1)) + 1)}
         blocks: Iterable[Pairs] = self.under(
             self.flags._replace(deleted=self.flags.deleted | ~counted)
         ).blocks
         if near is not None:
             blocks = (block.of_detections(near[:, area]) for block in blocks)
-        outcome = match(_noting(blocks, best["iou"]), counted=counted[:, None])
+        outcome = match(_record_best(blocks, best["iou"]), counted=counted[:, None])
         # Ignore a detection at the thresholds that its fraction reaches and its best overlap does not, by bit
         # masks.
         reached = self._up_to(shares.iou) & ~self._up_to(best["iou"][shares.detection])
@@ -100,7 +100,7 @@ class SummedShares:
         return bits.astype(bit_type(len(self.rules.iou_thresholds)))
 
 
-def _noting(blocks: Iterable[Pairs], best: FloatArray) -> Iterator[Pairs]:
+def _record_best(blocks: Iterable[Pairs], best: FloatArray) -> Iterator[Pairs]:
     """Yield blocks, and record the largest overlap of each of the first detections, [D]."""
     for block in blocks:
         known = block.detection < len(best)

@@ -75,8 +75,8 @@ def _points_of_lists(given: list[list[float] | None], place: Place) -> FloatArra
         if values and (len(values) != length or length % 3):
             rule = "be three numbers per keypoint, and as many in every record"
             raise FileFormatError("keypoints", rule, got=f"{len(values)} numbers", place=place(row))
-    unlabelled = [0.0] * length
-    return np.array([values or unlabelled for values in given], dtype=np.float64).reshape(len(given), length)
+    unlabeled = [0.0] * length
+    return np.array([values or unlabeled for values in given], dtype=np.float64).reshape(len(given), length)
 
 
 def _counts(given: NDArray[Any], points: FloatArray, place: Place) -> NDArray[np.int64] | None:
@@ -84,8 +84,8 @@ def _counts(given: NDArray[Any], points: FloatArray, place: Place) -> NDArray[np
     if given.dtype != object:
         return given.astype(np.int64)
     stated = [_count(count, place, row) for row, count in enumerate(given.tolist())]
-    labelled = (points[:, :, 2] > 0).sum(axis=1).tolist()
-    counts = [seen if count is None else count for count, seen in zip(stated, labelled, strict=True)]
+    labeled = (points[:, :, 2] > 0).sum(axis=1).tolist()
+    counts = [seen if count is None else count for count, seen in zip(stated, labeled, strict=True)]
     known = points.size > 0 or any(count is not None for count in stated)
     return np.array(counts, dtype=np.int64) if known else None
 

@@ -54,8 +54,8 @@ def with_compared_keypoints(
         ground_truth = ground_truth.replaced(area=area)
     # Count labeled keypoints by visibility if the protocol does not use ``num_keypoints``.
     if protocol.ignore.unlabelled_by == "visibility" and ground_truth.keypoints is not None:
-        labelled = (ground_truth.keypoints[:, :, 2] > 0).sum(axis=1)
-        ground_truth = ground_truth.replaced(keypoint_count=labelled)
+        labeled = (ground_truth.keypoints[:, :, 2] > 0).sum(axis=1)
+        ground_truth = ground_truth.replaced(keypoint_count=labeled)
     return ground_truth, detections
 
 

@@ -169,10 +169,10 @@ def _compared(evaluation: Evaluation, place: Place) -> _Compared:
         # A keypoint that mirrors to itself is never inverted: its own comes first.
         kind = _kinds(similarity, len(rows))
         # Count each labeled keypoint under its kind.
-        labelled = np.flatnonzero(points[0, :, 2] > 0)
-        counts[labelled, kind[labelled]] += 1
-        own.append(similarity[0, labelled])
-        keypoint.append(labelled)
+        labeled = np.flatnonzero(points[0, :, 2] > 0)
+        counts[labeled, kind[labeled]] += 1
+        own.append(similarity[0, labeled])
+        keypoint.append(labeled)
     # Add the similarities as exact digits, independent of the order of images.
     digits = added(np.concatenate(keypoint), np.concatenate(own), J)
     return _Compared(counts, digits, len(pairs), len(analysed))

@@ -134,8 +134,8 @@ def similarity_of_pairs(
     # Count the labeled keypoints of each ground truth [M] and pair [P], in the smallest integer type.
     # Variances and scale are pycocotools' ``(sigmas * 2) ** 2`` and ``area + spacing(1)``.
     joints = truth.shape[1]
-    labelled = truth[:, :, 2] > 0  # [M,J]
-    counts = labelled.sum(axis=1)  # [M]
+    labeled = truth[:, :, 2] > 0  # [M,J]
+    counts = labeled.sum(axis=1)  # [M]
     of_pairs = counts.astype(np.min_scalar_type(joints)).take(pair_truth)  # [P]
     variances = (sigmas * 2) ** 2  # [J]
     scale = area + np.spacing(1)  # [M]
@@ -165,7 +165,7 @@ def similarity_of_pairs(
         error *= -0.5
     # Skip ``exp`` for pairs that cannot reach ``lowest``.
     similarity = np.zeros(len(pair_detection))
-    summed = labelled | (counts == 0)[:, None]  # [M,J]
+    summed = labeled | (counts == 0)[:, None]  # [M,J]
     kept = _near_enough(error, summed.take(pair_truth, axis=0), lowest)
     with np.errstate(all="ignore"):
         error = error.take(kept, axis=0)
@@ -183,7 +183,7 @@ def similarity_of_pairs(
         here = order[start:end]
         pairs, of_these = kept.take(here), error.take(here, axis=0)
         if 0 < count < joints:
-            of_these = of_these[labelled.take(pair_truth.take(pairs), axis=0)].reshape(-1, count)
+            of_these = of_these[labeled.take(pair_truth.take(pairs), axis=0)].reshape(-1, count)
         similarity[pairs] = of_these.sum(axis=1) / of_these.shape[1]
     return similarity
 
@@ -265,8 +265,8 @@ class KeypointSimilarity(Similarity):
             # Some protocols use 0 for ground truths without labeled keypoints, instead of the distance to the
             # box.
             if self.unlabelled_is_zero:
-                labelled = np.count_nonzero(truths[here, :, 2] > 0, axis=1)
-                similarity[labelled[truth - chunk.start] == 0] = 0.0
+                labeled = np.count_nonzero(truths[here, :, 2] > 0, axis=1)
+                similarity[labeled[truth - chunk.start] == 0] = 0.0
             return similarity
 
         return in_chunks(comparison, value, size=CHUNK_PAIRS // len(self.sigmas))

@@ -363,11 +363,11 @@ def _begin() -> None:
 
 def _value_sparing(call: Any) -> Any:
     value = value_of(call)
-    _give_back_freed_memory()
+    _return_freed_memory()
     return value
 
 
-def _give_back_freed_memory() -> None:
+def _return_freed_memory() -> None:
     """Return freed memory to the system: that of glibc, and of Arrow if it is loaded.
 
     Otherwise fragmentation grows: after ten questions about partitions, memory would be 1.5 times the peak of

@@ -96,7 +96,7 @@ def thinned_counts(held: HeldParts, reading: Reading, *, most: int | None = None
         counted = [engine.submit("objects", _objects, part, reading.area) for part in held.parts]
         positive = np.sum(engine.results(counted), axis=0)
         # One job per block of classes, and one for all classes together; split large ones by score.
-        source = _Source(plan, _rows_again(held, reading) if reading.overlaps else None)
+        source = _Source(plan, _reread_rows(held, reading) if reading.overlaps else None)
         K = len(positive)
         jobs = [_Job(block, False) for block in plan.blocks()] + [_Job(Cut(0, K), True)]
         edges = _edges(plan, jobs, most)
@@ -138,14 +138,14 @@ class _Source(NamedTuple):
         return [[one] for one in self.pieces(piece, name)]
 
 
-def _rows_again(held: HeldParts, reading: Reading) -> list[Any]:
+def _reread_rows(held: HeldParts, reading: Reading) -> list[Any]:
     """Read the partitions again; their counted rows stay on the engine."""
     options = {"threshold": reading.threshold, "area": reading.area}
-    tasks = [held.engine.submit("ask", _asked, task, options) for task in held.tasks]
+    tasks = [held.engine.submit("ask", _rows_of_task, task, options) for task in held.tasks]
     return held.engine.held(tasks, shown="reading again")
 
 
-def _asked(task: Any, options: Mapping[str, Any]) -> ClassRows:
+def _rows_of_task(task: Any, options: Mapping[str, Any]) -> ClassRows:
     rows: ClassRows = task.asked(_rows_of, options)
     return rows
 

@@ -114,7 +114,7 @@ class InParts:
     @contextlib.contextmanager
     def _pieces(self, held: HeldParts, function: Map[Any], options: Options) -> Iterator[Pieces]:
         with held.engine.asked_again():
-            tasks = _asked_of_tasks(held, function, options)
+            tasks = _map_over_tasks(held, function, options)
             yield HeldPieces(held.engine, held.engine.held(tasks, shown="reading again"), held.room)
 
     def answers(
@@ -128,14 +128,14 @@ class InParts:
             rows = f"the rows of {counted(images, 'image')}"
             self.check_room(4 * PER_ROW * images, rows, "use a larger limit, or part of the data")
         with held.engine.asked_again():
-            return held.engine.results(_asked_of_tasks(held, function, options), shown="reading again")
+            return held.engine.results(_map_over_tasks(held, function, options), shown="reading again")
 
     def over_images(self, function: Callable[..., Answer], options: Options) -> list[Answer]:
         """Map a function over the parts."""
         held = self.there
         with held.engine.asked_again():
             tasks = [
-                held.engine.submit("ask", _asked_of_part, part, place, function, options)
+                held.engine.submit("ask", _call_with_part, part, place, function, options)
                 for part, place in zip(held.parts, held.places(), strict=True)
             ]
             return held.engine.results(tasks, shown="counting")
@@ -151,7 +151,9 @@ class InParts:
             for block in blocks:
                 for number, piece in enumerate(block.between(edges.get(block, []))):
                     name = f"{name_of(block)}-{number}"
-                    tasks.append(submit(f"ask-{name}", _of_matches, plan.pieces(piece, name), function))
+                    tasks.append(
+                        submit(f"ask-{name}", _call_with_matches, plan.pieces(piece, name), function)
+                    )
                     owners.append(Classes(block.low, block.high))
             return list(zip(owners, held.engine.results(tasks), strict=True))
 
@@ -166,7 +168,11 @@ class InParts:
             asked = (area, cap), plan.images, function, classes
             tasks = [
                 held.engine.submit(
-                    f"ask-{name_of(block)}", _of_curves, plan.pieces(block, name_of(block)), block, *asked
+                    f"ask-{name_of(block)}",
+                    _call_with_curves,
+                    plan.pieces(block, name_of(block)),
+                    block,
+                    *asked,
                 )
                 for block in blocks
                 if not plan.is_too_large(block)
@@ -379,28 +385,28 @@ def _scored(
 # ---------------------------------------------------------------- what runs where parts and partitions are
 
 
-def _asked_of_tasks(held: HeldParts, function: Map[Any], options: Options) -> list[Any]:
+def _map_over_tasks(held: HeldParts, function: Map[Any], options: Options) -> list[Any]:
     """Submit a function for each partition, with the rows of its images among all."""
     return [
-        held.engine.submit("ask", _asked, task, function, {"place": place, **options})
+        held.engine.submit("ask", _call_with_task, task, function, {"place": place, **options})
         for task, place in zip(held.tasks, held.places(), strict=True)
     ]
 
 
-def _asked(task: Any, function: Map[Answer], options: Options) -> Answer:
+def _call_with_task(task: Any, function: Map[Answer], options: Options) -> Answer:
     answer: Answer = task.asked(function, options)
     return answer
 
 
-def _asked_of_part(part: Part, place: Place, function: Callable[..., Answer], options: Options) -> Answer:
+def _call_with_part(part: Part, place: Place, function: Callable[..., Answer], options: Options) -> Answer:
     return function(MergedParts([part]).matches(), place=place, **options)
 
 
-def _of_matches(pieces: Sequence[Part], function: Callable[[Matches], Answer]) -> Answer:
+def _call_with_matches(pieces: Sequence[Part], function: Callable[[Matches], Answer]) -> Answer:
     return function(MergedParts(pieces).matches())
 
 
-def _of_curves(
+def _call_with_curves(
     pieces: Sequence[Part],
     block: Cut,
     key: Key,

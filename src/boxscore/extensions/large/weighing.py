@@ -199,7 +199,9 @@ def _truths_of(part: Part, place: int | NDArray[np.int64], block: Cut) -> TruthR
     return TruthRows(rows_among_all(image, place), counted, taking_part)
 
 
-def _begun(truths: Sequence[TruthRows], weights: WeightSets, metrics: Metrics, protocol: Protocol) -> Chain:
+def _start_chain(
+    truths: Sequence[TruthRows], weights: WeightSets, metrics: Metrics, protocol: Protocol
+) -> Chain:
     """Count the ground truths of a class, before the first chunk."""
     # Collect the image of each counted object, and the distinct images per area, once for all sets.
     place = np.concatenate([one.place for one in truths])
@@ -256,7 +258,7 @@ def _score_range(
     return Chain(totals, states, before.ground_truths, before.detections + detections)
 
 
-def _ended(chain: Chain, metrics: Metrics, protocol: Protocol) -> BlockValues:
+def _end_chain(chain: Chain, metrics: Metrics, protocol: Protocol) -> BlockValues:
     """Compute the values of the curves after the last chunk."""
     curves = [
         {
@@ -413,7 +415,7 @@ class _Job:
             for part, place in zip(plan.parts, plan.places, strict=True)
         ]
         # Chain the chunks in descending score.
-        chain = submit(f"begin-{name}", _begun, truths, *common, plan.protocol)
+        chain = submit(f"begin-{name}", _start_chain, truths, *common, plan.protocol)
         for number, piece in enumerate(block.between(self._edges[block]), start=1):
             pieces = plan.pieces(piece, f"{name}-{number}")
             chain = submit(
@@ -422,7 +424,7 @@ class _Job:
             # Fetch the numbers of a long chain, because the scheduler would keep every step.
             if not number % LONGEST_CHAIN:
                 chain = plan.engine.results([chain])[0]
-        return submit(f"end-{name}", _ended, chain, self._metrics, plan.protocol)
+        return submit(f"end-{name}", _end_chain, chain, self._metrics, plan.protocol)
 
 
 def _same(value: Item) -> Item:

@@ -258,7 +258,7 @@ class Masks:
         for row, text in zip(compressed.tolist(), columns.texts(self._rows[compressed]), strict=True):
             texts[row] = text
         # Encode all uncompressed RLEs in one call.
-        listed, rasterised = np.flatnonzero(kind == LIST), np.flatnonzero(kind == POLYGONS)
+        listed, rasterized = np.flatnonzero(kind == LIST), np.flatnonzero(kind == POLYGONS)
         if len(listed):
             rows = self._rows[listed]
             count = columns.length[rows]
@@ -266,12 +266,12 @@ class Masks:
             for row, text in zip(listed.tolist(), code_text(numbers, count), strict=True):
                 texts[row] = text
         # Encode all polygons in one call, from the runs of their spans.
-        if len(rasterised):
+        if len(rasterized):
             runs, count = spans.runs()
-            chosen = position[rasterised]
+            chosen = position[rasterized]
             starts = (np.cumsum(count) - count)[chosen]
             encoded = code_text(runs[ragged_ranges(starts, count[chosen])], count[chosen])
-            for row, text in zip(rasterised.tolist(), encoded, strict=True):
+            for row, text in zip(rasterized.tolist(), encoded, strict=True):
                 texts[row] = text
         return texts
 

@@ -13,7 +13,7 @@ Conventions
   these edges are joined in pairs, from top to bottom: between the two ends of a pair exactly one column is
   filled.
 - Corners are ranked in the order in which the Douglas-Peucker algorithm adds them: by the distance to the
-  line between its two neighbors so far, capped by the value of the previous step. So the corners for any
+  line between their two neighbors so far, capped by the value of the previous step. So the corners for any
   tolerance, and the first corners for any count, are a simplification for one tolerance.
 
 References

@@ -192,5 +192,5 @@ def _keypoints(numbers: FloatArray, side: int) -> FloatArray:
     points = numbers.reshape(len(numbers), -1, side)
     if side == 3:
         return points
-    labelled = (points >= 0).all(axis=2, keepdims=True)
-    return np.concatenate([points, labelled], axis=2)
+    labeled = (points >= 0).all(axis=2, keepdims=True)
+    return np.concatenate([points, labeled], axis=2)

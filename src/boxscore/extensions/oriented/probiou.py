@@ -30,7 +30,7 @@ MOST = 100.0
 """Maximum Bhattacharyya distance; from about 17 on, the result is 0 up to ``eps``."""
 
 SMALL = 1e-4
-"""Product of variances below which ``eps`` matters: distances may exceed those of the shapes."""
+"""Determinant of a covariance below which ``eps`` makes the shape term of a distance negative."""
 
 
 def probiou(

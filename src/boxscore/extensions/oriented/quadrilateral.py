@@ -128,8 +128,8 @@ class QuadrilateralMeasure:
         # Store the corners relative to their mean: large coordinates round once here, and later steps use
         # small numbers.
         x, y = corners[:, 0::2].T, corners[:, 1::2].T  # [4,N]
-        self._centre = np.stack([x.mean(axis=0), y.mean(axis=0)])
-        x, y = x - self._centre[0], y - self._centre[1]
+        self._center = np.stack([x.mean(axis=0), y.mean(axis=0)])
+        x, y = x - self._center[0], y - self._center[1]
         # Reverse the corners if the signed area is negative: the integral needs one direction.
         twice = (x[2] - x[0]) * (y[3] - y[1]) - (y[2] - y[0]) * (x[3] - x[1])
         backwards = twice < 0
@@ -188,7 +188,7 @@ class QuadrilateralMeasure:
         """Return the area that quadrilaterals share, [P], integrated along the second."""
         # Compute corners [4, P] of the second relative to the center of the first, and the edges between
         # them. Horizontal edges have dy = 0 and add 0.
-        shift = self._centre.take(second, axis=1) - self._centre.take(first, axis=1)
+        shift = self._center.take(second, axis=1) - self._center.take(first, axis=1)
         x1, y1 = self._x.take(second, axis=1) + shift[0], self._y.take(second, axis=1) + shift[1]
         x2, y2 = np.concatenate([x1[1:], x1[:1]]), np.concatenate([y1[1:], y1[:1]])
         rise = y2 - y1

@@ -78,7 +78,7 @@ def rotated_convert(boxes: ArrayLike, from_format: RotatedFormat, to_format: Rot
 
 def _described(rotated: FloatArray, to_format: RotatedFormat) -> FloatArray:
     """Convert rotated boxes [N, 5] to the description of a format."""
-    centre, width, height, angle = rotated[:, :2], rotated[:, 2], rotated[:, 3], rotated[:, 4]
+    center, width, height, angle = rotated[:, :2], rotated[:, 2], rotated[:, 3], rotated[:, 4]
     quarter = math.pi / 2
     if to_format == "oc":
         turns = np.ceil(angle / quarter) - 1
@@ -92,7 +92,7 @@ def _described(rotated: FloatArray, to_format: RotatedFormat) -> FloatArray:
         angle = (np.where(swapped, angle + quarter, angle) - lowest) % math.pi + lowest
         angle = np.where(angle >= lowest + math.pi, lowest, angle)
     sides = np.where(swapped[:, None], rotated[:, [3, 2]], rotated[:, 2:4])
-    return np.column_stack([centre, sides, angle])
+    return np.column_stack([center, sides, angle])
 
 
 def corners_of_rotated(rotated: FloatArray) -> FloatArray:
@@ -101,9 +101,9 @@ def corners_of_rotated(rotated: FloatArray) -> FloatArray:
     cosine, sine = np.cos(angle), np.sin(angle)
     along = np.column_stack([cosine * width, sine * width]) / 2
     across = np.column_stack([-sine * height, cosine * height]) / 2
-    centre = np.column_stack([cx, cy])
+    center = np.column_stack([cx, cy])
     return np.hstack(
-        [centre - along - across, centre + along - across, centre + along + across, centre - along + across]
+        [center - along - across, center + along - across, center + along + across, center - along + across]
     )
 
 

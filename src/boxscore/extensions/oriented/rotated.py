@@ -153,7 +153,7 @@ class RotatedMeasure:
         angle = self.angle.take(second)
         cosine, sine = np.cos(angle), np.sin(angle)
         dx, dy = self.cx.take(first) - self.cx.take(second), self.cy.take(first) - self.cy.take(second)
-        centre_x, centre_y = dx * cosine + dy * sine, dy * cosine - dx * sine
+        center_x, center_y = dx * cosine + dy * sine, dy * cosine - dx * sine
         # Compute the corners of the first box in this frame: its center plus or minus its half axes.
         angle = self.angle.take(first) - angle
         cosine, sine = np.cos(angle), np.sin(angle)
@@ -161,7 +161,7 @@ class RotatedMeasure:
         limit_x, limit_y = self.width.take(second) / 2, self.height.take(second) / 2
         along, across = (half_w * cosine, half_w * sine), (-half_h * sine, half_h * cosine)
         corners = [
-            (centre_x + i * along[0] + j * across[0], centre_y + i * along[1] + j * across[1])
+            (center_x + i * along[0] + j * across[0], center_y + i * along[1] + j * across[1])
             for i, j in ((-1, -1), (1, -1), (1, 1), (-1, 1))
         ]
         # Sum over the four edges, always in one order; by Green's theorem this is the shared area.

@@ -50,8 +50,8 @@ def rotated_of_corners(corners: FloatArray) -> FloatArray:
 
     The width axis is the first side. If a quadrilateral is not a rectangle, opposite sides are averaged.
     """
-    centre = corners.mean(axis=1)
+    center = corners.mean(axis=1)
     across = (corners[:, 1] - corners[:, 0] + corners[:, 2] - corners[:, 3]) / 2
     along = (corners[:, 3] - corners[:, 0] + corners[:, 2] - corners[:, 1]) / 2
     width, height = np.hypot(*across.T), np.hypot(*along.T)
-    return np.column_stack([centre, width, height, np.arctan2(across[:, 1], across[:, 0])])
+    return np.column_stack([center, width, height, np.arctan2(across[:, 1], across[:, 0])])
