@@ -11,7 +11,7 @@ import pytest
 import boxscore
 from boxscore.data.vocabulary import Images
 from boxscore.distributed import load_part, merge
-from boxscore.extensions.large.shares import ImageShare
+from boxscore.extensions.large.shares import ImageShard
 from support import limits
 from support.each import each
 from support.running import Run
@@ -117,7 +117,7 @@ def test_an_image_that_nobody_lists_is_in_one_share(images: int, shares: int) ->
     asked = np.arange(0, 70, 5)
     kept = np.zeros(len(asked), dtype=int)
     for number in range(1, shares + 1):
-        share = ImageShare(number, shares)
+        share = ImageShard(number, shares)
         share.choose(Images.build([10 * (image + 1) for image in range(images)]))
         kept += share.keeps(asked)
     assert (kept == 1).all(), kept

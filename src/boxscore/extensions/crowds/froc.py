@@ -5,7 +5,7 @@ Conventions
 - See :mod:`boxscore.extensions.crowds.froc_metric` for definitions. Points and interpolation are those of the
   protocol (``[froc]``), so the mean over classes equals the summary metric ``"FROC"``.
 - The curve of a class counts only its own false positives. All classes together share one confidence
-  threshold; there, false positives of classes without ground truth count too, as in use.
+  threshold; there, false positives of classes without ground truth count too, as in practice.
 """
 
 from __future__ import annotations

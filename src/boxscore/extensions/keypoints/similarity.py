@@ -156,7 +156,7 @@ def similarity_of_pairs(
     # Keep the order of pycocotools' expression: ``(dx**2 + dy**2) / variances / scale / 2``. Halving and
     # negation are exact, so one product does both.
     error, dy = distances
-    with np.errstate(all="ignore"):  # non-positive areas give infinity, as in pycocotools
+    with np.errstate(all="ignore"):  # negative areas give infinity, as in pycocotools
         error *= error
         dy *= dy
         error += dy

@@ -23,7 +23,7 @@ from boxscore._utils.array_types import BoolArray
 from boxscore._utils.checks import Place
 from boxscore.data.lazy import Reader
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.extensions.large.shares import ROW, ImageShare, NeedsAllRowsError
+from boxscore.extensions.large.shares import ROW, ImageShard, NeedsAllRowsError
 from boxscore.formats._coco_records import Columns, Kind, Reading, Text, concatenated
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._packed import packed_columns
@@ -33,16 +33,16 @@ EVERY_ID = "__boxscore_ids"
 """Column with the ids of all annotations, including those that were dropped."""
 
 
-def ground_truth_of_share(path: Path, options: ReadOptions, share: ImageShare) -> GroundTruth:
+def ground_truth_of_share(path: Path, options: ReadOptions, share: ImageShard) -> GroundTruth:
     """Read the images of a shard and their objects."""
-    return _TruthOfShare(path, options, share).ground_truth()
+    return _TruthOfShard(path, options, share).ground_truth()
 
 
 def detections_of_share(
-    path: Path, options: ReadOptions, ground_truth: GroundTruth, share: ImageShare
+    path: Path, options: ReadOptions, ground_truth: GroundTruth, share: ImageShard
 ) -> Detections:
     """Read the results of a shard."""
-    with _ResultsOfShare(path, options, share) as reading:
+    with _ResultsOfShard(path, options, share) as reading:
         return reading.detections(ground_truth)
 
 
@@ -82,10 +82,10 @@ class _KeptReading(Reading):
         return concatenated(parts) | ({EVERY_ID: np.concatenate(ids)} if ids else {})
 
 
-class _TruthOfShare(TruthReading):
+class _TruthOfShard(TruthReading):
     """The annotations of a shard, and those of unlisted images."""
 
-    def __init__(self, path: Path, options: ReadOptions, share: ImageShare) -> None:
+    def __init__(self, path: Path, options: ReadOptions, share: ImageShard) -> None:
         super().__init__(path, options)
         if self.images.ids.dtype == object or self.is_federated:
             raise NeedsAllRowsError
@@ -127,10 +127,10 @@ class _TruthOfShare(TruthReading):
         return None
 
 
-class _ResultsOfShare(ResultsReading):
+class _ResultsOfShard(ResultsReading):
     """The results of a shard."""
 
-    def __init__(self, path: Path, options: ReadOptions, share: ImageShare) -> None:
+    def __init__(self, path: Path, options: ReadOptions, share: ImageShard) -> None:
         self._share = share
         super().__init__(path, options, 0)
 

@@ -22,7 +22,7 @@ from boxscore.data.column_names import ColumnParts, column_parts
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id
 from boxscore.extensions.formats._record_tables import RecordTable, read_records
-from boxscore.extensions.large.shares import ROW, ImageShare, NeedsAllRowsError
+from boxscore.extensions.large.shares import ROW, ImageShard, NeedsAllRowsError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import detections_of
 from boxscore.formats._tables import boxes_of, images_of, rows_of, usual_form
@@ -33,7 +33,7 @@ BLOCK = 1 << 15
 
 @paused_collector()
 def detections_of_share(
-    path: Path, options: ReadOptions, ground_truth: GroundTruth, share: ImageShare
+    path: Path, options: ReadOptions, ground_truth: GroundTruth, share: ImageShard
 ) -> Detections:
     """Read the detections of a shard."""
     # With these options, one row depends on all others.
@@ -46,7 +46,7 @@ def detections_of_share(
     for block in read_records(path, options.columns, BLOCK):
         parts = _plain_parts(block, options)
         if names is not None and {*block.names} != names:
-            raise NeedsAllRowsError  # a key that comes later may say what others are
+            raise NeedsAllRowsError  # a new key may change the role of others
         names = {*block.names}
         _refuse_other_classes(block, parts, ground_truth.categories)
         # The box format and the largest coordinate depend on the boxes of all shards.
@@ -92,7 +92,7 @@ def _refuse_other_classes(block: RecordTable, parts: ColumnParts, known: Categor
         raise NeedsAllRowsError
 
 
-def _sizes_of(share: ImageShare, ground_truth: GroundTruth, images: Sequence[Id]) -> FloatArray:
+def _sizes_of(share: ImageShard, ground_truth: GroundTruth, images: Sequence[Id]) -> FloatArray:
     """Return width and height of images [I, 2], NaN where unknown."""
     sizes = share.sizes_of(images)
     if np.isnan(sizes).all() and not np.isnan(ground_truth.images.sizes).all():

@@ -20,7 +20,7 @@ from boxscore._utils.memory import paused_collector
 from boxscore.data.boxes import CORNERS
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Images
-from boxscore.extensions.large.shares import ROW, ImageShare, refuse_name_of_another
+from boxscore.extensions.large.shares import ROW, ImageShard, refuse_name_of_another
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._results_by_class import ResultLines, lines_of
 from boxscore.formats._voc_xml import annotations_in, joined_annotations
@@ -31,34 +31,34 @@ PIECE = 1 << 22
 
 
 @paused_collector()
-def ground_truth_of_share(path: Path, options: ReadOptions, share: ImageShare) -> GroundTruth:
+def ground_truth_of_share(path: Path, options: ReadOptions, share: ImageShard) -> GroundTruth:
     """Read the annotations of a shard."""
     folder, names = annotations_of(path, options)
     # Look files up by their names without ending, not by the name inside them.
     images = Images.build(names)
-    every, of_share = {*names}, {*images.ids[share.choose(images)].tolist()}
+    every, of_shard = {*names}, {*images.ids[share.choose(images)].tolist()}
     known, kept = set[str](), []
     for name, annotation in zip(names, annotations_in(path, folder, names), strict=True):
         known.update(annotation.classes)
         if annotation.file_name is not None:
             refuse_name_of_another(annotation.file_name, name, every)
-        if name in of_share:
+        if name in of_shard:
             kept.append(annotation)
-    names = [name for name in names if name in of_share]
+    names = [name for name in names if name in of_shard]
     return joined_annotations(path, folder, names, kept, known, options.written or CORNERS)
 
 
 def detections_of_share(
-    path: Path, options: ReadOptions, ground_truth: GroundTruth, share: ImageShare
+    path: Path, options: ReadOptions, ground_truth: GroundTruth, share: ImageShard
 ) -> Detections:
     """Read the results of a shard."""
-    return _ResultsOfShare(path, options, share).detections(ground_truth)
+    return _ResultsOfShard(path, options, share).detections(ground_truth)
 
 
-class _ResultsOfShare(ResultsReading):
+class _ResultsOfShard(ResultsReading):
     """The result lines of a shard."""
 
-    def __init__(self, path: Path, options: ReadOptions, share: ImageShare) -> None:
+    def __init__(self, path: Path, options: ReadOptions, share: ImageShard) -> None:
         super().__init__(path, options)
         self._share = share
         self._numbers: dict[Path, IntArray] = {}

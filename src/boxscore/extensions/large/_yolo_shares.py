@@ -20,7 +20,7 @@ from boxscore._utils.memory import paused_collector
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Images, as_ids
 from boxscore.errors import FileFormatError, InputError
-from boxscore.extensions.large.shares import ROW, ImageShare, NeedsAllRowsError
+from boxscore.extensions.large.shares import ROW, ImageShard, NeedsAllRowsError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._label_files import check_folders
 from boxscore.formats._rows import Rows, detections_of, ground_truth_of, images_of_unknown_size
@@ -42,15 +42,15 @@ SOME = 1_000
 """Files in the sample that shows the form of the lines."""
 
 
-def ground_truth_of_share(path: Path, options: ReadOptions, share: ImageShare) -> GroundTruth:
+def ground_truth_of_share(path: Path, options: ReadOptions, share: ImageShard) -> GroundTruth:
     """Read the labels of a shard."""
     return ground_truth_of(_label_rows(path, options, share), options)
 
 
 @paused_collector()
-def _label_rows(path: Path, options: ReadOptions, share: ImageShare) -> Rows:
+def _label_rows(path: Path, options: ReadOptions, share: ImageShard) -> Rows:
     # Drop the files of other shards before reading any.
-    split = _share_of(data_set(path, options.image_set), share)
+    split = _files_of_shard(data_set(path, options.image_set), share)
     lines = _boxes_alone(files_with_labels(split), 5)
     rows = rows_of_labels(split, lines, path, options)
     # Reject unknown image sizes: if other shards know theirs, boxes would mix pixels and fractions.
@@ -63,10 +63,10 @@ def _label_rows(path: Path, options: ReadOptions, share: ImageShare) -> Rows:
     return rows
 
 
-def _share_of(split: DataSet, share: ImageShare) -> DataSet:
+def _files_of_shard(split: DataSet, share: ImageShard) -> DataSet:
     """Return the files of a shard, selected by file name."""
     if split.classes is None or split.keypoint_shape is not None:
-        raise NeedsAllRowsError  # labels say which classes there are
+        raise NeedsAllRowsError  # the classes come from all labels
     _lines_of_some(files_with_labels(split), 5)
     ids = as_ids(split.images, name="image ids")
     order = Images.order(ids)
@@ -87,14 +87,14 @@ def _share_of(split: DataSet, share: ImageShare) -> DataSet:
 
 
 def detections_of_share(
-    path: Path, options: ReadOptions, ground_truth: GroundTruth, share: ImageShare
+    path: Path, options: ReadOptions, ground_truth: GroundTruth, share: ImageShard
 ) -> Detections:
     """Read the predictions of a shard, in the ultralytics format or as detected."""
     return _detections("yolo", path, options, ground_truth, share)
 
 
 def detections_of_darknet(
-    path: Path, options: ReadOptions, ground_truth: GroundTruth, share: ImageShare
+    path: Path, options: ReadOptions, ground_truth: GroundTruth, share: ImageShard
 ) -> Detections:
     """Read the darknet predictions of a shard."""
     return _detections("darknet", path, options, ground_truth, share)
@@ -102,7 +102,7 @@ def detections_of_darknet(
 
 @paused_collector()
 def _detections(
-    name: str, path: Path, options: ReadOptions, ground_truth: GroundTruth, share: ImageShare
+    name: str, path: Path, options: ReadOptions, ground_truth: GroundTruth, share: ImageShard
 ) -> Detections:
     """Read the predictions of a shard; a sample of all files shows where the confidence is."""
     names, files, classes = prediction_files(path, options)

@@ -35,11 +35,11 @@ from boxscore.extensions.large.questions import source_of
 from boxscore.extensions.large.result import MergedEvaluation, evaluation_of, warn_of_parts
 from boxscore.extensions.large.scanning import Task, streamed, table_tasks
 from boxscore.extensions.large.shares import (
-    ImageShare,
+    ImageShard,
     NeedsAllRowsError,
-    read_detections_of_share,
-    read_truth_of_share,
-    share_of,
+    read_detections_of_shard,
+    read_truth_of_shard,
+    rows_of_shard,
 )
 from boxscore.extensions.large.source import NO_ROWS, OF_PARTS
 from boxscore.extensions.large.streaming import StreamTask
@@ -316,7 +316,7 @@ def partitions_of(
     if in_parquet:
         sides.append(ParquetGroups.open(truth, read_options(**truth_options)))
     # Plan with everything that is in memory at the same time.
-    load = Load.of(sides, None if in_parquet else truth).of_share(shard.shares)
+    load = Load.of(sides, None if in_parquet else truth).of_shard(shard.shares)
     load = load._replace(first=load.first + drawn)
     plan = plan_within(limit, load, workers)
     if arguments.strict and matched:
@@ -347,26 +347,26 @@ def partitions_of(
 def _tasks_of_tables(arguments: argparse.Namespace, protocol: Protocol, shard: Shard) -> list[Task]:
     """Return the task of a shard of tables; read all rows if the formats cannot read a shard."""
     try:
-        return _tasks_of_share(arguments, protocol, shard)
+        return _tasks_of_shard(arguments, protocol, shard)
     except NeedsAllRowsError:
         inputs = read_inputs(arguments)
     truth, ids = inputs.ground_truth, inputs.ground_truth.images.ids.tolist()
-    shares = [share_of(len(ids), number, shard.shares) for number in range(1, shard.shares + 1)]
+    shares = [rows_of_shard(len(ids), number, shard.shares) for number in range(1, shard.shares + 1)]
     tasks = table_tasks(
         truth, inputs.detections, protocol, [ids[share] for share in shares], classes=inputs.classes
     )
     return [task for task in tasks if task.number == shard.number - 1] or [tasks[0].without_images()]
 
 
-def _tasks_of_share(arguments: argparse.Namespace, protocol: Protocol, shard: Shard) -> list[Task]:
+def _tasks_of_shard(arguments: argparse.Namespace, protocol: Protocol, shard: Shard) -> list[Task]:
     """Read only the shard of both sides, if their formats can."""
-    share = ImageShare(*shard)
+    share = ImageShard(*shard)
     common: dict[str, Any] = {**needs_of(protocol), "processes": 1}
     truth_options = read_options(**ground_truth_arguments(arguments), **common)
     options = read_options(**detection_arguments(arguments), **common)
     stage(f"reading share {shard.number} of {shard.shares}")
-    truth = read_truth_of_share(arguments.ground_truth, truth_options, share)
-    detections = read_detections_of_share(arguments.detections, truth, options, share)
+    truth = read_truth_of_shard(arguments.ground_truth, truth_options, share)
+    detections = read_detections_of_shard(arguments.detections, truth, options, share)
     classes = chosen_classes(arguments.classes, truth.categories, arguments.exclude_classes)
     return list(table_tasks(truth, detections, protocol, None, classes=classes))
 

@@ -110,7 +110,7 @@ class Load(NamedTuple):
         box = MATCHED + NAMED * named + max(map(_further, sides))
         return cls(sum(group.boxes for group in groups), box, read, first)
 
-    def of_share(self, shares: int) -> Load:
+    def of_shard(self, shares: int) -> Load:
         """Return the load of one of ``shares`` shards."""
         return self._replace(boxes=-(-self.boxes // shares))
 

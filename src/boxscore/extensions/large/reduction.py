@@ -83,7 +83,7 @@ def _kinds_at(key: Key, protocol: Protocol) -> list[Kind]:
     return [kind_of(name) for name in summary_keys(protocol.rows, protocol).get(key, [])]
 
 
-# ---------------------------------------------------------------- one curve by ranges of scores
+# ---------------------------------------------------------------- one curve in chunks by score
 
 
 class RangeTotals(NamedTuple):

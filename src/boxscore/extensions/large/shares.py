@@ -50,7 +50,7 @@ class NeedsAllRowsError(Exception):
     """A shard cannot be read separately, because rows depend on each other."""
 
 
-class ImageShare:
+class ImageShard:
     """One shard of the images, known once :meth:`choose` has seen the list of all.
 
     Parameters
@@ -71,7 +71,7 @@ class ImageShare:
         if not _have_one_name(images):
             raise NeedsAllRowsError
         self._ids, self._sizes, self._file_names = images.ids, images.sizes, images.file_names
-        self._rows = share_of(len(images), self._number, self._shares)
+        self._rows = rows_of_shard(len(images), self._number, self._shares)
         return self._rows
 
     def keeps(self, ids: NDArray[Any] | Sequence[Any]) -> BoolArray:
@@ -123,7 +123,7 @@ class ImageShare:
         return row
 
 
-def share_of(count: int, number: int, shares: int) -> slice:
+def rows_of_shard(count: int, number: int, shares: int) -> slice:
     """Return the rows of shard ``number`` of ``shares``, of ``count`` images."""
     return slice(count * (number - 1) // shares, count * number // shares)
 
@@ -152,7 +152,7 @@ def _last(path: str) -> str:
     return path.replace("\\", "/").rpartition("/")[2]
 
 
-def read_truth_of_share(path: Path, options: FileOptions, share: ImageShare) -> GroundTruth:
+def read_truth_of_shard(path: Path, options: FileOptions, share: ImageShard) -> GroundTruth:
     """Read the ground truth of a shard, in any format; ``share`` then knows its images.
 
     Raises
@@ -174,8 +174,8 @@ def read_truth_of_share(path: Path, options: FileOptions, share: ImageShare) -> 
     return of_images(whole, np.arange(rows.start, rows.stop))
 
 
-def read_detections_of_share(
-    path: Path, ground_truth: GroundTruth, options: FileOptions, share: ImageShare
+def read_detections_of_shard(
+    path: Path, ground_truth: GroundTruth, options: FileOptions, share: ImageShard
 ) -> Detections:
     """Read the detections of a shard, given its ground truth, if the format supports it.
 
@@ -194,8 +194,8 @@ def read_detections_of_share(
         or may_number_otherwise(ground_truth, opened.format, options)
     ):
         raise NeedsAllRowsError
-    of_share = _reading(opened, "load_detections", functools.partial(read, share=share))
-    detections = read_detections(of_share, ground_truth, options)
+    of_shard = _reading(opened, "load_detections", functools.partial(read, share=share))
+    detections = read_detections(of_shard, ground_truth, options)
     # The scores of one shard do not show whether other shards have scores.
     if not detections.scored:
         raise NeedsAllRowsError
@@ -204,6 +204,6 @@ def read_detections_of_share(
 
 def _reading(opened: Opened, method: str, read: Callable[..., Any]) -> Opened:
     """Return an opened path whose format has one method replaced."""
-    format_of_share = copy.copy(opened.format)
-    vars(format_of_share)[method] = read
-    return opened._replace(format=format_of_share)
+    format_of_shard = copy.copy(opened.format)
+    vars(format_of_shard)[method] = read
+    return opened._replace(format=format_of_shard)

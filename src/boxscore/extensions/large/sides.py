@@ -166,7 +166,7 @@ def _stays_in_fractions(groups: ParquetGroups, options: ReadOptions) -> bool:
     return bool(unknown - known)
 
 
-# ---------------------------------------------------------------- where the rows of ranges are
+# ---------------------------------------------------------------- locations of rows
 
 
 def located(side: Side, ranges: Ranges, chosen: range, folder: Path, buffered: int) -> list[Source]:

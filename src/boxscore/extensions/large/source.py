@@ -241,7 +241,7 @@ class InParts:
             raise InputError("--memory-limit", rule, got=f"{room / 1e6:,.0f} MB", cause=cause)
 
 
-# ---------------------------------------------------------------- what stays where it was said
+# ---------------------------------------------------------------- return values that stay where they are
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -382,7 +382,7 @@ def _scored(
     return score(joined_rows(pieces), classes, before, *arguments)
 
 
-# ---------------------------------------------------------------- what runs where parts and partitions are
+# ---------------------------------------------------------------- functions that run on workers
 
 
 def _map_over_tasks(held: HeldParts, function: Map[Any], options: Options) -> list[Any]:

@@ -357,7 +357,7 @@ def _nothing(categories: Categories) -> GroundTruth:
     return GroundTruth.from_arrays(nothing, nothing, np.empty((0, 4)), categories=categories)
 
 
-# ---------------------------------------------------------------- what all rows together say
+# ---------------------------------------------------------------- properties of the whole data set
 
 
 def _opened_truth(

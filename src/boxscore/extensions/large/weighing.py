@@ -154,7 +154,7 @@ def _values(curves: Curves, names: Sequence[str], protocol: Protocol) -> Curves:
     return Curves.of_numbers(protocol.ap, totals, values, curves.categories)
 
 
-# ---------------------------------------------------------------- one curve by ranges of scores
+# ---------------------------------------------------------------- one curve in chunks by score
 
 
 class TruthRows(NamedTuple):

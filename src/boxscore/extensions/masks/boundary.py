@@ -126,7 +126,7 @@ def boundary_iou(masks1: MasksLike, masks2: MasksLike, *, dilation_ratio: float 
 class _Boundaries:
     """The boundaries of two batches of masks: each mask without its inner pixels.
 
-    Inclusion and exclusion gives the pixels that two boundaries share: those shared by the masks, minus those
+    Inclusion-exclusion gives the pixels that two boundaries share: those shared by the masks, minus those
     of each mask in the interior of the other, plus those in both interiors. Each term counts pixels shared by
     masks.
     """

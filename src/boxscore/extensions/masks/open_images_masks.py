@@ -4,8 +4,8 @@ Conventions
 -----------
 - A mask is base64 of zlib of the counts of a compressed COCO RLE; ImageWidth and ImageHeight are its size.
 - Boxes and segments are joined as in the reference: every pair of rows with equal label, image, four
-  coordinates and group flag becomes one row; other rows stay separate, boxes without a mask among them. Rows
-  are sorted by these columns.
+  coordinates and group flag becomes one row; other rows stay separate, and boxes among them
+  lack a mask. Rows are sorted by these columns.
 
 References
 ----------
