@@ -10,7 +10,7 @@ Conventions
 - A column of matches that only one rule reads is declared at a field of the rule (``rule(...,
   columns=...)``); ``protocols.protocol.EXTRA_COLUMNS`` collects the declarations. ``Matches.extra`` and the
   packed form contain a column if the protocol asks for it. Code that takes, orders, merges, packs, cuts,
-  saves or checks columns iterates over the declarations and uses no names (:mod:`boxscore.matching.extra`).
+  saves or checks columns iterates over the declarations and uses no names (:mod:`boxscore.matching.matches`).
   Code that makes or reads one column imports its declaration.
 - Functions here and in ``tables`` take the whole protocol, typed as Any because its module imports these.
 """
