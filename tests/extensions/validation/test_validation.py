@@ -583,7 +583,7 @@ def test_which_findings_may_be_errors() -> None:
 def test_what_allow_takes() -> None:
     """``--allow`` takes what ``--strict`` fails on: errors, and findings of ``evaluate`` that are warnings."""
     page = (DATASETS.parent / "docs" / "reference" / "checks.md").read_text(encoding="utf-8")
-    said = page.partition("## What `evaluate` checks by itself")[2].partition("Loaders warn of")[0]
+    said = page.partition("## Checks of `evaluate`")[2].partition("Loaders warn of")[0]
     flags = {f"{name}-flag-without-effect" for name in ("crowd", "difficult", "ignore")}
     assert set(ACCEPTED) == {*re.findall(r"`([a-z0-9-]+-[a-z0-9-]+)`", said), *flags, *ERRORS}
 
