@@ -71,9 +71,9 @@ def check_class_labels(
     # Without image labels, most detections do not count.
     if protocol.labels.unlisted == "drop" and image_labels is None:
         warn_user(
-            f"{source}: no image says which classes were looked for (neg_category_ids in LVIS's "
-            "files, --image-labels for Open Images), so detections of every class without an object in their "
-            "image are left out. Is this data annotated in full? Then another protocol fits, such as coco."
+            f"{source}: no image says which classes were annotated in it (neg_category_ids in LVIS files, "
+            "--image-labels for Open Images), so detections of a class without an object in their image are "
+            "dropped. If every class was annotated in every image, use another protocol, such as coco."
         )
 
 
