@@ -92,7 +92,7 @@ def number_between(
     is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if not is_number or not (low < value <= high if open_low else low <= value <= high):
         rule = f"be a number in {'(' if open_low else '['}{low:g}, {high:g}]"
-        raise InputError(name, rule, got=_given(value), place=place)
+        raise InputError(name, rule, got=_show_value(value), place=place)
     return float(value)
 
 
@@ -105,11 +105,11 @@ def whole_number(
         rule = f"be a whole number >= {low}"
         if is_whole and value > high:
             rule = f"be a whole number <= {high:,}"
-        raise InputError(name, rule, got=_given(value), place=place)
+        raise InputError(name, rule, got=_show_value(value), place=place)
     return int(value)
 
 
-def _given(value: Any) -> str:
+def _show_value(value: Any) -> str:
     """Format a value for messages; None is a missing key of a TOML file."""
     if isinstance(value, int) and abs(value) >= 10**LONGEST_NUMBER:
         return f"one of more than {LONGEST_NUMBER} digits"

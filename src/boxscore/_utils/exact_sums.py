@@ -27,7 +27,7 @@ TOGETHER = 1 << 22
 def digits_of(values: FloatArray, count: int = DIGITS) -> IntArray:
     """Split numbers [N] between -1 and 1 into digits [digits, N]."""
     digits = np.empty((count, len(values)), dtype=np.int64)
-    for row, digit in zip(digits, _cut(values, count), strict=True):
+    for row, digit in zip(digits, _split(values, count), strict=True):
         row[:] = digit
     return digits
 
@@ -39,7 +39,7 @@ def added(place: Positions, values: FloatArray, size: int, count: int = DIGITS) 
     # they are exact. Accumulate these in int64.
     for low in range(0, len(values), TOGETHER):
         part = slice(low, low + TOGETHER)
-        for row, digit in zip(total, _cut(values[part], count), strict=True):
+        for row, digit in zip(total, _split(values[part], count), strict=True):
             row += np.bincount(place[part], digit, size).astype(np.int64)
     return total
 
@@ -60,7 +60,7 @@ def rounded(digits: IntArray) -> FloatArray:
     return value
 
 
-def _cut(values: FloatArray, count: int) -> Iterator[FloatArray]:
+def _split(values: FloatArray, count: int) -> Iterator[FloatArray]:
     """Yield the digits of all numbers, the most significant first; remainders are exact."""
     left = values * 2.0**BITS
     for _ in range(count):

@@ -238,7 +238,7 @@ def write_new_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:
                 inner.mkdir(parents=True, exist_ok=True)
             for name, content in files.items():
                 with (temporary / name).open("wb") as file:
-                    file.writelines(_pieces(content))
+                    file.writelines(_chunks(content))
             # Rename the complete folder.
             temporary.rename(folder)
         except (OSError, ValueError) as error:
@@ -285,13 +285,13 @@ class _Writing:
         refuse_replacing("an output", path)
         _refuse_address(path)
         with _naming(path):
-            target = _followed(path)
+            target = _follow_links(path)
             old = _state(target)
             to_stream = _descriptor(target) is not None or (old is not None and not stat.S_ISREG(old.st_mode))
             file = self._spool(path, target) if to_stream else self._open(path, target, old)
         # A full disk raises here, before any old file is replaced.
         with file:
-            for piece in _pieces(content):
+            for piece in _chunks(content):
                 with _naming(path):
                     file.write(piece)
             with _naming(path):
@@ -344,7 +344,7 @@ class _Writing:
         for path, target, spool in self._streams:
             import shutil
 
-            with _naming(path), _opened(target) as stream:
+            with _naming(path), _open_special(target) as stream:
                 spool.seek(0)
                 shutil.copyfileobj(spool, stream, 1 << 20)
 
@@ -415,7 +415,7 @@ def _reason(error: OSError | ValueError) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
-def _followed(path: Path) -> Path:
+def _follow_links(path: Path) -> Path:
     """Follow symbolic links, except for those of the system to open files."""
     for _ in range(MOST_LINKS):
         if _descriptor(path) is not None or not path.is_symlink():
@@ -441,7 +441,7 @@ def _state(path: Path) -> os.stat_result | None:
         return None
 
 
-def _opened(path: Path) -> BinaryIO:
+def _open_special(path: Path) -> BinaryIO:
     """Open a pipe or device, or an open file of this process at its current position."""
     descriptor = _descriptor(path)
     number = os.open(path, os.O_WRONLY) if descriptor is None else os.dup(descriptor)
@@ -463,7 +463,7 @@ def _keep_owner_and_mode(file: int, old: os.stat_result | None) -> None:
     os.fchmod(file, stat.S_IMODE(old.st_mode) & 0o777)
 
 
-def _pieces(content: Content) -> Iterable[bytes]:
+def _chunks(content: Content) -> Iterable[bytes]:
     if isinstance(content, str):
         content = content.encode("utf-8", errors="backslashreplace")
     return [content] if isinstance(content, bytes) else content
@@ -501,7 +501,7 @@ class Snapshot:
 
     def check(self) -> None:
         """Raise if the file is missing or has changed, before reading it again."""
-        if _written(self._status()) != _written(self._state):
+        if _version_of(self._status()) != _version_of(self._state):
             raise FileFormatError(
                 str(self.path),
                 "not change while its tables are in use",
@@ -512,11 +512,11 @@ class Snapshot:
     def check_reading(self) -> None:
         """Raise if the file has changed while it was read."""
         now = self._status()
-        if (*_written(now), now.st_ctime_ns) != (*_written(self._state), self._state.st_ctime_ns):
+        if (*_version_of(now), now.st_ctime_ns) != (*_version_of(self._state), self._state.st_ctime_ns):
             raise changed_while_read(self.path, got="another size, time of change or file of this name")
 
 
-def _written(status: os.stat_result) -> tuple[int, ...]:
+def _version_of(status: os.stat_result) -> tuple[int, ...]:
     """Return the attributes that identify a version of a file."""
     return status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino
 

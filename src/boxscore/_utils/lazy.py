@@ -42,11 +42,11 @@ class _Face(ModuleType):
         # Import a name from its module, or a submodule that the face lists or takes names from.
         module, below = self._module_of.get(name), f"{self.__name__}.{name}"
         if module not in (None, self.__name__):
-            value = getattr(_imported(module), name)
+            value = getattr(_import(module), name)
             if self.__name__ == "boxscore" and hasattr(value, "__qualname__"):
                 value.__module__ = "boxscore"  # show the module from which users import it
         elif module is not None or below in self._module_of.values():
-            value = _imported(below)
+            value = _import(below)
         else:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         setattr(self, name, value)
@@ -90,7 +90,7 @@ def lazy_imports(package: str) -> Iterator[None]:
 
 
 @lasting_objects()
-def _imported(module: str) -> ModuleType:
+def _import(module: str) -> ModuleType:
     """Import a module with the garbage collector paused, which would take a tenth of the import time."""
     return importlib.import_module(module)
 

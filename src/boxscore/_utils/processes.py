@@ -164,7 +164,7 @@ class Forked(Generic[Result]):
         self._key = files.begin(functools.partial(_kill, self._children))
         for number, task in enumerate(tasks if hasattr(os, "fork") else []):
             # Ignore too many processes or files, or a subinterpreter; an interrupt must not lose a child.
-            with contextlib.suppress(OSError, RuntimeError), _uninterrupted() as mask:
+            with contextlib.suppress(OSError, RuntimeError), _without_interrupts() as mask:
                 self._children[number] = _start(task, mask)
 
     def __del__(self) -> None:
@@ -174,7 +174,7 @@ class Forked(Generic[Result]):
     def close(self) -> None:
         """End all processes; kill those still running, because their results are no longer needed."""
         for number in list(self._children):
-            with _uninterrupted():
+            with _without_interrupts():
                 self._end(number, _wait(self._children[number].pipe, 0))
         files.forget(self._key)
 
@@ -194,7 +194,7 @@ class Forked(Generic[Result]):
             except (OSError, MemoryError):
                 pass  # not enough memory for all results; run the task after the children are gone
             finally:
-                with _uninterrupted():
+                with _without_interrupts():
                     self._end(number, signalled)
         return self._tasks[number]()
 
@@ -218,7 +218,7 @@ def _kill(children: Mapping[int, _Child]) -> None:
 
 
 @contextlib.contextmanager
-def _uninterrupted() -> Iterator[set[int]]:
+def _without_interrupts() -> Iterator[set[int]]:
     """Block Ctrl-C while an interrupt could lose track of a child; yield the previous signal mask."""
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:

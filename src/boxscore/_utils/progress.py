@@ -54,7 +54,7 @@ def progress(items: Iterable[Item], **options: Any) -> Iterable[Item]:
     In a pipe or log, a command prints progress every few seconds.
     """
     if not progress_is_shown():
-        return items if _stages is None or not _is_wanted() else _logged(items, _stages, **options)
+        return items if _stages is None or not _is_wanted() else _log_progress(items, _stages, **options)
     stage("")  # the bar has its own description
     from tqdm import tqdm
 
@@ -65,7 +65,7 @@ EVERY = 5.0
 """Seconds between two progress lines in a log."""
 
 
-def _logged(
+def _log_progress(
     items: Iterable[Item],
     stages: _Stages,
     *,

@@ -46,10 +46,10 @@ def aligned(text: str, width: int, *, right: bool = False) -> str:
 
 def cut(text: str, width: int) -> str:
     """Truncate a text that is too wide, and mark its end."""
-    return text if display_width(text) <= width else f"{text[: _fitting(text, width - 1)]}…"
+    return text if display_width(text) <= width else f"{text[: _fitting_length(text, width - 1)]}…"
 
 
-def _fitting(text: str, width: int) -> int:
+def _fitting_length(text: str, width: int) -> int:
     """Return how many leading characters fit, at least one."""
     taken = 0
     for count, character in enumerate(text):
@@ -66,17 +66,17 @@ def wrapped(text: str, width: int | None, *, indent: str = "", whole: bool = Fal
     """
     if width is None or display_width(text) <= width:
         return text
-    return "\n".join(_broken(re.findall(r"\s*\S+", text), width, indent, whole=whole))
+    return "\n".join(_break_lines(re.findall(r"\s*\S+", text), width, indent, whole=whole))
 
 
 def folded(text: str, width: int | None, *, after: str) -> str:
     """Wrap a line only after these characters; joining the lines restores it."""
     if width is None or display_width(text) <= width:
         return text
-    return "\n".join(_broken(re.findall(rf"[^{after}]*[{after}]|[^{after}]+", text), width, ""))
+    return "\n".join(_break_lines(re.findall(rf"[^{after}]*[{after}]|[^{after}]+", text), width, ""))
 
 
-def _broken(words: list[str], width: int, indent: str, *, whole: bool = False) -> Iterator[str]:
+def _break_lines(words: list[str], width: int, indent: str, *, whole: bool = False) -> Iterator[str]:
     """Fill lines with words, each of which includes its leading spaces."""
     line = ""
     for word in words:
@@ -86,7 +86,7 @@ def _broken(words: list[str], width: int, indent: str, *, whole: bool = False) -
             word = word.lstrip()
         line += word
         while display_width(line) > width and not whole:
-            count = max(_fitting(line, width), len(indent) + 1)
+            count = max(_fitting_length(line, width), len(indent) + 1)
             yield line[:count]
             line = indent + line[count:]
     if line.strip():
@@ -267,7 +267,7 @@ def text_table(
     # Truncate long texts so that different ones stay different.
     names = list(columns)
     heads = {name: printable(name) for name in names}
-    cells = {name: _cut_apart(texts, longest) for name, texts in _cells(columns, digits).items()}
+    cells = {name: _truncate_distinct(texts, longest) for name, texts in _cells(columns, digits).items()}
     right = {name: _is_numeric(values) for name, values in columns.items()}
     # Drop columns one by one until the table fits.
     shown = names
@@ -279,7 +279,7 @@ def text_table(
         shown = [name for name in shown if name not in removed or name == names[0]]
         widths = _fitting_widths({name: heads[name] for name in shown}, cells, right, width)
     # A wrapped cell takes several lines of a row.
-    cut_heads = _cut_apart([heads[name] for name in shown], longest)
+    cut_heads = _truncate_distinct([heads[name] for name in shown], longest)
     lines = _head_lines(dict(zip(shown, cut_heads, strict=True)), widths, right)
     for row in range(len(cells[names[0]]) if names else 0):
         parts = {name: wrapped(cells[name][row], widths[name]).split("\n") for name in shown}
@@ -299,7 +299,7 @@ def text_table(
     return "\n".join(lines)
 
 
-def _cut_apart(texts: Sequence[str], longest: int) -> list[str]:
+def _truncate_distinct(texts: Sequence[str], longest: int) -> list[str]:
     """Truncate texts that are too wide; if two become equal, keep their ends too, or the whole text."""
     # Truncate at the end, if different texts stay different.
     short = [cut(text, longest) for text in texts]

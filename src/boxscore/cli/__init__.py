@@ -172,7 +172,7 @@ def _run(command: Command, arguments: argparse.Namespace, *, room: int) -> int:
     # Always show warnings of boxscore, one per line.
     with warnings.catch_warnings():
         warnings.simplefilter("always", BoxscoreWarning)
-        warnings.showwarning = _shower(arguments)
+        warnings.showwarning = _make_showwarning(arguments)
         # Only handle the path of --output here; other paths are handled by the command.
         file = getattr(getattr(arguments, "output", None), "path", None)
         columns = getattr(arguments, "show", None) or ()
@@ -226,7 +226,7 @@ def _say(text: str) -> None:
     say(text, name="boxscore", color=color, quiet=first in ("warning", "note"))
 
 
-def _shower(arguments: argparse.Namespace) -> Callable[..., None]:
+def _make_showwarning(arguments: argparse.Namespace) -> Callable[..., None]:
     """Return a ``showwarning`` that shows each warning once; with ``--strict`` it raises unless allowed."""
     allowed = getattr(arguments, "allow", ())
     shown: set[str] = set()

@@ -178,14 +178,14 @@ def declared(options: Iterable[Option], words: Sequence[str] | None = None) -> t
     options = tuple(options)
     typed = None if words is None else {word.partition("=")[0] for word in words}
     modules = {_module_of(option) for option in options if typed is None or f"--{option.name}" in typed}
-    return tuple(_whole(option) if _module_of(option) in modules else option for option in options)
+    return tuple(_load_declaration(option) if _module_of(option) in modules else option for option in options)
 
 
 def _module_of(option: Option) -> str:
     return option.declared.partition(":")[0]
 
 
-def _whole(option: Option) -> Option:
+def _load_declaration(option: Option) -> Option:
     """Load the declaration of an option."""
     if not option.declared:
         return option
@@ -197,7 +197,7 @@ def given(options: Iterable[Option], arguments: argparse.Namespace) -> Iterator[
     """Yield the options that have a value, with their declarations."""
     for option in options:
         if getattr(arguments, option.dest, None) not in (None, False):
-            yield _whole(option)
+            yield _load_declaration(option)
 
 
 def look_for_packages(options: Iterable[Option], arguments: argparse.Namespace) -> None:

@@ -122,12 +122,12 @@ def chosen(values: Sequence[str] | None, images: Images) -> list[Id] | None:
             if isinstance(text, int):
                 ids.append(text)
             else:
-                parts = [text] if text in known or "," not in text else _at_commas(text, images)
+                parts = [text] if text in known or "," not in text else _split_at_commas(text, images)
                 ids += _ids(parts, names=(), integers=integers)
     return ids
 
 
-def _at_commas(text: str, images: Images) -> list[str]:
+def _split_at_commas(text: str, images: Images) -> list[str]:
     """Split a text at commas, unless it is the name of an image."""
     if image_rows_by_name(as_ids([text], name="image ids"), images)[0] >= 0:
         return [text]

@@ -86,10 +86,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     with remembered_warnings(hold_box_forms=arguments.digest and not arguments.strict) as messages:
         # Let an extension evaluate data larger than memory in partitions; otherwise evaluate here.
-        if _may_be_elsewhere(arguments):
+        if _may_be_external(arguments):
             elsewhere = extension("evaluated_elsewhere")(arguments, then)
             if elsewhere is not None:
-                _show(_written(elsewhere, arguments, messages), notes)
+                _show(_format_result(elsewhere, arguments, messages), notes)
                 return 0
         if arguments.verify:
             check_protocol(chosen_protocol(arguments))
@@ -101,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
         digest.refuse()
     verification = verify(evaluation) if arguments.verify else None
     # Print last, after other outputs are written.
-    result = _written(evaluation, arguments, messages)
+    result = _format_result(evaluation, arguments, messages)
     then(evaluation)
     # Print the result to stdout, then notes and findings to stderr.
     _show(result, notes)
@@ -115,7 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _may_be_elsewhere(arguments: argparse.Namespace) -> bool:
+def _may_be_external(arguments: argparse.Namespace) -> bool:
     """Whether an extension may evaluate the data without loading them into this process.
 
     This is the case if an option requests it, or if detections are in Parquet; the extension decides. The
@@ -135,7 +135,7 @@ def _show(result: str, lines: Sequence[str]) -> None:
         say(line)
 
 
-def _written(evaluation: Evaluation, arguments: argparse.Namespace, messages: Sequence[str]) -> str:
+def _format_result(evaluation: Evaluation, arguments: argparse.Namespace, messages: Sequence[str]) -> str:
     return evaluation_as(
         arguments.output,
         evaluation,

@@ -88,13 +88,13 @@ def command_help(
     asked = dict.fromkeys(option.topic for option in options if option.topic)
     topics = sorted(asked, key=lambda topic: TOPICS.index(topic) if topic in TOPICS else len(TOPICS))
     shown = [option for option in options if not option.topic]
-    lines += _whole(shown, topics) if every else _short(name, shown)
+    lines += _full_options(shown, topics) if every else _short_options(name, shown)
     if every:
         for topic in topics:
             lines += ["", coloured(topic, "bold")]
             for option in options:
                 if option.topic == topic:
-                    lines += _entry(_call(option), _meaning(option))
+                    lines += _entry(_call(option), _explanation(option))
     elif topics:
         count = len(options) - len(shown)
         more = f"{count} more options in boxscore {name} --help-all: {'; '.join(topics)}."
@@ -102,18 +102,18 @@ def command_help(
     return "\n".join(lines) + "\n"
 
 
-def _whole(options: Sequence[Option], topics: Sequence[str]) -> Iterator[str]:
+def _full_options(options: Sequence[Option], topics: Sequence[str]) -> Iterator[str]:
     """Explain options by heading."""
     for heading, chosen in _by_heading(options):
         yield from ("", coloured(heading, "bold"))
         for option in chosen:
-            yield from _entry(_call(option), _meaning(option))
+            yield from _entry(_call(option), _explanation(option))
         if heading == OUTPUT_GROUP:
             yield from _entry("-h, --help", "print this help")
             yield from _entry("--help-all", "print every option") if topics else ()
 
 
-def _short(name: str, options: Sequence[Option]) -> Iterator[str]:
+def _short_options(name: str, options: Sequence[Option]) -> Iterator[str]:
     """Explain each option in one line if possible; only list names of those that ``evaluate`` explains."""
     inputs = [option.but(short="") for option in INPUTS] if name != ALL_OF else []
     shared = [option for option in options if option.but(short="") in inputs]
@@ -126,7 +126,7 @@ def _short(name: str, options: Sequence[Option]) -> Iterator[str]:
     for heading, chosen in _by_heading(listed):
         yield from ("", coloured(heading, "bold"))
         for option in chosen:
-            text = option.brief or _meaning(option, longest=SHORT_CHOICES)
+            text = option.brief or _explanation(option, longest=SHORT_CHOICES)
             yield from _entry(_call(option, longest=SHORT_CHOICES), text, column=SHORT_COLUMN)
         if heading == OUTPUT_GROUP:
             yield from _entry("-h, --help", "print this help", column=SHORT_COLUMN)
@@ -192,7 +192,7 @@ def _value(option: Option, *, longest: int = LONGEST_CHOICES) -> str:
     return f"{word} ..." if option.many else word
 
 
-def _meaning(option: Option, *, longest: int = LONGEST_CHOICES) -> str:
+def _explanation(option: Option, *, longest: int = LONGEST_CHOICES) -> str:
     text = option.help
     known = option.known()
     if known and not option.metavar and len("|".join(known)) > longest:

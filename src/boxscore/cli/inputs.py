@@ -241,10 +241,10 @@ def chosen_protocol(arguments: argparse.Namespace) -> Protocol:
         "class_weights": getattr(arguments, "class_weights", None),
     }
     changes = {name: value for name, value in changes.items() if value is not None}
-    return _changed(protocol, changes) if changes else protocol
+    return _apply_changes(protocol, changes) if changes else protocol
 
 
-def _changed(protocol: Protocol, changes: dict[str, Any]) -> Protocol:
+def _apply_changes(protocol: Protocol, changes: dict[str, Any]) -> Protocol:
     """Apply changes to a protocol, given as parameters of ``changed_protocol``."""
     from boxscore.protocols.changing import area_ranges_of_text, changed_protocol, iou_thresholds_of_text
 

@@ -102,7 +102,7 @@ class _Inputs:
     def __init__(self, paths: Iterable[_Named]) -> None:
         self._files: dict[tuple[int, int], _Named] = {}
         self._folders: dict[tuple[int, int], _Named] = {}
-        for named in itertools.chain.from_iterable(map(_with_elsewhere, paths)):
+        for named in itertools.chain.from_iterable(map(_with_references, paths)):
             status = _state(named.path)
             if status is not None and _is_regular(status):
                 self._files.setdefault(_identity(status), named)
@@ -124,7 +124,7 @@ class _Inputs:
         return None
 
 
-def _with_elsewhere(named: _Named) -> Iterator[_Named]:
+def _with_references(named: _Named) -> Iterator[_Named]:
     """Yield an input and the paths it refers to, such as the folders in a ``data.yaml``."""
     yield named
     status = _state(named.path)
@@ -135,16 +135,16 @@ def _with_elsewhere(named: _Named) -> Iterator[_Named]:
 
     with contextlib.suppress(BoxscoreError, OSError):  # the command reports unreadable inputs
         opened = open_at(named.path)
-        for path in [*(each.path for each in opened.files), *_elsewhere(opened)]:
+        for path in [*(each.path for each in opened.files), *_references(opened)]:
             yield named._replace(path=path)
 
 
-def _elsewhere(opened: Opened) -> list[Path]:
+def _references(opened: Opened) -> list[Path]:
     """List the files and folders that an input refers to, and that are read too."""
     from boxscore.formats.registry import capability
 
     if opened.files:
-        return [path for each in opened.files for path in _elsewhere(each)]
+        return [path for each in opened.files for path in _references(each)]
     read_elsewhere = capability(opened.format, "read_elsewhere") if opened.is_direct else None
     return [] if read_elsewhere is None else list(read_elsewhere(opened.path))
 

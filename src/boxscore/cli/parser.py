@@ -49,7 +49,7 @@ def _add(parser: Any, option: Option) -> None:
         if option.many:
             how |= {"nargs": "+", "action": _Extend}
         elif option.kind is path_of:
-            how["action"] = _Together
+            how["action"] = _Combine
         elif option.positional and not option.required:
             how["nargs"] = "?"
     if option.positional:
@@ -82,7 +82,7 @@ class _Known(Collection[str]):
         return len(self._option.known())
 
 
-class _Together(argparse.Action):
+class _Combine(argparse.Action):
     """Combine the files of a repeated option to one input."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
@@ -160,18 +160,18 @@ class ArgumentParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the problem and a remedy, shortened and without control characters, and exit."""
-        text, more = self._explained(without_secrets(message))
+        text, more = self._explain(without_secrets(message))
         say(f"error: {shortened(text)}", name="boxscore", color="red", quiet=False)
         say(shortened(more or f"See boxscore {self.command} --help for its options."), quiet=False)
         raise SystemExit(2)
 
-    def _explained(self, message: str) -> tuple[str, str]:
+    def _explain(self, message: str) -> tuple[str, str]:
         """Rewrite an error of argparse; return it with a remedy, or "" for a reference to the help."""
         # Match complete messages of argparse, to leave those of other versions unchanged.
         if match := re.fullmatch("unrecognized arguments: (.*)", message, re.DOTALL):
             return self._unknown(match[1])
         if match := re.fullmatch("the following arguments are required: (.*)", message, re.DOTALL):
-            words = [*self.sides, *self._with_values(match[1].split(", "))]
+            words = [*self.sides, *self._format_missing(match[1].split(", "))]
             calls = f"For example: boxscore {self.command} {' '.join(words)}" if self.sides else ""
             return f"{self.command} needs {match[1].replace(', ', ' and ')}.", (
                 f"{calls}. See boxscore {self.command} --help." if calls else ""
@@ -183,14 +183,14 @@ class ArgumentParser(argparse.ArgumentParser):
             if kind := re.fullmatch("invalid (int|float) value: (.*)", rest, re.DOTALL):
                 return f"{name} must be {_KINDS[kind[1]]}. Got {kind[2]}.", ""
             if chosen := re.match("invalid choice: ('.*') \\(choose from", rest, re.DOTALL):
-                return self._not_a_choice(name, chosen[1])
+                return self._explain_choice(name, chosen[1])
             if rest.startswith("not allowed with argument"):
                 other = rest.rsplit(" ", 1)[-1].split("/")[0]
                 return f"{name} and {other} cannot be used together.", ""
             return (rest if rest.startswith(name) else f"{name}: {rest}"), ""
         return message, ""
 
-    def _with_values(self, names: Sequence[str]) -> list[str]:
+    def _format_missing(self, names: Sequence[str]) -> list[str]:
         """Format missing options with sample values, without those that paths can replace."""
         missing = [name.split("/")[0].removeprefix("--") for name in names]
         return [
@@ -214,7 +214,7 @@ class ArgumentParser(argparse.ArgumentParser):
         hint = f"did you mean {' or '.join(begun)}?" if begun else nearest(word, names).replace("'", "")
         return f"{self.command} does not take {word}{('; ' + hint if hint else '.')}", ""
 
-    def _not_a_choice(self, name: str, got: str) -> tuple[str, str]:
+    def _explain_choice(self, name: str, got: str) -> tuple[str, str]:
         from boxscore._utils.checks import nearest
 
         (option,) = (option for option in self.options if name == f"--{option.name}")

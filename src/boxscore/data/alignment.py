@@ -56,7 +56,7 @@ def align(detections: Detections, ground_truth: GroundTruth) -> Detections:
     image = rows_of_other_images(
         detections.image, detections.images, images, place=lambda row: f"row {row} of {detections.source}"
     )
-    rows = _rows_of_their_classes(detections, categories)
+    rows = _match_classes(detections, categories)
     category = rows[detections.category] if len(detections) else detections.category
     # Count the detections of unknown classes, and warn.
     unknown, counts = np.unique(detections.category[category < 0], return_counts=True)
@@ -76,7 +76,7 @@ def align(detections: Detections, ground_truth: GroundTruth) -> Detections:
     )
 
 
-def _rows_of_their_classes(detections: Detections, categories: Categories) -> NDArray[np.int32]:
+def _match_classes(detections: Detections, categories: Categories) -> NDArray[np.int32]:
     """Return the row of each class of detections, int32 [K]: by id, unless another class has its name."""
     theirs = detections.categories
     rows = np.full(len(theirs), -1, dtype=np.int32)
@@ -103,10 +103,14 @@ def select(
     known_images, known_classes = ground_truth.images, ground_truth.categories
     image_rows = class_rows = None
     if images is not None:
-        image_rows = _chosen(chosen_images(images, known_images), images, "a chosen image", known_images.ids)
+        image_rows = _check_chosen(
+            chosen_images(images, known_images), images, "a chosen image", known_images.ids
+        )
     if classes is not None:
         rows = known_classes.rows_by_word(list(classes), what="a chosen class")
-        class_rows = _chosen(rows, classes, "a chosen class", np.array(known_classes.labels, dtype=object))
+        class_rows = _check_chosen(
+            rows, classes, "a chosen class", np.array(known_classes.labels, dtype=object)
+        )
     return select_rows(ground_truth, detections, images=image_rows, classes=class_rows)
 
 
@@ -122,7 +126,7 @@ def without_classes(
     for what, words in (("a chosen class", classes), ("an excluded class", excluded)):
         if words is not None:
             found = categories.rows_by_word(list(words), what=what)
-            rows[what] = _chosen(found, words, what, np.array(categories.labels, dtype=object))
+            rows[what] = _check_chosen(found, words, what, np.array(categories.labels, dtype=object))
     kept = np.setdiff1d(rows.get("a chosen class", np.arange(len(categories))), rows["an excluded class"])
     if not len(kept):
         raise InputError(
@@ -187,7 +191,9 @@ def _renumber(rows: NDArray[Any], count: int) -> NDArray[np.int32]:
     return numbers
 
 
-def _chosen(rows: NDArray[np.int32], names: Sequence[Id], what: str, known: NDArray[Any]) -> NDArray[Any]:
+def _check_chosen(
+    rows: NDArray[np.int32], names: Sequence[Id], what: str, known: NDArray[Any]
+) -> NDArray[Any]:
     for row, value in zip(rows.tolist(), names, strict=True):
         if row < 0:
             cause = checks.did_you_mean(value, map(str, known.tolist()))
@@ -218,10 +224,10 @@ def joined_labels(
 
 def stacked(tables: Sequence[Table]) -> Table:
     """Concatenate tables with the same vocabularies; keep the columns that all of them have."""
-    return _stacked(tables, {}, into_views=False)
+    return _stack(tables, {}, into_views=False)
 
 
-def _stacked(tables: Sequence[Table], known: Mapping[str, Any], *, into_views: bool) -> Table:
+def _stack(tables: Sequence[Table], known: Mapping[str, Any], *, into_views: bool) -> Table:
     """Concatenate tables, given some columns of the result; see :func:`concatenate`."""
     # Concatenate required columns, except for those given by the caller.
     first = tables[0]
@@ -229,7 +235,7 @@ def _stacked(tables: Sequence[Table], known: Mapping[str, Any], *, into_views: b
     columns: dict[str, Any] = {**known}
     for column in first.schema.needed:
         if column.name not in known:
-            columns[column.name] = _joined(filled, column.name, into_views=into_views)
+            columns[column.name] = _join_column(filled, column.name, into_views=into_views)
     # Plain optional columns must be in all tables or in none. Drop others unless all tables have them.
     for column in first.schema.instances:
         absent = [table.instances[column.name] is None for table in filled]
@@ -247,7 +253,7 @@ def _stacked(tables: Sequence[Table], known: Mapping[str, Any], *, into_views: b
                 parts = [table.instances[column.name] for table in filled]
                 columns[column.name] = type(parts[0]).concatenate(parts)
             else:
-                columns[column.name] = _joined(filled, column.name, into_views=into_views)
+                columns[column.name] = _join_column(filled, column.name, into_views=into_views)
     # Keep user columns only if every table has them.
     shared = [name for name in filled[0].columns if all(name in table.columns for table in filled)]
     user_columns = {name: np.concatenate([table.columns[name] for table in filled]) for name in shared}
@@ -255,7 +261,7 @@ def _stacked(tables: Sequence[Table], known: Mapping[str, Any], *, into_views: b
     return filled[0].replaced(**columns, columns=user_columns, instances=fresh)
 
 
-def _joined(tables: Sequence[BoxTable], name: str, *, into_views: bool) -> NDArray[Any]:
+def _join_column(tables: Sequence[BoxTable], name: str, *, into_views: bool) -> NDArray[Any]:
     """Concatenate a column; ``into_views`` replaces the columns of the tables by views, to save memory."""
     columns = [getattr(table, name) for table in tables]
     if not into_views or len({(column.dtype, column.shape[1:]) for column in columns}) > 1:
@@ -292,7 +298,7 @@ def concatenate(
     in_order = bool((image[1:] >= image[:-1]).all())
     known = {"images": images, "categories": categories, "image": image, "category": category}
     known |= joined_labels(tables, images, classes)
-    whole = _stacked(tables, known, into_views=into_views and in_order)
+    whole = _stack(tables, known, into_views=into_views and in_order)
     if in_order:
         return whole, None
     # Otherwise sort by image; the sort is stable, so rows of an image stay in file order.

@@ -131,7 +131,7 @@ class BaseTable:
         # Missing boxes are computed lazily.
         if values["boxes"] is None:
             del values["boxes"], values["sizes"]
-        self.__dict__.update(_frozen(values))
+        self.__dict__.update(_freeze(values))
 
     if not TYPE_CHECKING:  # a type checker would accept every attribute
 
@@ -147,7 +147,7 @@ class BaseTable:
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         """Restore a pickle, and make its arrays read-only again."""
-        self.__dict__.update(_frozen(state))
+        self.__dict__.update(_freeze(state))
 
     def __len__(self) -> int:
         return len(self.image)
@@ -195,7 +195,7 @@ class BaseTable:
             self.__dict__[name] = read_only(column)
 
 
-def _frozen(values: Mapping[str, Any]) -> dict[str, Any]:
+def _freeze(values: Mapping[str, Any]) -> dict[str, Any]:
     """Make all arrays read-only."""
     frozen = {
         name: read_only(value) if isinstance(value, np.ndarray) else value for name, value in values.items()

@@ -102,7 +102,7 @@ class Readings:
     def chosen(self, *, usual: BoxFormat | None, option: str, place: str) -> BoxFormat:
         """Return the remaining form; ``usual`` wins unless the boxes rule it out."""
         # Prefer the usual form.
-        left = [form for form in self._readings if not self._is_out(form)]
+        left = [form for form in self._readings if not self._is_ruled_out(form)]
         if usual in left:
             return usual
         # Forms that give the same corners for all boxes are equivalent.
@@ -122,6 +122,6 @@ class Readings:
             cause=f"use {option} {'|'.join(left or self._readings)}",
         )
 
-    def _is_out(self, form: BoxFormat) -> bool:
+    def _is_ruled_out(self, form: BoxFormat) -> bool:
         """Whether the boxes rule out this form."""
         return self._count > 0 and (self._negative[form] or self._outside[form] / self._count > MOST)

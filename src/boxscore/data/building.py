@@ -46,8 +46,8 @@ def vocabulary_columns(
     image_ids, category_ids = as_ids(image_ids, name="image_ids"), as_ids(category_ids, name="category_ids")
     count = len(image_ids) if count is None else count
     checks.same_length(count, of=of, image_ids=image_ids, category_ids=category_ids)
-    images = images_of(_each_once(image_ids) if images is None else images)
-    categories = categories_of(_each_once(category_ids) if categories is None else categories)
+    images = images_of(_drop_repeated(image_ids) if images is None else images)
+    categories = categories_of(_drop_repeated(category_ids) if categories is None else categories)
     rows = {}
     for name, vocabulary, ids in (("image", images, image_ids), ("category", categories, category_ids)):
         rows[name] = vocabulary.rows(ids)
@@ -57,7 +57,7 @@ def vocabulary_columns(
     return {"images": images, "categories": categories, **rows}
 
 
-def _each_once(ids: NDArray[Any]) -> NDArray[Any]:
+def _drop_repeated(ids: NDArray[Any]) -> NDArray[Any]:
     """Drop repeated integer ids, to avoid a Python object for each."""
     return ids if ids.dtype == object else np.unique(ids)
 
@@ -130,7 +130,7 @@ def built_columns(
             if value is None and column.name == "area":
                 table["area"] = _areas(schema, instances, table["sizes"])
             else:
-                table[column.name] = _filled(column, value, count, reuse=reuse)
+                table[column.name] = _fill_column(column, value, count, reuse=reuse)
     # Check lengths before values, because value checks refer to rows.
     filled = [column for column in schema.needed if table[column.name] is not None]
     checks.same_length(count, of=of, **{column.name: table[column.name] for column in filled})
@@ -141,7 +141,7 @@ def built_columns(
     return table
 
 
-def _filled(column: Column, value: Any, count: int, *, reuse: bool) -> NDArray[Any]:
+def _fill_column(column: Column, value: Any, count: int, *, reuse: bool) -> NDArray[Any]:
     """Return a required column: the given values, or its default."""
     if value is None and column.default is not None:
         return np.full(count, column.default, dtype=column.dtype)

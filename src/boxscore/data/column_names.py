@@ -109,7 +109,7 @@ class ColumnMap(NamedTuple):
             raise InputError(name, rule, got=repr(columns)[:60])
         checked: dict[str, str] = {}
         for part, column in columns.items():
-            plain = _plain(part) if isinstance(part, str) else ""
+            plain = _normalize(part) if isinstance(part, str) else ""
             if plain not in _KNOWN or not isinstance(column, str) or not column:
                 got, near = f"{part!r}: {column!r}", checks.nearest(part, _EXAMPLE.split(", "))
                 raise InputError(name, f"name the columns as {_EXAMPLE}", got=got, cause=near)
@@ -125,7 +125,7 @@ class ColumnMap(NamedTuple):
         """Return the entries whose columns are in a table."""
         missing = self.missing(names)
         if missing and self.tables is None:
-            raise self._absent(missing[0], names, place)
+            raise self._absent_error(missing[0], names, place)
         return {part: name for part, name in self.columns.items() if name in names}
 
     def missing(self, names: Sequence[str]) -> list[str]:
@@ -143,9 +143,9 @@ class ColumnMap(NamedTuple):
             every = list(dict.fromkeys(name for names in self.tables.values() for name in names))
             missing = self.missing(every)
             if missing:
-                raise self._absent(missing[0], every, " and ".join(self.tables))
+                raise self._absent_error(missing[0], every, " and ".join(self.tables))
 
-    def _absent(self, name: str, names: Sequence[str], place: str) -> InputError:
+    def _absent_error(self, name: str, names: Sequence[str], place: str) -> InputError:
         near = checks.nearest(name, [*map(str, names)][: checks.MOST_COMPARED])
         rule = "name columns that are in the table"
         if self.tables is not None and len(self.tables) > 1:
@@ -180,7 +180,7 @@ class ColumnParts(NamedTuple):
     """Whether columns are in the order of Open Images: XMin, XMax, YMin, YMax."""
 
 
-def _plain(name: str) -> str:
+def _normalize(name: str) -> str:
     """Normalize a column name for comparison."""
     short = re.sub(r"[^a-z0-9]", "", name.lower())
     return short[4:] if short.startswith("bbox") and short not in ("bbox", "bboxes") else short
@@ -193,12 +193,12 @@ def column_parts(names: Sequence[str], *, place: str, column_map: ColumnMap | No
     known: dict[str, str] = dict(mapped)
     for name in names:
         if name not in mapped.values():
-            known.setdefault(_plain(name), name)
+            known.setdefault(_normalize(name), name)
     for group in _GROUPS:
         if not mapped.keys().isdisjoint(group):
             known = {key: name for key, name in known.items() if key not in group or key in mapped}
     # Box: the first known set of columns that is present.
-    _refuse_strange(known, names, place)
+    _reject_unsupported(known, names, place)
     boxes = [(keys, form) for keys, form in _BOXES if all(key in known for key in keys)]
     boxes.sort(key=lambda box: -len(mapped.keys() & set(box[0])))  # stable: mapped ones come first
     box = boxes[0] if boxes else None
@@ -221,7 +221,9 @@ def column_parts(names: Sequence[str], *, place: str, column_map: ColumnMap | No
         raise InputError("a column", "occur once", got=short_list(names), place=place)
     # Other roles, each by the first matching name.
     file_name = next((known[key] for key in (*_FILES, *_IMAGES) if known.get(key, image) != image), None)
-    class_name = _single(known, _NAMES, place) or next((known[k] for k in _LATE_NAMES if k in known), None)
+    class_name = _single_column(known, _NAMES, place) or next(
+        (known[k] for k in _LATE_NAMES if k in known), None
+    )
     class_id = next((known[key] for key in _NUMBERS if key in known), None)
     score = next((known[key] for key in _SCORES if key in known), None)
     flags = {
@@ -251,7 +253,7 @@ def column_parts(names: Sequence[str], *, place: str, column_map: ColumnMap | No
     if column_map is not None:
         column_map.record_table(names, place)
     # Recognize Open Images, whose coordinates are fractions, by its order of columns.
-    order = [_plain(name) for name in names]
+    order = [_normalize(name) for name in names]
     start = order.index("xmin") if "xmin" in order else -1
     open_images = "imageid" in known and order[start : start + 4] == ["xmin", "xmax", "ymin", "ymax"]
     return ColumnParts(
@@ -313,23 +315,23 @@ def absent_score(column_map: ColumnMap | None, names: Sequence[str], place: str)
 
 def is_box(name: str, *, columns: int | None = None, column_map: ColumnMap | None = None) -> bool:
     """Whether a column belongs to a box of one or four columns."""
-    part = _part(name, column_map)
+    part = _role_of(name, column_map)
     return any(part in keys for keys, _ in _BOXES if columns in (None, len(keys)))
 
 
 def has_part(name: str, *, column_map: ColumnMap | None = None) -> bool:
     """Whether a column belongs to the box, the class or the score."""
     others = (*_NAMES, *_LATE_NAMES, *_NUMBERS, *_SCORES)
-    return is_box(name, column_map=column_map) or _part(name, column_map) in others
+    return is_box(name, column_map=column_map) or _role_of(name, column_map) in others
 
 
-def _part(name: str, column_map: ColumnMap | None) -> str:
+def _role_of(name: str, column_map: ColumnMap | None) -> str:
     """Return the role of a column in the user's mapping, or its normalized name."""
     mapped = {} if column_map is None else column_map.columns
-    return next((part for part, column in mapped.items() if column == name), _plain(name))
+    return next((part for part, column in mapped.items() if column == name), _normalize(name))
 
 
-def _single(known: dict[str, str], keys: Sequence[str], place: str) -> str | None:
+def _single_column(known: dict[str, str], keys: Sequence[str], place: str) -> str | None:
     """Return the column with the first of these names; raise if there are several."""
     columns = [known[key] for key in keys if key in known]
     if len(columns) > 1 and not {"class", "category_id"} <= set(known.values()):  # boxscore writes both
@@ -343,7 +345,7 @@ def _single(known: dict[str, str], keys: Sequence[str], place: str) -> str | Non
     return columns[0] if columns else None
 
 
-def _refuse_strange(known: dict[str, str], names: Sequence[str], place: str) -> None:
+def _reject_unsupported(known: dict[str, str], names: Sequence[str], place: str) -> None:
     """Reject tables that do not have a box per row."""
     if "predictionstring" in known:
         raise InputError(

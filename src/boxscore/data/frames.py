@@ -50,7 +50,7 @@ def frame_of(table: BaseTable, names: Sequence[str] | None) -> pd.DataFrame:
         check_one_number(name, user_column)
     instances = {column.frame[0]: column for column in schema.instances if not column.plain}
     # Reject unknown names before expensive columns are built.
-    parts = {**_parts(table), **in_frame(own)}
+    parts = {**_plain_columns(table), **in_frame(own)}
     for name in names or ():
         if name not in parts and name not in instances:
             cause = checks.did_you_mean(name, [*parts, *instances, *table.columns])
@@ -65,7 +65,7 @@ def frame_of(table: BaseTable, names: Sequence[str] | None) -> pd.DataFrame:
     return frame
 
 
-def _parts(table: BaseTable) -> dict[str, Any]:
+def _plain_columns(table: BaseTable) -> dict[str, Any]:
     """Return the columns of a table except shapes, by their names in a DataFrame."""
     parts: dict[str, Any] = {
         "image_id": table.images.ids[table.image],
@@ -97,7 +97,7 @@ def _frame_values(column: Column, values: Any) -> Any:
     return values
 
 
-def _unless_empty(values: NDArray[Any]) -> list[Any] | None:
+def _without_nan(values: NDArray[Any]) -> list[Any] | None:
     """Replace NaN by None in a column of masks or lists; None if all are missing."""
     given = [None if isinstance(value, float) else value for value in values.tolist()]
     return None if all(value is None for value in given) else given
@@ -125,9 +125,9 @@ def columns_of(
     columns: Mapping[str, str] | ColumnMap | None = None,
 ) -> dict[str, Any]:
     """Convert a DataFrame to the arguments of the class of a table; see ``from_pandas``."""
-    original = _pandas_of(table)
+    original = _to_pandas(table)
     # Rename the columns to standard names; raise if the mapped score column is missing.
-    frame, box, form = _with_usual_names(original, box_format, columns)
+    frame, box, form = _rename_columns(original, box_format, columns)
     names = list(frame.columns)
     if schema.name == "detections" and isinstance(columns, ColumnMap):
         absent = absent_score(columns, [str(name) for name in original.columns], "DataFrame")
@@ -170,7 +170,7 @@ def columns_of(
             if column.plain:
                 given[column.name] = all_or_none(column.made_of(values), place)
                 continue
-            given[column.name] = _unless_empty(values) if column.form == "masks" or column.shape else values
+            given[column.name] = _without_nan(values) if column.form == "masks" or column.shape else values
     # Keep sides next to corners if they match.
     used = {*schema.frame_names, *box}
     table = built_columns(
@@ -208,7 +208,7 @@ def _missing_column(
     return InputError(name, rule, got=got, place="DataFrame", cause=cause or say_columns(f"{part}=NAME"))
 
 
-def _pandas_of(table: Any) -> pd.DataFrame:
+def _to_pandas(table: Any) -> pd.DataFrame:
     """Convert any table with the Arrow interface to a pandas DataFrame."""
     if _is_frame(table):
         return table  # type: ignore[no-any-return]
@@ -225,7 +225,7 @@ def _pandas_of(table: Any) -> pd.DataFrame:
     return frame
 
 
-def _with_usual_names(
+def _rename_columns(
     frame: pd.DataFrame, box_format: BoxFormat | None, columns: Mapping[str, str] | ColumnMap | None
 ) -> tuple[pd.DataFrame, list[str], BoxFormat | None]:
     """Rename columns to standard names; return the DataFrame, the box columns and their form."""
@@ -291,7 +291,7 @@ def _is_frame(value: Any) -> bool:
 
 def images_of_frame(frame: pd.DataFrame) -> Images:
     """Convert a DataFrame to a vocabulary of images; only ``image_id`` is required."""
-    _need(frame, "image_id", "images")
+    _require_column(frame, "image_id", "images")
     sizes = np.full((len(frame), 2), np.nan)
     for side, name in enumerate(("width", "height")):
         if name in frame:
@@ -307,13 +307,13 @@ def images_of_frame(frame: pd.DataFrame) -> Images:
 
 def categories_of_frame(frame: pd.DataFrame) -> Categories:
     """Convert a DataFrame to a vocabulary of classes; only ``category_id`` is required."""
-    _need(frame, "category_id", "categories")
+    _require_column(frame, "category_id", "categories")
     names = frame["class"].tolist() if "class" in frame else None
     columns = {name: frame[name].to_numpy() for name in frame.columns if name not in CATEGORY_NAMES}
     return Categories.build(frame["category_id"].to_numpy(), names=names, columns=columns)
 
 
-def _need(frame: pd.DataFrame, name: str, what: str) -> None:
+def _require_column(frame: pd.DataFrame, name: str, what: str) -> None:
     if name not in frame:
         raise InputError(
             f"a DataFrame of {what}", f"have a column {name}", got=f"columns {list(frame.columns)}"

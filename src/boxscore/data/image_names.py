@@ -94,7 +94,7 @@ class NameMatches(NamedTuple):
     other_root: tuple[str, str] | None
 
 
-def _written(name: str) -> str:
+def _normalize(name: str) -> str:
     """Normalize a path: use ``/``, and resolve ``.``, ``..`` and empty components."""
     if "\\" in name:
         name = name.replace("\\", "/")
@@ -111,7 +111,7 @@ def _written(name: str) -> str:
 
 def stem_of(name: str) -> str:
     """Return the stem of a path."""
-    return _taken_apart(name).stem
+    return _split_path(name).stem
 
 
 def without_ending(name: str) -> str:
@@ -133,15 +133,15 @@ def stems_of(names: Sequence[str]) -> list[str]:
     ]
 
 
-def _common(paths: Collection[tuple[str, ...]]) -> tuple[str, ...]:
+def _common_folders(paths: Collection[tuple[str, ...]]) -> tuple[str, ...]:
     """Return the longest common prefix of all paths."""
     first, last = min(paths, default=()), max(paths, default=())
     same = (folder == other for folder, other in zip(first, last, strict=False))
     return first[: next((at for at, is_same in enumerate(same) if not is_same), min(len(first), len(last)))]
 
 
-def _taken_apart(name: str) -> _Path:
-    folders, _, last = _written(name).rpartition("/")
+def _split_path(name: str) -> _Path:
+    folders, _, last = _normalize(name).rpartition("/")
     stem, _, ending = last.rpartition(".")
     if not stem or ending.lower() not in ENDINGS:
         stem, ending = last, ""
@@ -166,11 +166,11 @@ class ImageNames:
 
     def _add(self, column: Sequence[str | None]) -> None:
         known = [(row, name) for row, name in enumerate(column) if name]
-        paths = [_taken_apart(name) for _, name in known]
-        root = _common({path.folders for path in paths})
+        paths = [_split_path(name) for _, name in known]
+        root = _common_folders({path.folders for path in paths})
         below = len(root)
         for (row, name), (folders, stem, ending) in zip(known, paths, strict=True):
-            written = _written(name)
+            written = _normalize(name)
             if self._exact.setdefault(written, row) != row:
                 self._exact[written] = SEVERAL
             self._by_stem.setdefault(stem, []).append(_Entry(row, name, folders[below:], ending, root))
@@ -184,7 +184,7 @@ class ImageNames:
             for stem, entries in self._by_stem.items()
         }
         for name, row in names:
-            more._exact.setdefault(_written(name), row)
+            more._exact.setdefault(_normalize(name), row)
         more._added = {*self._added, *more._exact.keys() - self._exact.keys()}
         return more
 
@@ -199,7 +199,7 @@ class ImageNames:
         sure: list[bool] = []
         # Try an exact match; otherwise find images whose paths match from the end.
         for name in names:
-            written = _written(name)
+            written = _normalize(name)
             row = self._exact.get(written, UNKNOWN)
             sure.append(row >= 0)
             if row >= 0:
@@ -220,18 +220,20 @@ class ImageNames:
             else:
                 other_root = next(both for sign, both in roots if sign < 0)
         # Reject names that refer to the same image as a different name, unless they match exactly.
-        clashes = _clashes(names, rows, sure)
+        clashes = _reject_clashes(names, rows, sure)
         return NameMatches(np.array(rows, dtype=np.int32), np.array(sure, dtype=bool), clashes, other_root)
 
     def _match(self, name: str) -> tuple[list[int], tuple[int, tuple[str, str] | None]]:
         """Return the rows that a name may refer to, and its root: 1 if known, -1 if another, else 0."""
-        written = _written(name)
-        path = _taken_apart(name)
+        written = _normalize(name)
+        path = _split_path(name)
         entries = self._by_stem.get(path.stem, ())
         # Exact match.
         row = self._exact.get(written, UNKNOWN)
         if row != UNKNOWN:
-            same = [row] if row >= 0 else [entry.row for entry in entries if _written(entry.name) == written]
+            same = (
+                [row] if row >= 0 else [entry.row for entry in entries if _normalize(entry.name) == written]
+            )
             return [*dict.fromkeys(same)], (0, None)
         # For each image: are all folders the same, how many are shared, and how similar is the extension?
         fits: dict[int, tuple[bool, int, int]] = {}
@@ -263,14 +265,14 @@ class ImageNames:
 
     def nearest(self, name: str) -> str:
         """Return a similar image name, with another folder or extension, or ""."""
-        stem = _taken_apart(name).stem
+        stem = _split_path(name).stem
         start = stem.partition(".")[0]
         alike = (entries for other, entries in self._by_stem.items() if other.partition(".")[0] == start)
         near = self._by_stem.get(stem) or (next(alike, ()) if start else ())
         return near[0].name if near else ""
 
 
-def _clashes(names: Sequence[str], rows: list[int], sure: Sequence[bool]) -> dict[str, str]:
+def _reject_clashes(names: Sequence[str], rows: list[int], sure: Sequence[bool]) -> dict[str, str]:
     """Reject names that refer to the same image as a different name, unless they match exactly.
 
     This modifies ``rows``.
@@ -282,7 +284,7 @@ def _clashes(names: Sequence[str], rows: list[int], sure: Sequence[bool]) -> dic
             shared.setdefault(row, [first[row]]).append(at)
     clashes: dict[str, str] = {}
     for positions in shared.values():
-        paths = {at: _taken_apart(names[at]) for at in sorted(positions, key=lambda at: not sure[at])}
+        paths = {at: _split_path(names[at]) for at in sorted(positions, key=lambda at: not sure[at])}
         different: dict[_Path, int] = {}
         for at, path in paths.items():
             different.setdefault(path, at)  # exact matches come first
@@ -323,7 +325,7 @@ def names_of(images: Images) -> ImageNames:
 def folders_of(images: Images) -> set[tuple[str, ...]]:
     """Return the folders of images, and all suffixes of their paths."""
     names = {*images.file_names.tolist(), *(images.ids.tolist() if images.ids.dtype == object else ())}
-    written = {_written(name).rpartition("/")[0] for name in names if isinstance(name, str)}
+    written = {_normalize(name).rpartition("/")[0] for name in names if isinstance(name, str)}
     paths = [tuple(folder.split("/")) for folder in written if folder]
     return {path[first:] for path in paths for first in range(len(path))}
 
@@ -331,7 +333,7 @@ def folders_of(images: Images) -> set[tuple[str, ...]]:
 def below_their_root(folders: Sequence[str]) -> list[tuple[str, ...]]:
     """Split folders into components, and drop their common parent."""
     paths = [tuple(folder.split("/")) for folder in folders]
-    root = len(_common({path[:-1] for path in paths}))
+    root = len(_common_folders({path[:-1] for path in paths}))
     return [path[root:] for path in paths]
 
 

@@ -66,7 +66,7 @@ class LazyColumns:
         self, names: tuple[str, ...], given: Mapping[str, Any] | None = None, read: Reader | None = None
     ) -> None:
         self._names = names
-        self._given = {name: _frozen(column) for name, column in (given or {}).items()}
+        self._given = {name: _freeze(column) for name, column in (given or {}).items()}
         self._shared = None if read is None else _Shared(read)
         self._rows: NDArray[np.intp] | None = None
 
@@ -75,7 +75,7 @@ class LazyColumns:
             column = None if self._shared is None else self._shared.column(name)
             if column is not None and self._rows is not None:
                 column = column[self._rows]
-            self._given[name] = _frozen(column)
+            self._given[name] = _freeze(column)
         return self._given[name]
 
     def __contains__(self, name: object) -> bool:
@@ -104,7 +104,7 @@ class LazyColumns:
         chosen = object.__new__(LazyColumns)
         chosen._names, chosen._shared = self._names, self._shared
         chosen._given = {
-            name: None if column is None else _frozen(column[rows]) for name, column in self._given.items()
+            name: None if column is None else _freeze(column[rows]) for name, column in self._given.items()
         }
         chosen._rows = rows if self._rows is None else self._rows[rows]
         return chosen
@@ -113,12 +113,12 @@ class LazyColumns:
         """Return a copy with some columns replaced."""
         chosen = object.__new__(LazyColumns)
         chosen._names, chosen._shared, chosen._rows = self._names, self._shared, self._rows
-        chosen._given = {**self._given, **{name: _frozen(column) for name, column in columns.items()}}
+        chosen._given = {**self._given, **{name: _freeze(column) for name, column in columns.items()}}
         return chosen
 
     def hold(self, name: str, column: NDArray[Any]) -> None:
         """Replace a column by an array of equal values, such as a view of a larger array."""
-        self._given[name] = _frozen(column)
+        self._given[name] = _freeze(column)
 
     def __getstate__(self) -> tuple[Any, ...]:
         """Read all columns, because the file may not exist where the pickle is loaded."""
@@ -126,9 +126,9 @@ class LazyColumns:
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self._names, given = state
-        self._given = {name: _frozen(column) for name, column in given.items()}
+        self._given = {name: _freeze(column) for name, column in given.items()}
         self._shared, self._rows = None, None
 
 
-def _frozen(column: Any) -> Any:
+def _freeze(column: Any) -> Any:
     return read_only(column) if isinstance(column, np.ndarray) else column

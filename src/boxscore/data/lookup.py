@@ -150,7 +150,7 @@ def _by_declared_images(ids: NDArray[Any], declared: Images, images: Images) -> 
     def values_at(rows: NDArray[np.intp]) -> list[Id]:
         return [name_of.get(identifier, identifier) for identifier in ids[rows].tolist()]
 
-    return _Lookup(_translated_rows(declared, ids, translated), values_at, names)
+    return _Lookup(_translate_rows(declared, ids, translated), values_at, names)
 
 
 def _by_file_name(
@@ -175,7 +175,7 @@ def _by_file_name(
         rows[without] = _by_id(ids[without], images, None, lambda row: place(int(without[row]))).rows
     if len(unresolved):
         names = file_names[unresolved].tolist()
-        rows[unresolved] = _resolved_by_id(rows[unresolved], ids[unresolved], names, images)
+        rows[unresolved] = _resolve_by_id(rows[unresolved], ids[unresolved], names, images)
 
     def values_at(rows: NDArray[np.intp]) -> list[Id]:
         pairs = zip(file_names[rows].tolist(), ids[rows].tolist(), strict=True)
@@ -184,7 +184,7 @@ def _by_file_name(
     return _Lookup(rows, values_at, matches)
 
 
-def _resolved_by_id(
+def _resolve_by_id(
     rows: NDArray[np.int32], ids: NDArray[Any], names: list[str], images: Images
 ) -> NDArray[np.int32]:
     """Let ids decide between the images that a file name may refer to, unless ids are derived from names.
@@ -214,8 +214,8 @@ def _by_id(
     """Look up values as ids, as names, or as numbers in another spelling; all numbers the same way."""
     if ids.dtype == object:
         return _by_mixed_ids(ids, images, count_matched, place)
-    usual, other = _of_numbers(ids, images, as_names=False)
-    rows = _resolved(ids, usual, other, count_matched, place)
+    usual, other = _look_up_numbers(ids, images, as_names=False)
+    rows = _resolve(ids, usual, other, count_matched, place)
     return _Lookup(rows, lambda at: ids[at].tolist(), _NO_NAMES)
 
 
@@ -245,7 +245,7 @@ def _by_mixed_ids(
     by_name = np.full(len(unique), UNKNOWN, dtype=np.int32)
     by_name[texts] = matches.rows
     # ``usual`` prefers ids to names; ``other`` is the alternative. If both are the same, we are done.
-    by_id = _with_numbers(exact, values, images)
+    by_id = _match_numbers(exact, values, images)
     usual = np.where((exact < 0) & (by_name != UNKNOWN), by_name, by_id)
     other = np.where(usual == by_name, by_id, by_name)
     # Unambiguous names do not have an alternative.
@@ -264,14 +264,14 @@ def _by_mixed_ids(
     as_names = bool((exact[texts] < 0).any())
     if not texts.all():
         numbers = as_ids(values[~texts], name="image ids")
-        usual[~texts], other[~texts] = _of_numbers(numbers, images, as_names=as_names)
+        usual[~texts], other[~texts] = _look_up_numbers(numbers, images, as_names=as_names)
     other = np.where(other < 0, usual, other)
     # The boxes decide where the two interpretations differ.
-    rows = _resolved(ids, usual[at], other[at], count_matched, place, as_names=as_names)
+    rows = _resolve(ids, usual[at], other[at], count_matched, place, as_names=as_names)
     return _Lookup(rows, values_at, matches)
 
 
-def _of_numbers(
+def _look_up_numbers(
     ids: NDArray[Any], images: Images, *, as_names: bool
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return the rows of numbers, as ids or as file names, and the alternative.
@@ -279,7 +279,7 @@ def _of_numbers(
     The interpretation with the most known numbers is used. If all numbers are known in both, ``as_names``
     decides which one is the usual one, and the other is the alternative.
     """
-    by_id = _with_numbers(images.rows(ids), ids, images)
+    by_id = _match_numbers(images.rows(ids), ids, images)
     by_name = rows_of_numbered_files(ids, images) if len(ids) else None
     if by_name is None:
         return by_id, by_id
@@ -290,7 +290,7 @@ def _of_numbers(
     return rows, rows
 
 
-def _with_numbers(rows: NDArray[np.int32], values: NDArray[Any], images: Images) -> NDArray[np.int32]:
+def _match_numbers(rows: NDArray[np.int32], values: NDArray[Any], images: Images) -> NDArray[np.int32]:
     """Look up unknown ids by number, in another spelling; return the updated rows."""
     if not len(rows) or rows.min() >= 0 or (values.dtype != object and images.ids.dtype != object):
         return rows
@@ -355,7 +355,7 @@ def _numbers_of_equal_names(names: list[Any]) -> NDArray[np.int64] | None:
     return values @ 10 ** np.arange(len(digits) - 1, -1, -1, dtype=np.int64)
 
 
-def _resolved(
+def _resolve(
     ids: NDArray[Any],
     usual: NDArray[np.int32],
     other: NDArray[np.int32],
@@ -423,7 +423,7 @@ def find_categories(
     names: NDArray[Any] | None = None
     if declared is not None and len(declared):
         translated = categories.rows_of_classes(declared)
-        rows = _translated_rows(declared, ids, translated)
+        rows = _translate_rows(declared, ids, translated)
         declared_rows = declared.rows(ids)
         if len(rows) and rows.min() < -1:
             categories.refuse_several(declared.names.tolist()[int(declared_rows[np.argmin(rows)])])
@@ -432,12 +432,12 @@ def find_categories(
     else:
         rows = categories.rows(ids)
         if len(rows) and rows.min() < 0 and ids.dtype == object:
-            rows = _each_once(ids, categories.rows_by_id_or_name)
+            rows = _look_up_distinct(ids, categories.rows_by_id_or_name)
     unknown = rows < 0
     return rows, dict(Counter(map(str, (ids if names is None else names)[unknown].tolist())))
 
 
-def _translated_rows(
+def _translate_rows(
     declared: Vocabulary, ids: NDArray[Any], translated: NDArray[np.int32]
 ) -> NDArray[np.int32]:
     """Look up ids in the vocabulary of the file, and map its rows to ``translated`` ones."""
@@ -445,7 +445,7 @@ def _translated_rows(
     return np.where(rows >= 0, np.append(translated, -1)[rows], -1).astype(np.int32)
 
 
-def _each_once(ids: NDArray[Any], find: Callable[[list[Id]], NDArray[np.int32]]) -> NDArray[np.int32]:
+def _look_up_distinct(ids: NDArray[Any], find: Callable[[list[Id]], NDArray[np.int32]]) -> NDArray[np.int32]:
     """Look up each distinct id once."""
     unique = list(dict.fromkeys(ids.tolist()))
     known = dict(zip(unique, find(unique).tolist(), strict=True))
@@ -460,7 +460,7 @@ def _by_any_name(values: list[Id], images: Images) -> NameMatches:
     matches = names_of(images).find([value for value in values if isinstance(value, str)])
     by_name = np.full(len(values), UNKNOWN, dtype=np.int32)
     by_name[texts] = matches.rows
-    rows = np.where((exact < 0) & (by_name != UNKNOWN), by_name, _with_numbers(exact, given, images))
+    rows = np.where((exact < 0) & (by_name != UNKNOWN), by_name, _match_numbers(exact, given, images))
     return matches._replace(rows=rows)
 
 

@@ -175,7 +175,7 @@ class Schema:
         return ("image_id", "category_id", "class", *(name for column in columns for name in column.frame))
 
 
-def _later(function: str) -> Callable[..., Any]:
+def _import_later(function: str) -> Callable[..., Any]:
     """Return a wrapper of ``module:function``, which imports the module on the first call."""
     return lambda *given: loaded(function)(*given)
 
@@ -201,8 +201,8 @@ _INSTANCES = (
         (8,),
         label="corners",
         frame=("corners",),
-        around=_later("boxscore.extensions.oriented.quadrilaterals:box_of_corners"),
-        area=_later("boxscore.extensions.oriented.quadrilaterals:area_of_corners"),
+        around=_import_later("boxscore.extensions.oriented.quadrilaterals:box_of_corners"),
+        area=_import_later("boxscore.extensions.oriented.quadrilaterals:area_of_corners"),
     ),
     Column(
         "rotated",
@@ -210,25 +210,25 @@ _INSTANCES = (
         (5,),
         not_negative=(2, 4),
         frame=("rotated",),
-        around=_later("boxscore.extensions.oriented.rotated_boxes:box_of_rotated"),
-        area=_later("boxscore.extensions.oriented.rotated_boxes:area_of_rotated"),
-        warning=_later("boxscore.extensions.oriented.rotated_boxes:seems_degrees"),
+        around=_import_later("boxscore.extensions.oriented.rotated_boxes:box_of_rotated"),
+        area=_import_later("boxscore.extensions.oriented.rotated_boxes:area_of_rotated"),
+        warning=_import_later("boxscore.extensions.oriented.rotated_boxes:seems_degrees"),
     ),
     Column(
         "masks",
         "masks",
         frame=("segmentation",),
-        made=_later("boxscore.extensions.masks.column:mask_column"),
+        made=_import_later("boxscore.extensions.masks.column:mask_column"),
         around=lambda masks: masks.boxes,
-        completed=_later("boxscore.extensions.masks.column:with_masks"),
+        completed=_import_later("boxscore.extensions.masks.column:with_masks"),
     ),
     Column(
         "keypoints",
         "numbers",
         (None, 3),
         frame=("keypoints",),
-        array=_later("boxscore.extensions.keypoints.columns:keypoint_array"),
-        around=_later("boxscore.extensions.keypoints.columns:box_of_keypoints"),
+        array=_import_later("boxscore.extensions.keypoints.columns:keypoint_array"),
+        around=_import_later("boxscore.extensions.keypoints.columns:box_of_keypoints"),
     ),
 )
 

@@ -284,7 +284,7 @@ class GroundTruth(BoxTable):
             "keypoint_count": keypoint_count,
         }
         vocabularies = image_ids, category_ids, images, categories
-        table = _built(cls.schema, *vocabularies, boxes, box_format, given, columns, source, place)
+        table = _build(cls.schema, *vocabularies, boxes, box_format, given, columns, source, place)
         return cls(**table, image_labels=image_labels, source=source)
 
     @classmethod
@@ -484,7 +484,7 @@ class Detections(BoxTable):
             "keypoints": keypoints,
         }
         vocabularies = image_ids, category_ids, images, categories
-        table = _built(cls.schema, *vocabularies, boxes, box_format, given, columns, source, place)
+        table = _build(cls.schema, *vocabularies, boxes, box_format, given, columns, source, place)
         return cls(
             **table,
             boxes_given=any(column is not None for column in (boxes, rotated, quadrilaterals)),
@@ -551,7 +551,7 @@ class Detections(BoxTable):
         return lines
 
 
-def _built(
+def _build(
     schema: Schema,
     image_ids: Sequence[Id] | NDArray[Any],
     category_ids: Sequence[Id] | NDArray[Any],

@@ -96,7 +96,7 @@ def with_images(ground_truth: GroundTruth, more: Images, *, as_written: bool = F
         return ground_truth
     images = Images.union([new, old])
     if old.columns:
-        images = _with_columns(images, old)
+        images = _add_columns(images, old)
     rows = images.rows(old.ids)
     if as_written:
         add_names(images, old, rows, new)
@@ -104,7 +104,7 @@ def with_images(ground_truth: GroundTruth, more: Images, *, as_written: bool = F
     return with_labels(wider, images=rows)
 
 
-def _with_columns(images: Images, old: Images) -> Images:
+def _add_columns(images: Images, old: Images) -> Images:
     """Add the columns of ``old`` to images; new images get an empty text or NaN."""
     rows = images.rows(old.ids)
     columns = {}

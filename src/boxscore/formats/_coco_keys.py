@@ -53,7 +53,7 @@ def key_columns(
         whole = (f"{record}s", "a list")
         raise _json.explain(error, path, record=record, text=text.whole(), whole=whole) from None
     # Drop keys that do not occur.
-    make = _text_column if of_text else _column
+    make = _make_text_column if of_text else _make_column
     columns = {key: make(given, key, path, record) for key, given in values.items()}
     return {key: column for key, column in columns.items() if column is not None}
 
@@ -67,7 +67,7 @@ def image_key_columns(path: Path, keys: Sequence[str]) -> dict[str, NDArray[Any]
     return key_columns(text_in_memory(images), keys, path, record="image")
 
 
-def _column(given: list[Any], key: str, path: Path, record: str) -> NDArray[np.float64] | None:
+def _make_column(given: list[Any], key: str, path: Path, record: str) -> NDArray[np.float64] | None:
     """Convert the values of a key to a column; None if the key does not occur."""
     length = max((len(value) for value in given if isinstance(value, list)), default=0)
     if all(value is None for value in given):
@@ -84,7 +84,7 @@ def _column(given: list[Any], key: str, path: Path, record: str) -> NDArray[np.f
     return column
 
 
-def _text_column(given: list[Any], key: str, path: Path, record: str) -> NDArray[np.object_] | None:
+def _make_text_column(given: list[Any], key: str, path: Path, record: str) -> NDArray[np.object_] | None:
     """Convert texts or integers to a column, with None for missing ones; None if the key does not occur."""
     if all(value is None for value in given):
         return None

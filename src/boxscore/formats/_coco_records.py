@@ -301,7 +301,7 @@ class Reading:
                 text=self._text.whole(),
                 whole=(f"{self._kind.name}s", self._kind.whole),
             ) from None
-        return {name: self._finished(name, values) for name, values in columns.items()}
+        return {name: self._convert_column(name, values) for name, values in columns.items()}
 
     def _in_parts(self) -> Columns:
         if len(self._parts) > 1:
@@ -356,7 +356,7 @@ class Reading:
         """Concatenate the columns of all slices."""
         return concatenated(list(slices))
 
-    def _finished(self, name: str, values: Any) -> Any:
+    def _convert_column(self, name: str, values: Any) -> Any:
         """Convert a column to the dtype that tables need."""
         # On the fast path, columns are floats that represent integers exactly.
         if name in FLAGS:
@@ -410,10 +410,10 @@ def _have_exact_numbers(columns: Columns) -> bool:
 
 def concatenated(parts: Sequence[Columns]) -> Columns:
     """Concatenate the columns of several lists of records."""
-    return {name: _joined([part[name] for part in parts]) for name in parts[0]}
+    return {name: _join_columns([part[name] for part in parts]) for name in parts[0]}
 
 
-def _joined(parts: Sequence[Any]) -> Any:
+def _join_columns(parts: Sequence[Any]) -> Any:
     if len(parts) == 1:
         return parts[0]
     if not isinstance(parts[0], np.ndarray):
@@ -442,7 +442,7 @@ def _with_boxes(columns: Columns, readers: Readers) -> Columns:
 # ---------------------------------------------------------------- records that are not numeric
 
 
-def _ids(records: list[Any], name: str) -> NDArray[Any]:
+def _read_ids(records: list[Any], name: str) -> NDArray[Any]:
     """Read a column of ids: int64, or object if an id is not an integer or does not fit."""
     values = list(map(operator.attrgetter(name), records))
     try:
@@ -453,7 +453,7 @@ def _ids(records: list[Any], name: str) -> NDArray[Any]:
         return column
 
 
-def _numbers(records: list[Any], name: str) -> NDArray[np.float64]:
+def _read_numbers(records: list[Any], name: str) -> NDArray[np.float64]:
     """Read a column of numbers; null becomes NaN."""
     values = list(map(operator.attrgetter(name), records))
     try:
@@ -462,7 +462,7 @@ def _numbers(records: list[Any], name: str) -> NDArray[np.float64]:
         return np.array(values, dtype=np.float64)
 
 
-def _flags(records: list[Any], name: str) -> FloatArray:
+def _read_flags(records: list[Any], name: str) -> FloatArray:
     """Read a column of flags; null becomes 0."""
     values = list(map(operator.attrgetter(name), records))
     try:
@@ -473,7 +473,7 @@ def _flags(records: list[Any], name: str) -> FloatArray:
         return np.fromiter(whole_numbers, np.float64, len(values))
 
 
-def _boxes(records: list[Any], name: str, *, sides: int) -> FloatArray:
+def _read_boxes(records: list[Any], name: str, *, sides: int) -> FloatArray:
     """Read boxes [N, sides]."""
     flat: list[float] = []
     for record in records:
@@ -481,11 +481,11 @@ def _boxes(records: list[Any], name: str, *, sides: int) -> FloatArray:
     return numbers_of(flat, "d").reshape(-1, sides).copy()  # the table overwrites it
 
 
-def _objects(records: list[Any], name: str) -> NDArray[Any]:
+def _read_objects(records: list[Any], name: str) -> NDArray[Any]:
     return np.fromiter(map(operator.attrgetter(name), records), dtype=object, count=len(records))
 
 
-def _boxes_or_nan(records: list[Any], name: str, *, sides: int) -> FloatArray:
+def _read_optional_boxes(records: list[Any], name: str, *, sides: int) -> FloatArray:
     """Read boxes [N, sides]: NaN if missing, infinite if the length is wrong."""
     missing, wrong = [np.nan] * sides, [np.inf] * sides
     if not any(map(operator.attrgetter(name), records)):
@@ -501,33 +501,38 @@ def _boxes_or_nan(records: list[Any], name: str, *, sides: int) -> FloatArray:
 def annotation_kind(instances: Sequence[str], first: FirstRecord, *, with_ignore: bool = False) -> Kind:
     """Return the kind of annotations with boxes, these instance columns and optionally LVIS's ``ignore``."""
     readers: Readers = {
-        "image_id": _ids,
-        "category_id": _ids,
-        "bbox": functools.partial(_boxes, sides=first.sides),
-        "id": _ids,
-        "area": _numbers,
-        "iscrowd": _flags,
-        "difficult": _flags,
+        "image_id": _read_ids,
+        "category_id": _read_ids,
+        "bbox": functools.partial(_read_boxes, sides=first.sides),
+        "id": _read_ids,
+        "area": _read_numbers,
+        "iscrowd": _read_flags,
+        "difficult": _read_flags,
     }
     if not with_ignore:
         return _kind(_Annotation, _NumericAnnotation, readers, instances, first, of_results=False)
     flag, number = ("ignore", int | bool | None, 0), ("ignore", float, 0.0)
     general = msgspec.defstruct(_Annotation.__name__, [flag], bases=(_Annotation,), gc=False)
     numeric = msgspec.defstruct(_NumericAnnotation.__name__, [number], bases=(_NumericAnnotation,), gc=False)
-    return _kind(general, numeric, {**readers, "ignore": _flags}, instances, first, of_results=False)
+    return _kind(general, numeric, {**readers, "ignore": _read_flags}, instances, first, of_results=False)
 
 
 def result_kind(instances: Sequence[str], first: FirstRecord, *, with_file_name: bool = False) -> Kind:
     """Return the kind of results with boxes, these instance columns and optionally file names."""
-    boxes = functools.partial(_boxes, sides=first.sides)
-    readers: Readers = {"image_id": _ids, "category_id": _ids, "bbox": boxes, "score": _numbers}
+    boxes = functools.partial(_read_boxes, sides=first.sides)
+    readers: Readers = {
+        "image_id": _read_ids,
+        "category_id": _read_ids,
+        "bbox": boxes,
+        "score": _read_numbers,
+    }
     general: type[msgspec.Struct] = _Result if first.scored else _UnscoredResult
     numeric: type[msgspec.Struct] = NumericResult if first.scored else NumericUnscoredResult
     if not with_file_name:
         return _kind(general, numeric, readers, instances, first, of_results=True)
     file_name = [("file_name", str | None, None)]
     base = msgspec.defstruct(general.__name__, file_name, bases=(general,), gc=False)
-    return _kind(base, None, {**readers, "file_name": _objects}, instances, first, of_results=True)
+    return _kind(base, None, {**readers, "file_name": _read_objects}, instances, first, of_results=True)
 
 
 def instance_kind(instance: str, first: FirstRecord, *, of_results: bool) -> Kind:
@@ -555,26 +560,26 @@ def _kind(
     # Add the fields of instance columns.
     shapes = shapes_of(instances)
     fields = [field for shape in shapes for field in shape.fields(of_results=of_results)]
-    readers = {**readers, **dict.fromkeys((name for name, _, _ in fields), _objects)}
+    readers = {**readers, **dict.fromkeys((name for name, _, _ in fields), _read_objects)}
     for shape in shapes:
         readers = {**readers, **shape.readers}
     # A shape with the same count of numbers in every record is numeric too; others need the general path.
     if fields and numeric is not None:
         of_numbers = [shape.numeric_fields(first, of_results=of_results) for shape in shapes]
-        numeric = _numeric_with(numeric, of_numbers, first)
+        numeric = _add_numeric_fields(numeric, of_numbers, first)
     # Boxes are optional in results with masks or keypoints.
     if fields and "bbox" in readers and of_results:
         fields.append(("bbox", list[float] | None, None))
-        readers = {**readers, "bbox": functools.partial(_boxes_or_nan, sides=sides)}
+        readers = {**readers, "bbox": functools.partial(_read_optional_boxes, sides=sides)}
     if fields:
         base = msgspec.defstruct(base.__name__, fields, bases=(base,), kw_only=True, gc=False)
     # Python objects cost as much to send to another process as to read, so they are read in this one.
     name, whole = ("detection", "a list of results") if of_results else ("annotation", "a list")
-    in_arrays = numeric is not None or not any(reader is _objects for reader in readers.values())
+    in_arrays = numeric is not None or not any(reader is _read_objects for reader in readers.values())
     return Kind(name, whole, base, readers, numeric, in_arrays)
 
 
-def _numeric_with(
+def _add_numeric_fields(
     numeric: type[msgspec.Struct], of_shapes: Sequence[Sequence[tuple[str, Any]] | None], first: FirstRecord
 ) -> type[msgspec.Struct] | None:
     """Add the fields of shapes to a numeric kind; None if a shape is not numeric."""

@@ -30,7 +30,7 @@ def rewrite_results(path: Path, survivors: Survivors, output: Path) -> None:
     """Copy the surviving records of a results file; unchanged records keep their exact bytes."""
     _refuse_folder(output)
     if _json.first_byte(path) == b"[":
-        records = _json.decode_records(_json.chunks_of(path), _decode_raw, lambda: _changed(path))
+        records = _json.decode_records(_json.chunks_of(path), _decode_raw, lambda: _raise_changed(path))
         write_atomically(output, itertools.chain(_array(path, records, survivors), [b"\n"]))
     else:
         write_atomically(output, _object(path, survivors))
@@ -39,13 +39,13 @@ def rewrite_results(path: Path, survivors: Survivors, output: Path) -> None:
 def save_ground_truth(table: GroundTruth, output: Path) -> None:
     """Write ground truth, one image or annotation per line, without keys for columns the table lacks."""
     _refuse_folder(output, "COCO ground truth")
-    write_atomically(output, _encoded(_ground_truth(table), table.source))
+    write_atomically(output, _with_named_errors(_ground_truth(table), table.source))
 
 
 def save_results(table: Detections, output: Path) -> None:
     """Write detections, one per line; boxes are ``x, y, width, height``, or five numbers if rotated."""
     _refuse_folder(output, "COCO results")
-    write_atomically(output, _encoded(_array_of(_results(table)), table.source))
+    write_atomically(output, _with_named_errors(_array_of(_results(table)), table.source))
 
 
 def _refuse_folder(path: Path, what: str = "COCO results") -> None:
@@ -53,7 +53,7 @@ def _refuse_folder(path: Path, what: str = "COCO results") -> None:
         raise InputError(f"the output of {what}", "be a file", got=f"the folder {path}")
 
 
-def _changed(path: Path) -> bytes:
+def _raise_changed(path: Path) -> bytes:
     raise changed_while_read(path, got="data other than a list of records")
 
 
@@ -68,7 +68,7 @@ def _array(path: Path, parts: Iterable[list[msgspec.Raw]], survivors: Survivors)
                 chosen = [records[index] for index in (rows - row).tolist()]
                 # Timestamps do not prove that a file written just before is unchanged; compare its records.
                 if survivors.are_compared:
-                    _check(path, survivors, rows, chosen)
+                    _check_records(path, survivors, rows, chosen)
                 # Keep the exact bytes of unchanged records.
                 texts: Sequence[bytes | msgspec.Raw] = chosen
                 if survivors.are_changed:
@@ -100,12 +100,14 @@ def _object(path: Path, survivors: Survivors) -> Iterator[bytes]:
     yield b"}\n"
 
 
-def _check(path: Path, survivors: Survivors, rows: NDArray[np.int64], records: list[msgspec.Raw]) -> None:
+def _check_records(
+    path: Path, survivors: Survivors, rows: NDArray[np.int64], records: list[msgspec.Raw]
+) -> None:
     """Reject records that differ from the rows of the table."""
     # Decode the records, as numbers if possible.
     text = b"[" + b",".join(records) + b"]"
     given = survivors.table.boxes_given
-    columns = _packed(text)
+    columns = _decode_numeric(text)
     # Text ids, very large ids, rotated boxes and missing boxes need Python objects.
     if columns is None:
         upright = given and survivors.table.rotated is None
@@ -125,7 +127,7 @@ def _check(path: Path, survivors: Survivors, rows: NDArray[np.int64], records: l
     )
 
 
-def _packed(text: bytes) -> dict[str, Any] | None:
+def _decode_numeric(text: bytes) -> dict[str, Any] | None:
     """Decode numeric records to columns, with ids as floats; None if an id would not be exact."""
     try:
         records = cast(list[msgspec.Struct], _NUMERIC.decode(text))
@@ -169,7 +171,7 @@ def _record(record: msgspec.Raw, score: float | None, box: list[float] | None) -
 Record = dict[str, Any]
 
 
-def _encoded(pieces: Iterator[bytes], source: str) -> Iterator[bytes]:
+def _with_named_errors(pieces: Iterator[bytes], source: str) -> Iterator[bytes]:
     """Pass on text, and convert errors of the JSON encoder to errors that name the source."""
     try:
         yield from pieces
@@ -234,7 +236,7 @@ def _side(side: float) -> float | None:
 def _annotations(table: GroundTruth) -> Iterator[Record]:
     columns: dict[str, list[Any]] = {
         "id": table.ids.tolist(),
-        **_common(table),
+        **_common_columns(table),
         "area": table.area.tolist(),
         "iscrowd": table.crowd.astype(int).tolist(),
     }
@@ -248,7 +250,7 @@ def _annotations(table: GroundTruth) -> Iterator[Record]:
 
 
 def _results(table: Detections) -> Iterator[Record]:
-    columns = _common(table)
+    columns = _common_columns(table)
     if not table.boxes_given and ("segmentation" in columns or "keypoints" in columns):
         del columns["bbox"]  # derived from the shapes, as the reader does
     if table.scored:
@@ -256,7 +258,7 @@ def _results(table: Detections) -> Iterator[Record]:
     return _records(columns)
 
 
-def _common(table: BoxTable) -> dict[str, list[Any]]:
+def _common_columns(table: BoxTable) -> dict[str, list[Any]]:
     """Return the columns that annotations and results share, by key."""
     rotated = table.rotated
     boxes = np.hstack([table.boxes[:, :2], table.sizes]) if rotated is None else rotated_records(rotated)

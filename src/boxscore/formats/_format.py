@@ -221,14 +221,14 @@ class Opened(NamedTuple):
     def load_ground_truth(self, options: ReadOptions) -> GroundTruth:
         """Read ground truth."""
         if self.files:
-            return _joined_ground_truth([file.load_ground_truth(options) for file in self.files], self.path)
+            return _join_ground_truth([file.load_ground_truth(options) for file in self.files], self.path)
         return self.read(lambda data: self.format.load_ground_truth(data, options))
 
     def load_detections(self, options: ReadOptions, ground_truth: GroundTruth | None) -> Detections:
         """Read detections, aligned with a ground truth or, with None, in their own vocabularies."""
         if self.files:
             tables = [file.load_detections(options, ground_truth) for file in self.files]
-            return _joined_detections(tables, self.path)
+            return _join_detections(tables, self.path)
         return self.read(lambda data: self.format.load_detections(data, options, ground_truth))
 
     def read(self, load: Callable[[Path], _Table]) -> _Table:
@@ -261,7 +261,7 @@ class Opened(NamedTuple):
             raise type(error)(text) from None
 
 
-def _joined_ground_truth(tables: Sequence[GroundTruth], path: Path) -> GroundTruth:
+def _join_ground_truth(tables: Sequence[GroundTruth], path: Path) -> GroundTruth:
     """Concatenate the ground truth of several files; the path becomes the source."""
     known: dict[Id, str] = {}
     for table in tables:
@@ -280,7 +280,7 @@ def _joined_ground_truth(tables: Sequence[GroundTruth], path: Path) -> GroundTru
     return whole
 
 
-def _joined_detections(tables: Sequence[Detections], path: Path) -> Detections:
+def _join_detections(tables: Sequence[Detections], path: Path) -> Detections:
     """Concatenate the detections of several files; the path becomes the source."""
     left_out = sum((Counter(table.left_out) for table in tables), Counter[str]())
     if len({table.scored for table in tables}) > 1:

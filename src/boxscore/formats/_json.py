@@ -81,7 +81,7 @@ def parts_of(size: int, read: Callable[[int, int], bytes], shares: Sequence[floa
     """Split a JSON array between records into byte ranges of about these shares; one range if that fails."""
     starts, ends = [0], []
     for middle in [int(size * share) for share in itertools.accumulate(shares[:-1])]:
-        boundary = _last_boundary(read(middle, middle + SLICE_BYTES))
+        boundary = _find_last_boundary(read(middle, middle + SLICE_BYTES))
         if boundary is None:
             return [(0, size)]
         ends.append(middle + boundary[0])
@@ -97,22 +97,22 @@ def decode_records(
     """Decode a JSON array in slices; if one fails, decode the whole text to locate the error."""
     done = 0
     try:
-        for records in _decoded_pieces(chunks, decode):
+        for records in _decode_slices(chunks, decode):
             yield records
             done += len(records)
         return
     except (msgspec.MsgspecError, UnicodeDecodeError):
         pass
-    yield _decoded(decode, whole().removeprefix(b"\xef\xbb\xbf"))[done:]
+    yield _decode_checked(decode, whole().removeprefix(b"\xef\xbb\xbf"))[done:]
 
 
-def _decoded_pieces(
+def _decode_slices(
     chunks: Iterable[bytes | memoryview], decode: Callable[[bytes], list[Record]]
 ) -> Iterator[list[Record]]:
     """Decode slices; guess where each one ends, and count brackets after a wrong guess."""
     buffer = b""
     done = least = 0
-    find_cut: Callable[[bytes], tuple[int, int] | None] = _last_boundary
+    find_cut: Callable[[bytes], tuple[int, int] | None] = _find_last_boundary
     for chunk in chunks:
         if not buffer and not done:
             chunk = bytes(chunk).removeprefix(b"\xef\xbb\xbf").lstrip()
@@ -124,12 +124,14 @@ def _decoded_pieces(
             continue
         try:
             # A slice that ends inside a record or a string does not decode: a bracket or quote is open.
-            records = _decoded(decode, _piece(buffer, cut[0]))
+            records = _decode_checked(decode, _as_array(buffer, cut[0]))
         except (msgspec.MsgspecError, UnicodeDecodeError):
             find_cut = _outer_boundary
             outer = find_cut(buffer)
             try:
-                records = _decoded(decode, b"[" + buffer if outer is None else _piece(buffer, outer[0]))
+                records = _decode_checked(
+                    decode, b"[" + buffer if outer is None else _as_array(buffer, outer[0])
+                )
             except (msgspec.MsgspecError, UnicodeDecodeError) as error:
                 if outer is not None or "truncated" not in str(error):
                     raise
@@ -140,14 +142,14 @@ def _decoded_pieces(
         yield records
         done += len(records)
         buffer, least = buffer[cut[1] :], 0
-    yield _decoded(decode, b"[" + buffer)
+    yield _decode_checked(decode, b"[" + buffer)
 
 
-def _piece(text: bytes, end: int) -> bytes:
+def _as_array(text: bytes, end: int) -> bytes:
     return b"".join((b"[", memoryview(text)[:end], b"]"))
 
 
-def _decoded(decode: Callable[[bytes], list[Record]], text: bytes) -> list[Record]:
+def _decode_checked(decode: Callable[[bytes], list[Record]], text: bytes) -> list[Record]:
     records = decode(text)
     check_utf8(text)
     return records
@@ -161,7 +163,7 @@ def check_utf8(text: bytes) -> None:
             decode(text[start : start + SLICE_BYTES], final=start + SLICE_BYTES >= len(text))
 
 
-def _last_boundary(text: bytes) -> tuple[int, int] | None:
+def _find_last_boundary(text: bytes) -> tuple[int, int] | None:
     """Find the last ``}, {``; return the end of a record and the start of the next."""
     start = len(text)
     for _ in range(64):
@@ -215,11 +217,11 @@ def explain(
     if isinstance(error, RecursionError):
         return FileFormatError("a JSON file", "not nest deeper", got="too many levels", place=str(path))
     if isinstance(error, UnicodeDecodeError):
-        return _not_utf8(text, path)
+        return _utf8_error(text, path)
     if "truncated" in text_of_error:
-        return _cut_short(path)
+        return _truncated_error(path)
     if "malformed" in text_of_error:
-        return _malformed(text_of_error, text, path)
+        return _malformed_error(text_of_error, text, path)
     # Split the message of msgspec into rule and path; the path has the index of the record and the key.
     located = _JSON_PATH.search(text_of_error)
     json_path = located["path"] if located else ""
@@ -267,7 +269,7 @@ def _cause_of_missing(record: str, field: str, after_first: bool) -> str:
     }.get(field, "")
 
 
-def _cut_short(path: Path) -> FileFormatError:
+def _truncated_error(path: Path) -> FileFormatError:
     return FileFormatError(
         "a JSON file",
         "be complete",
@@ -277,7 +279,7 @@ def _cut_short(path: Path) -> FileFormatError:
     )
 
 
-def _not_utf8(text: bytes, path: Path) -> FileFormatError:
+def _utf8_error(text: bytes, path: Path) -> FileFormatError:
     cause = "UTF-16?" if text[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
     try:
         text.decode("utf-8")
@@ -287,7 +289,7 @@ def _not_utf8(text: bytes, path: Path) -> FileFormatError:
     return FileFormatError("a JSON file", "be UTF-8", got="other bytes", place=str(path))
 
 
-def _malformed(error: str, text: bytes, path: Path) -> FileFormatError:
+def _malformed_error(error: str, text: bytes, path: Path) -> FileFormatError:
     # Python writes NaN and Infinity, which JSON does not allow: find them near the error, and name the key.
     position = re.search(r"byte (\d+)", error)
     start = int(position[1]) if position else 0
@@ -304,7 +306,7 @@ def _malformed(error: str, text: bytes, path: Path) -> FileFormatError:
             )
     # The text ends before a value is complete.
     if start >= len(text.rstrip()):
-        return _cut_short(path)
+        return _truncated_error(path)
     # Binary data; otherwise show the text near the error.
     if b"\0" in text[:64] or text[:2] in (b"\x1f\x8b", b"PK"):
         kind = "compressed" if text[:2] in (b"\x1f\x8b", b"PK") else "binary or UTF-16"

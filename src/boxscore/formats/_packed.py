@@ -46,7 +46,7 @@ def packed_columns(
     # As MessagePack, a struct of floats has a fixed layout.
     layout = _layout(kind)
     encode = msgspec.msgpack.Encoder().encode
-    columns = _allocated(layout, 0)
+    columns = _allocate(layout, 0)
     count = room = 0
     with paused_collector():
         for records in slices:
@@ -54,7 +54,7 @@ def packed_columns(
             # Allocate by the estimate of the first slice; if that is too little, double the capacity.
             if end > room:
                 room = int(max(end * 2, len(records) * expected_slices * _SPARE) if count == 0 else end * 2)
-                larger = _allocated(layout, room)
+                larger = _allocate(layout, room)
                 for name, column in columns.items():
                     larger[name][:count] = column[:count]
                 columns = larger
@@ -87,5 +87,5 @@ def _layout(kind: type[msgspec.Struct]) -> np.dtype[Any]:
     return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": offset})
 
 
-def _allocated(layout: np.dtype[Any], room: int) -> Columns:
+def _allocate(layout: np.dtype[Any], room: int) -> Columns:
     return {name: np.empty((room, *layout[name].shape)) for name in layout.names or ()}

@@ -107,10 +107,12 @@ def rewrite_results(
             break
         # Timestamps do not prove that a file written just before is unchanged; compare its lines.
         if survivors.are_compared:
-            images, numbers = _compared(file, lines, columns)
+            images, numbers = _parse_lines(file, lines, columns)
             survivors.check_rows(rows, numbers[:, 0], corners(numbers[:, 1:]), images=images)
         # Keep lines unless their score or box changes.
-        texts = [_line(lines[at - rows[0]], *survivors.changes(at)) for at in rows[survivors.wanted[rows]]]
+        texts = [
+            _format_line(lines[at - rows[0]], *survivors.changes(at)) for at in rows[survivors.wanted[rows]]
+        ]
         contents[file.name] = "".join(f"{text}\n" for text in texts)
     # Write all files together, and only if the number of lines is right.
     if row != len(survivors.wanted):
@@ -119,7 +121,7 @@ def rewrite_results(
     write_folder(output, contents)
 
 
-def _compared(file: Path, lines: Sequence[str], columns: int) -> tuple[list[str], FloatArray]:
+def _parse_lines(file: Path, lines: Sequence[str], columns: int) -> tuple[list[str], FloatArray]:
     """Parse lines to compare them; return images and numbers."""
     fields = [line.split() for line in lines]
     try:
@@ -129,7 +131,7 @@ def _compared(file: Path, lines: Sequence[str], columns: int) -> tuple[list[str]
     return [some[0] for some in fields], numbers
 
 
-def _line(line: str, score: float | None, box: list[float] | None) -> str:
+def _format_line(line: str, score: float | None, box: list[float] | None) -> str:
     """Return a line, with its score or box replaced if given."""
     fields = line.split()
     if score is not None:

@@ -150,7 +150,7 @@ class RowFormat(Format):
         return detections_of(self.rows(path, options, of_results=True), options, ground_truth)
 
 
-def _in_given_form(rows: Rows, options: ReadOptions) -> Rows:
+def _apply_box_format(rows: Rows, options: ReadOptions) -> Rows:
     """Convert boxes from the ``box_format`` of the user, if given."""
     written = options.written
     if written is None or rows.form_applied:
@@ -173,7 +173,7 @@ def _may_be_fractions(boxes: FloatArray) -> bool:
 def ground_truth_of(rows: Rows, options: ReadOptions) -> GroundTruth:
     """Convert rows to ground truth."""
     # Apply the box format of the user, and collect image sizes from all sources.
-    rows = _in_given_form(rows, options)
+    rows = _apply_box_format(rows, options)
     sizes = _sizes(rows, options)
     # Build the vocabularies. They sort images, so look up the row of each image once.
     categories, category = file_categories(rows, options)
@@ -181,7 +181,7 @@ def ground_truth_of(rows: Rows, options: ReadOptions) -> GroundTruth:
     images = Images.build(ids, file_names=rows.file_names, sizes=sizes, columns=rows.image_columns)
     image = images.rows(ids)[rows.image]
     # Convert fractions to pixels only if the size of every image with objects is known: never mix units.
-    unknown = _unknown(sizes)
+    unknown = _are_unknown(sizes)
     in_fractions = rows.stays_in_fractions
     if in_fractions is None:
         in_fractions = rows.fractions and bool(unknown[rows.image].any())
@@ -200,9 +200,9 @@ def ground_truth_of(rows: Rows, options: ReadOptions) -> GroundTruth:
 
 def detections_of(rows: Rows, options: ReadOptions, ground_truth: GroundTruth | None) -> Detections:
     """Convert rows to detections, aligned with the ground truth if given."""
-    rows = _in_given_form(rows, options)
+    rows = _apply_box_format(rows, options)
     sizes = _sizes(rows, options)
-    unknown = _unknown(sizes)
+    unknown = _are_unknown(sizes)
     left_out: dict[str, int] = {}
     # Without ground truth, build the vocabularies from the files.
     if ground_truth is None:
@@ -217,7 +217,7 @@ def detections_of(rows: Rows, options: ReadOptions, ground_truth: GroundTruth | 
         image_rows = _image_rows(rows, ground_truth)
         image = image_rows[rows.image]
         sizes[unknown & (image_rows >= 0)] = images.sizes[image_rows[unknown & (image_rows >= 0)]]
-        unknown = _unknown(sizes)
+        unknown = _are_unknown(sizes)
         category, left_out = _category_rows(rows, options, ground_truth)
         in_fractions = ground_truth.units == "fractions"
         if len(image) and (in_fractions and not rows.fractions):
@@ -273,7 +273,7 @@ def _table(
     """Build the columns of the ``chosen`` rows, in pixels if ``sizes`` are given."""
     # Scale all shapes by the image sizes. Select rows once, without a copy if all are chosen.
     extent = None if sizes is None else sizes[rows.image]
-    shapes = _scaled(rows, extent)
+    shapes = _scale_shapes(rows, extent)
     given: dict[str, Any] = {
         name: _of_rows(np.asarray(values), chosen) for name, values in rows.given.items() if name != "masks"
     }
@@ -314,7 +314,7 @@ def _names(schema: Schema) -> set[str]:
     return {column.name for column in (*schema.needed, *schema.instances)}
 
 
-def _scaled(rows: Rows, extent: FloatArray | None) -> dict[str, Any]:
+def _scale_shapes(rows: Rows, extent: FloatArray | None) -> dict[str, Any]:
     """Return boxes, masks, keypoints and rotated boxes, scaled by the image size [N, 2] if given."""
     shapes: dict[str, Any] = {}
     # Scale boxes and keypoints with one product per coordinate, the only rounding step.
@@ -346,14 +346,14 @@ def _scaled(rows: Rows, extent: FloatArray | None) -> dict[str, Any]:
     return shapes
 
 
-def _unknown(sizes: FloatArray) -> BoolArray:
+def _are_unknown(sizes: FloatArray) -> BoolArray:
     unknown: BoolArray = np.isnan(sizes[:, 0]) | np.isnan(sizes[:, 1])
     return unknown
 
 
 def images_of_unknown_size(rows: Rows, options: ReadOptions) -> tuple[set[Id], set[Id]]:
     """Return the images with rows whose size is unknown, and all images of known size."""
-    unknown = _unknown(_sizes(rows, options))
+    unknown = _are_unknown(_sizes(rows, options))
     used = np.bincount(rows.image, minlength=len(rows.images)) > 0
     pairs = list(zip(rows.images, unknown.tolist(), used.tolist(), strict=True))
     unsized = {name for name, is_unknown, is_used in pairs if is_unknown and is_used}
@@ -425,7 +425,7 @@ def _category_rows(
     listed = class_list is not None and not (
         unnamed and numbered and not {*class_list} <= {*categories.names.tolist()}
     )
-    names = _named(rows, options) if listed else list(rows.labels)
+    names = _name_labels(rows, options) if listed else list(rows.labels)
     if not unnamed and rows.numbers == "positions" and any(isinstance(name, int) for name in names):
         _refuse_other_numbering(rows, categories)
     # Look up labels as pairs of id and name, as ids, or as words that may be either.
@@ -462,7 +462,7 @@ def _rows_of_pairs(rows: Rows, label_names: Sequence[str], categories: Categorie
                 candidates = [row for row in candidates if str(ids[row]) == str(label)] or [-2]
             row = candidates[0]
         known.append(row)
-    return _one_each(rows, label_names, np.array(known, dtype=np.int32), categories)
+    return _check_unique(rows, label_names, np.array(known, dtype=np.int32), categories)
 
 
 def _rows_of_words(
@@ -477,7 +477,7 @@ def _rows_of_words(
     candidates = [of_name.get(str(word), [-1]) for word in words]
     by_name = np.array([rows_[0] if len(rows_) == 1 else -2 for rows_ in candidates], dtype=np.int32)
     of_id = categories.index()
-    rows_by_id = [of_id.get(word, of_id.get(_spelled(word), -1)) for word in words]
+    rows_by_id = [of_id.get(word, of_id.get(_respell(word), -1)) for word in words]
     by_id = np.array(rows_by_id, dtype=np.int32)
     # If all words are ids, and not all are names, they are ids.
     if (by_id >= 0).all() and (by_name == -1).any():
@@ -506,10 +506,10 @@ def _rows_of_words(
             ],
             dtype=np.int32,
         )
-    return _one_each(rows, words, known, categories)
+    return _check_unique(rows, words, known, categories)
 
 
-def _spelled(word: Id) -> Id:
+def _respell(word: Id) -> Id:
     """Convert a number to text, and the decimal text of a number to that number."""
     if isinstance(word, int):
         return str(word)
@@ -518,7 +518,7 @@ def _spelled(word: Id) -> Id:
     return int(word) if is_number and str(int(word)) == word else word
 
 
-def _one_each(
+def _check_unique(
     rows: Rows, names: Sequence[Id], known: NDArray[np.int32], categories: Categories
 ) -> NDArray[np.int32]:
     """Reject labels that occur and match several classes (row -2)."""
@@ -543,7 +543,7 @@ def _refuse_other_numbering(rows: Rows, categories: Categories) -> None:
     )
 
 
-def _named(rows: Rows, options: ReadOptions) -> list[Id]:
+def _name_labels(rows: Rows, options: ReadOptions) -> list[Id]:
     """Return the labels; replace numbers by names if there is a class list."""
     names = options.classes if options.classes is not None else rows.classes
     if names is None:
@@ -569,7 +569,7 @@ def _name(rows: Rows, names: Sequence[str], position: int) -> Id:
 def file_categories(rows: Rows, options: ReadOptions) -> tuple[Categories, NDArray[np.int32]]:
     """Return the classes of the files, and the class of each row, [N]."""
     names = options.classes if options.classes is not None else rows.classes
-    written = _named(rows, options)
+    written = _name_labels(rows, options)
     if names is None:
         categories = Categories.build(written, names=rows.label_names)
         known = categories.rows(as_ids(written, name="classes"))

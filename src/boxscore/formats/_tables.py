@@ -504,7 +504,7 @@ def classes_of(
         names = [name for name, is_used in zip(names, used.tolist(), strict=True) if is_used]
     # If a file lists its classes, keep those without rows too.
     if table.class_names is not None and options.classes is None:
-        labels, names = _with_all(labels, names, table.class_names)
+        labels, names = _add_all_classes(labels, names, table.class_names)
     return labels, number[positions] if len(positions) else positions, names
 
 
@@ -517,7 +517,7 @@ def _numbers(table: Table, parts: ColumnParts) -> str:
     return "names" if "name" in parts.class_name.lower() else "words"
 
 
-def _with_all(
+def _add_all_classes(
     labels: list[Id], names: list[str] | None, known: Sequence[tuple[Id, str]]
 ) -> tuple[list[Id], list[str]]:
     """Add classes without rows, and the names listed in the file."""
@@ -662,7 +662,7 @@ def saved_columns(table: BoxTable) -> dict[str, Any]:
         without_objects = np.setdiff1d(np.arange(len(table.images)), table.image)
     # Repeat ids and sizes of images in every row; the reader uses the first row of an image.
     image = np.concatenate([table.image, without_objects])
-    columns = {name: _extended(values, len(without_objects)) for name, values in columns.items()}
+    columns = {name: _extend(values, len(without_objects)) for name, values in columns.items()}
     columns["image_id"] = table.images.ids[image]
     if not isinstance(table, Detections):
         if any(name is not None for name in table.images.file_names.tolist()):
@@ -672,7 +672,7 @@ def saved_columns(table: BoxTable) -> dict[str, Any]:
     return columns
 
 
-def _extended(values: NDArray[Any], more: int) -> NDArray[Any]:
+def _extend(values: NDArray[Any], more: int) -> NDArray[Any]:
     """Append empty cells."""
     if not more:
         return values

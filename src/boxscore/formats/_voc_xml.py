@@ -105,7 +105,7 @@ def read_xml(path: Path) -> XmlFile:
         return XmlFile(path, ElementTree.fromstring(text), text)
     except (ElementTree.ParseError, ValueError) as error:
         line = error.position[0] if isinstance(error, ElementTree.ParseError) else 1
-        raise _malformed(path, line, str(error).split(":")[0]) from None
+        raise _malformed_error(path, line, str(error).split(":")[0]) from None
 
 
 def _text(path: Path) -> str:
@@ -115,18 +115,18 @@ def _text(path: Path) -> str:
         raise FileFormatError(f"{path}: cannot be read: {error.strerror}.") from None
     declared = _DECLARED.search(content, 0, 200)
     encoding = next((name for mark, name in _MARKS if content.startswith(mark)), "")
-    encoding = encoding or _allowed(declared[1].decode("ascii") if declared else "utf-8", path)
+    encoding = encoding or _check_encoding(declared[1].decode("ascii") if declared else "utf-8", path)
     try:
         text = content.decode(encoding)
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise _malformed(path, line, f"bytes that are not {encoding}") from None
+        raise _malformed_error(path, line, f"bytes that are not {encoding}") from None
     if text.startswith("\ufeff"):
-        raise _malformed(path, 1, "a second byte order mark")
+        raise _malformed_error(path, 1, "a second byte order mark")
     return text
 
 
-def _allowed(declared: str, path: Path) -> str:
+def _check_encoding(declared: str, path: Path) -> str:
     """Return a declared encoding if it is accepted; raise otherwise."""
     try:
         known = codecs.lookup(declared).name in _ENCODINGS
@@ -143,7 +143,7 @@ def _allowed(declared: str, path: Path) -> str:
     return declared
 
 
-def _malformed(path: Path, line: int, got: str) -> FileFormatError:
+def _malformed_error(path: Path, line: int, got: str) -> FileFormatError:
     return FileFormatError("an XML file", "be well-formed", got=got, place=f"{path}, line {line}")
 
 

@@ -138,7 +138,7 @@ def read_elsewhere(path: Path) -> list[Path]:
 def data_set(path: Path, image_set: str | Path | None) -> DataSet:
     """Find the images and labels of a split of the data set at a path."""
     source = _source(path)
-    name = _chosen(source, None if image_set is None else str(image_set))
+    name = _choose_split(source, None if image_set is None else str(image_set))
     value = source.splits[name]
     entries = value if isinstance(value, list) else [value]
     title = f"{source.path}, {name}" if name and len(source.splits) > 1 else str(source.path)
@@ -172,9 +172,9 @@ def label_files(folder: Path) -> list[tuple[str, str]]:
     files = sorted(
         (entry.name[:-4], entry.path)
         for entry in _entries(folder)
-        if entry.name[-4:].lower() == ".txt" and entry.is_file() and not _is_no_labels(entry.path)
+        if entry.name[-4:].lower() == ".txt" and entry.is_file() and not _is_not_labels(entry.path)
     )
-    return files or sorted(file for file in files_below(folder, TEXT) if not _is_no_labels(file[1]))
+    return files or sorted(file for file in files_below(folder, TEXT) if not _is_not_labels(file[1]))
 
 
 # ---------------------------------------------------------------- kinds of paths
@@ -273,7 +273,7 @@ def _depth(entry: os.DirEntry[str]) -> bool:
     return not entry.is_symlink() and entry.name in {*SPLITS, "labels", "obj_train_data", "Annotations"}
 
 
-def _is_no_labels(file: str) -> bool:
+def _is_not_labels(file: str) -> bool:
     """Whether a text file is a class list, a list of images or a readme instead of labels.
 
     An empty file, other than ``classes.txt``, is the label file of an image without objects.
@@ -375,7 +375,7 @@ def _darknet_source(path: Path) -> _Source:
         raise FileFormatError("a data file of darknet", rule, got="neither", place=str(path))
     names = None
     if "names" in pairs:
-        file_of_names = _below(
+        file_of_names = _find_below(
             pairs["names"], (path.parent,), lambda file: _inside(file, path.parent) and is_file(file)
         )
         names = None if file_of_names is None else class_list(file_of_names)
@@ -390,12 +390,12 @@ def _folder_source(folder: Path, *, quiet: bool = False) -> _Source:
             "a YOLO data set",
             "have folders images/ and labels/, or .txt files",
             got=f"neither in {folder}",
-            cause=_instead_of_labels(folder),
+            cause=_cause_of_missing_labels(folder),
         )
     return _Source(folder, splits, _near_classes(folder), _near_keypoints(folder), (folder,))
 
 
-def _instead_of_labels(folder: Path) -> str:
+def _cause_of_missing_labels(folder: Path) -> str:
     """Return the probable cause of missing YOLO labels; empty if unknown."""
     dota_labels = next(folder.glob("*/labelTxt"), None)
     return "" if dota_labels is None else f"{dota_labels.relative_to(folder)} is a folder of DOTA labels"
@@ -415,18 +415,18 @@ def _layout(folder: Path) -> dict[str, _Split]:
         return {name: _Split(folder / name / "labels", _existing(folder / name / "images")) for name in inner}
     # The folder itself holds labels; find its images by replacing "labels" in its path.
     if any(_text_files(folder)):
-        twin = _twin(folder, "labels", "images")
+        twin = _replace_component(folder, "labels", "images")
         return {"": _Split(folder, folder if twin is None or not _is_folder(twin) else twin)}
     # Subfolders hold labels, as in labels/.
     with_labels = [name for name in _inner_names(folder) if any(_text_files(folder / name))]
-    twin = _twin(folder, "labels", "images")
+    twin = _replace_component(folder, "labels", "images")
     return {
         name: _Split(folder / name, folder / name if twin is None else _existing(twin / name))
         for name in with_labels
     }
 
 
-def _chosen(source: _Source, name: str | None) -> str:
+def _choose_split(source: _Source, name: str | None) -> str:
     """Return the key of the named split, or of the default split."""
     # A named split; val, valid and validation are synonyms.
     known = list(source.splits)
@@ -459,7 +459,7 @@ def _chosen(source: _Source, name: str | None) -> str:
 def _files_of(source: _Source, name: str, entry: Any) -> list[_File]:
     """Return the files of each image of a split."""
     location = _location_of(source, name, entry)
-    return _paired(location) if isinstance(location, _Split) else _listed_files(location, source.roots)
+    return _pair_files(location) if isinstance(location, _Split) else _files_in_list(location, source.roots)
 
 
 def _location_of(source: _Source, name: str, entry: Any) -> _Split | Path:
@@ -469,7 +469,7 @@ def _location_of(source: _Source, name: str, entry: Any) -> _Split | Path:
     home = source.roots[-1]
     for spelling in _spellings(entry, name):
         fewest = 1 if spelling.lower().endswith(".txt") else 2  # "images" alone may belong to another split
-        path = _below(spelling, source.roots, lambda path: _is_list_or_split(path, home), fewest=fewest)
+        path = _find_below(spelling, source.roots, lambda path: _is_list_or_split(path, home), fewest=fewest)
         if path is not None:
             return path if path.is_file() else _split_at(path)
     layout = _layout(home)
@@ -482,7 +482,7 @@ def _location_of(source: _Source, name: str, entry: Any) -> _Split | Path:
         "be a folder of images or labels, or a list of images",
         got=f"{entry!r}, which is not there",
         place=str(source.path),
-        cause=_instead_of_labels(source.path.parent)
+        cause=_cause_of_missing_labels(source.path.parent)
         or "pass the folder of the labels itself, and this file as class list (--gt-classes)",
     )
 
@@ -498,7 +498,7 @@ def _spellings(entry: str, name: str) -> Iterator[str]:
                         yield changed
 
 
-def _below(
+def _find_below(
     entry: str, roots: Sequence[Path], exists: Callable[[Path], bool], *, fewest: int = 1
 ) -> Path | None:
     """Find a path as written, or by its last components (at least ``fewest``) in one of the ``roots``."""
@@ -537,16 +537,16 @@ def _is_list_or_split(path: Path, home: Path) -> bool:
             return False
     if path.suffix.lower() == ".txt":
         return is_file(path)
-    twin = _twin(path, "images", "labels")
+    twin = _replace_component(path, "images", "labels")
     return _is_folder(path) or (twin is not None and _is_folder(twin))
 
 
 def _split_at(path: Path) -> _Split:
     """Return the folders of the split whose images or labels are at a path."""
-    labels = _twin(path, "images", "labels")
+    labels = _replace_component(path, "images", "labels")
     if labels is not None and _is_folder(labels):
         return _Split(labels, _existing(path))
-    images = _twin(path, "labels", "images")
+    images = _replace_component(path, "labels", "images")
     if images is not None and _is_folder(images):
         return _Split(path, images)
     if not any(_text_files(path)) and (path / "labels").is_dir():
@@ -554,7 +554,7 @@ def _split_at(path: Path) -> _Split:
     return _Split(path, path)
 
 
-def _twin(path: Path, name: str, replacement: str) -> Path | None:
+def _replace_component(path: Path, name: str, replacement: str) -> Path | None:
     """Replace the last path component ``name``; None if it does not occur."""
     parts = list((path if name in path.parts else path.absolute()).parts)
     for position in range(len(parts) - 1, -1, -1):
@@ -563,7 +563,7 @@ def _twin(path: Path, name: str, replacement: str) -> Path | None:
     return None
 
 
-def _listed_files(file: Path, roots: Sequence[Path]) -> list[_File]:
+def _files_in_list(file: Path, roots: Sequence[Path]) -> list[_File]:
     """Return the images in a list."""
     # Look up each folder once, because lists may have millions of lines.
     text = read_text(file, "a list of images", largest=LARGEST_LIST)
@@ -607,24 +607,24 @@ def _folder_listed(parent: str, roots: Sequence[Path]) -> tuple[Path, Path] | No
     if not parent:
         folder: Path | None = roots[-1]
     else:
-        folder = _below(parent, roots, lambda path: any(_is_list_or_split(path, root) for root in roots))
+        folder = _find_below(parent, roots, lambda path: any(_is_list_or_split(path, root) for root in roots))
     if folder is None:
         return None
-    twin = _twin(folder, "images", "labels")
+    twin = _replace_component(folder, "images", "labels")
     return (folder if twin is None or not _is_folder(twin) else twin), folder
 
 
 # ---------------------------------------------------------------- files of a split
 
 
-def _paired(split: _Split) -> list[_File]:
+def _pair_files(split: _Split) -> list[_File]:
     """Match the images and labels of a split."""
     # Without images, every label file is an image.
     labels = {} if split.labels is None else dict(files_below(split.labels, TEXT))
     images = [] if split.images is None else files_below(split.images, IMAGE_ENDINGS)
     if not images:
         return [
-            _File(name, label, "", "") for name, label in sorted(labels.items()) if not _is_no_labels(label)
+            _File(name, label, "", "") for name, label in sorted(labels.items()) if not _is_not_labels(label)
         ]
     # With images, find the label file of each by name.
     files = sorted(
@@ -632,7 +632,7 @@ def _paired(split: _Split) -> list[_File]:
     )
     # Drop labels without an image, as ultralytics does, but with a warning.
     names = {file.name for file in files}
-    alone = [name for name, label in labels.items() if name not in names and not _is_no_labels(label)]
+    alone = [name for name, label in labels.items() if name not in names and not _is_not_labels(label)]
     if alone:
         warn_user(
             f"{split.labels}: ignoring {counted(len(alone), 'label file')} without an image in "

@@ -118,7 +118,7 @@ class _Reading:
             return
         parsed = _numbers(b"\n".join(self.piece.values()))
         if parsed is None:
-            tidy = {number: _tidy(text) for number, text in self.piece.items()}
+            tidy = {number: _normalize(text) for number, text in self.piece.items()}
             self.rows[list(tidy)] = [text.count(b"\n") + 1 for text in tidy.values()]
             text = b"\n".join(tidy.values())
             parsed = _numbers(text) or self._with_words(text)
@@ -186,7 +186,7 @@ def _read(file: str) -> bytes:
     return text.removeprefix(b"\xef\xbb\xbf").strip()
 
 
-def _tidy(text: bytes) -> bytes:
+def _normalize(text: bytes) -> bytes:
     """Drop blank lines, and normalize whitespace to single spaces."""
     return b"\n".join(b" ".join(line.split()) for line in text.splitlines() if line.strip())
 

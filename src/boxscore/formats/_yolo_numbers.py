@@ -40,14 +40,14 @@ def is_last(
     are not. A note in the folder (``noted``) is used unless a number contradicts it.
     """
     # The note decides, unless a number contradicts it.
-    if noted is not None and not _is_no_confidence(
-        _centred(columns[:, 1:5] if noted else columns[:, 2:], written), columns[:, 5 if noted else 1]
+    if noted is not None and not _is_not_confidence(
+        _to_centers(columns[:, 1:5] if noted else columns[:, 2:], written), columns[:, 5 if noted else 1]
     ):
         return noted
     # Then the numbers: accept the only reading with confidences in 0..1 and without negative sides.
-    read_last, read_second = _centred(columns[:, 1:5], written), _centred(columns[:, 2:], written)
-    last = not _is_no_confidence(read_last, columns[:, 5])
-    second = not _is_no_confidence(read_second, columns[:, 1])
+    read_last, read_second = _to_centers(columns[:, 1:5], written), _to_centers(columns[:, 2:], written)
+    last = not _is_not_confidence(read_last, columns[:, 5])
+    second = not _is_not_confidence(read_second, columns[:, 1])
     if last != second:
         return last
     # Then the boxes: accept the only reading with all of them inside their image.
@@ -70,11 +70,11 @@ def is_last(
     )
 
 
-def _centred(boxes: FloatArray, written: WrittenForm | None) -> FloatArray:
+def _to_centers(boxes: FloatArray, written: WrittenForm | None) -> FloatArray:
     return boxes if written is None else box_convert(written.x_first(boxes), written.form, "cxcywh")
 
 
-def _is_no_confidence(boxes: FloatArray, scores: FloatArray) -> bool:
+def _is_not_confidence(boxes: FloatArray, scores: FloatArray) -> bool:
     """Whether a score [N] is outside 0..1, or a box [N, 4] has a negative side."""
     return bool(((scores < 0) | (scores > 1)).any() or (boxes[:, 2:] < 0).any())
 

@@ -37,21 +37,21 @@ class ClassList(tuple[str, ...]):
 def class_list(source: str | Path | Sequence[str]) -> ClassList:
     """Return class names in order; name ``i`` is class number ``i``."""
     if not isinstance(source, (str, Path)):
-        return _checked([(_text(name), "classes") for name in source], "classes")
+        return _check_names([(_text(name), "classes") for name in source], "classes")
     path = Path(source)
     if path.suffix.lower() in (".yaml", ".yml"):
         names = names_of(read_yaml(path), path)
         if names is None:
             raise FileFormatError("a class list", "have names", got="no such key", place=str(path))
-        class_names = _checked([(name, str(path)) for name in names], str(path))
+        class_names = _check_names([(name, str(path)) for name in names], str(path))
     else:
         text = read_text(path, "a class list", largest=LARGEST)
-        class_names = _checked(_of_json(text, path) or _of_lines(text, path), str(path))
+        class_names = _check_names(_parse_json(text, path) or _parse_lines(text, path), str(path))
     class_names.source = str(path)
     return class_names
 
 
-def _of_json(text: str, path: Path) -> list[tuple[str, str]] | None:
+def _parse_json(text: str, path: Path) -> list[tuple[str, str]] | None:
     """Return the names in a JSON list; None if the text is not JSON. Reject other JSON."""
     try:
         content = json.loads(text) if text.lstrip()[:1] in ("[", "{") else None
@@ -70,7 +70,7 @@ def _of_json(text: str, path: Path) -> list[tuple[str, str]] | None:
     )
 
 
-def _of_lines(text: str, path: Path) -> list[tuple[str, str]]:
+def _parse_lines(text: str, path: Path) -> list[tuple[str, str]]:
     """Return the name on each line, with its place."""
     lines = [line.strip() for line in text.rstrip().splitlines()]
     blank = next((number for number, line in enumerate(lines, start=1) if not line), None)
@@ -131,7 +131,7 @@ def _text(name: object) -> str:
     return name
 
 
-def _checked(names: Sequence[tuple[str, str]], place: str) -> ClassList:
+def _check_names(names: Sequence[tuple[str, str]], place: str) -> ClassList:
     """Convert pairs of name and place to a class list; reject repeated names."""
     if not names:
         raise InputError("a class list", "name at least one class", got="none", place=place)

@@ -222,7 +222,7 @@ class TruthReading:
         path, options, images, categories = self.path, self.options, self.images, self._categories
         # Select the annotations that pycocotools uses, in its order.
         image, category = _listed_rows(records, images, categories, path)
-        chosen = _rows_read(records["id"], image, category, path)
+        chosen = _select_rows(records["id"], image, category, path)
         # Masks and keypoints may need the image size; the last row, NaN, is for unlisted images.
         rotated = rotated_boxes(records["bbox"])
 
@@ -330,7 +330,7 @@ class ResultsReading:
         # Choose the fastest kind of record that fits; a class list gives names to class numbers.
         kind = result_kind(self._instances, first, with_file_name=first.names_its_file)
         if options.classes is not None:
-            self.vocabulary = self._named_classes(options.classes)
+            self.vocabulary = self._name_classes(options.classes)
         # Start other processes, while the caller still reads the ground truth.
         self._reading = self.reading(text, kind)
 
@@ -358,7 +358,7 @@ class ResultsReading:
     def __exit__(self, *_: object) -> None:
         self._reading.close()
 
-    def _named_classes(self, classes: Sequence[str]) -> DeclaredVocabulary:
+    def _name_classes(self, classes: Sequence[str]) -> DeclaredVocabulary:
         if self.vocabulary is not None and len(self.vocabulary.categories):
             raise InputError(
                 "classes",
@@ -477,8 +477,8 @@ class ResultsReading:
             categories = (
                 vocabulary.categories if vocabulary is not None and len(vocabulary.categories) else None
             )
-            image_ids = self._of_one_kind(image_ids, "image_id")
-            category_ids = self._of_one_kind(category_ids, "category_id")
+            image_ids = self._unify_ids(image_ids, "image_id")
+            category_ids = self._unify_ids(category_ids, "category_id")
             rows = vocabulary_columns(
                 image_ids, category_ids, images, categories, count=None, of="detections", place=place
             )
@@ -517,7 +517,7 @@ class ResultsReading:
             place=place,
         )
 
-    def _of_one_kind(self, ids: NDArray[Any], key: str) -> NDArray[Any]:
+    def _unify_ids(self, ids: NDArray[Any], key: str) -> NDArray[Any]:
         """Convert text to a number if the same number also occurs as an integer."""
         if ids.dtype != object:
             return ids
@@ -734,7 +734,7 @@ def _listed_rows(
     return rows[1], rows[0]
 
 
-def _rows_read(
+def _select_rows(
     ids: NDArray[Any], image: NDArray[np.int32], category: NDArray[np.int32], path: Path
 ) -> NDArray[np.intp] | slice:
     """Return the listed annotations, in the order of the table.

@@ -252,8 +252,8 @@ def _cells(path: Path, form: _Form) -> _Cells:
     import pandas as pd
 
     # Store numbers as float64, and texts as one code per cell plus the distinct texts.
-    numbers = [name for name in _number_names(form) if name in _unique(form.names)]
-    texts = [name for name in _unique(form.names) if name not in numbers and not _CLICK.fullmatch(name)]
+    numbers = [name for name in _number_names(form) if name in _make_unique(form.names)]
+    texts = [name for name in _make_unique(form.names) if name not in numbers and not _CLICK.fullmatch(name)]
     known: dict[str, dict[Any, int]] = {name: {} for name in texts}
     number_parts: dict[str, list[FloatArray]] = {name: [] for name in numbers}
     code_parts: dict[str, list[NDArray[np.int32]]] = {name: [] for name in texts}
@@ -272,15 +272,15 @@ def _cells(path: Path, form: _Form) -> _Cells:
     # Concatenate and drop chunks one column at a time, to avoid two copies of everything in memory.
     return _Cells(
         rows,
-        {name: _joined(number_parts.pop(name), np.float64) for name in numbers},
+        {name: _join(number_parts.pop(name), np.float64) for name in numbers},
         {
-            name: ([str(text) for text in known[name]], _joined(code_parts.pop(name), np.int32))
+            name: ([str(text) for text in known[name]], _join(code_parts.pop(name), np.int32))
             for name in texts
         },
     )
 
 
-def _joined(parts: list[NDArray[Any]], dtype: type) -> NDArray[Any]:
+def _join(parts: list[NDArray[Any]], dtype: type) -> NDArray[Any]:
     if len(parts) == 1:
         return parts[0]
     return np.concatenate(parts) if parts else np.empty(0, dtype=dtype)
@@ -292,7 +292,7 @@ def _frames(path: Path, form: _Form) -> Iterator[pd.DataFrame]:
 
     # The fast parser of older pandas versions rounds differently.
     numbers = _number_names(form)
-    unique = _unique(form.names)
+    unique = _make_unique(form.names)
     precise: dict[str, Any] = {}
     if tuple(int(part) for part in pd.__version__.split(".")[:2]) < (3, 1):
         precise["float_precision"] = "round_trip"  # the only exact option
@@ -330,7 +330,7 @@ def _frames(path: Path, form: _Form) -> Iterator[pd.DataFrame]:
         ) from None
 
 
-def _unique(names: Sequence[str]) -> list[str]:
+def _make_unique(names: Sequence[str]) -> list[str]:
     """Make column names unique for pandas."""
     seen: set[str] = set()
     unique = []
@@ -388,7 +388,7 @@ class _CsvTable(Table):
     """The columns of a CSV file."""
 
     def __init__(self, path: Path, form: _Form, cells: _Cells) -> None:
-        names = [name for name in _unique(form.names) if name in cells.numbers or name in cells.texts]
+        names = [name for name in _make_unique(form.names) if name in cells.numbers or name in cells.texts]
         self.source, self.count, self.names = str(path), cells.rows, names
         self._path, self._form, self._cells = path, form, cells
         self._known: dict[str, Distinct] = {}
@@ -397,7 +397,7 @@ class _CsvTable(Table):
         """Return the distinct values of a column."""
         if name not in self._known:
             texts, codes = self._texts(name)
-            self._known[name] = _stripped(texts, codes)
+            self._known[name] = _strip_texts(texts, codes)
         return self._known[name]
 
     def _texts(self, name: str) -> tuple[list[str], NDArray[np.int64]]:
@@ -453,7 +453,7 @@ class _CsvTable(Table):
 _NO_BRACKETS = str.maketrans("[](){},;", "        ")
 
 
-def _stripped(texts: list[str], codes: NDArray[np.int64]) -> Distinct:
+def _strip_texts(texts: list[str], codes: NDArray[np.int64]) -> Distinct:
     """Strip texts and merge equal ones, with updated codes; "" is empty."""
     known: dict[str, int] = {}
     position_of = np.empty(len(texts) + 1, dtype=np.int64)

@@ -221,7 +221,7 @@ def opened_parquet(
     """
     pa, pq = arrow()
     with file.by_range() if is_far(file) else pa.OSFile(str(file)) as opened:
-        end = _end(opened)
+        end = _read_footer(opened)
         known = pq.read_metadata(pa.BufferReader(end)) if end else None  # without a footer, the reader raises
         if held is not None and end:
             opened = held(opened, end)
@@ -229,7 +229,7 @@ def opened_parquet(
             yield end[:-TAIL], parquet
 
 
-def _end(file: Any) -> bytes:
+def _read_footer(file: Any) -> bytes:
     """Return the footer of an open file and all bytes after it; empty if the footer is missing."""
     size = file.size()
     end = bytes(file.read_at(min(size, LIKELY), max(size - LIKELY, 0)))
@@ -343,7 +343,7 @@ def wanted_columns(parquet: Any, place: str) -> list[str]:
     return wanted
 
 
-def _promoted(table: pa.Table) -> Iterator[tuple[str, Any]]:
+def _promote_fields(table: pa.Table) -> Iterator[tuple[str, Any]]:
     """Yield the columns; structs of boxes and images are replaced by their fields."""
     pa, _ = arrow()
     names = set(table.column_names)
@@ -514,7 +514,7 @@ def by_box(
     """Return the columns with one row per box; if rows of the file are images, also the file row of each."""
     # Find the column of boxes: a list of structs (``objects`` of Hugging Face), or of boxes, per image.
     pa, _ = arrow()
-    columns = {name: one_array(column) for name, column in _promoted(table)}
+    columns = {name: one_array(column) for name, column in _promote_fields(table)}
     boxes = next(
         (
             name

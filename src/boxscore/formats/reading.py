@@ -208,7 +208,7 @@ def read_ground_truth(path: str | Path | Opened, options: FileOptions = PLAIN) -
         ground_truth = opened.load_ground_truth(options)
     names_images = options.image_sizes is not None and options.unlisted_images is None
     if names_images and not file_format.lists_images(ground_truth):
-        ground_truth = _with_named_images(ground_truth, options)
+        ground_truth = _add_named_images(ground_truth, options)
     for name, option in FURTHER.items():
         if option.applied and name in options.further:
             ground_truth = loaded(option.applied)(ground_truth, options.further[name])
@@ -240,7 +240,7 @@ def _path_of(path: Any, kind: type[GroundTruth | Detections]) -> Path | Opened:
     )
 
 
-def _with_named_images(ground_truth: GroundTruth, options: FileOptions) -> GroundTruth:
+def _add_named_images(ground_truth: GroundTruth, options: FileOptions) -> GroundTruth:
     """Add the images listed in a table of sizes or a folder, with a warning or a note."""
     from boxscore.formats.image_sizes import with_listed_images
 

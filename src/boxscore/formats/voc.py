@@ -157,7 +157,7 @@ def _has_results(folder: Path) -> bool:
     return any(folder.glob(RESULTS))
 
 
-def _instead_of_xml(path: Path, annotations: Path) -> str:
+def _cause_of_missing_xml(path: Path, annotations: Path) -> str:
     """Return the probable cause of missing XML files; empty if unknown."""
     if _has_results(path):
         return "is this a folder of results?"
@@ -186,7 +186,7 @@ def _image_names(path: Path, annotations: Path, image_set: str | Path | None) ->
                     "VOC ground truth",
                     "hold XML files",
                     got=f"none in {annotations}",
-                    cause=_instead_of_xml(path, annotations),
+                    cause=_cause_of_missing_xml(path, annotations),
                 )
             ask("folders in a folder", annotations, lambda sniffer: sniffer.first_with(".xml"), ending=".xml")
             return names

@@ -111,7 +111,7 @@ class YoloFormat(RowFormat):
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read labels or predictions, the latter without keypoints."""
-        return self.prediction_rows(path, options, None) if of_results else _label_rows(path, options)
+        return self.prediction_rows(path, options, None) if of_results else _read_labels(path, options)
 
     def load_detections(
         self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
@@ -127,7 +127,9 @@ class YoloFormat(RowFormat):
         check_folders(label_folder(path), names, ground_truth)
         lines = read_lines(files)
         last = self.confidence_last(lines, options, path)
-        shapes = shapes_of_predictions(lines, lambda: _joints(ground_truth), options.written, last=last)
+        shapes = shapes_of_predictions(
+            lines, lambda: _keypoint_count(ground_truth), options.written, last=last
+        )
         return rows_of_lines(ImageFiles(str(path), names, classes), lines, shapes)
 
     def confidence_last(self, lines: Lines, options: ReadOptions, path: Path) -> bool:
@@ -156,12 +158,12 @@ class YoloFormat(RowFormat):
 
     def check_written(self, table: BoxTable) -> None:
         """Reject values that readers of fractions reject."""
-        _checked_fractions(table)
+        _check_boxes(table)
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write boxes as fractions: labels and a ``data.yaml``, or predictions with the confidence last."""
         # Check everything first, to write either all files or none.
-        names, boxes = file_stems(table), _checked_fractions(table)
+        names, boxes = file_stems(table), _check_boxes(table)
         _check_readable(names, of_results=isinstance(table, Detections))
         # Write every number with repr, which preserves all bits.
         lines: list[list[str]] = [[] for _ in names]
@@ -209,7 +211,7 @@ class ImageFiles(NamedTuple):
 
 
 @paused_collector()
-def _label_rows(path: Path, options: ReadOptions) -> Rows:
+def _read_labels(path: Path, options: ReadOptions) -> Rows:
     """Read ground truth."""
     split = data_set(path, options.image_set)
     lines = read_lines(files_with_labels(split))
@@ -240,7 +242,7 @@ def rows_of_labels(split: DataSet, lines: Lines, path: Path, options: ReadOption
     return rows_of_lines(files, lines, shapes._replace(scores=None))
 
 
-def _joints(ground_truth: GroundTruth | None) -> int | None:
+def _keypoint_count(ground_truth: GroundTruth | None) -> int | None:
     """Return the number of keypoints per object in the ground truth, or None."""
     keypoints = None if ground_truth is None else ground_truth.keypoints
     return None if keypoints is None else int(keypoints.shape[1])
@@ -357,7 +359,7 @@ def warn_of_labels(rows: Rows, lines: Lines) -> None:
     """Warn of labels that ultralytics reads differently."""
     # Repeated labels are kept here, but dropped by ultralytics.
     texts = []
-    repeated = _repeated(rows, lines)
+    repeated = _are_repeated(rows, lines)
     if repeated.any():
         row, count = int(np.argmax(repeated)), int(repeated.sum())
         texts.append(
@@ -378,7 +380,7 @@ def warn_of_labels(rows: Rows, lines: Lines) -> None:
         warn_user(f"{rows.source}: {'. '.join(texts)}.")
 
 
-def _repeated(rows: Rows, lines: Lines) -> NDArray[np.bool_]:
+def _are_repeated(rows: Rows, lines: Lines) -> NDArray[np.bool_]:
     """Whether each line repeats the numbers of an earlier line of its image, [N]."""
     repeated = np.zeros(len(lines.counts), dtype=bool)
     for of_count in by_count(lines.counts):
@@ -424,7 +426,7 @@ def _write(path: Path, files: Mapping[str, str | bytes]) -> None:
     write_folder(path, files)
 
 
-def _checked_fractions(table: BoxTable) -> FloatArray:
+def _check_boxes(table: BoxTable) -> FloatArray:
     """Return centers and sizes as fractions, [N, 4]; reject values that readers reject."""
     # Take sizes from the table, because the difference of corners may round.
     refuse_shared_names(table)
