@@ -157,7 +157,7 @@ class HeldValues:
 
     @functools.cached_property
     def _defined(self) -> tuple[NDArray[np.intp], FloatArray, bool]:
-        """Classes and values without undefined classes (all, if only those exist); whether all are NaN."""
+        """Classes and values, without undefined classes if these hold every NaN; whether NaN is gone."""
         undefined = np.isnan(self.values)
         every = np.arange(self.values.shape[-1])
         if not undefined.any():
