@@ -663,7 +663,7 @@ SORT = Option(
 TOP = Option("top", "print only the first N rows", kind=int, metavar="N", key="output.top")
 SHOW = Option(
     "show",
-    "print only these columns, in this order, e.g. class AP AP50; a table that has none of them is left out",
+    "print only these columns, in this order, e.g. class AP AP50; tables without any of them are omitted",
     many=True,
     metavar="COLUMN",
     key="output.show",

@@ -5,9 +5,9 @@ Conventions
 - The label of a class is its name, or ``NAME (ID)`` if the name is ambiguous: it is shared by two classes,
   looks the same as another name when printed, equals the id of another class, is empty, or is reserved for a
   row such as ``(background)``.
-- A word refers to a class by id, name or label; if there is no such class, by ``NAME (ID)``; otherwise by a
-  name that looks the same (other Unicode forms, surrounding spaces, characters that are not printable). If a
-  word refers to several classes, an error lists their labels.
+- A word refers to a class by id, name or label; if that fails, by ``NAME (ID)``; otherwise by a name that
+  looks the same (other Unicode forms, surrounding spaces, characters that are not printable). If a word
+  refers to several classes, an error lists their labels.
 - A number is an id. On the command line, text that spells a number is an id too.
 """
 

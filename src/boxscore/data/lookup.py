@@ -234,7 +234,7 @@ def _by_mixed_ids(
     def values_at(rows: NDArray[np.intp]) -> list[Id]:
         return [unique[position] for position in at[rows].tolist()]
 
-    # The usual case: every value is an id, and there are no boxes to contradict it.
+    # The usual case: every value is an id, and boxes cannot contradict it.
     values = as_ids(unique, name="image ids")
     exact = images.rows(values)
     if count_matched is None and exact.min(initial=0) >= 0:

@@ -367,7 +367,7 @@ class Detections(BoxTable):
     scored : bool
         Whether the detections have scores; either all or none have one.
     scores : ndarray of float64, [D]
-        Confidence: any finite number, higher is more certain. If there are no scores, access raises an error.
+        Confidence: any finite number, higher is more certain. Access raises an error if scores are missing.
     boxes_given : bool
         Whether the results had boxes; otherwise they are derived from masks or keypoints.
     left_out : mapping of str to int
@@ -393,7 +393,7 @@ class Detections(BoxTable):
 
         @property
         def scores(self) -> FloatArray:
-            """Confidence of each detection, [D]; raises if there are none."""
+            """Confidence of each detection, [D]; raises if scores are missing."""
             scores = self.instances["scores"]
             if scores is None:
                 raise no_scores(self.source)

@@ -155,7 +155,7 @@ class FirstRecord(msgspec.Struct):
 
     @property
     def fallback(self) -> str | None:
-        """The instance column to derive boxes from; None if boxes are given, or there is no such column."""
+        """The instance column to derive boxes from; None if boxes are given or cannot be derived."""
         if self.bbox not in (None, []):
             return None
         if self.segmentation is not None:

@@ -79,7 +79,7 @@ class Rows:
     named_by_id : bool
         Whether images of detections are always ids of the ground truth, not file names.
     scores : ndarray of float64, [N], or None
-        Scores of detections; None if there are none.
+        Scores of detections, or None.
     classes : sequence of str, or None
         The class list in the files.
     numbers : str

@@ -6,7 +6,7 @@ Conventions
   to the image.
 - A ``data.yaml`` or a list of images was often written on another machine. Its paths are tried as written,
   then by their last components relative to the folder of the file.
-- A split consists of all its images, with or without labels; if there are no images, of all label files.
+- A split consists of all its images, with or without labels; if image files are missing, of all label files.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def label_folder(path: Path) -> Path:
 
 
 def label_files(folder: Path) -> list[tuple[str, str]]:
-    """Return stem and path of the label files in a folder, sorted; if there are none, in its subfolders."""
+    """Return stem and path of the label files in a folder, or else in its subfolders, sorted."""
     files = sorted(
         (entry.name[:-4], entry.path)
         for entry in _entries(folder)

@@ -100,7 +100,7 @@ class ParquetFormat(TableFormat):
         return ArrowTable(str(path), joined(tables, str(path)), options.columns, absent=absent_columns(there))
 
     def check_written(self, table: BoxTable) -> None:
-        """Reject ids beyond the integers of Parquet."""
+        """Reject ids that do not fit Parquet integers."""
         super().check_written(table)
         for ids in (table.images.ids, table.categories.ids):
             _arrow_column(ids)

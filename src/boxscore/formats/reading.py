@@ -399,7 +399,7 @@ _USES = {
 
 
 def _refuse_useless(options: FileOptions, file_format: Format, *, of_detections: bool = False) -> None:
-    """Reject options that would have no effect."""
+    """Reject options without any effect."""
     if options.box_format is not None and not file_format.has_boxes:
         rule = f"not be used with the format {file_format.name}, whose boxes are not four numbers"
         raise InputError("box_format", rule, got=options.box_format)

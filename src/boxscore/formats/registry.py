@@ -3,7 +3,7 @@
 Conventions
 -----------
 - Formats are detected by content, never by file name alone. The first format in the list that accepts the
-  path is used. If there is none, the error describes what the path looks like.
+  path is used. If all reject it, the error describes the content of the path.
 - Only the modules of formats that may accept the path are imported.
 - Extensions add formats to ``_FORMATS``, and optional capabilities of formats to ``_CAPABILITIES``.
 """

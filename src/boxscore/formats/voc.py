@@ -7,7 +7,7 @@ Conventions
 - Boxes are ``xmin, ymin, xmax, ymax``, 1-based and inclusive, and are kept as given; ``pixel_offset`` of the
   protocol defines their size. Decimals are allowed.
 - Results may have inverted boxes (xmax < xmin), which darknet writes at the border of an image. They are
-  kept, as in the devkit; with its arithmetic they overlap with nothing, unless inverted by less than a pixel.
+  kept, as in the devkit, where they do not overlap anything unless inverted by less than a pixel.
 - Results are ``comp4_det_<set>_<class>.txt`` with lines ``image score xmin ymin xmax ymax``. Without ground
   truth, the classes are the names in the file names, sorted, with ids 1, 2, ... in that order.
 
@@ -175,7 +175,7 @@ def annotations_of(path: Path, options: ReadOptions) -> tuple[Path, list[str]]:
 
 def _image_names(path: Path, annotations: Path, image_set: str | Path | None) -> list[str]:
     """Return the distinct images of a set, in file order."""
-    # By default, use the only set of the folder, or all XML files if there are no sets.
+    # By default, use the only set of the folder, or all XML files if sets are missing.
     folder = path / "ImageSets" / "Main"
     if image_set is None:
         sets = sorted(folder.glob("*.txt"))
@@ -360,7 +360,7 @@ def _results_files(path: Path) -> list[Path]:
 
 
 def classes_without_file(path: Path, classes: Sequence[str]) -> list[str]:
-    """Return the classes without a results file in a folder; empty if there are no results files."""
+    """Return the classes without a results file in a folder; empty if all files are missing."""
     files = sorted(path.glob(RESULTS)) if path.is_dir() else []
     with_file = set(_results_classes(files, classes)) if files else set(classes)
     return [name for name in classes if name not in with_file]

@@ -401,7 +401,7 @@ def _are_repeated(rows: Rows, lines: Lines) -> NDArray[np.bool_]:
 
 
 def _check_readable(stems: Sequence[str], *, of_results: bool) -> None:
-    """Reject image names whose label files readers would skip."""
+    """Reject image names if readers would skip their label files."""
     for stem in stems:
         if stem.startswith("."):
             rule, got = "not begin with a dot: hidden label files are not read", repr(stem)
