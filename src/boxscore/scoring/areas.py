@@ -73,7 +73,7 @@ def area_under_steps(precision: FloatArray, true_positives: NDArray[Any], positi
 def area_at_scores(true_positives: NDArray[np.int64], counted: NDArray[Any], positive: float) -> float:
     """Compute the area under the envelope of the points at score thresholds, from the highest; [S] each.
 
-    If nothing is counted, precision is undefined and recall 0: such points have no width.
+    If nothing is counted, precision is undefined and recall 0: such points add no area.
     """
     precision = np.divide(true_positives, counted, out=np.zeros(len(counted)), where=counted > 0)
     # Close the curve at recall 0 and 1, make precision fall from left to right, and add up the steps that
