@@ -197,9 +197,9 @@ def table_anchors(
     # Cluster the sizes, or rate the anchors that are given.
     if isinstance(anchors, (int, np.integer)):
         number = checks.whole_number(anchors, 1, high=MOST_ANCHORS, name="anchors")
-        chosen = _clustered(sizes, number, np.random.default_rng(seed), source=table.source)
+        chosen = _cluster(sizes, number, np.random.default_rng(seed), source=table.source)
     else:
-        chosen = _given(anchors)
+        chosen = _check_anchors(anchors)
         if not len(sizes):
             raise InputError("a table", "have boxes with area", got="none", place=table.source)
     # Sort the anchors by area and width, so that equal results list them alike.
@@ -223,7 +223,7 @@ def table_anchors(
     )
 
 
-def _given(anchors: ArrayLike) -> FloatArray:
+def _check_anchors(anchors: ArrayLike) -> FloatArray:
     sizes = checks.float_array(anchors, name="anchors", columns=2)
     checks.finite(sizes, name="anchors")
     if not 1 <= len(sizes) <= MOST_ANCHORS:
@@ -291,29 +291,29 @@ def _scales(
 # ---------------------------------------------------------------- k-means
 
 
-def _clustered(sizes: FloatArray, number: int, random: np.random.Generator, *, source: str) -> FloatArray:
+def _cluster(sizes: FloatArray, number: int, random: np.random.Generator, *, source: str) -> FloatArray:
     """Return the anchors of the best of several starts, [number, 2]."""
     # Cluster a sample of many boxes; it must hold enough different sizes, or all boxes are used.
     sample = sizes
     if len(sizes) > SAMPLE:
         sample = sizes[np.sort(np.argsort(random.random(len(sizes)))[:SAMPLE])]
-    if _different(sample) < number:
+    if _count_different(sample) < number:
         sample = sizes
-        if _different(sizes) < number:
-            rule = f"be at most the number of different sizes of boxes ({_different(sizes):,})"
+        if _count_different(sizes) < number:
+            rule = f"be at most the number of different sizes of boxes ({_count_different(sizes):,})"
             raise InputError("anchors", rule, got=str(number), place=source)
     # Keep the best of several starts. Anchors of a sample are refined on all boxes.
-    results = [_refined(sample, _start(sample, number, random)) for _ in range(STARTS)]
+    results = [_refine(sample, _draw_initial(sample, number, random)) for _ in range(STARTS)]
     anchors, _ = max(results, key=lambda result: result[1])
-    return anchors if sample is sizes else _refined(sizes, anchors)[0]
+    return anchors if sample is sizes else _refine(sizes, anchors)[0]
 
 
-def _different(sizes: FloatArray) -> int:
+def _count_different(sizes: FloatArray) -> int:
     """Count different sizes; a width and a height are one number, which can be sorted."""
     return len(np.unique(np.ascontiguousarray(sizes).view(np.complex128)))
 
 
-def _start(sizes: FloatArray, number: int, random: np.random.Generator) -> FloatArray:
+def _draw_initial(sizes: FloatArray, number: int, random: np.random.Generator) -> FloatArray:
     """Draw initial boxes, each with a probability proportional to its distance from the previous ones."""
     rows = [int(random.random() * len(sizes))]
     best = np.zeros(len(sizes))
@@ -325,7 +325,7 @@ def _start(sizes: FloatArray, number: int, random: np.random.Generator) -> Float
     return sizes[rows]
 
 
-def _refined(sizes: FloatArray, anchors: FloatArray) -> tuple[FloatArray, float]:
+def _refine(sizes: FloatArray, anchors: FloatArray) -> tuple[FloatArray, float]:
     """Move anchors to the medians of their boxes; return the best anchors and their mean IoU."""
     best_anchors, best_mean, since = anchors, -1.0, 0
     before: NDArray[np.uint16] | None = None
@@ -340,11 +340,11 @@ def _refined(sizes: FloatArray, anchors: FloatArray) -> tuple[FloatArray, float]
         if since == PATIENCE or (before is not None and np.array_equal(nearest, before)):
             break
         before = nearest
-        anchors = _moved(sizes, anchors, nearest, best)
+        anchors = _medians(sizes, anchors, nearest, best)
     return best_anchors, best_mean
 
 
-def _moved(
+def _medians(
     sizes: FloatArray, anchors: FloatArray, nearest: NDArray[np.uint16], best: FloatArray
 ) -> FloatArray:
     """Return the median size of each anchor's boxes; an unused anchor moves to the box of lowest IoU."""

@@ -175,10 +175,10 @@ def run(arguments: argparse.Namespace) -> int:
             "--hierarchy", "not be combined with --expand-hierarchy", got=str(arguments.hierarchy)
         )
     # Read and merge, then expand the hierarchy, rename classes and select images.
-    table = _merged(arguments)
+    table = _read_and_merge(arguments)
     target.check_ids(table)
     if hierarchy is not None:
-        table = _expanded(table, hierarchy)
+        table = _expand(table, hierarchy)
     if mapping is not None:
         table = remap_classes(table, mapping.resolved(table.categories, table.categories))
     table = _part(table, arguments)
@@ -218,7 +218,7 @@ def _check_partitions(arguments: argparse.Namespace, target: Target) -> None:
         raise InputError("--partitions", "write Parquet", got=target.format.name, cause="add --to parquet")
 
 
-def _expanded(table: GroundTruth | Detections, hierarchy: Hierarchy) -> GroundTruth | Detections:
+def _expand(table: GroundTruth | Detections, hierarchy: Hierarchy) -> GroundTruth | Detections:
     if isinstance(table, GroundTruth):
         return expand_classes(table, hierarchy)
     return expand_classes(table, hierarchy)
@@ -230,7 +230,7 @@ def _write_labels(table: GroundTruth | Detections, path: Path) -> None:
     say(f"{counted(save_image_labels(table, path), 'label')} of images written to {path}")
 
 
-def _merged(arguments: argparse.Namespace) -> GroundTruth | Detections:
+def _read_and_merge(arguments: argparse.Namespace) -> GroundTruth | Detections:
     """Read the ground truths or the detections, and merge them."""
     # Several files pair up by their order.
     truths, results = arguments.ground_truth or [], arguments.detections or []

@@ -160,7 +160,7 @@ def _refusal(words: dict[str, str], at: Format, table: BoxTable) -> InputError:
     holding = [
         name
         for name in writable_formats()
-        if all(_is_held(word, _all_held(name, table.schema.name)) for word in words)
+        if all(_can_store(word, _all_held(name, table.schema.name)) for word in words)
     ]
     return InputError(
         table.source,
@@ -193,7 +193,7 @@ def lost(table: BoxTable, at: Format) -> dict[str, str]:
             place=table.source,
             cause=f"{checks.GIVE_SIZES}; or write {', '.join(holding)}",
         )
-    return {word: text for word, text in _content(table, at) if not _is_held(word, holds)}
+    return {word: text for word, text in _content(table, at) if not _can_store(word, holds)}
 
 
 def _check_names(table: BoxTable, at: Format) -> None:
@@ -214,7 +214,7 @@ def _all_held(name: str, kind: str) -> frozenset[str]:
     return format_named(name).holds.get(kind, frozenset())
 
 
-def _is_held(word: str, holds: frozenset[str]) -> bool:
+def _can_store(word: str, holds: frozenset[str]) -> bool:
     return (
         word in holds
         or (word.startswith("column ") and "columns" in holds)

@@ -44,19 +44,19 @@ def run(arguments: argparse.Namespace) -> int:
         folder = Path("samples")
         show("  # copy the two files to a folder\n  boxscore demo --output samples")
     truth, results = (folder / name for name in _FILES)
-    files = f"{_quoted(truth)} {_quoted(results)}"
+    files = f"{_quote(truth)} {_quote(results)}"
     for command, what in (
         (f"boxscore evaluate {files} --per-class", "AP of every class"),
         (f"boxscore validate {files}", "check the data for errors"),
         (f"boxscore errors {files}", "which errors cost AP"),
         (f"boxscore report {files} --report report", "an HTML report"),
-        (f"boxscore stats {_quoted(truth)}", "statistics of the data set"),
+        (f"boxscore stats {_quote(truth)}", "statistics of the data set"),
     ):
         show(f"  # {what}\n  {command}")
     return 0
 
 
-def _quoted(path: Path) -> str:
+def _quote(path: Path) -> str:
     """Return a path quoted for a shell, without terminal control characters."""
     import shlex
 

@@ -69,13 +69,13 @@ OPTIONS = (
 def run(arguments: argparse.Namespace) -> int:
     """Measure, print; return the exit status."""
     if arguments.boxes is not None:
-        return _of_boxes(arguments)
+        return _print_boxes(arguments)
     for name in ("gt_box_format", "dt_box_format"):
         setattr(arguments, name, getattr(arguments, name) or arguments.box_format)
     return _OF_FILES.run(arguments)
 
 
-def _of_boxes(arguments: argparse.Namespace) -> int:
+def _print_boxes(arguments: argparse.Namespace) -> int:
     """Print the overlaps of two boxes."""
     from boxscore.extensions.diagnostics.overlaps import measures_of_boxes
     from boxscore.similarity.box import intersection_and_union
@@ -109,7 +109,7 @@ def _of_boxes(arguments: argparse.Namespace) -> int:
     how: dict[str, Any] = {"box_format": form.form, "pixel_offset": offset}
     shared, union, _ = intersection_and_union(boxes[:1], boxes[1:], **how)
     measured = measures_of_boxes(boxes[:1], boxes[1:], in_pixels=in_pixels, **how)
-    areas = {"intersection": _shown(shared), "union": _shown(union)}
+    areas = {"intersection": _format_number(shared), "union": _format_number(union)}
     columns: Columns = {**areas, **{name: values.tolist() for name, values in measured.items()}}
     # Describe what was compared.
     pixels = next((name for name, value in PIXEL_OFFSETS.items() if value == offset), f"offset {offset:g}")
@@ -136,7 +136,7 @@ def _check_sides(boxes: FloatArray, form: BoxFormat) -> None:
         )
 
 
-def _shown(area: FloatArray) -> list[float]:
+def _format_number(area: FloatArray) -> list[float]:
     """Format whole numbers of pixels without decimals."""
     return [int(value) if value.is_integer() else value for value in area.tolist()]
 

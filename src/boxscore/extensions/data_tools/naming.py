@@ -59,7 +59,7 @@ def in_classes(columns: Columns, categories: Categories, *, place: str) -> Colum
     # Bare numbers are ids already.
     if "names" not in columns and columns["labels"].dtype != object:
         return columns
-    known = _looked_up(categories)
+    known = _lookup_of(categories)
     if "names" in columns and not known.are_named:
         return without_names(columns)
     # A number whose name differs from that of the class comes from another numbering: look it up by name.
@@ -69,7 +69,7 @@ def in_classes(columns: Columns, categories: Categories, *, place: str) -> Colum
     for label, name in zip(labels, names, strict=True):
         row = known.row_of_id.get(label)
         if row is None or ("names" in columns and known.names[row] != name):
-            row = _row_named(known, name, categories, place)
+            row = _row_by_name(known, name, categories, place)
         ids.append(name if row is None else known.ids[row])
     # Look names up among classes that have names.
     if not known.are_named and ids == names and kinds_of_labels(columns) == {"names"}:
@@ -79,7 +79,7 @@ def in_classes(columns: Columns, categories: Categories, *, place: str) -> Colum
     return {**without_names(columns), "labels": as_ids(ids, name="labels")}
 
 
-def _row_named(known: _Known, name: Any, categories: Categories, place: str) -> int | None:
+def _row_by_name(known: _Known, name: Any, categories: Categories, place: str) -> int | None:
     rows = known.rows_of_names.get(name, ())
     if len(rows) > 1:
         categories.refuse_several(name, place=place)
@@ -95,7 +95,7 @@ class _Known(NamedTuple):
 
 
 @functools.lru_cache(maxsize=4)
-def _looked_up(categories: Categories) -> _Known:
+def _lookup_of(categories: Categories) -> _Known:
     ids, names = categories.ids.tolist(), categories.names.tolist()
     are_named = names != [str(identifier) for identifier in ids] or any(isinstance(item, str) for item in ids)
     return _Known(ids, names, categories.index(), categories.rows_of_names(), are_named)

@@ -76,12 +76,12 @@ def filter_objects(
     # Select images and classes first, then rows.
     if images is not None:
         table = of_images(
-            table, _known(chosen_images(images, table.images), images, "image", table.images.ids)
+            table, _check_known(chosen_images(images, table.images), images, "image", table.images.ids)
         )
     if classes is not None:
         rows = table.categories.rows_by_word(list(classes), what="a chosen class")
         known = np.array(table.categories.labels, dtype=object)
-        table = _of_classes(table, _known(rows, classes, "class", known))
+        table = _of_classes(table, _check_known(rows, classes, "class", known))
     # Then select rows by area, both ends included, and by the crowd flag. Last, drop images without rows if
     # asked.
     if area is not None:
@@ -125,7 +125,7 @@ def sample_images(table: Table, count: int, *, seed: int = 0) -> Table:
     """
     total = len(table.images)
     checks.whole_number(count, 0, name="the number of images to draw", high=total)
-    return of_images(table, np.sort(_shuffled(total, seed)[:count]))
+    return of_images(table, np.sort(_shuffle(total, seed)[:count]))
 
 
 def split_images(table: Table, shares: Mapping[str, float], *, seed: int = 0) -> dict[str, Table]:
@@ -160,7 +160,7 @@ def split_images(table: Table, shares: Mapping[str, float], *, seed: int = 0) ->
         raise InputError("shares of a split", "be above 0 and add up to 1", got=got)
     total = len(table.images)
     ends = np.rint(np.cumsum(values) / values.sum() * total).astype(np.int64)
-    parts = np.split(_shuffled(total, seed), ends[:-1])
+    parts = np.split(_shuffle(total, seed), ends[:-1])
     return {name: of_images(table, np.sort(rows)) for name, rows in zip(shares, parts, strict=True)}
 
 
@@ -193,7 +193,7 @@ def remap_classes(table: Table, mapping: Mapping[Any, Id | None]) -> Table:
     # Find the new name of each class, [K]; a number is the id of the class whose name it takes.
     old = table.categories
     rows = old.rows_by_word(list(mapping), what="a class to rename")
-    _known(rows, list(mapping), "class", np.array(old.labels, dtype=object))
+    _check_known(rows, list(mapping), "class", np.array(old.labels, dtype=object))
     names: list[str | None] = old.names.tolist()
     by_id = old.index()
     for row, to in zip(rows.tolist(), mapping.values(), strict=True):
@@ -272,7 +272,7 @@ def merge_tables(tables: Sequence[Table]) -> Table:
         merged = Images.build(
             ids, file_names=images.file_names.tolist(), sizes=images.sizes, columns=images.columns
         )
-        classes, category = _united(table.categories, known_classes)
+        classes, category = _merge_classes(table.categories, known_classes)
         # Renumber rows and labels of whole images through one array per vocabulary.
         image = merged.rows(as_ids(ids, name="image ids"))
         renumbered = table.replaced(
@@ -287,12 +287,12 @@ def merge_tables(tables: Sequence[Table]) -> Table:
     return cast(Table, whole.replaced(source=source))
 
 
-def _shuffled(count: int, seed: int) -> RowArray:
+def _shuffle(count: int, seed: int) -> RowArray:
     checks.whole_number(seed, 0, name="seed")
     return np.random.default_rng(seed).permutation(count)
 
 
-def _known(rows: NDArray[Any], names: Sequence[Id], what: str, known: NDArray[Any]) -> RowArray:
+def _check_known(rows: NDArray[Any], names: Sequence[Id], what: str, known: NDArray[Any]) -> RowArray:
     for row, value in zip(rows.tolist(), names, strict=True):
         if row < 0:
             cause = checks.did_you_mean(value, map(str, known.tolist()))
@@ -333,7 +333,9 @@ def _free_ids(ids: Sequence[Id], taken: Mapping[Id, Any]) -> list[Id]:
     return free
 
 
-def _united(categories: Categories, known: dict[Id, tuple[str, int]]) -> tuple[Categories, NDArray[np.int32]]:
+def _merge_classes(
+    categories: Categories, known: dict[Id, tuple[str, int]]
+) -> tuple[Categories, NDArray[np.int32]]:
     """Return the classes with their merged ids, and the new row of each; add new classes to ``known``."""
     by_name = {name: identifier for identifier, name in known.items()}
     seen: dict[str, int] = {}

@@ -152,18 +152,18 @@ def rows_of(
         Whether each image that has rows must have ``scores``.
     """
     each = [
-        _converted(sample, kind, place, ranked=ranked) for sample, place in zip(samples, places, strict=True)
+        _convert(sample, kind, place, ranked=ranked) for sample, place in zip(samples, places, strict=True)
     ]
     forms = [sample.box_format or box_format for sample in samples]
     if together and _are_alike(samples, each, forms):
         counts = [len(columns["labels"]) for columns in each]
         filled = [columns for columns in each if len(columns["labels"])] or each[:1]
         columns = {key: np.concatenate([columns[key] for columns in filled]) for key in filled[0]}
-        rows = _checked(columns, counts, kind, forms[0], places, invalid)
+        rows = _check_rows(columns, counts, kind, forms[0], places, invalid)
         if not rows.invalid:
             return [rows]
     return [
-        _checked(dict(columns), [len(columns["labels"])], kind, form, [place], invalid)
+        _check_rows(dict(columns), [len(columns["labels"])], kind, form, [place], invalid)
         for columns, form, place in zip(each, forms, places, strict=True)
     ]
 
@@ -186,7 +186,7 @@ def _are_alike(samples: Sequence[Sample], each: Sequence[Columns], forms: Sequen
     )
 
 
-def _converted(sample: Sample, kind: str, place: str, *, ranked: bool) -> Columns:
+def _convert(sample: Sample, kind: str, place: str, *, ranked: bool) -> Columns:
     """Return the columns of a sample as arrays of equal length; some may be the caller's own arrays."""
     # Check which keys exist, and suggest a similar key for a missing one.
     side = sample.columns
@@ -250,7 +250,7 @@ def _plain_numbers(array: NDArray[Any], *, name: str) -> NDArray[np.floating[Any
     return array if array.dtype.char in "fd" else checks.numbers(array, name=name)
 
 
-def _checked(
+def _check_rows(
     columns: Columns,
     counts: Sequence[int],
     kind: str,
@@ -451,7 +451,7 @@ def table_columns(
     # Flags are false where an image lacks them.
     if schema is GROUND_TRUTH:
         flags = {"crowd": "iscrowd", "difficult": "difficult", "ignore": "ignore"}
-        given |= {name: _joined(sides, key) for name, key in flags.items()}
+        given |= {name: _join_flags(sides, key) for name, key in flags.items()}
     # Look up images and labels once, then repeat each for the rows of its image.
     boxes, sizes = given.pop("boxes", None if filled else np.empty((0, 4))), given.pop("sizes", None)
     rows = vocabulary_columns(
@@ -476,7 +476,7 @@ def table_columns(
     return {**table, "source": source}
 
 
-def _joined(sides: Sequence[Columns], key: str) -> NDArray[np.bool_]:
+def _join_flags(sides: Sequence[Columns], key: str) -> NDArray[np.bool_]:
     """Concatenate a column of flags over images; false where an image does not have it."""
     columns = [side.get(key, np.zeros(len(side["labels"]), dtype=bool)) for side in sides]
     return np.concatenate(columns) if columns else np.zeros(0, dtype=bool)

@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Read, count, print; return the exit status."""
     # Check the options before anything is read.
     rows = rows_of(arguments)
-    wanted = None if arguments.anchors is None else _wanted(arguments.anchors)
+    wanted = None if arguments.anchors is None else _parse_anchors(arguments.anchors)
     image_size = None if arguments.image_size is None else _image_size(arguments.image_size)
     if image_size is not None and wanted is None:
         raise InputError(
@@ -158,7 +158,7 @@ def _statistics_in_parts(arguments: argparse.Namespace) -> TableStatistics:
         return statistics_of_parts(parts, folder)
 
 
-def _wanted(texts: list[str]) -> int | list[list[float]]:
+def _parse_anchors(texts: list[str]) -> int | list[list[float]]:
     """Parse ``--anchors``: a number of anchors, or the width and height of each."""
     if len(texts) == 1 and texts[0].isascii() and texts[0].isdecimal():
         return int(texts[0][:20])

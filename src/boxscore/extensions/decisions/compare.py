@@ -386,7 +386,7 @@ def compare_detectors(
     )
     # Swap the results of the first and each other detector; the distribution of the difference gives
     # p-values.
-    exchanged = [_exchanged(first, other, rows, how, units, progress) for other in results[1:]]
+    exchanged = [_swap(first, other, rows, how, units, progress) for other in results[1:]]
     # For a metric that falls as detectors improve, reverse the sign for wins and verdicts.
     falls = np.isin([row.key for row in rows], list(first.protocol.lower_is_better))
     p_values, unadjusted = _adjusted(exchanged)
@@ -490,7 +490,7 @@ def _ends(
     return low[:, 0], high[:, 0]
 
 
-def _exchanged(
+def _swap(
     first: Evaluation,
     other: Evaluation,
     rows: Sequence[SummaryRow],
@@ -551,7 +551,7 @@ def _every_pair(comparison: DetectorComparison) -> PairedDifferences:
         if not j:
             alone[number] = comparison.unadjusted[i - 1]
         else:
-            between = _exchanged(results[j], results[i], rows, how, units, progress=True)
+            between = _swap(results[j], results[i], rows, how, units, progress=True)
             alone[number] = between.p_values()[:, -1]
     # Adjust the p-values over all pairs together (Holm).
     for (i, j), adjusted in zip(pairs, holm(alone), strict=True):

@@ -411,7 +411,7 @@ def _section(comparison: DetectorComparison, other: str, frame: pd.DataFrame, wo
     first_out = ("decided_by_ties", "other_wins")
     title = f"{printable(comparison.first)} (first) and {printable(other)} (other)"
     title += f", {words}" if words else ""
-    return Section(title, table_columns(rows), note, first_out=first_out, paint=_painted)
+    return Section(title, table_columns(rows), note, first_out=first_out, paint=_color_verdict)
 
 
 def _units(how: Resampling) -> str:
@@ -419,6 +419,6 @@ def _units(how: Resampling) -> str:
     return counted(how.units, "image" if how.group is None else "group")
 
 
-def _painted(_: int, name: str, text: str) -> str:
+def _color_verdict(_: int, name: str, text: str) -> str:
     colours = {"better": "green", "worse": "red"}
     return coloured(text, colours[text.strip()]) if name == "verdict" and text.strip() in colours else text

@@ -220,7 +220,7 @@ def parse_bound(text: str, result: Result, *, name: str) -> Bound:
     # Prefer an overall metric; otherwise the last word is the metric of the class before it.
     if target not in result.metrics and class_text:
         known = result.read_classes()
-        class_name = _class_named(class_text, known, name)
+        class_name = _find_class(class_text, known, name)
         metric = metric_named(metric, list(known[class_name]), option=f"{name}, the metric of a class")
     else:
         metric = metric_named(target, list(result.metrics), option=name)
@@ -237,7 +237,7 @@ def parse_bound(text: str, result: Result, *, name: str) -> Bound:
     return Bound(metric, value, class_name)
 
 
-def _class_named(text: str, known: Mapping[str, Values], name: str) -> str:
+def _find_class(text: str, known: Mapping[str, Values], name: str) -> str:
     """Find a class as written, without surrounding blanks, or without its quotes."""
     bare = text.strip()
     unquoted = bare[1:-1] if len(bare) > 1 and bare[0] == bare[-1] and bare[0] in "'\"" else bare

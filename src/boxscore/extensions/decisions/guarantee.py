@@ -413,15 +413,15 @@ def guaranteed_recall(sample: Sample, level: float) -> Guaranteed:
     enough = np.flatnonzero(total >= (level - ROUNDING) * (n + 1))
     # The threshold is undefined if images are too few, or if even the lowest score misses too much.
     if n < needed:
-        return _none(n, needed, _too_few(n, needed, "with objects"))
+        return _missing(n, needed, _too_few(n, needed, "with objects"))
     if not len(enough):
-        most = _rounded_down(total[-1] / (n + 1)) if len(total) else 0
-        return _none(n, needed, f"highest possible: {most:g}" if most else "no object is detected")
+        most = _round_down(total[-1] / (n + 1)) if len(total) else 0
+        return _missing(n, needed, f"highest possible: {most:g}" if most else "no object is detected")
     # Add a note if the largest possible recall is close to the level, in standard errors.
     most = float(total[-1] / (n + 1))
     at_lowest = np.bincount(of_image[seen], weights=share[seen], minlength=n)
     is_near = most - level < NEAR * float(at_lowest.std()) / math.sqrt(n)
-    note = f"close to the limit {_rounded_down(most):g}" if is_near else ""
+    note = f"close to the limit {_round_down(most):g}" if is_near else ""
     chosen = float(score[enough[0]])
     return Guaranteed(chosen, float(total[enough[0]] / n), sample.pooled_recall(chosen), n, needed, note)
 
@@ -440,9 +440,9 @@ def guaranteed_fppi(sample: Sample, level: float, *, images: int, at_most: int) 
     few_enough = np.flatnonzero(total + at_most <= (level + ROUNDING) * (images + 1))
     # The threshold is undefined if images are too few, or if no score is low enough.
     if images < needed:
-        return _none(images, needed, _too_few(images, needed, ""))
+        return _missing(images, needed, _too_few(images, needed, ""))
     if not len(few_enough):
-        return _none(images, needed, "false positives score highest" if len(score) else "no detections")
+        return _missing(images, needed, "false positives score highest" if len(score) else "no detections")
     # The count is capped, so report how many images have more false positives.
     chosen = float(score[few_enough[-1]])
     left = sample.image[~sample.true & (sample.score >= chosen)]
@@ -458,7 +458,7 @@ def _sums_down(score: FloatArray, weight: FloatArray) -> tuple[FloatArray, Float
     return distinct[::-1], np.cumsum(np.bincount(at, weights=weight, minlength=len(distinct))[::-1])
 
 
-def _rounded_down(value: float) -> float:
+def _round_down(value: float) -> float:
     return math.floor(1e4 * value) / 1e4
 
 
@@ -470,7 +470,7 @@ def _too_few(images: int, needed: int, which: str) -> str:
     return " ".join(f"needs {needed:,} images {which}".split()) + f", has {images:,}"
 
 
-def _none(images: int, needed: int, reason: str) -> Guaranteed:
+def _missing(images: int, needed: int, reason: str) -> Guaranteed:
     return Guaranteed(math.nan, math.nan, math.nan, images, needed, reason)
 
 
@@ -485,7 +485,7 @@ def guaranteed_precision(sample: Sample, level: float, confidence: float) -> Gua
     needed = _ceiling(math.log(error) / math.log(level))
     images, of_image = np.unique(sample.image, return_inverse=True)
     if len(images) < needed:
-        return _none(len(images), needed, _too_few(len(images), needed, "with detections"))
+        return _missing(len(images), needed, _too_few(len(images), needed, "with detections"))
 
     def losses(position: int) -> FloatArray:
         """Return the fraction of false positives of each image that has a detection above the threshold."""
@@ -501,7 +501,7 @@ def guaranteed_precision(sample: Sample, level: float, confidence: float) -> Gua
     # needed.
     lowest = lowest_passed(lambda position: p_value(losses(position), 1 - level), error)
     if lowest < 0:
-        return _none(len(images), needed, "no threshold passes the test")
+        return _missing(len(images), needed, "no threshold passes the test")
     chosen, shares = float(GRID[lowest]), losses(lowest)
     return Guaranteed(
         chosen, float(1 - shares.mean()), sample.pooled_precision(chosen), len(shares), needed, ""

@@ -255,7 +255,7 @@ def compare_sequentially(
     if len(evaluations) != 2:
         raise InputError("a sequential comparison", "have two results", got=len(evaluations))
     (first_name, first), (other_name, other) = evaluations.items()
-    row, how, rows = _checked(
+    row, how, rows = _make_batches(
         evaluations, metric, batch, order, BatchReading(resamples, confidence, seed, 0, group)
     )
     # Stop when the log of the capital reaches that of 1 / (1 - confidence), with tolerance for rounding.
@@ -323,7 +323,7 @@ def drop_in_batches(
 ) -> DropSoFar:
     """Read every complete batch, and return the p-value that the other is worse than the first."""
     # Read in file order, so that a gate sees the same batches at every commit.
-    row, how, rows = _checked(
+    row, how, rows = _make_batches(
         {"baseline": first, "checked": other},
         metric,
         batch,
@@ -359,7 +359,7 @@ class _Rows(NamedTuple):
     given: int
 
 
-def _checked(
+def _make_batches(
     evaluations: Mapping[str, Evaluation],
     metric: str | None,
     batch: int | None,
@@ -394,7 +394,7 @@ def _checked(
         size = checks.whole_number(batch, 1, name="batch")
     # Number the units by their first place in the order; a batch takes ``size`` of them, and all images of
     # each. Unique numbers come by value, so two sorts turn first places into ranks.
-    units, ordered = units_of_images(first, how.group), _ordered(first, order, how.seed)
+    units, ordered = units_of_images(first, how.group), _reading_order(first, order, how.seed)
     labels = ordered if units is None else units[ordered]
     _, start, inverse = np.unique(labels, return_index=True, return_inverse=True)
     place = np.argsort(np.argsort(start, kind="stable"), kind="stable")[inverse.ravel()] // size
@@ -414,7 +414,7 @@ def _checked(
     return row, how._replace(batch=size), _Rows(parts, units, len(ordered))
 
 
-def _ordered(evaluation: Evaluation, order: Order, seed: int) -> NDArray[np.intp]:
+def _reading_order(evaluation: Evaluation, order: Order, seed: int) -> NDArray[np.intp]:
     """Return the rows of the images in reading order."""
     count = evaluation._image_count
     if isinstance(order, str):

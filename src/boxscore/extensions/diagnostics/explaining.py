@@ -1,4 +1,4 @@
-"""Explain why two tools give two numbers: change one choice at a time from one tool to the other.
+"""Explain the difference between two tools' numbers: change one choice at a time from one to the other.
 
 Goal
 ----

@@ -121,7 +121,7 @@ def localisation_recall_precision(
     if at_score is not None:
         checks.number_between(at_score, -np.inf, np.inf, name="at_score")
     # Count at distinct scores, with exact sums of 1 - IoU.
-    keep = functools.partial(_kept, threshold=threshold, at_score=at_score)
+    keep = functools.partial(_keep_point, threshold=threshold, at_score=at_score)
     counts = evaluation._score_counts(t, area_index(evaluation, area), keep, overlaps=True)
     # Read each class at its best point, and average over classes.
     rows = [_parts(counts, k, threshold, at_score) for k in range(len(evaluation.labels))]
@@ -136,7 +136,7 @@ def localisation_recall_precision(
     return LocalisationRecallPrecision(evaluation.labels, parts, total)
 
 
-def _kept(counts: ScoreCounts, *, threshold: float, at_score: float | None) -> list[int]:
+def _keep_point(counts: ScoreCounts, *, threshold: float, at_score: float | None) -> list[int]:
     """Keep the point of a curve, or of a chunk of it, that is read."""
     if at_score is not None:
         last = int(np.searchsorted(-counts.score, -at_score, side="right")) - 1

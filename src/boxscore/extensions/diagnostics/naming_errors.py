@@ -84,7 +84,7 @@ def errors_of(
     """Match and classify every error, once per evaluation and options."""
     return evaluation._once(
         ("errors of TIDE", iou_threshold, background_iou, max_detections),
-        lambda: _named(evaluation, iou_threshold, background_iou, max_detections),
+        lambda: _name_errors(evaluation, iou_threshold, background_iou, max_detections),
     )
 
 
@@ -112,7 +112,7 @@ def check_options(
     warn_of_subsets(evaluation, "error types are")
 
 
-def _named(
+def _name_errors(
     evaluation: Evaluation, iou_threshold: float, background_iou: float, max_detections: int
 ) -> Errors:
     # Find all overlapping pairs across classes; overlap with ignored objects is relative to the detection's

@@ -166,7 +166,7 @@ def _ends(evaluation: Evaluation, metrics: Sequence[str] | None) -> Ends:
     results = [(evaluation, kind), (evaluation, "AP_lowest"), (evaluation, "AP_highest")]
     if _ordered(evaluation):
         results[1:] = [
-            (_reordered(evaluation, order), kind) for order in ("true_positives_last", "true_positives_first")
+            (_reorder(evaluation, order), kind) for order in ("true_positives_last", "true_positives_first")
         ]
     per_class, total = np.empty((3, len(evaluation.labels), len(rows))), np.empty((3, len(rows)))
     for r, (result, metric) in enumerate(results):
@@ -252,7 +252,7 @@ def decided_by_ties(first: Evaluation, other: Evaluation, metric: str) -> bool:
     return bool(lowest <= highest)
 
 
-def _reordered(evaluation: Evaluation, order: TieOrder) -> Evaluation:
+def _reorder(evaluation: Evaluation, order: TieOrder) -> Evaluation:
     reordered: Evaluation = source_of(evaluation).under(evaluation.protocol.ap.replaced(tie_order=order))
     return reordered
 

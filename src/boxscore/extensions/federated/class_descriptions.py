@@ -77,10 +77,10 @@ def class_descriptions(path: Path) -> ClassDescriptions | None:
                 place=str(path),
             )
         pairs = [(row[at].strip(), row[value_at].strip()) for row in rows]
-    return _checked(pairs, path, numbered=numbered)
+    return _check_pairs(pairs, path, numbered=numbered)
 
 
-def _checked(pairs: list[tuple[str, str]], path: Path, *, numbered: bool) -> ClassDescriptions:
+def _check_pairs(pairs: list[tuple[str, str]], path: Path, *, numbered: bool) -> ClassDescriptions:
     # Classes and their values must be unique: two classes of one number would be merged.
     descriptions = ClassDescriptions()
     descriptions.source = str(path)

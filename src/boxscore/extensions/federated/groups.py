@@ -110,9 +110,9 @@ class InPasses(NamedTuple):
     def matched(self, match: Match) -> Outcome:
         """Match the first pass with ``match``, then the later ones."""
         first = self.source.matched(functools.partial(_first_pass, match, self.of_pass))
-        return self._in_later_passes(first, match)
+        return self._match_later_passes(first, match)
 
-    def _in_later_passes(self, first: Outcome, match: Match) -> Outcome:
+    def _match_later_passes(self, first: Outcome, match: Match) -> Outcome:
         """Match the detections left by the first pass; pairs of later passes follow those of the first."""
         score, rules = self.score, self.rules
         pairs, matched = first.pairs, first.bits
@@ -130,12 +130,12 @@ class InPasses(NamedTuple):
             some = Pairs.joined(blocks)
             # Objects without a mask: a match is ignored at its threshold, and nothing is absorbed.
             if number == 2:
-                some, bits = _ignored_objects(some, taken, len(self.of_pass), rules, match)
+                some, bits = _match_ignored_objects(some, taken, len(self.of_pass), rules, match)
                 absorbed = np.zeros_like(bits)
             else:
                 # Groups: each absorbs all remaining detections that reach its threshold. The first eligible
                 # one is its true positive; the others are marked as absorbed.
-                some, bits = _absorbed(some, taken, rules)
+                some, bits = _absorb(some, taken, rules)
                 first_bits = _first_of_groups(
                     bits, some.ground_truth, score[some.detection] > 0, len(rules.iou_thresholds)
                 )
@@ -165,7 +165,7 @@ def _of_first_pass(
         yield block.take(pass_of_pair == 0)
 
 
-def _absorbed(pairs: Pairs, taken: Bits, rules: MatchingRules) -> tuple[Pairs, Bits]:
+def _absorb(pairs: Pairs, taken: Bits, rules: MatchingRules) -> tuple[Pairs, Bits]:
     """Let groups absorb free detections; return the best pair of each detection, and its bits."""
     starts = run_starts(pairs.detection)
     widths = np.diff(np.append(starts, len(pairs.detection)))
@@ -175,7 +175,7 @@ def _absorbed(pairs: Pairs, taken: Bits, rules: MatchingRules) -> tuple[Pairs, B
     return best, reached[:, None] & ~taken[best.detection]
 
 
-def _ignored_objects(
+def _match_ignored_objects(
     pairs: Pairs,
     taken: Bits,
     truths: int,

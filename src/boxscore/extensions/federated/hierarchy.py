@@ -178,7 +178,7 @@ def expand_classes(table: Table, hierarchy: Hierarchy) -> Table:
     [['Man', 0.9], ['Person', 0.9]]
     """
     # Find the rows of each class's ancestors and descendants in a vocabulary that has them all.
-    old = _as_labelled(table.categories, hierarchy)
+    old = _by_hierarchy_names(table.categories, hierarchy)
     names = old.names.tolist()
     hierarchy.check_names(names, source=table.source)
     labels = table.image_labels if isinstance(table, GroundTruth) else None
@@ -205,7 +205,7 @@ def expand_classes(table: Table, hierarchy: Hierarchy) -> Table:
     return expanded.replaced(image_labels=ImageLabels.joined(parts))
 
 
-def _as_labelled(categories: Categories, hierarchy: Hierarchy) -> Categories:
+def _by_hierarchy_names(categories: Categories, hierarchy: Hierarchy) -> Categories:
     """Return the classes under the names of the hierarchy: their names or their ids."""
     ids = categories.ids.tolist()
     if all(name in hierarchy.ancestors for name in categories.names.tolist()):

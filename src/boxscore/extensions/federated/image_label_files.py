@@ -79,7 +79,7 @@ def with_image_labels(ground_truth: GroundTruth, path: Path) -> GroundTruth:
     # Add images and classes that only the file names.
     image_ids, image_at = columns["ImageID"]
     names, class_at = columns["LabelName"]
-    ground_truth = _widened(ground_truth, image_ids, names)
+    ground_truth = _widen(ground_truth, image_ids, names)
     images, categories = ground_truth.images, ground_truth.categories
     # Add one row per label.
     labels = ImageLabels(
@@ -169,7 +169,7 @@ def _kinds(values: list[str], at: Any, path: Path) -> Any:
     return kinds
 
 
-def _widened(ground_truth: GroundTruth, image_ids: list[str], names: list[str]) -> GroundTruth:
+def _widen(ground_truth: GroundTruth, image_ids: list[str], names: list[str]) -> GroundTruth:
     """Return the ground truth with further images and classes, without objects."""
     # Add new images and classes to the vocabularies.
     old_images, old_categories = ground_truth.images, ground_truth.categories

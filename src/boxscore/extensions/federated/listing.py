@@ -108,10 +108,10 @@ def counted_unmatched(
 def matching_listed(asked: Asked, match: Match) -> Match:
     """Return a matching function for detections of listed classes only."""
     may = listed(asked.ground_truth, asked.detections, asked.ignoring, asked.protocol)
-    return functools.partial(_of_some, match, may[asked.rows])
+    return functools.partial(_match_some, match, may[asked.rows])
 
 
-def _of_some(match: Match, chosen: BoolArray, blocks: Iterable[Pairs], **changed: Any) -> Outcome:
+def _match_some(match: Match, chosen: BoolArray, blocks: Iterable[Pairs], **changed: Any) -> Outcome:
     """Match only the pairs of the chosen detections, given by position in class order, [D]."""
     return match((block.of_detections(chosen) for block in blocks), **changed)
 

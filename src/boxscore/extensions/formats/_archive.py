@@ -83,7 +83,7 @@ class Archive:
         if name not in self._infos:
             return None
         info = self._infos[name]
-        with _refused(self._path, self._kind), _npy_warnings(), self._file.open(info) as file:
+        with _unified_errors(self._path, self._kind), _npy_warnings(), self._file.open(info) as file:
             if np.lib.format.read_magic(file) != (1, 0):
                 raise ValueError("another version of the format")
             try:
@@ -100,7 +100,11 @@ class Archive:
 
     def read(self, name: str) -> NDArray[Any]:
         """Read an array after ``member`` checked it."""
-        with _refused(self._path, self._kind), _npy_warnings(), self._file.open(self._infos[name]) as file:
+        with (
+            _unified_errors(self._path, self._kind),
+            _npy_warnings(),
+            self._file.open(self._infos[name]) as file,
+        ):
             array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
             return array
 
@@ -151,7 +155,7 @@ def open_archive(
 
     with contextlib.ExitStack() as stack:
         kind = Kind(what, writer)
-        with _refused(path, kind):
+        with _unified_errors(path, kind):
             file = stack.enter_context(zipfile.ZipFile(content or path))
             archive = Archive(path, file, kind)
         yield archive
@@ -187,7 +191,7 @@ def _infos(path: Path, file: ZipFile, kind: Kind) -> dict[str, ZipInfo]:
 
 
 @contextlib.contextmanager
-def _refused(path: Path, kind: Kind) -> Iterator[None]:
+def _unified_errors(path: Path, kind: Kind) -> Iterator[None]:
     """Convert the many exceptions of zipfile and NumPy to one error."""
     try:
         yield

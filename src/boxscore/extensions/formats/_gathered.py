@@ -239,7 +239,7 @@ class Gathered:
             raise InputError("box_format", rule, got=f"{self._other_shapes:,} of them", place=self.source)
         is_given = self._given_form is not None
         boxes = np.array(self._boxes, dtype=np.float64).reshape(-1, 4)
-        boxes = boxes if is_given else _sorted_corners(boxes)
+        boxes = boxes if is_given else _sort_corners(boxes)
         # Objects without an area get that of their box.
         if self._has_areas:
             areas = np.array(self._areas, dtype=np.float64)
@@ -282,7 +282,7 @@ def _corners(numbers: Corners, form: BoxFormat) -> Corners:
     return numbers if form == "xyxy" else (a, b, a + c, b + d)
 
 
-def _sorted_corners(given: FloatArray) -> FloatArray:
+def _sort_corners(given: FloatArray) -> FloatArray:
     """Return boxes of any two opposite corners as ``x1, y1, x2, y2``, [N, 4]."""
     lower, upper = np.minimum(given[:, :2], given[:, 2:]), np.maximum(given[:, :2], given[:, 2:])
     return np.hstack([lower, upper])

@@ -177,11 +177,11 @@ class RecordTable(Table):
         if cell is None:
             return np.nan
         if type(cell) not in (int, float):
-            raise FileFormatError(name, "be a number", got=_shown(cell), place=self.place(row))
+            raise FileFormatError(name, "be a number", got=_short_repr(cell), place=self.place(row))
         try:
             return float(cell)
         except OverflowError:
-            raise FileFormatError(name, "be finite", got=_shown(cell), place=self.place(row)) from None
+            raise FileFormatError(name, "be finite", got=_short_repr(cell), place=self.place(row)) from None
 
     def fours(self, name: str) -> FloatArray:
         """Return a column of lists of four numbers, or of objects with the corners' names."""
@@ -191,7 +191,7 @@ class RecordTable(Table):
             if cell is None or cell == []:
                 continue
             if type(cell) is not tuple:
-                got = _shown(cell)
+                got = _short_repr(cell)
                 raise FileFormatError(name, "be a list of four numbers", got=got, place=self.place(row))
             for side, number in enumerate(cell):
                 fours[row, side] = self._number(name, number, row)
@@ -229,5 +229,5 @@ def _kind(record: dict[str, Any], column_map: ColumnMap | None) -> str:
     return "lists" if listed else "record"
 
 
-def _shown(cell: Any) -> str:
+def _short_repr(cell: Any) -> str:
     return repr(cell)[:60]

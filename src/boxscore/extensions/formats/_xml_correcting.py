@@ -32,7 +32,7 @@ def corrected_voc(
     for image, some in by_image(corrections).items():
         # Blank comments without moving a character, so that positions are the same in both texts.
         file = folder / f"{image}.xml"
-        text = _decoded(file)
+        text = _read_utf8(file)
         plain = _without_comments(text)
         objects = [*re.finditer(r"<object\b[^>]*>.*?</object\s*>", plain, re.DOTALL)]
         end = plain.rfind("</annotation")
@@ -48,18 +48,18 @@ def corrected_voc(
             inside = re.sub(
                 r"<part\b.*?</part\s*>", lambda match: " " * len(match[0]), plain[start:stop], flags=re.DOTALL
             )
-            spans[_inner(inside, start, "name", file)] = html.escape(one.label, quote=False)
+            spans[_content_span(inside, start, "name", file)] = html.escape(one.label, quote=False)
             if one.box is not None:
-                low, high = _inner(inside, start, "bndbox", file)
+                low, high = _content_span(inside, start, "bndbox", file)
                 for side, value in zip(SIDES, one.box, strict=True):
-                    spans[_inner(plain[low:high], low, side, file)] = _plain(value)
+                    spans[_content_span(plain[low:high], low, side, file)] = _plain(value)
         # Insert new objects after the last one, indented like the first.
         if added:
             first = objects[0].start() if objects else 0
             gap = text[len(text[:first].rstrip()) : first] if objects else "\n  "
             at = objects[-1].end() if objects else len(text[:end].rstrip())
             spans[at, at] = "".join(f"{gap}{one}" for one in added)
-        files[file] = _replaced(text, spans).encode()
+        files[file] = _replace_spans(text, spans).encode()
     return files
 
 
@@ -69,7 +69,7 @@ def corrected_cvat(
     """Return the corrected CVAT file of images; None for tracks."""
     # Edit the text; blank comments without moving a character.
     file = file_in(path)
-    text = _decoded(file)
+    text = _read_utf8(file)
     plain = _without_comments(text)
     if re.search(r"<track\b", plain):
         return None
@@ -118,7 +118,7 @@ def corrected_cvat(
                 spans[matches[0].span()] = f"{opening}>\n  {added}</image>"
             else:
                 spans[matches[0].end(2), matches[0].end(2)] = added
-    return {file: _replaced(text, spans).encode()}
+    return {file: _replace_spans(text, spans).encode()}
 
 
 def by_image(corrections: Sequence[Correction]) -> dict[Id, list[Correction]]:
@@ -136,7 +136,7 @@ def _new_object(one: Correction) -> str:
     return f"<object><name>{name}</name><difficult>0</difficult><bndbox>{sides}</bndbox></object>"
 
 
-def _inner(text: str, start: int, tag: str, file: Path) -> tuple[int, int]:
+def _content_span(text: str, start: int, tag: str, file: Path) -> tuple[int, int]:
     """Return the span of the content of the first element with a tag; ``text`` starts at ``start``."""
     match = re.search(rf"<{tag}\b[^>]*>(.*?)</{tag}\s*>", text, re.DOTALL)
     if match is None:
@@ -153,7 +153,7 @@ def _plain(number: float) -> str:
     return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
 
 
-def _replaced(text: str, spans: Mapping[tuple[int, int], str]) -> str:
+def _replace_spans(text: str, spans: Mapping[tuple[int, int], str]) -> str:
     """Replace non-overlapping spans of a text."""
     parts, at = [], 0
     for (start, end), new in sorted(spans.items()):
@@ -167,7 +167,7 @@ def _without_comments(text: str) -> str:
     return re.sub(r"<!--.*?-->|<!\[CDATA\[.*?\]\]>", lambda match: " " * len(match[0]), text, flags=re.DOTALL)
 
 
-def _decoded(file: Path) -> str:
+def _read_utf8(file: Path) -> str:
     """Return the text of a UTF-8 file; UTF-8 is the default encoding of XML."""
     try:
         return read_bytes(file).decode("utf-8")

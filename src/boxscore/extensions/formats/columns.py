@@ -103,13 +103,13 @@ class ColumnsFormat(Format):
 
     def check_written(self, table: BoxTable) -> None:
         """Raise an error for values that a reader would reject."""
-        _checked_content(table, table.source)
+        _content(table, table.source)
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write a table with everything it has."""
         if path.suffix != ".npz":
             raise InputError("a file of columns", "be named *.npz", got=str(path))
-        header, arrays = _checked_content(table, str(path))
+        header, arrays = _content(table, str(path))
         arrays["header"] = np.frombuffer(_json(header), dtype=np.uint8)
         buffer = io.BytesIO()
         np.savez(buffer, **arrays)  # type: ignore[arg-type]
@@ -177,7 +177,7 @@ def _check_text(text: str, place: str) -> None:
             raise InputError("names", "be text that UTF-8 can write", got=got, place=place) from None
 
 
-def _checked_content(table: BoxTable, place: str) -> tuple[dict[str, Any], Arrays]:
+def _content(table: BoxTable, place: str) -> tuple[dict[str, Any], Arrays]:
     """Return the header and arrays of a file, checked like a reader does."""
     # Text and ids go to the JSON header; numbers become arrays.
     header: dict[str, Any] = {
@@ -206,9 +206,9 @@ def _checked_content(table: BoxTable, place: str) -> tuple[dict[str, Any], Array
         if values is not None:
             arrays |= _mask_arrays(values) if column.form == "masks" else {column.name: values}
     # Prefix the user's columns, so that they cannot clash with the table's.
-    _put(table.columns, "columns", _USER, header, arrays)
-    _put(table.images.columns, "image_columns", _IMAGE, header, arrays)
-    _put(table.categories.columns, "category_columns", _CATEGORY, header, arrays)
+    _add_user_columns(table.columns, "columns", _USER, header, arrays)
+    _add_user_columns(table.images.columns, "image_columns", _IMAGE, header, arrays)
+    _add_user_columns(table.categories.columns, "category_columns", _CATEGORY, header, arrays)
     # Image labels are three columns of row numbers.
     if isinstance(table, GroundTruth) and table.image_labels is not None:
         labels = table.image_labels
@@ -220,7 +220,7 @@ def _checked_content(table: BoxTable, place: str) -> tuple[dict[str, Any], Array
     return header, arrays
 
 
-def _put(
+def _add_user_columns(
     columns: Mapping[str, NDArray[Any]], key: str, prefix: str, header: dict[str, Any], arrays: Arrays
 ) -> None:
     """Add user columns: names and objects to the header, other values as members."""
@@ -447,7 +447,7 @@ def _check_members(archive: Archive, schema: Schema, header: Mapping[str, Any], 
         if column.name not in header:
             expected.append((column, count))
         elif len(header[column.name]) != count:
-            raise _damaged(column.name, f"have {count} rows", len(header[column.name]), path)
+            raise _damaged_error(column.name, f"have {count} rows", len(header[column.name]), path)
     # Keypoints need their counts, which tell objects without keypoints.
     instances = [
         (column, count)
@@ -460,7 +460,7 @@ def _check_members(archive: Archive, schema: Schema, header: Mapping[str, Any], 
         instances += [(column, given.shape[0] if given and given.shape else 0) for column in _MASK_ROWS]
         codes = members.get(_MASK_BYTES)
         if codes is None or codes.dtype != np.uint8 or len(codes.shape) != 1:
-            raise _damaged(_MASK_BYTES, "be uint8 [bytes]", codes, path)
+            raise _damaged_error(_MASK_BYTES, "be uint8 [bytes]", codes, path)
     # Image labels also need all of their arrays.
     labels: list[tuple[Column, int]] = []
     if schema is GROUND_TRUTH and members.keys() & {*_LABEL_ARRAYS}:
@@ -470,9 +470,9 @@ def _check_members(archive: Archive, schema: Schema, header: Mapping[str, Any], 
     for column, rows in (*expected, *instances, *labels):
         member = members.get(column.name)
         if member is None:
-            raise _damaged(column.name, "be there", "none", path)
+            raise _damaged_error(column.name, "be there", "none", path)
         if not column.has_form(member.dtype, member.shape, rows):
-            raise _damaged(column.name, f"be {column.form_text(rows)}", member, path)
+            raise _damaged_error(column.name, f"be {column.form_text(rows)}", member, path)
     # The header names the user's columns.
     user_members = _check_user_columns(header["columns"], members, _USER, count, path)
     user_members += _check_user_columns(header["image_columns"], members, _IMAGE, images, path)
@@ -501,13 +501,13 @@ def _check_user_columns(
         member = members.get(prefix + name)
         if values is None:
             if member is None:
-                raise _damaged(name, "be there", "none", path)
+                raise _damaged_error(name, "be there", "none", path)
             if not member.shape or member.shape[0] != count:
-                raise _damaged(name, f"have {count} rows", f"shape {list(member.shape)}", path)
+                raise _damaged_error(name, f"have {count} rows", f"shape {list(member.shape)}", path)
         elif not isinstance(values, list) or not all(map(_is_plain, values)):
-            raise _damaged(name, "be a list of plain values", f"a {type(values).__name__}", path)
+            raise _damaged_error(name, "be a list of plain values", f"a {type(values).__name__}", path)
         elif len(values) != count:
-            raise _damaged(name, f"have {count} rows", f"shape {[len(values)]}", path)
+            raise _damaged_error(name, f"have {count} rows", f"shape {[len(values)]}", path)
     return [prefix + name for name, values in listed.items() if values is None]
 
 
@@ -590,7 +590,7 @@ def _image_labels(arrays: Arrays, images: int, categories: int, path: Path) -> d
     bounds = (images, categories, len(IMAGE_LABEL_KINDS))
     for name, values, bound in zip(_LABEL_ARRAYS, columns, bounds, strict=True):
         if len(values) and not 0 <= values.min() <= values.max() < bound:
-            raise _damaged(
+            raise _damaged_error(
                 name, f"be at least 0 and below {bound}", f"{values.min()} to {values.max()}", path
             )
     image, category, kind = columns
@@ -618,14 +618,14 @@ def _masks_of(
         return None
     rows, lengths, sizes, counts = (arrays[name] for name in _MASK_ARRAYS)
     if np.any(np.diff(rows) <= 0) or np.any((rows < 0) | (rows >= len(image_sizes))):
-        raise _damaged("mask_rows", f"be ascending rows below {len(image_sizes)}", "others", source)
+        raise _damaged_error("mask_rows", f"be ascending rows below {len(image_sizes)}", "others", source)
     # Sum as Python integers: the lengths of a malicious file cannot overflow them.
     ends = [0, *itertools.accumulate(lengths.tolist())]
     if np.any(lengths < 0) or ends[-1] != counts.size:
         got = f"{ends[-1]} of {lengths.size}"
-        raise _damaged("mask_lengths", f"add up to {counts.size}, one per mask", got, source)
+        raise _damaged_error("mask_lengths", f"add up to {counts.size}, one per mask", got, source)
     if np.any(sizes < 0):
-        raise _damaged("mask_sizes", f"be {[len(rows), 2]} and not negative", list(sizes.shape), source)
+        raise _damaged_error("mask_sizes", f"be {[len(rows), 2]} and not negative", list(sizes.shape), source)
     # Slice one RLE per mask; rows without a mask stay None.
     text = counts.tobytes()
     given: list[Any] = [None] * len(image_sizes)
@@ -634,6 +634,6 @@ def _masks_of(
     return Masks(given, image_sizes=image_sizes, place=place)
 
 
-def _damaged(name: str, rule: str, got: object, path: Path) -> FileFormatError:
+def _damaged_error(name: str, rule: str, got: object, path: Path) -> FileFormatError:
     got = "none" if got is None else got
     return FileFormatError(f"column {name}", rule, got=got, place=str(path), cause="a damaged file?")

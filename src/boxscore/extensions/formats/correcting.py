@@ -135,7 +135,7 @@ def write_corrected(
         if files is None:
             save_as(after, copy, format=format_.name)
         elif path.is_dir():
-            _copied(path, copy)
+            _copy_folder(path, copy)
             for file, content in files.items():
                 target = copy / _below(file, path)
                 target.unlink(missing_ok=True)  # never follow a link
@@ -168,7 +168,7 @@ def _below(file: Path, folder: Path) -> Path:
         raise InputError("a data set", rule, got=str(file), place=str(folder)) from None
 
 
-def _copied(path: Path, copy: Path) -> None:
+def _copy_folder(path: Path, copy: Path) -> None:
     def copied(source: str, target: str) -> str:
         if Path(source).suffix.lower() in IMAGE_ENDINGS:
             with contextlib.suppress(OSError):

@@ -154,16 +154,16 @@ def _image_name(data: dict[str, Any], upload: str | None, origin: Origin) -> str
     texts = {key: value for key, value in data.items() if isinstance(value, str) and value.strip()}
     usual: tuple[str, ...] = ("image", "img", "photo", "url", "picture")
     named = [key for key in usual if key in texts]
-    paths = named or [key for key, value in texts.items() if _IMAGE.fullmatch(_last(value))]
+    paths = named or [key for key, value in texts.items() if _IMAGE.fullmatch(_last_part(value))]
     if upload and _IMAGE.fullmatch(upload):
         return upload
-    if paths and _last(texts[paths[0]]):
-        return _last(texts[paths[0]])
+    if paths and _last_part(texts[paths[0]]):
+        return _last_part(texts[paths[0]])
     got = ", ".join(map(repr, list(data)[:8])) or "no data"
     raise FileFormatError("a task", "have one image", got=got, place=str(origin))
 
 
-def _last(text: str) -> str:
+def _last_part(text: str) -> str:
     """Return the file name at the end of a path, an address, or ``/data/local-files/?d=path``."""
     try:
         parts = urlsplit(text)

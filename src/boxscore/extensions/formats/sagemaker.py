@@ -83,7 +83,7 @@ class SageMakerFormat(RowFormat):
             size = job.image_size[0] if job.image_size else _Size(0, 0)
             image = gathered.image(source, size.width, size.height)
             # Each line repeats the names of its classes, which must agree over all lines.
-            _learn(names, _class_map(content.get(key + METADATA), place), place)
+            _add_names(names, _class_map(content.get(key + METADATA), place), place)
             for index, box in enumerate(job.annotations):
                 origin = Origin(f"annotation {index} in line", number, path)
                 if box.class_id not in names:
@@ -136,7 +136,7 @@ def _class_map(raw: msgspec.Raw | None, place: str) -> Mapping[str, str]:
     return names
 
 
-def _learn(names: dict[int, str], class_map: Mapping[str, str], place: str) -> None:
+def _add_names(names: dict[int, str], class_map: Mapping[str, str], place: str) -> None:
     """Add class names; a number must mean the same class in the whole file."""
     for text, name in class_map.items():
         if not (text.isascii() and text.isdecimal() and len(text) < 10):

@@ -174,7 +174,7 @@ def _objects(
         _numbers(example, f"image/{kind}/score") if kind == "detection" else [0.0] * len(columns[0])
     )
     # Prefer names to numbers, which the label map names.
-    texts = [_decoded(text) for text in example.get(f"image/{kind}/class/text", ())]
+    texts = [_decode(text) for text in example.get(f"image/{kind}/class/text", ())]
     ids = _numbers(example, f"image/{kind}/class/label") or _numbers(example, f"image/{kind}/label")
     labels: list[Id] = [*texts] if texts and all(texts) else [names.get(int(each), int(each)) for each in ids]
     # Reject lists of different lengths, which would mix up objects.
@@ -201,10 +201,10 @@ def _image_side(example: Mapping[str, Values], name: str) -> float:
 
 def _text(example: Mapping[str, Values], name: str) -> str:
     values = example.get(name) or [b""]
-    return _decoded(values[0])
+    return _decode(values[0])
 
 
-def _decoded(value: object) -> str:
+def _decode(value: object) -> str:
     return value.decode("utf-8", errors="replace") if isinstance(value, bytes) else str(value)
 
 

@@ -86,7 +86,7 @@ class ViaFormat(RowFormat):
             images = decoded(path, _Project, record="image", whole=whole).images
         else:
             images = decoded(path, dict[str, _Image], record="image", whole=whole)
-        regions = [(image.filename, _listed(image)) for image in images.values()]
+        regions = [(image.filename, _region_list(image)) for image in images.values()]
         attribute = _label(path, [region for _, listed in regions for region in listed], options.classes)
         gathered = Gathered(path, options)
         for name, listed in regions:
@@ -101,7 +101,7 @@ class ViaFormat(RowFormat):
 FORMAT = ViaFormat()
 
 
-def _listed(image: _Image) -> list[_Region]:
+def _region_list(image: _Image) -> list[_Region]:
     regions = image.regions or []
     return list(regions.values()) if isinstance(regions, dict) else regions
 
@@ -112,7 +112,7 @@ def _label(path: Path, regions: Sequence[_Region], classes: Sequence[str] | None
     values: dict[str, set[str]] = {}
     for region in regions:
         for name, value in region.region_attributes.items():
-            values.setdefault(name, set()).update([_shown(value)] if _shown(value) else [])
+            values.setdefault(name, set()).update([_text_of(value)] if _text_of(value) else [])
     if len(values) == 1:
         return next(iter(values))
     # With a class list, take the only attribute whose values are all in it.
@@ -136,7 +136,7 @@ def _label(path: Path, regions: Sequence[_Region], classes: Sequence[str] | None
     )
 
 
-def _shown(value: Any) -> str:
+def _text_of(value: Any) -> str:
     """Return the value of an attribute: text, a number, or the only ticked checkbox."""
     if isinstance(value, Mapping):
         ticked = [name for name, state in value.items() if state]
@@ -145,7 +145,7 @@ def _shown(value: Any) -> str:
 
 
 def _value(value: Any, origin: Origin) -> str:
-    label = _shown(value)
+    label = _text_of(value)
     if not label:
         got = "none" if value is None else repr(value)[:60]
         raise FileFormatError("a region", "have one class", got=got, place=str(origin))

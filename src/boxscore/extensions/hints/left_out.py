@@ -57,7 +57,7 @@ def with_reader(detections: Detections, opened: Opened, options: FileOptions) ->
     left_out = LeftOut(detections.left_out)
     evaluated = dataclasses.replace(options, unlisted_images="drop")
     left_out.renumbered = functools.partial(renumbered_file, opened, options=evaluated)
-    left_out.renamed = functools.partial(_renamed_file, opened, options=evaluated)
+    left_out.renamed = functools.partial(_read_renamed, opened, options=evaluated)
     return dataclasses.replace(detections, left_out=left_out)
 
 
@@ -75,7 +75,7 @@ def renumbered_file(
     )
 
 
-def _renamed_file(
+def _read_renamed(
     opened: Opened, ground_truth: GroundTruth, pairs: Mapping[Id, Id | None], options: FileOptions
 ) -> Detections:
     detections, known = _read_again(opened, ground_truth, options), ground_truth.categories

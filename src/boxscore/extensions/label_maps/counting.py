@@ -107,7 +107,7 @@ def count_pairs(truth: LabelMap, prediction: LabelMap, *, name: str, place: str 
         distinct = np.flatnonzero(counts)
         pixels = counts[distinct]
     else:
-        distinct, pixels = _counted_by_runs(truth, prediction, first, low, span)
+        distinct, pixels = _count_by_runs(truth, prediction, first, low, span)
     return PixelPairs(distinct // span + first, distinct % span + low, pixels)
 
 
@@ -118,7 +118,7 @@ def _from_zero(array: LabelMap, low: int, kind: type[np.integer[Any]]) -> LabelM
     return (array.astype(np.int64) - low).astype(kind)
 
 
-def _counted_by_runs(
+def _count_by_runs(
     truth: LabelMap, prediction: LabelMap, first: int, low: int, span: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Count pairs with sparse codes: sort runs of equal neighbors, since most neighbors are equal."""

@@ -88,7 +88,10 @@ class ObjectWeights:
             )
             # Multiply the weights of objects by those of images.
             weight = weight if weights is None else weight * weights[image]
-            hit, missed = _added(found[some] * weight[some]), _added((every - found)[some] * weight[some])
+            hit, missed = (
+                _sequential_sum(found[some] * weight[some]),
+                _sequential_sum((every - found)[some] * weight[some]),
+            )
         else:
             hit = float(pixels[inside & right].sum())
             missed = float(pixels[inside & ~right].sum())
@@ -121,7 +124,7 @@ class ObjectWeights:
         return values
 
 
-def _added(values: FloatArray) -> float:
+def _sequential_sum(values: FloatArray) -> float:
     """Add up values one by one."""
     return float(np.cumsum(values)[-1]) if len(values) else 0.0
 

@@ -334,7 +334,7 @@ def _check_truth(
         )
     if len(empty):
         conflicts.append(Conflict(place, "a segment of the ground truth lacks pixels and counts as missed"))
-    if rules.truth_area == "table" and _differ(truth, areas):
+    if rules.truth_area == "table" and _areas_differ(truth, areas):
         conflicts.append(
             Conflict(
                 place,
@@ -343,7 +343,7 @@ def _check_truth(
         )
 
 
-def _differ(truth: Segments, areas: NDArray[np.int64]) -> bool:
+def _areas_differ(truth: Segments, areas: NDArray[np.int64]) -> bool:
     """Whether areas of the table differ from the map, for segments that are in the map."""
     return bool(((truth.areas >= 0) & (truth.areas != areas) & (areas > 0)).any())
 

@@ -286,7 +286,7 @@ def _load(kind: type[AnyRules], rules: Any, folder: Path) -> AnyRules:
     if parent is not None:
         if not isinstance(parent, str):
             raise ProtocolError("extends", "be the name of rules", got=repr(parent))
-        base = _shipped(parent, folder)
+        base = _load_shipped(parent, folder)
         base.pop("aliases", None)
         if from_mapping and "name" not in values:
             base["name"] = f"{base['name']}+"
@@ -304,10 +304,10 @@ def _values(name: str, folder: Path) -> dict[str, Any]:
     if name.endswith(".toml"):
         path = Path(name)
         return {"name": path.stem} | read_toml(path)
-    return _shipped(name, folder)
+    return _load_shipped(name, folder)
 
 
-def _shipped(name: str, folder: Path) -> dict[str, Any]:
+def _load_shipped(name: str, folder: Path) -> dict[str, Any]:
     files = {stem: read_toml(folder / f"{stem}.toml") for stem in names_in(folder)}
     for stem, values in files.items():
         if name in (stem, *values.get("aliases", ())):

@@ -156,9 +156,9 @@ class SemanticIoU(ResampledImages):
             self.counts.prediction,
         )
         if self.rules.reduced != "none":
-            truth = _reduced(truth)
+            truth = _reduce_labels(truth)
         if self.rules.reduced == "both":
-            prediction = _reduced(prediction)
+            prediction = _reduce_labels(prediction)
         if self.rules.relabelled_predictions:
             prediction = prediction.copy()
             for before, after in self.rules.relabelled_predictions:
@@ -307,7 +307,7 @@ class SemanticIoU(ResampledImages):
         return metrics_of
 
 
-def _reduced(labels: NDArray[np.int32]) -> NDArray[np.int32]:
+def _reduce_labels(labels: NDArray[np.int32]) -> NDArray[np.int32]:
     """Map label 0 to 255 and other labels to one less; 255 stays."""
     less = np.where(labels == 0, 255, labels - 1)
     return np.where(less == 254, 255, less).astype(np.int32)

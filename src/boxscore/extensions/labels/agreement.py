@@ -271,7 +271,7 @@ def annotator_agreement(
     asked = load_protocol(protocol)
     compared = {name: getattr(asked, name) for name in ("similarity", "boxes", "masks", "keypoints")}
     rules = load_protocol("scoreless").replaced(**compared)
-    names, tables = list(annotators), _aligned(list(annotators.values()))
+    names, tables = list(annotators), _align(list(annotators.values()))
     K = len(tables[0].categories)
     matchings: dict[tuple[int, int], CrossPairs] = {}
     pairs = []
@@ -306,7 +306,7 @@ def _as_detections(table: GroundTruth) -> Detections:
     return Detections(**columns, categories=table.categories, units=table.units, source=table.source, **given)
 
 
-def _aligned(tables: Sequence[GroundTruth]) -> list[GroundTruth]:
+def _align(tables: Sequence[GroundTruth]) -> list[GroundTruth]:
     """Align all tables: images of all, classes of the first."""
     # Every table gets the images of all; an image that an annotator did not label is empty there.
     _check_images(tables)

@@ -96,7 +96,7 @@ def conclusions(
     objects = int(evaluation.class_counts["ground_truths"].sum())
     detections = evaluation.counts["detections"]
     if not objects or not detections:
-        return [_nothing(evaluation, objects, detections), *_heaviest(faults, MOST - 1)]
+        return [_nothing_to_evaluate(evaluation, objects, detections), *_heaviest(faults, MOST - 1)]
     scored, scores = evaluation.has_scores, choices.scores
     advice = [Conclusion("threshold", threshold_advice(evaluation, findings, scores))] if scored else []
     mistakes = _mistakes(evaluation, choices)
@@ -121,7 +121,7 @@ def _heaviest(sentences: Sequence[Conclusion], most: int) -> list[Conclusion]:
     return sorted(sentences, key=lambda sentence: -sentence.cost)[:most]
 
 
-def _nothing(evaluation: Evaluation, objects: int, detections: int) -> Conclusion:
+def _nothing_to_evaluate(evaluation: Evaluation, objects: int, detections: int) -> Conclusion:
     if not objects:
         ending = f", and {counted(detections, 'detection')} cannot be evaluated" if detections else ""
         return Conclusion("no ground truth", (Part(f"No ground truth counts, so AP is undefined{ending}."),))

@@ -90,13 +90,13 @@ def read_picture(path: Path, longest: int) -> tuple[Any, tuple[int, int]]:
                 size = image.size
                 # JPEG: decode at a reduced size.
                 image.draft("RGB", (longest, longest))
-                return _reduced(image, longest), size
+                return _shrink(image, longest), size
     except (OSError, ValueError, SyntaxError, MemoryError, image_module.DecompressionBombError) as error:
         reason = str(error).rstrip(".") or "not enough memory"
         raise InputError(f"{path}: cannot be read as an image: {reason}.") from None
 
 
-def _reduced(image: Any, longest: int) -> Any:
+def _shrink(image: Any, longest: int) -> Any:
     """Return an open picture in RGB, shrunk strip by strip if it is large."""
     width, height = image.size
     factor = max(width, height) // longest

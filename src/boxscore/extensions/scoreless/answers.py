@@ -282,7 +282,7 @@ def _lines_at(path: Path) -> list[_Line]:
 
 
 def _text_of(path: Path) -> str:
-    return _checked_text(read_text(path, "an answer"), str(path))
+    return _check_text(read_text(path, "an answer"), str(path))
 
 
 def _line(record: dict[str, Any], place: str) -> _Line:
@@ -301,10 +301,10 @@ def _line(record: dict[str, Any], place: str) -> _Line:
     if not isinstance(phrase, (str, type(None))):
         raise FileFormatError(PHRASE, "be text", got=repr(phrase)[:60], place=place)
     size, input_size = (_size(record, names, place) for names in _SIDES)
-    return _Line(image, _checked_text(record["answer"], place), phrase, size, input_size, place)
+    return _Line(image, _check_text(record["answer"], place), phrase, size, input_size, place)
 
 
-def _checked_text(answer: Any, place: str) -> str:
+def _check_text(answer: Any, place: str) -> str:
     if answer is None:
         return ""
     if not isinstance(answer, str):

@@ -264,7 +264,7 @@ class Evaluator:
         # Match many batches together, because each call of the matcher has a fixed cost.
         self._waiting.add(list(batch), sides)
         self._numbered, self._given, self._kinds = ids[0] is None, given, kinds
-        if self._waiting.rows >= self._due and self._names_decided():
+        if self._waiting.rows >= self._due and self._are_names_decided():
             # If it fails, retry later; compute reports the reason.
             self._due = 2 * self._waiting.rows
             with contextlib.suppress(InputError):
@@ -375,7 +375,7 @@ class Evaluator:
             classified.append(rows._replace(columns=columns))
         return classified
 
-    def _names_decided(self) -> bool:
+    def _are_names_decided(self) -> bool:
         return self.categories is not None or names_are_used(*self._kinds) is not None
 
     def compute(self) -> Evaluation:

@@ -126,8 +126,8 @@ def merged(parts: list[Part]) -> Part:
         renumbered.append(
             dataclasses.replace(
                 matches,
-                truth_row=_moved(matches.truth_row, truths_before, truth_rows),
-                row=_moved(matches.row, rows_before, rows),
+                truth_row=_shift_rows(matches.truth_row, truths_before, truth_rows),
+                row=_shift_rows(matches.row, rows_before, rows),
             )
         )
         truths_before += len(part.ground_truth)
@@ -138,7 +138,9 @@ def merged(parts: list[Part]) -> Part:
     return Part(merge(renumbered), truth, detections, left_out, invalid)
 
 
-def _moved(rows: NDArray[np.integer[Any]], before: int, went: NDArray[np.intp] | None) -> NDArray[np.int64]:
+def _shift_rows(
+    rows: NDArray[np.integer[Any]], before: int, went: NDArray[np.intp] | None
+) -> NDArray[np.int64]:
     """Map rows of a table that is appended to others in a merged one, and perhaps sorted."""
     moved = rows.astype(np.int64)
     moved += before

@@ -262,9 +262,9 @@ class Context:
 
     def repaired_value(self, repaired: Repair) -> float:
         """Return the first metric of repaired tables; NaN without one."""
-        return self._repaired(repaired).value
+        return self._measure_repair(repaired).value
 
-    def _repaired(self, repaired: Repair) -> _Measured:
+    def _measure_repair(self, repaired: Repair) -> _Measured:
         if self.detections is None or not self.metric:
             return _Measured(math.nan)
         if repaired not in self._repaired_values:
@@ -381,7 +381,7 @@ class Context:
         if finding.code not in self.repairs:
             return finding
         repair, repaired = self.repairs[finding.code]
-        measured = self._repaired(repaired)
+        measured = self._measure_repair(repaired)
         return dataclasses.replace(
             finding,
             repair=repair,

@@ -103,11 +103,11 @@ def _with_name(name: str, text: str) -> str:
 
 
 def _say(severity: Severity, text: str) -> None:
-    for line in _wrapped(text):
+    for line in _wrap(text):
         say(line, quiet=severity != "error")
 
 
-def _wrapped(text: str) -> list[str]:
+def _wrap(text: str) -> list[str]:
     """Wrap a finding for stderr."""
     line = printable(as_typed(f"boxscore: {text}"))
     return textwrap.wrap(line, LINE, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)

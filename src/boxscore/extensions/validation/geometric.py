@@ -89,7 +89,7 @@ def _evidence(table: BoxTable) -> BoxOrder | None:
     return box_order(table, given_sizes=_has_sizes(table))
 
 
-def _what(table: BoxTable) -> tuple[str, str]:
+def _nouns(table: BoxTable) -> tuple[str, str]:
     return ("annotation", "ground truth") if isinstance(table, GroundTruth) else ("detection", "detections")
 
 
@@ -100,7 +100,7 @@ def _order(context: Context, table: BoxTable) -> Iterator[Finding]:
     from boxscore.extensions.hints.box_order import FRACTIONS, reread
 
     # Fractions concern every row; another order of the four numbers places boxes outside their image.
-    noun, name = _what(table)
+    noun, name = _nouns(table)
     reading = evidence.reading
     rows = np.arange(len(table)) if reading == FRACTIONS else _rows_outside(table)
     count = len(rows) if reading == FRACTIONS else round(evidence.outside * len(table))
@@ -162,17 +162,17 @@ def _with_boxes(table: BoxTable, corners: NDArray[np.float64]) -> Repair:
     def repaired(context: Context, detections: Detections) -> tuple[GroundTruth, Detections, Protocol]:
         truth = context.ground_truth
         if isinstance(table, GroundTruth):
-            moved = _placed(truth, corners, good)
+            moved = _with_corners(truth, corners, good)
             boxes_area = moved.sizes[:, 0] * moved.sizes[:, 1]
             stated = truth.area[good] != truth.sizes[good, 0] * truth.sizes[good, 1]
             area = np.where(stated, truth.area[good], boxes_area)
             return dataclasses.replace(moved, area=area), detections, context.protocol
-        return truth, _placed(detections, corners, good), context.protocol
+        return truth, _with_corners(detections, corners, good), context.protocol
 
     return repaired
 
 
-def _placed(table: Table, corners: NDArray[np.float64], rows: NDArray[np.intp]) -> Table:
+def _with_corners(table: Table, corners: NDArray[np.float64], rows: NDArray[np.intp]) -> Table:
     boxes = corners[rows]
     return dataclasses.replace(table.take(rows), boxes=boxes, sizes=boxes[:, 2:] - boxes[:, :2])
 
@@ -196,7 +196,7 @@ def _beyond(context: Context, table: BoxTable) -> tuple[NDArray[np.intp], float]
     return rows[np.argsort(-overhang[rows], kind="stable")], float(overhang.max(initial=0.0))
 
 
-def _clipped(context: Context, table: BoxTable, rows: NDArray[np.intp]) -> Repair:
+def _clip_boxes(context: Context, table: BoxTable, rows: NDArray[np.intp]) -> Repair:
     extent, clipped = np.tile(table.images.sizes[table.image[rows]], 2), table.boxes.copy()
     clipped[rows] = np.where(
         np.isnan(extent), table.boxes[rows], np.clip(table.boxes[rows], 0.0, np.nan_to_num(extent, nan=0.0))
@@ -245,7 +245,7 @@ def _row_checks(noun: str, kind: type[BoxTable]) -> tuple[RowCheck, RowCheck, Ro
                 f"{('its' if count == 1 else 'their')} image (up to {most:.1f})"
             ),
             "with boxes clipped to their image",
-            _clipped,
+            _clip_boxes,
         ),
     )
 

@@ -137,7 +137,7 @@ class CurvesUnderWeights:
         bounds = np.searchsorted(prepared.truth_category[order], np.arange(prepared.shape[1] + 1))
         self._objects = WeightSums(prepared.truth_image[order], bounds, self._images)
         self._object_bounds = self._objects.at(bounds)
-        self._blocks = list(self._made())
+        self._blocks = list(self._split_blocks())
 
     def of(self, sets: Sequence[FloatArray]) -> Iterator[Curves]:
         """Yield the curves under each of some sets of weights, whole numbers, [images] each."""
@@ -264,7 +264,7 @@ class CurvesUnderWeights:
         found -= block.key
         np.multiply(found.view(np.float64), 1 / SCALE, out=best[:, classes])
 
-    def _made(self) -> Iterator[_Block]:
+    def _split_blocks(self) -> Iterator[_Block]:
         """Split the prepared data into blocks of classes, with segments sorted by class."""
         prepared, (T, K) = self._prepared, self._prepared.shape
         # Sort the true positives by class, then threshold, so that a block of classes is a slice.
