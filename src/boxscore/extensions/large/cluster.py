@@ -704,4 +704,4 @@ def _answering() -> Iterator[None]:
         if not (shut or isinstance(error, lost)):
             raise
         cause = "did the scheduler or the client stop? Finished work is lost"
-        raise InputError("the cluster", "answer", got=_first_line(error), cause=cause) from None
+        raise InputError("the cluster", "answer", got=_first_line(error).rstrip("."), cause=cause) from None
