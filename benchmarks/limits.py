@@ -1,4 +1,4 @@
-"""Time and peak memory of every command at 10^5 to 10^7 detections: the table in docs/reference/limits.md.
+"""Time and peak memory of every command at 10^5 to 10^7 detections: the table in docs/contributing/speed.md.
 
     python benchmarks/limits.py                          # 100,000 and 1,000,000 detections, half an hour
     python benchmarks/limits.py evaluate nms fuse --rows 10000000
@@ -25,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "limits.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "contributing" / "speed.md"
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 START, END = "<!-- limits: made by benchmarks/limits.py -->", "<!-- /limits -->"
 

@@ -198,7 +198,7 @@ def test_verify_finds_no_difference(name: str) -> None:
     verification = verify(boxscore.evaluate(*loaded(name)))
     if name == "brain_tumor":  # it has a matched annotation 0
         assert verification.largest["precision"] > 0.6
-        assert "that is the whole difference: " in verification.id_zero
+        assert "which explains the whole difference: " in verification.id_zero
         return
     assert verification.equal
     assert verification.largest == {"precision": 0.0, "recall": 0.0, "scores": 0.0}

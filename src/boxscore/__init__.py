@@ -2,7 +2,7 @@
 
 Exact COCO and PASCAL VOC evaluation, box overlaps and non-maximum suppression, in plain NumPy.
 
-Names and sub-packages load when they are first used; importing the package changes nothing in the process.
+Names and sub-packages load lazily; importing the package has no side effects on the process.
 """
 
 from boxscore._utils.lazy import lazy_imports

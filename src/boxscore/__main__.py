@@ -1,7 +1,7 @@
-"""Run the command line as a program of its own: ``boxscore``, or ``python -m boxscore``.
+"""Run the command line: ``boxscore``, or ``python -m boxscore``.
 
-What a program may do to its process, and a library must not, is done here, signals first: little is imported
-before them.
+This module changes process-wide settings, which a library must not do. Signals come first, before heavy
+imports.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import sys
 from boxscore._utils.memory import OUT_OF_MEMORY, is_out_of_memory, keep_freed_memory, require_room
 
 LEAST_MEMORY = 96 << 20
-"""Bytes; NumPy's OpenBLAS ends the process, with a status of its own choice, where it gets less."""
+"""Bytes; with less, NumPy's OpenBLAS ends the process with its own exit status."""
 
 COLLECTED_AFTER = 100_000
-"""Objects; imports make tens of thousands, of which none is garbage."""
+"""Objects; imports allocate tens of thousands, none of them garbage."""
 
 
 def main_program() -> int:
-    """Run the command line, and end the process at once where nobody waits for it to return.
+    """Run the command line, and exit immediately if no caller waits for a return.
 
     Python would free every object first, which takes as long as the evaluation of a small file.
     """
@@ -36,7 +36,7 @@ def main_program() -> int:
 
 
 def _is_whole_process() -> bool:
-    """Whether this is all that the process does: no debugger, profiler or host called it."""
+    """Whether this program is the whole process: not called by a debugger, profiler or host."""
     names, frame = [], sys._getframe(1).f_back
     while frame is not None:
         names.append(frame.f_code.co_name)
@@ -52,7 +52,7 @@ def program() -> int:
         gc.set_threshold(COLLECTED_AFTER, *gc.get_threshold()[1:])
     try:
         status = _run()
-    except (MemoryError, ImportError, OSError) as error:  # of the imports; main has its own
+    except (MemoryError, ImportError, OSError) as error:  # raised by imports; main handles its own
         if not is_out_of_memory(error):
             raise
         status = OUT_OF_MEMORY
@@ -64,13 +64,13 @@ def _run() -> int:
     import io
 
     require_room(LEAST_MEMORY)
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no matrices are multiplied here: a faster start
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no matrix products here: a faster start
 
     from boxscore.cli import main
 
     keep_freed_memory()
-    os.environ.setdefault("MPLBACKEND", "Agg")  # nothing is shown, only written
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a name that the terminal cannot show is escaped
+    os.environ.setdefault("MPLBACKEND", "Agg")  # figures are written, never shown
+    if isinstance(sys.stdout, io.TextIOWrapper):  # escape names that the terminal cannot show
         sys.stdout.reconfigure(errors="backslashreplace")
     return main()
 
@@ -79,14 +79,14 @@ def _run() -> int:
 
 
 def _leave_on_signals() -> None:
-    """End at once when told to, with nothing half-written and no child left.
+    """Exit immediately on a signal, without half-written files or running children.
 
-    An exception would not do: raised inside an import or a callback it is swallowed or turned into another. A
-    signal that is ignored, as under nohup, stays ignored.
+    An exception is not enough: raised inside an import or a callback, it is swallowed or replaced. A signal
+    that is ignored, as under nohup, stays ignored.
     """
     own = os.getpid()
 
-    # End what is half written; a child of this process leaves that to it.
+    # Remove half-written files; a child process leaves that to its parent.
     def leave(number: int, _: object) -> None:
         if os.getpid() == own:  # not in a child
             files = sys.modules.get("boxscore._utils.files")
@@ -96,7 +96,7 @@ def _leave_on_signals() -> None:
                 _write_error("boxscore: interrupted\n")
         os._exit(128 + number)
 
-    # Take over only the signals that have their usual handler.
+    # Only replace default handlers.
     defaults = (signal.SIG_DFL, signal.default_int_handler)
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
@@ -108,12 +108,12 @@ def _leave_on_signals() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Lead closed streams nowhere: else the next file that is opened takes their place."""
+    """Redirect closed streams to the null device: otherwise the next opened file would take their place."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
         if getattr(sys, name) is None:
             stream = os.fdopen(number, "r" if name == "stdin" else "w", encoding="utf-8", closefd=False)
             setattr(sys, name, stream)
@@ -125,13 +125,13 @@ def _write_error(text: str) -> None:
 
 
 def _flushed(status: int) -> int:
-    """Empty the streams while there is a status to change; what nobody can read is dropped."""
+    """Flush the streams while the exit status can still change; drop output that nothing can read."""
     for number, stream in ((1, sys.stdout), (2, sys.stderr)):
         try:
             stream.flush()
         except OSError as error:
             os.dup2(os.open(os.devnull, os.O_WRONLY), number)
-            if number == 1 and not isinstance(error, BrokenPipeError):  # the reader (head, less) may leave
+            if number == 1 and not isinstance(error, BrokenPipeError):  # readers (head, less) may exit early
                 status = status or 2
     return status
 

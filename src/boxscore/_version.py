@@ -1,3 +1,3 @@
-"""Hold the version in one place: the package, the wheel and every signature read it here."""
+"""Define the version for the package, the wheel and every signature."""
 
 __version__ = "0.2.0"

@@ -1,10 +1,10 @@
-"""Why a score is what it is: one file per question, answered by arrays and a table. Nothing here draws.
+"""Explain a score: one file per question, answered by arrays and a table, without drawing.
 
 Conventions
 -----------
 - Every function takes an :class:`~boxscore.evaluation.Evaluation` and reads its ``Matches``, or the overlaps
-  across classes that its matcher computes once. Nothing is matched again for a second question. Only
-  ``sweep`` and ``explain`` take tables, because they vary what comes before matching.
+  across classes that its matcher caches. Only ``sweep`` and ``explain`` take tables and match again, because
+  they vary steps before matching.
 - A result holds arrays; ``to_frame()`` makes a DataFrame. Totals are separate from the rows.
 - Undefined is NaN. Rows for all classes together have the ``class`` ``(all)``.
 """

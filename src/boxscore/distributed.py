@@ -1,8 +1,8 @@
-"""Beyond one process: what sets of images contribute, cut small, saved, and merged to the same bits.
+"""Evaluate in parts or on a cluster: split, save and merge the contributions of images, bit for bit.
 
-- :class:`Part`: what one set of images contributes to the scores.
-- :func:`merge`: parts of disjoint images, or their files, to a :class:`MergedEvaluation`.
-- :func:`scan`: a data set, partition by partition, over any ``map``.
+- :class:`Part`: the contribution of a set of images to the scores.
+- :func:`merge`: merges parts of disjoint images, or their files, into a :class:`MergedEvaluation`.
+- :func:`scan`: evaluates a data set partition by partition, over any ``map``.
 - :func:`evaluate`: the same on a Dask cluster, where no process holds all parts.
 """
 

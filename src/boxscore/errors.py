@@ -2,15 +2,15 @@
 
 The tree::
 
-    BoxscoreError                  anything boxscore refuses to do
-    ├── InputError (ValueError)    a value, array or table breaks a rule
-    │   ├── FileFormatError        ... in a file: the message names file and place
-    │   └── ProtocolError          ... in a protocol or a run configuration
-    ├── VerificationError          two computations that must agree do not
-    └── MissingDependencyError (ImportError)   an optional package is not installed
+        BoxscoreError                  base class of all errors
+        ├── InputError (ValueError)    a value, array or table breaks a rule
+        │   ├── FileFormatError        ... in a file: the message names file and place
+        │   └── ProtocolError          ... in a protocol or a run configuration
+        ├── VerificationError          two computations that must agree do not
+        └── MissingDependencyError (ImportError)   an optional package is not installed
 
-    BoxscoreWarning (UserWarning)  the input is legal, and probably not what was meant
-    └── FindingWarning             ... found by the quick checks of evaluate
+        BoxscoreWarning (UserWarning)  the input is valid, but probably not intended
+        └── FindingWarning             ... found by the quick checks of evaluate
 
 Messages have one form: ``<what> must <rule>. Got <value> in <place>; <likely cause>``.
 The command line prints them without a traceback and exits with status 2.
@@ -37,11 +37,11 @@ __all__ = [
 ]
 
 LONGEST_MESSAGE, LONGEST_PART = 900, 480
-"""Letters: names and values from files have any length, and a message is a line that somebody reads."""
+"""Characters: names and values from files have any length, but a message is a line for people."""
 
 
 def shortened(text: str, longest: int = LONGEST_MESSAGE) -> str:
-    """Leave out the middle of a text that is too long, and say how much."""
+    """Replace the middle of a text that is too long by the number of characters left out."""
     if len(text) <= longest:
         return text
     kept = longest - 40
@@ -63,7 +63,7 @@ class InputError(BoxscoreError, ValueError):
     name : str
         The user's name for the value; or, without a rule, the whole text.
     rule : str, optional
-        What must hold, after "must".
+        The requirement, after "must".
     got : object, optional
         The value, as the message shows it.
     place : str, optional
@@ -74,7 +74,7 @@ class InputError(BoxscoreError, ValueError):
     Attributes
     ----------
     name, rule, got, place, cause
-        The parts that the text was made from.
+        The parts of the message.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class InputError(BoxscoreError, ValueError):
 
 
 def _text(name: str, rule: str, got: object, place: str, cause: str) -> str:
-    """Build the one form of message: name, rule, value, place, likely cause; each of a bounded length."""
+    """Join name, rule, value, place and likely cause into a message; limit the length of each."""
     parts = (str(part) for part in (name, rule, got, place, cause))
     name, rule, got, place, cause = (shortened(part, LONGEST_PART) for part in parts)
     text = f"{name} must {rule}. Got {got}"
@@ -114,31 +114,32 @@ class VerificationError(BoxscoreError):
 
 
 class MissingDependencyError(BoxscoreError, ImportError):
-    """An optional package is needed and not installed."""
+    """An optional package is required but not installed."""
 
 
 Severity = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
-"""How bad something in the input is, worst first: an error makes the score wrong, a warning probably does."""
+"""Severity of a problem in the input, worst first: an error makes the score wrong, a warning probably
+does."""
 
 
 def is_refused(severity: Severity) -> bool:
-    """Whether ``--strict`` fails on something of this severity."""
+    """Whether ``--strict`` fails on a problem of this severity."""
     return severity != "note"
 
 
 def with_severity(severity: Severity, text: str) -> str:
-    """Start a message about the input with its severity."""
+    """Prefix a message about the input with its severity."""
     return f"{'error in the input' if severity == 'error' else severity}: {text}"
 
 
 class BoxscoreWarning(UserWarning):
-    """The input is legal, and probably not what was meant.
+    """The input is valid, but probably not intended.
 
     Attributes
     ----------
     code : str
-        The name of the check of :func:`boxscore.validate` that says the same; empty where there is none.
+        The name of the check of :func:`boxscore.validate` that reports the same; may be empty.
     severity : {"error", "warning", "note"}
         See :data:`SEVERITIES`.
     """

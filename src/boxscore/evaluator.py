@@ -1,4 +1,4 @@
-"""``Evaluator``: predictions and targets batch by batch, evaluated at the end of an epoch."""
+"""Evaluate predictions and targets batch by batch, with results at the end of an epoch."""
 
 from __future__ import annotations
 

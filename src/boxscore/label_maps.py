@@ -1,11 +1,11 @@
-"""Label maps: panoptic quality and semantic IoU, beside the detection chain.
+"""Evaluate label maps: panoptic quality and semantic IoU, separate from detection.
 
 Conventions
 -----------
-- Maps in, one table of counted pixels out; every number is a function of the table, and tables merge.
-- Pixels are counted as integers, and sums over segments are rounded once (:func:`math.fsum`). So no number
-  depends on the order of images, or on the number of processes.
-- What tools do differently is data: the TOML files in ``panoptic_rules`` and ``semantic_rules``.
+- Maps become one table of pixel counts; every number is a function of the table, and tables merge.
+- Pixels are counted as integers, and sums over segments are rounded one time (:func:`math.fsum`). Numbers
+  therefore do not depend on the order of images, or on the number of processes.
+- Differences between tools are data: the TOML files in ``panoptic_rules`` and ``semantic_rules``.
 """
 
 from boxscore._utils.lazy import lazy_imports

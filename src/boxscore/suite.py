@@ -1,11 +1,11 @@
-"""Many data sets, many models: one file names them, and one table says how each does.
+"""Evaluate many models on many data sets: a file lists them, and a table compares their results.
 
 Conventions
 -----------
-- A *suite* names sets and models, and a pattern for the results of each. A *cell* is one model on one set.
-- A cell without a result is no cell that is left out: it counts 0 or as the worst, is named, and so is what
-  leaving it out would do to the mean.
-- Cells are kept with the hash of their inputs, so that a suite that was stopped goes on where it was.
+- A *suite* lists sets and models, and a pattern for the results of each. A *cell* is one model on one set.
+- A cell without results counts as 0 or as the worst value instead of being left out. The table lists it, and
+  shows the mean without it.
+- Cells are cached with the hash of their inputs, so that an interrupted suite resumes.
 """
 
 from boxscore._utils.lazy import lazy_imports

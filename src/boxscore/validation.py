@@ -1,15 +1,15 @@
-"""Checks of ground truth and detections: faults that give a wrong score without an error.
+"""Check ground truth and detections for faults that give a wrong score without an error.
 
 Goal
 ----
 A score can be wrong without an error: boxes in another order, ids off by one, results of another split.
-Each check detects one such fault and gives its evidence. Where the fault can be repaired, the score is
-computed with and without it.
+Each check detects one such fault and gives its evidence. If the fault can be repaired, the score is computed
+with and without it.
 
 Conventions
 -----------
-- Three severities: an ``error`` makes the score wrong, a ``warning`` probably does, a ``note`` is worth
-  knowing.
+- Three severities: an ``error`` makes the score wrong, a ``warning`` probably does, a ``note`` is useful
+  to know.
 - The data are not changed.
 """
 

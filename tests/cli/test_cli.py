@@ -77,7 +77,7 @@ def test_usage_errors(arguments: list[str], run: Run) -> None:
     assert output == ""
     wrong, advice = errors.splitlines()
     assert wrong.startswith("boxscore: error: ")
-    assert "boxscore" in advice or advice.startswith("Known are: ")
+    assert "boxscore" in advice or advice.startswith("Possible values: ")
 
 
 # ---------------------------------------------------------------- forms of output
@@ -123,7 +123,9 @@ def test_json(run: Run, evaluation: boxscore.Evaluation) -> None:
 def test_every_protocol_gives_a_class_its_ap(protocol: str, run: Run) -> None:
     output, errors = run(*COCO, "--protocol", protocol, "--no-digest", "--output", "json")
     value = json.loads(output)
-    assert ("which classes were looked for" in errors) == (load_protocol(protocol).labels.unlisted == "drop")
+    assert ("which classes were annotated in it" in errors) == (
+        load_protocol(protocol).labels.unlisted == "drop"
+    )
     assert value["protocol"] == protocol
     assert all("AP" in row for row in value["per_class"])
     assert list(value["metrics"]) == [row.key for row in load_protocol(protocol).rows]

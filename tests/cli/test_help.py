@@ -162,7 +162,7 @@ INPUT = [GT, DT]
         (["coco2yolo", GT], "unknown command 'coco2yolo'.", f"Convert: boxscore convert {GT} --to yolo --output converted"),
         (["yolo_to_coco"], "unknown command 'yolo_to_coco'.", "Convert: boxscore convert GT --to coco --output converted.json"),
         (["evaluate", *INPUT, "--workers", "two"], "--workers must be a whole number. Got 'two'.", "See boxscore evaluate --help for its options."),
-        (["evaluate", *INPUT, "--workers"], "--workers must be followed by a value.", "See boxscore evaluate --help for its options."),
+        (["evaluate", *INPUT, "--workers"], "--workers needs a value.", "See boxscore evaluate --help for its options."),
         (["evaluate", *INPUT, "--max-detections", "1,x"], "--max-detections must be a whole number. Got '1,x'.", "See boxscore evaluate --help for its options."),
         (["evaluate", *INPUT, "--iou-type", "box"], "--iou-type must be one of bbox, segm, boundary, keypoints. Got 'box'; did you mean 'bbox'?", "See boxscore evaluate --help for its options."),
         (["evaluate", *INPUT, "--output", "jsn"], "--output must be text, json, csv, markdown, latex, or a file name that ends in .txt, .json, .csv, .md, .tex. Got 'jsn'; did you mean 'json'?", "See boxscore evaluate --help for its options."),
@@ -181,4 +181,4 @@ def test_two_lines(call: list[str], first: str, second: str, run: Run) -> None:
 def test_a_format_that_is_none(run: Run) -> None:
     wrong, known = run.error("evaluate", *INPUT, "--format", "coc").splitlines()
     assert wrong == "boxscore: error: --format does not take 'coc'; did you mean 'coco'?"
-    assert known.startswith("Known are: auto, coco, csv, ")
+    assert known.startswith("Possible values: auto, coco, csv, ")

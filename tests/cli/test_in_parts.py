@@ -190,8 +190,8 @@ def test_what_is_refused(call: list[str], message: str, parquet: str, run: Run) 
 @pytest.mark.parametrize("command", ["suspects", "sweep", "explain", "view"])
 def test_what_needs_all_at_once_says_so(command: str, parquet: str, run: Run) -> None:
     error = run.error(command, GT, parquet, "--memory-limit", "1GB")
-    said = f"left out of {command}, which needs all detections at once; "
-    assert error.startswith(f"boxscore: error: --memory-limit must be {said}")
+    said = "does not take --memory-limit: it needs all detections in memory, because "
+    assert error.startswith(f"boxscore: error: {command} {said}")
 
 
 LISTED = (
@@ -213,6 +213,6 @@ def test_an_unlisted_image_is_answered_at_once(parquet: str, tmp_path: Path, run
     assert errors.startswith(f"boxscore: error: image_id must be in the ground truth. Got {gone} in row ")
     assert errors.endswith(LISTED)
     assert run.error(*call).endswith(
-        "; --unlisted-images background ignores this image, background adds it without objects.\n"
+        "; --unlisted-images drop ignores this image, background adds it without objects.\n"
     )
     run(*call, "--unlisted-images", "drop")

@@ -92,7 +92,7 @@ def test_options_of_a_synonym_are_completed(tmp_path: Path, capsys: pytest.Captu
 
 def test_explain_without_options_lists_every_tool(run: Run) -> None:
     output, errors = run("explain", GT, DT)
-    assert output.startswith("What each tool computes from these files, nearest to coco first\n")
+    assert output.startswith("AP of every known tool on these files, nearest to coco first\n")
     assert "\ncoco " in output
     assert "Why two tools differ: boxscore explain GT DT --from " in errors
 

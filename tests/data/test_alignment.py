@@ -63,8 +63,8 @@ def test_unknown_images_are_refused() -> None:
         align(detections(images=(3, 8, 9)), truth())
     assert str(caught.value) == (
         "image_id must be in the ground truth. Got 8 in row 1 of arrays; "
-        "none of the 2 images of these detections is listed, perhaps results of another split; --unlisted-images drop (in Python "
-        "unlisted_images=) ignores these images, background adds them without objects."
+        "2 images of these detections are not listed, perhaps results of another split; --unlisted-images "
+        "drop (in Python unlisted_images=) ignores these images, background adds them without objects."
     )
 
 

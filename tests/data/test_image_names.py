@@ -156,7 +156,7 @@ def test_a_name_of_two_images_is_refused_with_both(form: str, tmp_path: Path) ->
         (("same.jpg", "same.jpg"), "same.jpg", "'same.jpg' or 'same.jpg'"),
     ],
 )
-@pytest.mark.filterwarnings("ignore:.*images are in a folder")
+@pytest.mark.filterwarnings("ignore:.*images are in folder q, those of the ground truth in p;")
 def test_what_a_name_stands_for(images: tuple[str, ...], name: str, expected: Any, tmp_path: Path) -> None:
     truth = truth_of(tmp_path, *images)
     path = csv_of(tmp_path, name)
@@ -173,8 +173,8 @@ def test_the_nearest_image_is_named(tmp_path: Path) -> None:
     path = csv_of(tmp_path, "z/b.png")
     assert refusal(path, truth) == (
         f"image_id must be in the ground truth. Got 'z/b.png' in line 2 of {path}; 1 image of these detections is not listed "
-        "(most similar name: 'd/b.png'); --unlisted-images drop (in Python unlisted_images=) adds it "
-        "without objects, drop leaves its detections out."
+        "(most similar name: 'd/b.png'); --unlisted-images drop (in Python unlisted_images=) ignores "
+        "this image, background adds it without objects."
     )
 
 
@@ -277,7 +277,8 @@ def test_text_that_is_an_id_and_anothers_name_is_decided_by_the_boxes(tmp_path: 
     truth = truth_of(tmp_path, "b.jpg", "a.jpg", ids=("a", "b"))
     path = results_of(tmp_path, "b", "a")  # the first lies on the object of image "a", which is b.jpg
     with pytest.warns(
-        BoxscoreWarning, match="read as file names: read as ids, confident detections overlap 0 annotations"
+        BoxscoreWarning,
+        match="read as file names: confident detections overlap 0 annotations if these are ids, and 2 if they are",
     ):
         assert images_of(path, truth) == ["b.jpg", "a.jpg"]
     path = results_of(tmp_path, "a", "b")
@@ -325,7 +326,7 @@ def test_sizes_of_another_folder_are_not_taken(tmp_path: Path) -> None:
     sizes = {"cam1/0001.jpg": (100, 100), "cam2/0001.jpg": (200, 50)}
     truth = load_ground_truth(tmp_path / "data.yaml", image_sizes=sizes)
     assert truth.images.sizes.tolist() == [[100, 100], [200, 50]]
-    with pytest.warns(BoxscoreWarning, match="1 of 2 images has no known size"):
+    with pytest.warns(BoxscoreWarning, match="the size of 1 of 2 images is unknown"):
         truth = load_ground_truth(
             tmp_path / "data.yaml", image_sizes={"cam1/0001.jpg": (100, 100), "cam3/0001.jpg": (9, 9)}
         )

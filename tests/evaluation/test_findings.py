@@ -45,7 +45,7 @@ def test_scores_in_per_cent() -> None:
     (warning,) = found(*tables(100 * SCORES, NOISE))
     assert (warning.code, warning.severity) == ("score-outside-0-1", "warning")
     assert str(warning) == (
-        "39 scores outside [0, 1] (0.1 to 99); AP depends only their order. Are they percentages?"
+        "39 scores outside [0, 1] (0.1 to 99); AP depends only on their order. Are they percentages?"
     )
 
 
@@ -64,7 +64,9 @@ def test_boxes_of_another_size_and_form() -> None:
     resized = Detections.from_arrays(IMAGE, NAMES, BOXES / 4, SCORES)
     (warning,) = found(truth, resized)
     assert warning.code == "detections-off-annotations"
-    assert str(warning).startswith("of the 40 best detections only 0 overlap any annotation")
+    assert str(warning).startswith(
+        "only 0 of the 40 most confident detections overlap an annotation of their image with IoU >= 0.5."
+    )
 
 
 def test_errors_come_first() -> None:

@@ -191,7 +191,7 @@ def test_want_of_memory_has_a_status_of_its_own(monkeypatch: pytest.MonkeyPatch,
     output, errors = run(*EVALUATE, status=3)
     assert output == ""
     assert errors.startswith("boxscore: error: not enough memory (Unable to allocate 4.00 EiB for an array")
-    assert errors.endswith("; try a part, with --images or --classes, or --workers 1.\n")
+    assert errors.endswith("; evaluate fewer images or classes (--images, --classes), or use --workers 1.\n")
     assert errors.count("\n") == 1
 
 

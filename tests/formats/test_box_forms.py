@@ -694,7 +694,7 @@ def test_areas_that_a_file_lacks_are_those_of_the_form(tmp_path: Path) -> None:
     content = json.loads(path.read_text())
     for annotation in content["annotations"]:
         del annotation["area"]
-    with pytest.warns(BoxscoreWarning, match="5 annotations have no area"):
+    with pytest.warns(BoxscoreWarning, match="5 annotations lack an area; the box area decides"):
         table = load_ground_truth(dumped(path, content), box_format="yxyx")
     assert table.area.tolist() == AREAS
 
@@ -725,7 +725,7 @@ def test_fractions_need_the_size_of_their_image(tmp_path: Path) -> None:
 def test_a_form_that_is_said_and_wrong_is_doubted(tmp_path: Path) -> None:
     path = written("coco", DETECTIONS, "xywh", tmp_path)
     with pytest.warns(
-        BoxscoreWarning, match=r"read as yxhw, 33% of the boxes reach outside .*Is that their form\?"
+        BoxscoreWarning, match=r"read as yxhw, 33% of the boxes extend outside .*Is that their format\?"
     ):
         load_detections(path, truth("coco"), box_format="yxhw")
 

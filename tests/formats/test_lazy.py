@@ -176,7 +176,7 @@ def test_a_file_that_changes_before_masks_are_read(change: str, npz: bool, tmp_p
     else:
         status = path.stat()
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 10**9))
-    rule = {"gone": "cannot be read: No such file"}.get(change, "must not change while tables of it are used")
+    rule = {"gone": "cannot be read: No such file"}.get(change, "must not change while its tables are in use")
     for again in range(2):
         with pytest.raises(FileFormatError, match=rule) as caught:
             table[again:].masks  # noqa: B018

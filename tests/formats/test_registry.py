@@ -200,7 +200,7 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
     truth = boxscore.load_ground_truth(SHAPES / "instances.json")
     with pytest.raises(boxscore.InputError, match="be a format that can store ground truth"):
         lost(truth, ReadOnly())
-    with pytest.raises(boxscore.InputError, match="be given"):
+    with pytest.raises(boxscore.InputError, match="must be set with --to"):
         boxscore.save_as(truth, tmp_path / "out")
 
 
@@ -211,6 +211,6 @@ def test_folders_of_labels_that_belong_together_are_not_to_be_evaluated_one_by_o
     with pytest.raises(FileFormatError) as refused:
         detect_format(tmp_path)
     assert str(refused.value).endswith(
-        f"give one of {tmp_path / 'cam1'}, {tmp_path / 'cam2'}. To evaluate all of them together, "
+        f"pass one of {tmp_path / 'cam1'}, {tmp_path / 'cam2'}. To evaluate all of them together, "
         "combine them in one CSV file with images named 'cam1/0001'."
     )

@@ -176,12 +176,12 @@ def records(tmp_path: Path, boxes: list[list[float]], *, size: str = "") -> Path
 def test_four_numbers_are_told_by_the_boxes_or_asked(tmp_path: Path) -> None:
     corners = [[60, 60, 90, 90], [10, 20, 95, 30]]
     with pytest.raises(
-        InputError, match=r"fit as x1,y1,x2,y2 and as x,y,w,h from the corner .*--gt-box-format"
+        InputError, match=r"valid as x1,y1,x2,y2 and as x,y,w,h from the corner .*use --gt-box-format"
     ):
         load_ground_truth(records(tmp_path, corners))
     table_read = load_ground_truth(records(tmp_path, corners), box_format="xywh")
     assert table_read.sizes.tolist() == [[90, 90], [95, 30]]
-    with pytest.raises(InputError, match="fit as x1,y1,x2,y2"):
+    with pytest.raises(InputError, match="valid as x1,y1,x2,y2"):
         load_ground_truth(records(tmp_path, [[10, 10, 20, 20]], size=",100,100"))
     known = load_ground_truth(records(tmp_path, corners, size=",100,100"))  # w,h would leave the image
     assert known.boxes.tolist() == corners
@@ -209,7 +209,9 @@ def test_names_of_coco_are_boxes_of_coco(tmp_path: Path) -> None:
 def test_fractions(tmp_path: Path) -> None:
     path = write(tmp_path / "gt.csv", "image,class,x1,y1,x2,y2\na.jpg,cat,0.25,0,0.5,1\n")
     assert load_ground_truth(path, image_sizes={"a": (200, 100)}).boxes.tolist() == [[50, 0, 100, 100]]
-    with pytest.warns(BoxscoreWarning, match="the image sizes are unknown, so boxes stay fractions of them"):
+    with pytest.warns(
+        BoxscoreWarning, match="the image sizes are unknown, so boxes stay in fractions of the image size"
+    ):
         table = load_ground_truth(path)
     assert (table.units, table.boxes.tolist()) == ("fractions", [[0.25, 0, 0.5, 1]])
     assert not are_fractions(np.array([[0, 0, 1, 1.0]]))
@@ -260,7 +262,7 @@ def test_what_a_row_may_not_be(text: str, message: str, tmp_path: Path) -> None:
         ("class,x1,y1,x2,y2", "must have a column of the image"),
         ("image,x1,y1,x2,y2", "must have a column class, label or category_id.*only one class"),
         ("image,class,label,x1,y1,x2,y2", "must have one column of class names. Got 'class' and 'label'"),
-        ("image,class,x1,x1,y1,x2,y2", "a column must be there once"),
+        ("image,class,x1,x1,y1,x2,y2", "a column must occur once"),
         ("image,class,x1,y1,x2,y2,x3,y3,x4,y4", "must have upright boxes"),
         ("ImageId,PredictionString", "must have a row per box"),
     ],
@@ -545,7 +547,7 @@ def test_data_frames_of_other_libraries() -> None:
         columns=["xmin", "ymin", "xmax", "ymax"]
     )
     assert content(boxscore.GroundTruth.from_pandas(Other(boxes), box_format="xywh")) == TRUTH
-    with pytest.raises(InputError, match=r"the numbers of 'bbox' must have one meaning.*say box_format="):
+    with pytest.raises(InputError, match=r"the numbers of 'bbox' must have one meaning.*use box_format="):
         boxscore.GroundTruth.from_pandas(boxes)
     with pytest.raises(InputError, match="must be a DataFrame of pandas or Polars, or a table of Arrow"):
         boxscore.GroundTruth.from_pandas({"x1": [1]})

@@ -120,9 +120,7 @@ def test_what_others_are_called_does_not_change(tmp_path: Path) -> None:
         .replace("\nq,", "\nimages/q.jpg,")
     )
     detections = write(tmp_path, "dt.csv", text)
-    with pytest.warns(
-        BoxscoreWarning, match="images are in a folder images, and those of the ground truth in val"
-    ):
+    with pytest.warns(BoxscoreWarning, match="images are in folder images, those of the ground truth in val"):
         result = boxscore.evaluate(truth, detections, unlisted_images="background")
     assert result["AP"] == pytest.approx(WITH_FALSE_POSITIVE, abs=1e-15)
 
@@ -182,7 +180,7 @@ def test_every_command_takes_the_option(how: str, tmp_path: Path, run: Run) -> N
 def test_images_of_compared_detectors_are_those_of_all(tmp_path: Path, run: Run) -> None:
     truth, detections = str(write(tmp_path, "gt.csv", TRUTH)), str(write(tmp_path, "dt.csv", DETECTIONS))
     other = str(write(tmp_path, "other.csv", DETECTIONS.replace("\nq,", "\nr,")))
-    assert " 4 images;" in " ".join(
+    assert " 4 images delta: " in " ".join(
         run(
             "compare", truth, detections, other, "--unlisted-images", "background", "--resamples", "10"
         ).out.split()
@@ -278,7 +276,7 @@ def test_the_message_for_sizes_names_every_way(tmp_path: Path) -> None:
     with pytest.warns(BoxscoreWarning) as caught:
         load_ground_truth(tmp_path / "labels")
     assert str(caught[0].message).endswith(
-        "Give the sizes of images: --image-folder DIR, or --image-sizes FILE.csv or WIDTHxHEIGHT "
+        "Pass the image sizes: --image-folder DIR, or --image-sizes FILE.csv or WIDTHxHEIGHT "
         "(in Python image_folder= or image_sizes=)."
     )
 
@@ -349,7 +347,7 @@ def test_chosen_images_have_commas_or_stand_in_a_file(words: list[str], tmp_path
 def test_other_json_is_no_list_of_images(text: str, tmp_path: Path, run: Run) -> None:
     truth, detections = str(coco(tmp_path)), str(write(tmp_path, "dt.csv", DETECTIONS.replace("q,", "a,")))
     path = write(tmp_path, "chosen.json", text)
-    assert "a file of ids must have one per line, or be a JSON list. Got other JSON" in run.error(
+    assert "a file with ids must have one per line, or be a JSON list. Got other JSON" in run.error(
         "evaluate", truth, detections, "--images", path
     )
 
@@ -410,8 +408,8 @@ def test_images_that_a_table_adds_are_counted(tmp_path: Path, run: Run) -> None:
     assert [str(one.message) for one in warned] == [note]
     few = write(tmp_path, "few.csv", SIZES.replace("\nr,100,100", ""))
     assert run(*inputs, few).err == (
-        f"boxscore: note: 1 image is named by {few} alone and counts as an image without objects; "
-        "--unlisted-images drop leaves its detections out.\n"
+        f"boxscore: note: 1 image is listed only in {few} and counts as an image without objects; "
+        "--unlisted-images drop ignores its detections.\n"
     )
     many = {f"im{number}": (100, 100) for number in range(20)}
     lines = "".join(f"{name},cat,0,0,9,9\n" for name in [*many][2:])

@@ -42,7 +42,7 @@ def test_where_the_confidence_is(form: str, tmp_path: Path) -> None:
         load_detections(tmp_path / "out", table)
 
 
-@pytest.mark.filterwarnings("ignore:.*reach outside their image")
+@pytest.mark.filterwarnings("ignore:.*extend outside their image")
 def test_a_note_that_the_numbers_rule_out(tmp_path: Path) -> None:
     """Labels that were put beside it later decide by themselves."""
     truth, results = data(tmp_path, "a.jpg")

@@ -21,7 +21,9 @@ from boxscore.formats.registry import format_named
 from support.real_data import real
 from support.samples import SHAPES
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*the sizes of:boxscore.errors.BoxscoreWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*(image sizes are|size of .* images? is) unknown, so boxes stay:boxscore.errors.BoxscoreWarning"
+)
 
 SIZES = {"a": (200, 100), "b.c": (400, 300), "d": (50, 60)}
 YAML = "path: ../somewhere\ntrain: images/train\nval: images/val\nnames:\n  0: cat\n  1: dog\n"
@@ -296,7 +298,7 @@ def test_the_place_of_the_confidence_is_told_where_one_reading_leaves_the_image(
     assert predicted(tmp_path, "1 0.9 0.1 0.8 0.2 0.3\n").scores.tolist() == [0.9]
     assert predicted(tmp_path, "1 0.9 0.5 0.5 0.5 1.02\n").scores.tolist() == [0.9]
     with pytest.raises(
-        InputError, match=r"boxes inside their image read as.*say --dt-format yolo .* or --dt-format darknet"
+        InputError, match=r"boxes inside their image read as.*use --dt-format yolo .* or --dt-format darknet"
     ):
         predicted(tmp_path, "1 0.5 0.5 0.5 0.5 0.5\n")
 
@@ -328,7 +330,7 @@ REFUSED_LABELS = {
     "0 0.5 0.5 \u0660.5 0.5": "must be numbers",
     "0 0.5 0.5 nan 0.5": "must be numbers",
     "0 0.5 0.5 1e999 0.5": "must be fractions of the image size. Got inf",
-    "0 162 96 189 245": "must be fractions.*162.*line 4; are these pixels",
+    "0 162 96 189 245": "must be fractions.*162.*line 4; if these are pixels, use --dt-box-format cxcywh",
     "0 0.5 0.5 0.5": r"must be class cx cy w h.*'0 0.5 0.5 0.5', 4 numbers",
     "0 0.5 0.5 0.5 0.5 0.9": "are these predictions with their confidence",
     "0.5 0.5 0.5 0.5 0.5": "a class number must be a whole number",
@@ -378,7 +380,7 @@ def test_repeated_labels_count_with_a_warning(tmp_path: Path) -> None:
 
 
 def test_labels_that_reach_out_are_kept_with_a_warning(tmp_path: Path) -> None:
-    with pytest.warns(BoxscoreWarning, match=r"1 label reaches out of the image \(.*line 2\)"):
+    with pytest.warns(BoxscoreWarning, match=r"1 label extends outside the image \(.*line 2\)"):
         assert len(labels(tmp_path, "0 .5 .5 .5 1\n0 .5 .5 .5 1.02\n")) == 2
 
 

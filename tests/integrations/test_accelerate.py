@@ -38,7 +38,7 @@ def test_objects_of_a_cut_batch_are_counted() -> None:
         )
     assert len(evaluator) == 14
     text = (
-        "^59 of 60 expected objects arrived: image 12 has 2 of 3. The numbers are of the rest. .* accelerate"
+        "^59 of 60 expected objects arrived: image 12 has 2 of 3. The metrics cover the rest. .* accelerate"
     )
     with pytest.warns(BoxscoreWarning, match=text):
         evaluator.compute()

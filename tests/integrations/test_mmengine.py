@@ -110,7 +110,7 @@ def test_numbers_of_mmdetection(
 
 def test_what_it_refuses(tmp_path: Path) -> None:
     with pytest.raises(
-        InputError, match=r"metric must be bbox or segm. Got 'proposal'; proposals have no classes"
+        InputError, match=r"metric must be bbox or segm. Got 'proposal'; proposals lack classes"
     ):
         BoxscoreMetric(metric="proposal")
     batches = samples(dataset(), predictions(dataset()))

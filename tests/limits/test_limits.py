@@ -1,4 +1,4 @@
-"""The limits that docs/reference/limits.md states, each in a process of its own whose memory is measured."""
+"""The limits that docs/contributing/speed.md states, each in a process of its own whose memory is measured."""
 
 from __future__ import annotations
 

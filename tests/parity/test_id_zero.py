@@ -116,7 +116,7 @@ def test_any_case_numbered_from_zero(case: Case, folder: Path) -> None:
     assert_equal_to_pycocotools(split, reference)
     assert verify(evaluation).equal
     found = verify(counted)
-    assert found.equal or "is the whole difference: " in found.id_zero
+    assert found.equal or "which explains the whole difference: " in found.id_zero
     renumbered = {**truth, "annotations": [{**row, "id": row["id"] + 1} for row in truth["annotations"]]}
     assert_equal_to_pycocotools(
         counted,

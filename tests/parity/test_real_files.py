@@ -100,17 +100,14 @@ def test_masks_of_annotations_left_out_are_left_out(tmp_path: Path) -> None:
     assert len(at_once.ground_truth) < len(truth["annotations"])
 
 
-REPEATED = (
-    "gt.json: {} annotation ids occur more than once; as in pycocotools, the last annotation with an id "
-)
-REPEATED += "replaces the others."
+REPEATED = "gt.json: {} more than once; only the last annotation with an id counts, as in pycocotools."
 
 
 def test_repeated_ids_across_images_classes_and_what_is_not_listed(tmp_path: Path) -> None:
     truth, results = sample(1)
     for row, number in zip(truth["annotations"], [5, 6, 5, 7, 6, 8, 8, 9, 9, 10, 11, 12], strict=True):
         row["id"] = number
-    as_pycocotools(tmp_path, truth, results, REPEATED.format(4))
+    as_pycocotools(tmp_path, truth, results, REPEATED.format("4 annotation ids occur"))
     last, first = truth["annotations"][4], truth["annotations"][5]
     last["image_id"] = 99  # the last of its id is not listed: the other is gone as well
     first["category_id"] = 98  # the first is not listed: only the last is left
@@ -120,7 +117,7 @@ def test_repeated_ids_across_images_classes_and_what_is_not_listed(tmp_path: Pat
         results,
         "gt.json: ignoring 2 annotations, as in pycocotools: 1 of 1 category that is not listed (98), 1 of 1 image "
         "that is not listed (99).",
-        REPEATED.format(4),
+        REPEATED.format("4 annotation ids occur"),
         pooled=False,  # pycocotools then counts what stands in for an annotation of a class that is not listed
     )
 
@@ -138,7 +135,7 @@ def test_repeated_ids_come_in_the_order_of_their_images(tmp_path: Path) -> None:
         {"image_id": 1, "category_id": 1, "bbox": [5, 0, 40, 40], "score": 0.9},
         {"image_id": 1, "category_id": 1, "bbox": [11, 0, 40, 40], "score": 0.8},
     ]
-    as_pycocotools(tmp_path, truth, results, REPEATED.format(1))
+    as_pycocotools(tmp_path, truth, results, REPEATED.format("1 annotation id occurs"))
 
 
 def test_a_documented_difference_repeated_ids_with_chosen_images(tmp_path: Path) -> None:
@@ -147,7 +144,7 @@ def test_a_documented_difference_repeated_ids_with_chosen_images(tmp_path: Path)
     row = {"category_id": 1, "bbox": [0, 0, 40, 40], "iscrowd": 0, "area": 1600, "id": 5}
     truth["annotations"] = [{**row, "image_id": 1}, {**row, "image_id": 2}]
     results = [{"image_id": 2, "category_id": 1, "bbox": [0, 0, 40, 40], "score": 0.5}]
-    with pytest.warns(boxscore.BoxscoreWarning, match="occur more than once"):
+    with pytest.warns(boxscore.BoxscoreWarning, match="1 annotation id occurs more than once"):
         tables = load(tmp_path, truth, results)
     assert len(boxscore.evaluate(*tables, images=[2]).ground_truth) == 2
     assert run_pycocotools(truth, results, images=[2]).stats[8] == 1.0  # one annotation, found
@@ -163,9 +160,9 @@ def test_sides_below_zero_by_rounding(side: int, value: float, tmp_path: Path) -
     truth, results = sample(2)
     for row in (truth["annotations"][0], results[0], results[5]):
         row["bbox"][side] = value
-    end = f"below 0 by rounding (down to {value:g}); as in pycocotools they overlap nothing, and detections among "
-    end += "them are left out by their area."
-    messages = [f"gt.json: 1 box with a side {end}", f"dt.json: 2 boxes with a side {end}"]
+    end = f"with a slightly negative side from rounding (down to {value:g}); as in pycocotools, such boxes match "
+    end += "nothing, and such detections are ignored because of their area."
+    messages = [f"gt.json: 1 box {end}", f"dt.json: 2 boxes {end}"]
     as_pycocotools(tmp_path, truth, results, *messages)
     for name in ("gt", "dt"):
         good = (tmp_path / f"{name}.json").read_text()
@@ -259,7 +256,7 @@ def test_ids_are_read_by_value(which: str, warns: bool, tmp_path: Path) -> None:
         warnings.simplefilter("always", boxscore.BoxscoreWarning)
         tables = load(tmp_path, truth, results)
     assert bool(given) == warns
-    assert all("read by value" in str(warning.message) for warning in given)
+    assert all('boxscore reads "7" and 7 as the same id' in str(warning.message) for warning in given)
     again = boxscore.evaluate(*tables)
     for name, values in plain.arrays().items():
         assert np.array_equal(again.arrays()[name], values, equal_nan=True), name

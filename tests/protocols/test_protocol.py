@@ -615,7 +615,9 @@ def test_what_the_signature_leaves_out_is_cocos() -> None:
 
 def test_docstrings_say_what_the_fields_say() -> None:
     text = inspect.getdoc(MatchingRules) or ""
-    assert "Attributes\n----------\niou_thresholds : grid in (0, 1]\n    What an overlap must reach" in text
+    assert (
+        "Attributes\n----------\niou_thresholds : grid in (0, 1]\n    The least overlap for a match" in text
+    )
 
 
 # ---------------------------------------------------------------- what stands in for a protocol

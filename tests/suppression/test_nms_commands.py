@@ -611,7 +611,9 @@ def test_fuse_bad_input(run: Run, raw: Path) -> None:
         f"class 1 must have the same name in all files ('cat' in an earlier one). Got 'dog' in {files[1]}; "
         "are these results of another data set?"
     )
-    assert message(raw, "--method", "nmw", "--confidence", "max").startswith("--confidence must be left out")
+    assert message(raw, "--method", "nmw", "--confidence", "max").startswith(
+        "--confidence must not be used with method 'nmw'."
+    )
 
 
 # ---------------------------------------------------------------- boxes in another form

@@ -12,7 +12,7 @@ from boxscore.errors import LONGEST_MESSAGE, BoxscoreError, BoxscoreWarning, Inp
 def test_a_long_text_keeps_its_ends() -> None:
     text = shortened("a" * 5000 + "the end.")
     assert text.startswith("aaa")
-    assert "letters) ..." in text
+    assert "characters) ..." in text
     assert text.endswith("the end.")
     assert len(text) <= LONGEST_MESSAGE
     assert shortened("a" * LONGEST_MESSAGE) == "a" * LONGEST_MESSAGE

@@ -1,8 +1,8 @@
 """What an accepted data set means, by other programs: pycocotools with ids as they are, and the devkit's rules.
 
-A data set is first given to pycocotools as it is. Where that differs or raises, the differences that
-docs/explanation/exactness.md and docs/reference/file-formats.md name are undone one after the other, and each is
-counted by its name; what is still different then is a silent difference.
+A data set is first given to pycocotools as it is. Where that differs or raises, the differences named in
+docs/explanation/exactness.md, docs/contributing/benchmark-comparisons.md and docs/reference/file-formats.md are
+undone one after the other, and each is counted by its name; what is still different then is a silent difference.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Provide helpers that know nothing of detection: checks, sorting, files, text, processes."""
+"""Provide general helpers, independent of detection: checks, sorting, files, text, processes."""

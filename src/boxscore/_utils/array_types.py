@@ -1,10 +1,9 @@
-"""Name types of arrays, for annotations, and make results that cannot be changed by accident.
+"""Define array types for annotations, and make results read-only.
 
 Conventions
 -----------
-Read-only results stay dicts, lists and arrays, so that JSON, ``==`` and ``isinstance`` know them.
-``dict(metrics)``, ``list(labels)`` and ``array.copy()`` are copies that can be changed. So are
-``metrics | {...}``, deep copies, and what a pickle gives back.
+Read-only results are still dicts, lists and arrays for JSON, ``==`` and ``isinstance``. ``dict(metrics)``,
+``list(labels)``, ``array.copy()``, ``metrics | {...}``, deep copies and unpickled results are mutable copies.
 """
 
 from __future__ import annotations
@@ -22,26 +21,26 @@ IntArray = NDArray[np.int64]
 """Ids, counts, and rows of tables."""
 
 KeyArray = NDArray[np.uint64]
-"""Numbers whose order is that of what they are made of."""
+"""Sort keys."""
 
 Positions = NDArray[np.intp]
-"""Indices into an array, as NumPy's functions return them."""
+"""Indices into an array, as returned by NumPy functions."""
 
 
-# ---------------------------------------------------------------- results that are read-only
+# ---------------------------------------------------------------- read-only results
 
 
 Value = TypeVar("Value")
 
 
 def _refuse(self: Any, *_: object, **__: object) -> NoReturn:
-    """Refuse every change."""
+    """Raise on any change."""
     example = "dict(result.metrics)" if isinstance(self, dict) else "list(result.labels)"
     raise TypeError(f"results are read-only: change a copy, such as {example}")
 
 
 class ReadOnlyDict(dict[Any, Any]):
-    """A dict that refuses to be changed."""
+    """A read-only dict."""
 
     __slots__ = ()
     __setitem__ = __delitem__ = __ior__ = _refuse
@@ -54,11 +53,11 @@ class ReadOnlyDict(dict[Any, Any]):
         return copy.deepcopy(dict(self), memo)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return OrderedDict, (dict(self),)  # the one that torch.load(weights_only=True) reads
+        return OrderedDict, (dict(self),)  # the only dict type that torch.load(weights_only=True) accepts
 
 
 class ReadOnlyList(list[Any]):
-    """A list that refuses to be changed."""
+    """A read-only list."""
 
     __slots__ = ()
     __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
@@ -75,7 +74,7 @@ class ReadOnlyList(list[Any]):
 
 
 def read_only(value: Value) -> Value:
-    """Return a result with every dict and list replaced by a read-only one, and arrays not writeable."""
+    """Return a value with read-only dicts, lists and arrays."""
     return _read_only(value)  # type: ignore[no-any-return]
 
 
@@ -94,7 +93,7 @@ def _read_only(value: Any) -> Any:
 
 
 def unchangeable(result: Value) -> Value:
-    """Make every array, dict and list that is an attribute of a result read-only."""
+    """Make all arrays, dicts and lists in the attributes of a result read-only."""
     for name, value in vars(result).items():
         read_only_value = _read_only(value)
         if read_only_value is not value:

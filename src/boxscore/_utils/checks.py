@@ -1,10 +1,10 @@
-"""Check values: one helper per rule, one form of message.
+"""Check values, with one helper per rule and a common form of messages.
 
 Conventions
 -----------
-- Every helper takes the value first and ``name`` as a keyword, as the user calls it.
+- Helpers take the value first, and ``name``, as known to the user, as a keyword.
 - Messages read ``<name> must <rule>. Got <value>[ in <place>][; <likely cause>].``
-- Helpers return the checked value in the form the library computes with.
+- Helpers return the checked value, converted to the type used for computation.
 """
 
 from __future__ import annotations
@@ -19,38 +19,38 @@ from numpy.typing import ArrayLike, NDArray
 from boxscore.errors import InputError
 
 LARGEST_COORDINATE = 1e100
-"""Coordinates beyond this make areas overflow; infinity over infinity would match anything."""
+"""Maximum coordinate; areas of larger boxes overflow, and infinity over infinity would match anything."""
 
 LARGEST_WHOLE_NUMBER = 2**63 - 1
-"""What fits into an array."""
+"""Maximum integer in an array."""
 
 MOST_WORKERS = 1024
-"""More processes or threads than any machine has a use for; a larger number is a misprint."""
+"""Maximum number of processes or threads; a larger number is probably a typo."""
 
 MOST_BINS = 1_000_000
 
 LONGEST_NUMBER = 40
-"""Digits that a message shows."""
+"""Maximum number of digits of an integer in a message."""
 
 Place = Callable[[int], str]
-"""Names row ``i`` of a table in messages, for example ``annotation 17 (id 512) of gt.json``."""
+"""Return the place of row ``i`` of a table for messages, such as ``annotation 17 (id 512) of gt.json``."""
 
 
 GIVE_SIZES = (
     "pass the image sizes: --image-folder DIR, or --image-sizes FILE.csv or WIDTHxHEIGHT (in Python "
     "image_folder= or image_sizes=)"
 )
-"""What to do where sizes are unknown."""
+"""Advice if image sizes are unknown."""
 
 MOST_KNOWN = 100
-"""Names that a message lists whole."""
+"""Maximum number of names that a message lists completely."""
 
 MOST_COMPARED = 1000
-"""Known names that a misspelt one is compared with, each letter by letter."""
+"""Maximum number of known names to compare with a misspelled one."""
 
 
 def did_you_mean(value: object, known: Iterable[str]) -> str:
-    """Suggest the known name nearest to a misspelt one, or list the known names."""
+    """Suggest the known name closest to a misspelled one, or list the known names."""
     names = [str(name) for name in known]
     matches = nearest(value, names[:MOST_COMPARED])
     if matches or not names:
@@ -61,7 +61,7 @@ def did_you_mean(value: object, known: Iterable[str]) -> str:
 
 
 def nearest(value: object, names: Sequence[str]) -> str:
-    """Suggest the known name nearest to a misspelt one, or return an empty text."""
+    """Suggest the known name closest to a misspelled one, or return an empty text."""
     import difflib
 
     matches = difflib.get_close_matches(str(value), names, n=1)
@@ -88,11 +88,11 @@ def one_of(value: str, known: Sequence[str], *, name: str) -> str:
 def number_between(
     value: Any, low: float, high: float, *, name: str, open_low: bool = False, place: str = ""
 ) -> float:
-    """Check that a number is finite and lies in [low, high], or (low, high] with ``open_low``."""
+    """Check that a number is finite and in [low, high], or (low, high] with ``open_low``."""
     is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if not is_number or not (low < value <= high if open_low else low <= value <= high):
         rule = f"be a number in {'(' if open_low else '['}{low:g}, {high:g}]"
-        raise InputError(name, rule, got=_given(value), place=place)
+        raise InputError(name, rule, got=_show_value(value), place=place)
     return float(value)
 
 
@@ -105,33 +105,33 @@ def whole_number(
         rule = f"be a whole number >= {low}"
         if is_whole and value > high:
             rule = f"be a whole number <= {high:,}"
-        raise InputError(name, rule, got=_given(value), place=place)
+        raise InputError(name, rule, got=_show_value(value), place=place)
     return int(value)
 
 
-def _given(value: Any) -> str:
-    """Show a value; a missing key of a TOML file is None here."""
+def _show_value(value: Any) -> str:
+    """Format a value for messages; None is a missing key of a TOML file."""
     if isinstance(value, int) and abs(value) >= 10**LONGEST_NUMBER:
         return f"one of more than {LONGEST_NUMBER} digits"
     return "none" if value is None else repr(value)
 
 
 def plain_name(value: str, *, name: str, place: str = "") -> str:
-    """Check that a name from a file stays in its folder: no separators, no ``..``, no NUL."""
+    """Check that a name from a file cannot leave its folder: no separators, ``..`` or NUL."""
     if value in ("", ".", "..") or any(mark in value for mark in "/\\\0"):
         raise InputError(name, "be a plain name without / or ..", got=repr(value), place=place)
     return value
 
 
 def plain_number(text: str) -> float:
-    """Read a decimal number; ``float`` alone would also take ``3_7`` and the digits of every script."""
+    """Parse a decimal number; reject ``3_7`` and non-ASCII digits, which ``float`` accepts."""
     if "_" in text or not text.isascii():
         raise ValueError(f"not a plain number: {text!r}")
     return float(text)
 
 
 def any_array(values: Any, *, name: str) -> NDArray[Any]:
-    """Return an array of anything array-like; refuse a masked one, whose mask NumPy would drop."""
+    """Convert to an array; reject masked arrays, because NumPy would drop the mask."""
     if type(values) is np.ndarray:
         return values
     masked = _masked_array()
@@ -144,13 +144,13 @@ def any_array(values: Any, *, name: str) -> NDArray[Any]:
 
 
 def _masked_array() -> type | None:
-    """NumPy's type of masked arrays; None where it is not imported, so that there can be none."""
+    """Return NumPy's type of masked arrays; None if it is not imported."""
     module = sys.modules.get("numpy.ma")
     return None if module is None else module.MaskedArray
 
 
 def float_array(values: ArrayLike, *, name: str, columns: int | None = None) -> NDArray[np.float64]:
-    """Return a float64 array [N], or [N, columns] if given; an empty list may have either shape."""
+    """Convert to a float64 array [N], or [N, columns] if given; an empty list fits both."""
     shape = "have shape [N]" if columns is None else f"have shape [N, {columns}]"
     array = numbers(values, name=name, rule=f"be numbers and {shape}")
     if array.size == 0 and array.ndim <= 2 and (columns is None or array.shape[-1] in (0, columns)):
@@ -172,7 +172,7 @@ _NO_NUMBERS = (str, bytes, complex, np.complexfloating, np.datetime64, np.timede
 
 
 def numbers(values: Any, *, name: str, rule: str = "be numbers") -> NDArray[np.float64]:
-    """Return a float64 array of any shape; refuse what NumPy would convert: dates, text."""
+    """Convert to a float64 array of any shape; reject dates and text, which NumPy would convert."""
     if type(values) is np.ndarray and values.dtype == np.float64:
         return values
     try:
@@ -189,7 +189,7 @@ def _refuse_no_numbers(array: NDArray[Any], *, name: str, rule: str) -> None:
     kind = array.dtype.kind
     if kind in _KINDS:
         for item in array.ravel().tolist() if kind in "US" else ():
-            float(item)  # whose error names what is no number
+            float(item)  # raises an error that names the value
         example = f", such as {array.flat[0].item()!r}" if kind in "US" and array.size else ""
         raise InputError(name, rule, got=_KINDS[kind] + example)
     for item in array.ravel().tolist() if kind == "O" else ():
@@ -198,7 +198,7 @@ def _refuse_no_numbers(array: NDArray[Any], *, name: str, rule: str) -> None:
 
 
 def flags(values: Any, *, name: str) -> NDArray[np.bool_]:
-    """Return a new array of bool; numbers are true where they are not 0."""
+    """Convert to a new bool array; nonzero numbers are true."""
     rule = "be true or false, or numbers"
     array = any_array(values, name=name)
     if array.dtype.kind != "b":
@@ -209,7 +209,7 @@ def flags(values: Any, *, name: str) -> NDArray[np.bool_]:
 
 
 def counts(values: Any, *, name: str) -> NDArray[np.int64]:
-    """Return a new array of int64, of whole numbers in any form."""
+    """Convert integers of any type to a new int64 array."""
     rule = "be whole numbers"
     array = any_array(values, name=name)
     if array.dtype.kind not in "biu":
@@ -227,7 +227,7 @@ def _first_words(error: Exception) -> str:
 
 
 def same_length(length: int, *, of: str, **columns: Sequence[Any] | NDArray[Any]) -> None:
-    """Check that every column is as long as the one it goes with."""
+    """Check that every column has this length."""
     for name, column in columns.items():
         if len(column) != length:
             raise InputError(name, f"be as long as {of} ({length})", got=f"length {len(column)}")
@@ -241,7 +241,7 @@ def finite(
     limit: float = LARGEST_COORDINATE,
     cause: str = "",
 ) -> None:
-    """Check that every number of [N] or [N, C] is finite and not absurdly large."""
+    """Check that all numbers [N] or [N, C] are finite and within the limit."""
     if not values.size or -limit <= values.min() <= values.max() <= limit:  # NaN compares false
         return
     good = np.abs(values) <= limit

@@ -1,20 +1,18 @@
-"""Write files atomically: a file name never refers to incomplete content.
+"""Write files atomically, and read files.
 
 Conventions
 -----------
-- Content goes to a hidden temporary name next to the file, and is renamed when all of it is there. Several
-  files are renamed only when all of them are there; should one not be replaceable, the others get their old
-  content back. Whatever ends the writing, no temporary file is left; only a kill can leave one.
-- What a shell's ``>`` would not write is not replaced: a folder, a file without write permission. A file
-  keeps its mode, and its owner where the system allows that. A symbolic link stays: what it leads to is
-  written.
-- While some work is ``guarded``, files that it reads are not replaced.
-- A file that is read several times must stay the same, which a :class:`Snapshot` checks.
-- What is no regular file (``/dev/null``, a named pipe, ``/dev/stdout``) is never replaced: it is written to,
-  when the content is complete.
-- Work that is unfinished, such as half-written files and children, is ended by :func:`end_all`: the command
-  line's signal handler calls it and leaves. In any other process nothing ever calls it: there the same work
-  ends where an exception passes it.
+- Content is written to a hidden temporary file next to the target, which is renamed when complete. Several
+  files are only renamed when all are complete; if one cannot be replaced, the others are restored. Temporary
+  files are always removed, unless the process is killed.
+- As with ``>`` in a shell, folders and files without write permission are not replaced. Files keep their mode
+  and, if the system allows it, their owner. Symbolic links are kept, and their targets are written.
+- In a ``guarded`` context, input files are not replaced.
+- A :class:`Snapshot` checks that a file that is read several times does not change.
+- Files that are not regular (``/dev/null``, a named pipe, ``/dev/stdout``) are never replaced; the complete
+  content is written to them.
+- :func:`end_all` ends unfinished work, such as incomplete files and child processes. The signal handler of
+  the command line calls it before it exits. In other processes, the work ends when an exception propagates.
 """
 
 from __future__ import annotations
@@ -35,25 +33,25 @@ from boxscore._utils.given_paths import address_of, is_address
 from boxscore.errors import FileFormatError, InputError
 
 End = Callable[[], object]
-"""Ends some work, at any moment and any number of times; may not raise."""
+"""A function that ends some work. It may be called at any time, repeatedly, and must not raise."""
 
 _ends: dict[int, End] = {}
 
 
 def begin(end: End) -> int:
-    """Record how to end some work; return the key for :func:`forget`."""
+    """Register a function that ends some work; return the key for :func:`forget`."""
     _ends[id(end)] = end
     return id(end)
 
 
 def forget(key: int) -> None:
-    """Remove work that has ended."""
+    """Unregister work that has ended."""
     _ends.pop(key, None)
 
 
 @contextlib.contextmanager
 def unfinished(end: End) -> Iterator[None]:
-    """Call ``end`` when the context ends, however that is."""
+    """Call ``end`` when the context ends, in any way."""
     key = begin(end)
     try:
         yield
@@ -63,31 +61,31 @@ def unfinished(end: End) -> Iterator[None]:
 
 
 def end_all() -> None:
-    """End everything that is unfinished, the latest first."""
+    """End all unfinished work, the latest first."""
     for end in reversed(list(_ends.values())):
         end()
 
 
 Content = str | bytes | Iterable[bytes]
-"""Of a file: whole or in pieces. In text, surrogates (from file names) are written as ``\\udc80``."""
+"""Content of a file, whole or in chunks. In text, surrogates (from file names) are written as ``\\udc80``."""
 
 Guard = Callable[[Path, os.stat_result], str | None]
-"""Names the input that a file is, "" where its path is name enough; None for a file that is no input."""
+"""Return the name of the input that a file belongs to, "" if its path is sufficient, None if not an input."""
 
 PIECE = 1 << 16
-"""Bytes that are read at a time where a file does not say how long it is."""
+"""Number of bytes to read at a time if the size of a file is unknown."""
 
 MOST_LINKS = 40
 
 LARGEST_STREAM = 64_000_000
-"""Bytes of a pipe or device, where a file may have any number."""
+"""Maximum size of a pipe or device in bytes; the size of regular files is not limited."""
 
 _guards: list[Guard] = []
 
 
 @contextlib.contextmanager
 def guarded(guard: Guard) -> Iterator[None]:
-    """Check every file that would be replaced or extended with ``guard`` in this context."""
+    """In this context, check every file with ``guard`` before it is replaced or extended."""
     _guards.append(guard)
     try:
         yield
@@ -96,12 +94,12 @@ def guarded(guard: Guard) -> Iterator[None]:
 
 
 def refuse_replacing(name: str, path: Path) -> None:
-    """Refuse an output, which messages call ``name``, that a guard says is an input."""
+    """Raise if a guard identifies an output as an input; ``name`` is the name of the output in messages."""
     if not _guards:
         return
     try:
         status = path.stat()
-    except (OSError, ValueError):  # nothing is there, or nothing that can be reached
+    except (OSError, ValueError):  # missing or inaccessible
         return
     for guard in _guards:
         input_name = guard(path, status)
@@ -112,7 +110,7 @@ def refuse_replacing(name: str, path: Path) -> None:
 
 @contextlib.contextmanager
 def temporary_folder(parent: Path | None = None) -> Iterator[Path]:
-    """Make a folder, in ``parent`` or where the system has them, and remove it with all that is in it."""
+    """Create a temporary folder, in ``parent`` or the system default, and remove it with its content."""
     import shutil
     import tempfile
 
@@ -126,7 +124,7 @@ def temporary_folder(parent: Path | None = None) -> Iterator[Path]:
 
 
 def is_file(path: Path) -> bool:
-    """Whether a file exists; a name that is too long is not one."""
+    """Whether a file exists; False if the name is too long."""
     try:
         return path.is_file()
     except (OSError, ValueError):
@@ -134,7 +132,7 @@ def is_file(path: Path) -> bool:
 
 
 def is_there(path: Path) -> bool:
-    """Whether there is anything at a path; a name that is too long is not there."""
+    """Whether a path exists; False if the name is too long."""
     try:
         return path.exists()
     except (OSError, ValueError):
@@ -142,14 +140,14 @@ def is_there(path: Path) -> bool:
 
 
 def bytes_below(path: Path) -> int:
-    """Return the bytes of a file, or of all files in a folder and the folders in it."""
+    """Return the size of a file, or of all files in a folder and its subfolders, in bytes."""
     if path.is_file():
         return path.stat().st_size
     return sum(entry.stat().st_size for entry in path.rglob("*") if entry.is_file())
 
 
 def nearest_file(path: Path) -> str:
-    """Suggest the file nearest to one that is not there, or say what is missing."""
+    """Suggest the file with the name closest to a missing one, or report the missing folder."""
     folder = path.parent
     try:
         with os.scandir(folder) as entries:
@@ -163,7 +161,7 @@ def nearest_file(path: Path) -> str:
 
 
 def read_at_most(file: IO[bytes], most: int) -> bytes:
-    """Read the first ``most`` bytes of a file; memory is allocated for the file, not for the limit."""
+    """Read the first ``most`` bytes of a file, without allocating memory for more than the file has."""
     piece = min(most, os.fstat(file.fileno()).st_size + 1)
     pieces = []
     while most > 0 and (content := file.read(min(most, max(piece, PIECE)))):
@@ -174,7 +172,7 @@ def read_at_most(file: IO[bytes], most: int) -> bytes:
 
 
 def read_bytes(path: Path, largest: int | None = None) -> bytes:
-    """Read a file up to ``largest`` bytes and one more; devices in pieces, between which signals work."""
+    """Read at most ``largest`` bytes of a file, plus one; read devices in chunks, to allow for signals."""
     with path.open("rb") as file:
         if largest is not None:
             return read_at_most(file, largest + 1)
@@ -187,13 +185,13 @@ def read_bytes(path: Path, largest: int | None = None) -> bytes:
 
 
 def read_text(path: Path, what: str = "a text file", *, largest: int | None = None) -> str:
-    """Read a UTF-8 file; messages call it ``what``, and refuse one of more than ``largest`` bytes."""
+    """Read a UTF-8 file, called ``what`` in messages; raise if it has more than ``largest`` bytes."""
     try:
         content = read_bytes(path, largest)
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise FileFormatError(what, "be UTF-8", got="other bytes", place=str(path)) from None
-    except (OSError, ValueError) as error:  # a NUL byte in the path
+    except (OSError, ValueError) as error:  # ValueError: a NUL byte in the path
         raise FileFormatError(f"{path}: cannot be read: {_reason(error)}.") from None
     if largest is not None and len(content) > largest:
         raise FileFormatError(what, f"have at most {largest:,} bytes", got="more", place=str(path))
@@ -201,7 +199,7 @@ def read_text(path: Path, what: str = "a text file", *, largest: int | None = No
 
 
 def write_atomically(path: Path, content: Content) -> None:
-    """Write a file, given whole or in pieces, under a temporary name and rename it when it is complete."""
+    """Write a file, given whole or in chunks, to a temporary name, and rename it when complete."""
     writing = _Writing()
     with unfinished(writing.end):
         writing.add(path, content)
@@ -209,11 +207,10 @@ def write_atomically(path: Path, content: Content) -> None:
 
 
 def write_folder(folder: Path, files: Mapping[str, Content] | Iterable[tuple[str, Content]]) -> None:
-    """Write several files into a folder, which is made where it is missing.
+    """Write several files into a folder, which is created if missing.
 
-    The files may be made one by one while they are written. All are written under temporary names before the
-    first is renamed: a full disk, an interrupt or an error of what makes them leaves the folder's files as
-    they were, all of them. Others that lie in the folder are not touched.
+    The files may be generated one by one. All are written to temporary names before the first one is renamed;
+    the folder is unchanged after a full disk, an interrupt or an error. Other files in the folder are kept.
     """
     writing = _Writing()
     with unfinished(writing.end):
@@ -225,24 +222,24 @@ def write_folder(folder: Path, files: Mapping[str, Content] | Iterable[tuple[str
 
 
 def write_new_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:
-    """Write many files into a folder that is not there yet; it appears when all are written."""
+    """Write many files into a new folder, which appears when all are written."""
     import shutil
 
-    # Write into a temporary folder next to the target: a rename inside a file system is atomic.
+    # Write into a temporary folder next to the target, because renaming within a file system is atomic.
     _refuse_address(folder)
-    temporary = _beside(folder)
-    # Whatever fails, the temporary folder is removed.
+    temporary = _temporary_name(folder)
+    # Always remove the temporary folder.
     with unfinished(lambda: shutil.rmtree(temporary, ignore_errors=True)):
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
             temporary.mkdir()
-            # Make each folder once, then the files in it.
+            # Create each folder once, then the files.
             for inner in dict.fromkeys((temporary / name).parent for name in files):
                 inner.mkdir(parents=True, exist_ok=True)
             for name, content in files.items():
                 with (temporary / name).open("wb") as file:
-                    file.writelines(_pieces(content))
-            # All are written: the folder appears with everything in it.
+                    file.writelines(_chunks(content))
+            # Rename the complete folder.
             temporary.rename(folder)
         except (OSError, ValueError) as error:
             raise InputError(f"{folder}: cannot be written: {_reason(error)}.") from None
@@ -250,21 +247,21 @@ def write_new_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:
 
 @dataclasses.dataclass
 class _Part:
-    """A file that is being written."""
+    """A file to write."""
 
     path: Path
-    """As the user gave it."""
+    """The path given by the user."""
     target: Path
-    """The file itself, behind any links."""
+    """The file after following links."""
     temporary: Path
     backup: Path | None = None
-    """A second name of the old content, while several files are put in place."""
+    """A second name of the old content, while several files are renamed."""
     reached: bool = False
-    """Whether replacing has begun."""
+    """Whether replacement has started."""
 
 
 class _Writing:
-    """Files that are being written: all of them under temporary names, then all in place."""
+    """Write several files: first all to temporary names, then rename all."""
 
     def __init__(self) -> None:
         self._parts: list[_Part] = []
@@ -273,7 +270,7 @@ class _Writing:
         self._placing = self._placed = self._restoring = False
 
     def make(self, folder: Path) -> None:
-        """Make a folder where it is missing."""
+        """Create a folder if it is missing."""
         _refuse_address(folder)
         try:
             missing = [at for at in (folder, *folder.parents) if not at.exists()]
@@ -283,23 +280,23 @@ class _Writing:
             raise InputError(f"{folder}: cannot be made: {_reason(error)}.") from None
 
     def add(self, path: Path, content: Content) -> None:
-        """Write a file's content under a temporary name."""
-        # A regular file is written next to its target; a pipe or device is filled at the end.
+        """Write the content of a file to a temporary name."""
+        # Write a regular file next to its target; write to pipes and devices at the end.
         refuse_replacing("an output", path)
         _refuse_address(path)
         with _naming(path):
-            target = _followed(path)
+            target = _follow_links(path)
             old = _state(target)
             to_stream = _descriptor(target) is not None or (old is not None and not stat.S_ISREG(old.st_mode))
             file = self._spool(path, target) if to_stream else self._open(path, target, old)
-        # A full disk is an error here, while the old files are all in place.
+        # A full disk raises here, before any old file is replaced.
         with file:
-            for piece in _pieces(content):
+            for piece in _chunks(content):
                 with _naming(path):
                     file.write(piece)
             with _naming(path):
                 file.flush()
-                # On disk before its rename; a stream keeps a handle of its own for later.
+                # Flush to disk before renaming; keep a handle of a stream for later.
                 if not to_stream:
                     os.fsync(file.fileno())
                     _keep_owner_and_mode(file.fileno(), old)
@@ -316,19 +313,19 @@ class _Writing:
         return cast(BinaryIO, tempfile.TemporaryFile())
 
     def _open(self, path: Path, target: Path, old: os.stat_result | None) -> BinaryIO:
-        """Open the temporary file; it is recorded before it exists, so that no signal leaves it behind."""
+        """Open the temporary file; register it first, so that a signal does not leave it behind."""
         if old is not None:
-            if not old.st_mode & 0o222:  # root may write it all the same, and did not mean to
+            if not old.st_mode & 0o222:  # root could write it, but this is not intended
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
             os.close(os.open(target, os.O_WRONLY))
-        temporary = _beside(target)
+        temporary = _temporary_name(target)
         self._parts.append(_Part(path, target, temporary))
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         return os.fdopen(os.open(temporary, flags, 0o666 if old is None else 0o600), "wb")
 
     def put_in_place(self) -> None:
-        """Rename every file, or none; then fill what is no regular file."""
-        # Several files: each old one is kept until all new ones are in place, so that all can go back.
+        """Rename all files or none; then write to pipes and devices."""
+        # With several files, keep each old one until all new ones are in place, to be able to restore them.
         self._placing = True
         try:
             for part in self._parts:
@@ -337,22 +334,22 @@ class _Writing:
                     if len(self._parts) > 1:
                         _back_up(part)
                     part.temporary.replace(part.target)
-        # Put back what was replaced so far.
+        # Restore files that were already replaced.
         except BaseException:
             self._restoring, self._placing = True, False
             self._restore()
             raise
-        # Streams are written last, because that cannot be undone.
+        # Write to streams last, because this cannot be undone.
         self._placed, self._placing = True, False
         for path, target, spool in self._streams:
             import shutil
 
-            with _naming(path), _opened(target) as stream:
+            with _naming(path), _open_special(target) as stream:
                 spool.seek(0)
                 shutil.copyfileobj(spool, stream, 1 << 20)
 
     def _restore(self) -> None:
-        """Undo what was put in place; renaming a single file needs no undoing."""
+        """Restore the replaced files; a single file never needs this."""
         for part in self._parts if len(self._parts) > 1 else []:
             with contextlib.suppress(OSError):
                 if not part.reached:
@@ -364,8 +361,8 @@ class _Writing:
         self._restoring = False
 
     def end(self) -> None:
-        """Remove temporary files; if files are being put in place, finish that first."""
-        # An interrupt between renames: finishing leaves all new files, never a mix.
+        """Remove temporary files; finish renaming first if it has started."""
+        # After an interrupt between renames, finish, to get all new files instead of a mix.
         if self._placing:
             for part in self._parts:
                 with contextlib.suppress(OSError):
@@ -374,13 +371,13 @@ class _Writing:
         if self._restoring:
             self._restore()
         for part in self._parts:
-            # Remove what is temporary.
+            # Remove temporary files and backups.
             for path in filter(None, (part.temporary, part.backup)):
                 with contextlib.suppress(OSError):
                     path.unlink()
         for _, _, spool in self._streams:
             spool.close()
-        # Remove folders that were made for files that did not come.
+        # Remove folders that were created for files that were not written.
         for folder in reversed(self._made if not self._placed else []):
             with contextlib.suppress(OSError, ValueError):
                 folder.rmdir()
@@ -395,19 +392,19 @@ def _refuse_address(path: Path) -> None:
 
 
 def _back_up(part: _Part) -> None:
-    """Give the old content a second name."""
+    """Create a second name for the old content."""
     if not part.target.exists():
         return
-    part.backup = _beside(part.target)
+    part.backup = _temporary_name(part.target)
     try:
         os.link(part.target, part.backup)
-    except OSError:  # a file system without hard links: for a moment there is no file
+    except OSError:  # the file system does not support hard links; the file is briefly missing
         part.target.rename(part.backup)
 
 
 @contextlib.contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """Convert errors of the system to one that names the file."""
+    """Convert OS errors to errors that name the file."""
     try:
         yield
     except (OSError, ValueError) as error:
@@ -418,8 +415,8 @@ def _reason(error: OSError | ValueError) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
-def _followed(path: Path) -> Path:
-    """Follow symbolic links, but not the system's to files that are open."""
+def _follow_links(path: Path) -> Path:
+    """Follow symbolic links, except for those of the system to open files."""
     for _ in range(MOST_LINKS):
         if _descriptor(path) is not None or not path.is_symlink():
             return path
@@ -428,7 +425,7 @@ def _followed(path: Path) -> Path:
 
 
 def _descriptor(path: Path) -> int | None:
-    """Return which open file of this process a path refers to, such as 1 for ``/dev/fd/1``."""
+    """Return the file descriptor of this process that a path refers to, such as 1 for ``/dev/fd/1``."""
     if not path.name.isdecimal() or os.path.realpath(path.parent) not in (
         "/dev/fd",
         f"/proc/{os.getpid()}/fd",
@@ -444,15 +441,15 @@ def _state(path: Path) -> os.stat_result | None:
         return None
 
 
-def _opened(path: Path) -> BinaryIO:
-    """Open what is no regular file; an open file of this process at its current position."""
+def _open_special(path: Path) -> BinaryIO:
+    """Open a pipe or device, or an open file of this process at its current position."""
     descriptor = _descriptor(path)
     number = os.open(path, os.O_WRONLY) if descriptor is None else os.dup(descriptor)
     return os.fdopen(number, "wb")
 
 
-def _beside(path: Path) -> Path:
-    """Return a hidden name in the same folder, with the start of the name: lengths are limited."""
+def _temporary_name(path: Path) -> Path:
+    """Return a hidden name in the same folder, with the start of the name, because lengths are limited."""
     return path.with_name(f".{path.name[:40]}.{os.urandom(8).hex()}.part")
 
 
@@ -466,28 +463,28 @@ def _keep_owner_and_mode(file: int, old: os.stat_result | None) -> None:
     os.fchmod(file, stat.S_IMODE(old.st_mode) & 0o777)
 
 
-def _pieces(content: Content) -> Iterable[bytes]:
+def _chunks(content: Content) -> Iterable[bytes]:
     if isinstance(content, str):
         content = content.encode("utf-8", errors="backslashreplace")
     return [content] if isinstance(content, bytes) else content
 
 
-# ---------------------------------------------------------------- a file that is read several times
+# ---------------------------------------------------------------- files that are read several times
 
 
 TICK = 2_000_000_000
-"""Nanoseconds; the coarsest clock of a file system that is in use (FAT)."""
+"""The coarsest resolution of timestamps in common file systems (FAT), in nanoseconds."""
 
 
 class Snapshot:
-    """The state of a file when its reading began; what is read later must find it unchanged.
+    """The state of a file when reading started, to check that it does not change.
 
     Attributes
     ----------
     path : Path
     is_old : bool
-        Whether the last change is so long ago that a later one must have another time: clocks of file systems
-        tick coarsely. Until then a file with the same times may have been written again.
+        Whether the last change is so old that any later change has a different timestamp, given the coarse
+        resolution of file systems.
     """
 
     def __init__(self, path: Path) -> None:
@@ -503,8 +500,8 @@ class Snapshot:
             raise FileFormatError(f"{self.path}: cannot be read: {error.strerror}.") from None
 
     def check(self) -> None:
-        """Refuse a file that has vanished or changed before something else was read of it."""
-        if _written(self._status()) != _written(self._state):
+        """Raise if the file is missing or has changed, before reading it again."""
+        if _version_of(self._status()) != _version_of(self._state):
             raise FileFormatError(
                 str(self.path),
                 "not change while its tables are in use",
@@ -513,18 +510,18 @@ class Snapshot:
             )
 
     def check_reading(self) -> None:
-        """Refuse a file that has changed while it was read: the parts would not belong together."""
+        """Raise if the file has changed while it was read."""
         now = self._status()
-        if (*_written(now), now.st_ctime_ns) != (*_written(self._state), self._state.st_ctime_ns):
+        if (*_version_of(now), now.st_ctime_ns) != (*_version_of(self._state), self._state.st_ctime_ns):
             raise changed_while_read(self.path, got="another size, time of change or file of this name")
 
 
-def _written(status: os.stat_result) -> tuple[int, ...]:
-    """Return what distinguishes one writing of a file from another."""
+def _version_of(status: os.stat_result) -> tuple[int, ...]:
+    """Return the attributes that identify a version of a file."""
     return status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino
 
 
 def changed_while_read(path: Path, *, got: str) -> FileFormatError:
-    """Return the error for a file that another program writes."""
+    """Return the error for a file that changes while it is read."""
     cause = "does another program write it? It should write to a temporary name and rename the file"
     return FileFormatError(str(path), "not change while it is read", got=got, cause=cause)

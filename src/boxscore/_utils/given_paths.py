@@ -1,7 +1,7 @@
-"""Turn what a user gives as input into a path: a path, several files, or the address of a store.
+"""Convert user input to a path: a local path, several files, or the URL of an object store.
 
-This is the one place that decides which it is; what reads files treats all three as paths. Only that a text
-is an address, ``scheme://place``, is known here: an extension opens it, and knows what in it is secret.
+Readers treat all three as paths. This module only recognizes URLs, ``scheme://place``; an extension opens
+them and hides their secrets.
 """
 
 from __future__ import annotations
@@ -24,40 +24,40 @@ else:
 
 
 STORES = "boxscore.extensions.stores.addresses"
-"""The module that opens addresses; it is imported when one is given."""
+"""The module that opens URLs; it is imported lazily."""
 
 SECRETS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AZURE_STORAGE_KEY", "AZURE_STORAGE_SAS_TOKEN")
-"""Variables of the environment that messages never repeat."""
+"""Environment variables whose values never appear in messages."""
 
 
 class VirtualPath(_Base):
-    """A path that is no file or folder of this machine, and finds and opens its files itself."""
+    """A path that is not on the local file system, and lists and opens its files itself."""
 
     is_far: ClassVar[bool] = False
-    """Whether each read takes its way to another machine; ``by_range`` then opens a file as Arrow's."""
+    """Whether the path is remote; ``by_range`` then opens a file for Arrow."""
     why_nothing: str
-    """What is said where nothing is there."""
+    """The message if the path does not exist."""
 
     def with_segments(self, *segments: Any) -> Path:
-        """Return a path of this machine."""
+        """Return a local path."""
         return Path(*segments)
 
     def is_symlink(self) -> bool:
-        """Return False: it is no link."""
+        """Return False."""
         return False
 
     def by_range(self) -> Any:
-        """Open a file as Arrow's; only what is asked for is read."""
+        """Open a file for Arrow, with reads of byte ranges."""
         raise NotImplementedError
 
 
 class Several(VirtualPath):
-    """Several files, in their order, as a folder that holds nothing else.
+    """Several files in order, treated as a folder of these files.
 
     Parameters
     ----------
     text : str
-        What messages call them.
+        The name in messages.
     files : sequence of Path
     """
 
@@ -66,7 +66,7 @@ class Several(VirtualPath):
     why_nothing = "No file has such a name"
 
     def __new__(cls, text: str, files: Sequence[Path]) -> Several:
-        """Make the path of what they are called."""
+        """Create the path from its name."""
         return super().__new__(cls, text)
 
     def __init__(self, text: str, files: Sequence[Path]) -> None:
@@ -75,13 +75,13 @@ class Several(VirtualPath):
         self.text, self.files = text, tuple(files)
 
     def __str__(self) -> str:
-        return self.text  # a path has no two slashes in a row, a pattern of addresses has
+        return self.text  # a path would merge the two slashes of a URL
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Several, (str(self), self.files)
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
-        """Return the state of a folder, as large as its files."""
+        """Return the status of a folder with the total size of the files."""
         if not self.files:
             raise FileNotFoundError(2, os.strerror(2), str(self))
         states = [file.stat() for file in self.files]
@@ -92,15 +92,15 @@ class Several(VirtualPath):
         )
 
     def exists(self, *, follow_symlinks: bool = True) -> bool:
-        """Whether there are any."""
+        """Whether there are any files."""
         return bool(self.files)
 
     def is_file(self, *, follow_symlinks: bool = True) -> bool:
-        """Several files are no file."""
+        """Return False."""
         return False
 
     def is_dir(self, *, follow_symlinks: bool = True) -> bool:
-        """Several files are as a folder."""
+        """Whether there are any files, which are treated as a folder."""
         return bool(self.files)
 
     def iterdir(self) -> Iterator[Path]:  # type: ignore[override]
@@ -108,7 +108,7 @@ class Several(VirtualPath):
         yield from self.files
 
     def rglob(self, pattern: str, **_: Any) -> Iterator[Path]:  # type: ignore[override]
-        """Yield the files, and what is in the folders among them."""
+        """Yield the files, and matches in folders among them."""
         for file in self.files:
             yield file
             if file.is_dir():
@@ -116,22 +116,22 @@ class Several(VirtualPath):
 
 
 def is_address(text: str) -> bool:
-    """Whether text is an address, or was one before it was taken for a path; a file called so is none."""
+    """Whether a text is a URL, possibly with slashes merged by ``Path``; existing files take precedence."""
     return re.match("[A-Za-z][A-Za-z0-9+.-]+:/", text) is not None and not os.path.lexists(text)
 
 
 def address_of(text: str) -> Path:
-    """Return an address as a path."""
+    """Convert a URL to a path."""
     address: Path = loaded(f"{STORES}:address_of")(text)
     return address
 
 
 def path_of(given: str | os.PathLike[str]) -> Path:
-    """Return what is given as a path: of this machine, of a store, or of all files that a pattern matches."""
+    """Convert user input to a local path, a URL, or all files that match a pattern."""
     if isinstance(given, VirtualPath):
         return given
     text = os.fspath(given)
-    if "\0" in text:  # opening it raises the error
+    if "\0" in text:  # opening the path raises an error
         return Path(given)
     if is_address(text):
         of_store: Path = loaded(f"{STORES}:all_at")(text)
@@ -142,29 +142,29 @@ def path_of(given: str | os.PathLike[str]) -> Path:
 
 
 def together(first: Path, second: Path) -> Several:
-    """Return two inputs, of which the first may be several files already, as one."""
+    """Combine two inputs; the first one may already be several files."""
     files = [*(first.files if isinstance(first, Several) else [first]), second]
     return Several(f"{files[0]} and {len(files) - 1} more", files)
 
 
 def files_of(path: Path) -> Sequence[Path]:
-    """Return the files that a path refers to, or the path."""
+    """Return the files of a path, or the path itself."""
     return path.files if isinstance(path, Several) else [path]
 
 
 def is_far(path: Path) -> TypeGuard[VirtualPath]:
-    """Whether each read takes its way to another machine."""
+    """Whether a path is remote."""
     return isinstance(path, VirtualPath) and path.is_far
 
 
 def remember_secrets(words: Sequence[str]) -> None:
-    """Let messages repeat none of the secrets in some words, addresses or not."""
+    """Register the secrets in words of the command line, to hide them in messages."""
     if any("://" in word for word in words):
         loaded(f"{STORES}:remember_secrets")(words)
 
 
 def without_secrets(text: str) -> str:
-    """Return a message without what addresses and the environment keep secret."""
+    """Remove secrets of URLs and the environment from a message."""
     if STORES not in sys.modules and not any(map(os.environ.get, SECRETS)):
         return text
     shown: str = loaded(f"{STORES}:without_secrets")(text)

@@ -1,4 +1,4 @@
-"""Recognize that memory has run out, keep what was freed, and pause the garbage collector."""
+"""Detect out-of-memory errors, tune the allocator, and pause the garbage collector."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import gc
 from collections.abc import Iterator
 
 OUT_OF_MEMORY = 3
-"""The exit status of the command line: the input may be good, and no check has failed."""
+"""Exit status of the command line if memory runs out."""
 
 FREED_BYTES = 24 << 20
-"""Bytes; the threshold of the C library moves for blocks of up to 32 MiB."""
+"""Size of a block in bytes; the C library adapts its threshold to blocks of up to 32 MiB."""
 
 
 def require_room(size: int) -> None:
-    """Raise an error where the system would not give this many bytes; none are touched.
+    """Raise if the system cannot provide this many bytes, without touching them.
 
-    For libraries that end the process, each with a status of its own choice, where they get too little.
+    This is for libraries that end the process if they cannot allocate memory.
     """
     import mmap
 
@@ -25,9 +25,9 @@ def require_room(size: int) -> None:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether memory was missing; a library that could not be loaded for want of it is an ImportError.
+    """Whether an error, or one of its causes, means that memory ran out.
 
-    An error raised from such an error counts too: then no package is missing, and no file is bad.
+    This includes an ``ImportError`` of a library that could not be loaded for lack of memory.
     """
     if error.__context__ is not None and is_out_of_memory(error.__context__):
         return True
@@ -44,17 +44,17 @@ _FRAGMENTS: dict[type[Exception], tuple[str, ...]] = {
     ImportError: ("cannot allocate memory", "failed to map segment"),
     ValueError: ("array is too big", "maximum allowed dimension exceeded"),
 }
-"""Text of other errors, by type: those of the loader and of NumPy."""
+"""Fragments of messages of out-of-memory errors by type: of the loader and of NumPy."""
 
 
 def keep_freed_memory() -> None:
-    """Let the process keep the memory of short-lived arrays; only a program may call it.
+    """Let the process keep the memory of freed arrays; only call this if the process is ours.
 
-    The C library of Linux gives large blocks back to the system as soon as they are freed, and takes them
-    again, page by page, for the next array: for columns of some 100 KB that costs several times what is
-    computed with them. It stops doing so once a block larger than its threshold was freed: then it keeps up
-    to twice as much. Any program that has freed one array of this size is in that state; this gets there
-    without touching the memory. Elsewhere, and if memory is too short for such a block, it does nothing.
+    The C library of Linux returns large blocks to the system when they are freed, and gets them back page by
+    page for the next array. For columns of about 100 KB, this takes several times longer than computation.
+    After a block above its threshold is freed, the library raises the threshold and keeps up to twice as
+    much. This function triggers this without touching the memory. It does nothing on other systems, or if
+    there is not enough memory for the block.
     """
     import numpy as np
 
@@ -67,7 +67,7 @@ def keep_freed_memory() -> None:
 
 @contextlib.contextmanager
 def paused_collector() -> Iterator[None]:
-    """Pause the garbage collector, if it runs, for the length of a block."""
+    """Pause the garbage collector, if it is enabled, during a block."""
     running = gc.isenabled()
     gc.disable()
     try:
@@ -79,12 +79,12 @@ def paused_collector() -> Iterator[None]:
 
 @contextlib.contextmanager
 def lasting_objects() -> Iterator[None]:
-    """Pause the collector while objects are made that last; it takes what is there then for old.
+    """Pause the garbage collector while long-lived objects are created, then treat all objects as old.
 
-    Else its next two passes, which look at what is young, would visit all of them.
+    Otherwise, its next two passes over young objects would visit all of them.
     """
     with paused_collector():
         yield
-        if gc.get_freeze_count() == 0:  # what the program, or Python 3.12, has frozen stays so
+        if gc.get_freeze_count() == 0:  # do not unfreeze objects frozen by the program or by Python 3.12
             gc.freeze()
             gc.unfreeze()

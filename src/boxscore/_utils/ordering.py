@@ -1,18 +1,18 @@
-"""Sort stably and fast: the sort keys of the hot path.
+"""Sort stably and fast, for the hot path.
 
 Conventions
 -----------
-Every function that orders returns positions (``intp``) such that ``values[positions]`` is ordered and equal
-values stay in their original order. Three facts make this fast in NumPy:
+Functions that order return indices (``intp``) such that ``values[indices]`` is sorted and equal values keep
+their original order. Three techniques make this fast in NumPy:
 
-1. ``argsort(kind="stable")`` of 16-bit integers is a counting sort: no comparisons, and several times faster
-   than any sort of wider keys.
-2. ``sort`` of 64-bit integers compares many at once where the processor has wide registers. A key with its
-   position in the bits below it is sorted so, and the low bits are then the stable order: as fast as one or
-   two passes of 16 bits. Where there is no room, or that sort is slow, wide keys are sorted by their 16-bit
-   digits. It is slow without wide registers, and with those of AMD's Zen 4: so it is measured.
-3. The order by (class, score, image, row) is a chain of stable orders, the last key first, or one key of
-   several.
+1. ``argsort(kind="stable")`` of 16-bit integers is a counting sort, several times faster than sorting wider
+   keys.
+2. ``sort`` of 64-bit integers uses SIMD if available. Keys with the index in their low bits are sorted this
+   way, and the low bits are then the stable order: as fast as one or two 16-bit passes. If the index does not
+   fit, or ``sort`` is slow, wide keys are sorted by 16-bit digits. ``sort`` is slow without SIMD and on AMD
+   Zen 4, so its speed is measured.
+3. The order by (class, score, image, row) is a sequence of stable sorts, starting with the last key, or a
+   sort of a combined key.
 """
 
 from __future__ import annotations
@@ -30,42 +30,42 @@ from boxscore._utils.array_types import KeyArray, Positions
 DIGIT_BITS = 16
 
 SMALL = 512
-"""Up to here one comparison sort is faster than the passes of a radix sort."""
+"""Maximum number of keys for which a comparison sort is faster than a radix sort."""
 
 MOST_FLAGS = 1 << 20
-"""Bytes of a table of flags that are never too many."""
+"""Size in bytes up to which a table of flags is always acceptable."""
 
 KEY_BITS = 48
-"""Longest key sorted in three passes. Longer ones lose low bits, and ``_repair`` sorts by them."""
+"""Maximum number of bits, for three passes. Longer keys are truncated, and ``_repair`` fixes the order."""
 
 SCORE_BITS = 32
-"""Enough to order most scores: two passes, and ``_repair`` for the few that differ only below."""
+"""Number of bits that orders most scores, in two passes; ``_repair`` fixes the few others."""
 
 MEASURED_FROM, MEASURED_TO = 1 << 15, 1 << 21
-"""Keys for which it matters which sort is faster here: of fewer neither costs much, more fit no cache."""
+"""Range of sizes for which the speed of the sort is measured: fewer keys are cheap, more exceed the cache."""
 
 SAMPLE = 1 << 12
-"""Keys of a measurement, which takes 0.1 to 0.3 ms."""
+"""Number of keys to measure with, which takes 0.1 to 0.3 ms."""
 
 PASSES = 3
-"""Of 16 bits, instead of one ``sort`` of 64."""
+"""Number of 16-bit passes to compare with a ``sort`` of 64 bits."""
 
 
 def sorts_wide(count: int) -> bool:
-    """Whether ``sort`` of so many 64-bit integers is faster than passes of 16 bits."""
+    """Whether ``sort`` of this many 64-bit integers is faster than 16-bit passes."""
     return not MEASURED_FROM <= count <= MEASURED_TO or _sort_is_fast()
 
 
 @functools.cache
 def _sort_is_fast() -> bool:
-    """Measure, once: by ``sort`` one key takes 2 to 6 ns, or 20 to 50, as processor and NumPy are."""
+    """Measure once whether ``sort`` is fast: 2 to 6 ns per key, or 20 to 50, depending on CPU and NumPy."""
     keys = np.arange(SAMPLE, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)  # in no order
     one_pass = _nanoseconds(lambda: np.argsort(keys.astype(np.uint16), kind="stable"))
     return _nanoseconds(lambda: np.sort(keys)) < PASSES * one_pass
 
 
 def _nanoseconds(work: Callable[[], object]) -> int:
-    """Return the least of three times."""
+    """Return the minimum of three run times."""
     times = []
     for _ in range(3):
         started = time.perf_counter_ns()
@@ -75,14 +75,14 @@ def _nanoseconds(work: Callable[[], object]) -> int:
 
 
 def sort_runs(values: NDArray[Any]) -> None:
-    """Sort numbers in place that mostly ascend already, in many runs."""
+    """Sort numbers in place that consist of many ascending runs."""
     values.sort(kind=None if sorts_wide(len(values)) else "stable")
 
 
 def stable_order(keys: NDArray[Any], size: int) -> Positions:
-    """Order integers [N] in [0, size) ascending."""
-    # Sorted keys, which most files have, cost one comparison pass. Keys of 16 bits take NumPy's radix sort,
-    # which is linear.
+    """Return the stable ascending order of integers [N] in [0, size)."""
+    # Most files are already sorted, which takes one pass of comparisons. NumPy's radix sort of 16-bit keys is
+    # linear.
     if len(keys) < 2 or size < 2 or bool((keys[1:] >= keys[:-1]).all()):
         return np.arange(len(keys))
     if size <= 1 << DIGIT_BITS:
@@ -91,16 +91,16 @@ def stable_order(keys: NDArray[Any], size: int) -> Positions:
 
 
 def radix_order(keys: KeyArray, bits: int) -> Positions:
-    """Order unsigned keys [N] of at most ``bits`` bits ascending."""
+    """Return the stable ascending order of unsigned keys [N] of at most ``bits`` bits."""
     position_bits = np.uint64(len(keys).bit_length())
     if DIGIT_BITS < bits <= 64 - int(position_bits) and sorts_wide(len(keys)):
-        # Positions make all keys differ: a sort that is not stable has one answer, and it is the stable one.
+        # With the index, all keys differ, so any sort gives the stable order.
         packed = keys << position_bits
         packed |= np.arange(len(keys), dtype=np.uint64)
         packed.sort()
         packed &= np.uint64((1 << int(position_bits)) - 1)
         return packed.view(np.int64).astype(np.intp, copy=False)
-    # The lowest digit first: each further pass is stable, so the order by lower digits survives inside it.
+    # Sort by the lowest digit first; later passes are stable and keep the order by lower digits.
     order = np.argsort(keys.astype(np.uint16), kind="stable")
     for shift in range(DIGIT_BITS, bits, DIGIT_BITS):
         digits = (keys >> np.uint64(shift)).astype(np.uint16)
@@ -109,11 +109,11 @@ def radix_order(keys: KeyArray, bits: int) -> Positions:
 
 
 def descending_order(scores: NDArray[np.float64]) -> Positions:
-    """Order float64 numbers [N] that are not NaN descending; -0.0 equals 0.0."""
+    """Return the stable descending order of float64 numbers [N] without NaN; -0.0 equals 0.0."""
     if len(scores) <= SMALL:
         return np.argsort(-scores, kind="stable")
-    # Sort integer keys in place of floats. Low bits beyond the ones that a sort has room for are cut, and
-    # ``_repair`` orders the few scores that differ only there.
+    # Sort integer keys instead of floats. Truncate low bits that do not fit; ``_repair`` orders the few
+    # scores that only differ there.
     keys, bits = _descending_keys(scores)
     cut = max(0, bits - _sorted_bits(len(keys), SCORE_BITS))
     keys >>= np.uint64(cut)
@@ -122,14 +122,14 @@ def descending_order(scores: NDArray[np.float64]) -> Positions:
 
 
 def group_order(groups: NDArray[np.integer[Any]], scores: NDArray[np.float64]) -> Positions:
-    """Order by group (not negative), inside a group by descending score, ties by lowest index."""
+    """Return the order by group (not negative), then by descending score, then by index."""
     if len(scores) <= SMALL:
         return np.lexsort((-scores, groups))
-    # Put the group above the score in one integer key [N], so that one sort orders both. The scores lose low
-    # bits where the key has no room, and ``_repair`` orders those that differ only there.
+    # Combine group and score in one integer key [N]. Truncate low bits of the score that do not fit;
+    # ``_repair`` orders scores that only differ there.
     keys, bits = _descending_keys(scores)
     group_bits = int(groups.max()).bit_length()
-    if group_bits > KEY_BITS - 16:  # ids rather than row numbers
+    if group_bits > KEY_BITS - 16:  # large ids instead of rows
         groups = np.unique(groups, return_inverse=True)[1]
         group_bits = int(groups.max()).bit_length()
     cut = max(0, bits + group_bits - _sorted_bits(len(keys), KEY_BITS))
@@ -137,45 +137,43 @@ def group_order(groups: NDArray[np.integer[Any]], scores: NDArray[np.float64]) -
     high = groups.astype(np.uint64)
     high <<= np.uint64(bits - cut)
     keys |= high
-    # The sort is stable, so equal scores keep their order: the result is that of ``np.lexsort`` to the last
-    # tie.
+    # The sort is stable, so the result equals that of ``np.lexsort``, including ties.
     order = radix_order(keys, bits - cut + group_bits)
     return _repair(order, keys, scores) if cut else order
 
 
 def _sorted_bits(count: int, in_passes: int) -> int:
-    """Return how many bits of ``count`` keys are sorted: those beside a position, or ``in_passes``."""
-    beside = 64 - count.bit_length()
-    return beside if beside >= SCORE_BITS and sorts_wide(count) else in_passes
+    """Return the number of bits to sort: those that fit next to an index, or ``in_passes``."""
+    free = 64 - count.bit_length()
+    return free if free >= SCORE_BITS and sorts_wide(count) else in_passes
 
 
 def _descending_keys(scores: NDArray[np.float64]) -> tuple[KeyArray, int]:
-    """Unsigned keys that ascend where scores [N] descend, and the bits they need."""
+    """Return unsigned keys in the descending order of scores [N], and their number of bits."""
     bits = (scores + 0.0).view(np.uint64)  # + 0.0 makes -0 equal to 0
     negative = bits.view(np.int64) < 0
     sign = np.uint64(1 << 63)
-    # Read as integers, positive floats ascend and negative ones descend; inverting the positive ones, with
-    # the sign bit cleared, puts all into descending order with the negative ones last.
+    # The bits of positive floats ascend as integers, those of negative floats descend. Inverting positive
+    # ones, without the sign bit, gives descending order with negative ones last.
     if negative.any():
         keys = np.where(negative, bits, ~(bits | sign))
     else:
         bits |= sign
         keys = np.invert(bits, out=bits)
-    # Shorten the keys: subtract the least and shift out low bits that all keys have empty. Both keep the
-    # order.
-    keys -= keys.min()  # the order is the same, of fewer bits where scores are of one scale
+    # Shorten the keys without changing the order: subtract the minimum, and shift out common zero bits.
+    keys -= keys.min()  # saves bits if scores have similar magnitudes
     used = int(np.bitwise_or.reduce(keys))
-    spare = (used & -used).bit_length() - 1 if used else 0  # scores that were float32 leave 29 low bits empty
+    spare = (used & -used).bit_length() - 1 if used else 0  # float32 scores have 29 zero bits
     keys >>= np.uint64(spare)
     return keys, used.bit_length() - spare
 
 
 def _repair(order: Positions, keys: KeyArray, scores: NDArray[np.float64]) -> Positions:
-    """Sort again the runs of equal cut keys that hold different scores.
+    """Fix the order of different scores whose truncated keys are equal.
 
-    Cutting low bits never swaps two keys: only inside such a run can the order be wrong.
+    Truncation never swaps keys, so the order can only be wrong within runs of equal keys.
     """
-    # Neighbors with equal cut keys and different scores can be out of order; others cannot.
+    # Find adjacent rows with equal keys and different scores.
     keys = keys.take(order)
     same = keys[1:] == keys[:-1]
     scores = scores.take(order)
@@ -183,25 +181,25 @@ def _repair(order: Positions, keys: KeyArray, scores: NDArray[np.float64]) -> Po
     wrong &= same
     if not wrong.any():
         return order
-    # Number the runs of equal keys and select the rows of those with such a pair.
+    # Number the runs of equal keys, and select the rows of runs with such a pair.
     run = np.concatenate([[0], np.cumsum(~same)])
     bad = np.zeros(run[-1] + 1, dtype=bool)
     bad[run[1:][wrong]] = True
     where = np.flatnonzero(bad[run])
-    # Sort these rows by run, full score and original position: few rows, and ties stay by lowest index.
+    # Sort these few rows by run, full score and original index.
     order[where] = order[where][np.lexsort((order[where], -scores[where], run[where]))]
     return order
 
 
 def among(known: NDArray[Any], values: NDArray[Any], size: int) -> NDArray[np.bool_]:
-    """Whether each of some integers in [0, size) is one of others, [N].
+    """Whether each integer of ``values`` is in ``known``, [N]; all are in [0, size).
 
     Examples
     --------
     >>> among(np.array([7, 2]), np.array([2, 3, 7]), 8).tolist()
     [True, False, True]
     """
-    if size <= 8 * len(values) + MOST_FLAGS:  # a table of all integers is faster than searching
+    if size <= 8 * len(values) + MOST_FLAGS:  # a lookup table is faster than search
         flags = np.zeros(size, dtype=bool)
         flags[known] = True
         return np.take(flags, values)
@@ -213,7 +211,7 @@ def among(known: NDArray[Any], values: NDArray[Any], size: int) -> NDArray[np.bo
 
 
 def top_k_per_group(group: NDArray[Any], k: int, size: int | None = None) -> Positions:
-    """Positions of the first ``k`` entries of each group, in their order; groups in [0, size) sort faster.
+    """Return the indices of the first ``k`` entries of each group, in order; groups in [0, size) sort faster.
 
     Examples
     --------
@@ -225,33 +223,32 @@ def top_k_per_group(group: NDArray[Any], k: int, size: int | None = None) -> Pos
 
 
 def run_starts(keys: NDArray[Any]) -> Positions:
-    """Positions at which a new run of equal neighbours starts."""
+    """Return the indices at which runs of equal keys start."""
     if not len(keys):
         return np.empty(0, dtype=np.intp)
     return np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
 
 
 def distinct(values: NDArray[Any]) -> NDArray[Any]:
-    """Return the values of [N] that occur, ascending: ``np.unique`` loads NumPy's masked arrays for that."""
+    """Return distinct values in ascending order, without importing masked arrays as ``np.unique`` does."""
     ordered = np.sort(values)
     return ordered[run_starts(ordered)]
 
 
 def is_first(values: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
-    """Whether each of some whole numbers, 0 or more and not very large, is the first of its value, [N]."""
+    """Whether each of some small non-negative integers is the first occurrence of its value, [N]."""
     positions = np.arange(len(values))
     first = np.empty(int(values.max(initial=-1)) + 1, dtype=np.intp)
-    first[values[::-1]] = positions[::-1]  # what is written last stays
+    first[values[::-1]] = positions[::-1]  # the last assignment, of the first occurrence, wins
     return np.asarray(first[values] == positions)
 
 
 def distinct_rows(rows: NDArray[Any]) -> tuple[Positions, Positions]:
-    """Return where each distinct row of [N, M] occurs first, rows ascending, and the number of each row, [N].
+    """Return the first index of each distinct row of [N, M], sorted by row, and the inverse, [N].
 
-    ``np.unique`` compares rows as records: that is slow, and NumPy answers an interrupt with a TypeError.
+    ``np.unique`` compares rows as records, which is slow and turns an interrupt into a TypeError.
     """
-    # Sort the rows column by column; equal rows are then neighbors, and the sort is stable, so the first of a
-    # run occurs first.
+    # Sort rows column by column. The sort is stable, so the first of a run of equal rows occurs first.
     order = np.lexsort(rows.T[::-1]) if rows.shape[1] else np.arange(len(rows))
     ordered = rows[order]
     starts = np.ones(len(rows), dtype=bool)
@@ -262,14 +259,14 @@ def distinct_rows(rows: NDArray[Any]) -> tuple[Positions, Positions]:
 
 
 def inverse_order(order: Positions) -> Positions:
-    """Position of each entry after reordering: ``inverse_order(order)[order]`` counts from 0."""
+    """Return the index of each entry after reordering: ``inverse_order(order)[order]`` is 0, 1, 2, ..."""
     inverse = np.empty_like(order)
     inverse[order] = np.arange(len(order))
     return inverse
 
 
 def rank_in_runs(keys: NDArray[Any]) -> Positions:
-    """Position of each entry, from 0, in its run of equal neighbours."""
+    """Return the index of each entry, from 0, in its run of equal keys."""
     starts = run_starts(keys)
     return np.arange(len(keys)) - np.repeat(starts, np.diff(np.append(starts, len(keys))))
 
@@ -284,6 +281,5 @@ def ragged_ranges(starts: NDArray[Any], counts: NDArray[Any]) -> Positions:
     """
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
-    # A count through all rows is off by one number in each: where the row starts, minus how many entries come
-    # before it.
+    # Counting through all rows is off by a constant in each: its start minus the number of previous entries.
     return np.repeat(starts - (ends - counts), counts) + np.arange(total)

@@ -1,17 +1,16 @@
-"""Run a few tasks in forked processes, for work that holds the interpreter's lock, or in threads.
+"""Run tasks in forked processes, for work that holds the GIL, or in threads.
 
 Conventions
 -----------
-- The command line forks, because nothing else runs in its process. In Python ``workers="auto"`` does so only
-  where it is safe (:func:`may_fork`): threads and devices of a training process do not survive a fork. A
-  number of ``workers`` forks without asking.
-- Children decode text into arrays and write them to an unnamed file, because a pipe holds only 64 KiB and
-  would make both processes take turns. A pipe signals that the file is complete. The exit status would not
-  do: a host may ignore SIGCHLD, or have a handler that waits for every child.
-- A child that fails, dies or takes too long costs only time: its task is repeated in the parent, as is every
-  task where there is no ``fork``, or the system refuses one.
-- Every child is waited for, but not for ever: one that neither goes on nor ends is killed, and then left.
-- On Linux the system ends the children of a process that is killed, which cannot do so itself.
+- The command line forks, because it owns its process. In Python, ``workers="auto"`` only forks if this is
+  safe (:func:`may_fork`), because threads and devices of a training process do not survive a fork. An
+  explicit number of ``workers`` always forks.
+- Children write their results to an unnamed file, because a pipe only buffers 64 KiB. A pipe signals that the
+  file is complete. The exit status is not reliable: the host may ignore SIGCHLD, or have a handler that waits
+  for every child.
+- If a child fails, dies or takes too long, or cannot be forked, the parent runs the task.
+- The parent waits for every child, but not forever: a child that hangs is killed and, if needed, abandoned.
+- On Linux, the system kills the children if the parent is killed.
 """
 
 from __future__ import annotations
@@ -35,29 +34,29 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 Workers = int | Literal["auto"]
-"""A number of processes, or ``"auto"``: one per processor where forking is safe, else this one alone."""
+"""Number of processes, or ``"auto"``: one per CPU core if forking is safe, otherwise only this one."""
 
 NOT_TO_BE_FORKED = (
     *("torch", "tensorflow", "jax", "paddle", "mindspore", "mxnet", "cupy", "onnxruntime", "numba.cuda"),
     *("mpi4py", "grpc", "ray", "gevent", "eventlet"),
 )
-"""Modules with threads, devices or an event loop that a fork may break: with any of them ``"auto"`` is 1."""
+"""Modules with threads, devices or an event loop that may not survive a fork; with them, ``"auto"`` is 1."""
 
 LEAST_SECONDS = 30.0
 PATIENCE = 5.0
-"""A child may take this many times as long as the parent took for its part."""
+"""Time limit of a child, as a multiple of the time that the parent took for its own chunk."""
 
 LAST_SECONDS = 5.0
-"""How long a child may take to end after its result is there, and again after it was killed."""
+"""Time limit in seconds for a child to exit after its result is complete, and after it is killed."""
 
 DONE = b"1"
 
 SET_PARENT_DEATH_SIGNAL = 1
-"""What ``prctl`` of Linux calls it."""
+"""Value of ``PR_SET_PDEATHSIG`` for ``prctl`` of Linux."""
 
 
 def worker_count(workers: Workers, *, name: str = "workers") -> int:
-    """Return a number of processes; what ``"auto"`` is may differ from call to call."""
+    """Return the number of processes; ``"auto"`` may differ between calls."""
     if workers == "auto":
         return available_processors() if may_fork() else 1
     given: object = workers
@@ -67,22 +66,22 @@ def worker_count(workers: Workers, *, name: str = "workers") -> int:
 
 
 def available_processors() -> int:
-    """Return how many processors this process may run on."""
+    """Return the number of CPU cores available to this process."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def may_fork() -> bool:
-    """Whether a fork of this process is safe, as far as can be seen.
+    """Whether a fork of this process seems safe.
 
-    It is on Linux, in the main thread of a process that has no other, is no daemon, and has imported nothing
-    of :data:`NOT_TO_BE_FORKED`. OpenBLAS ends its threads before a fork; any others are one too many.
+    This requires Linux and a process with a single thread that is not a daemon and did not import any of
+    :data:`NOT_TO_BE_FORKED`. Threads of OpenBLAS are allowed, because it ends them before a fork.
     """
     return (
         sys.platform == "linux"
         and threading.current_thread() is threading.main_thread()
-        and len(sys._current_frames()) == 1  # unlike threading.enumerate, with threads that C code started
+        and len(sys._current_frames()) == 1  # includes threads started by C code, unlike threading.enumerate
         and not any(name in sys.modules for name in NOT_TO_BE_FORKED)
         and not _is_daemon()
         and _system_threads() <= 1 + _most_blas_threads()
@@ -90,7 +89,7 @@ def may_fork() -> bool:
 
 
 def _is_daemon() -> bool:
-    """Whether this is a process that multiprocessing, or Celery's copy of it, forbids to have children."""
+    """Whether this is a daemon of multiprocessing or billiard (Celery), which must not have children."""
     modules = (sys.modules.get(f"{name}.process") for name in ("multiprocessing", "billiard"))
     return any(module is not None and module.current_process().daemon for module in modules)
 
@@ -104,13 +103,13 @@ def _system_threads() -> int:
 
 
 def _most_blas_threads() -> int:
-    """Return how many threads the OpenBLAS of NumPy, and that of SciPy, may have in addition to this one."""
+    """Return the maximum number of additional threads of the OpenBLAS copies in NumPy and SciPy."""
     libraries = 1 + ("scipy.linalg" in sys.modules)
     return libraries * (available_processors() - 1)
 
 
 class _Child(NamedTuple):
-    """A process, the file for its result, and the pipe that signals its completion."""
+    """A child process, the file for its result, and the pipe that signals completion."""
 
     process: int
     file: BinaryIO
@@ -119,20 +118,20 @@ class _Child(NamedTuple):
 
 @contextlib.contextmanager
 def quiet_children() -> Iterator[None]:
-    """Start processes that print nothing on an interrupt.
+    """Start processes in this context that do not print anything on an interrupt.
 
-    A terminal's Ctrl-C reaches them too: they would print where they were. And they would warn of the
-    semaphores that they then remove. An interrupt of this process waits until they have started.
+    Ctrl-C in a terminal reaches the children too; they would print tracebacks, and warnings about semaphores.
+    An interrupt of this process is delayed until they have started.
     """
     from multiprocessing import resource_tracker
 
-    # Children inherit this filter of warnings.
+    # Children inherit this warning filter.
     before = os.environ.get("PYTHONWARNINGS")
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [before, "ignore:resource_tracker"]))
-    # Block the interrupt; it is delivered once they have started.
+    # Block the interrupt until the children have started.
     masks = hasattr(signal, "pthread_sigmask")
     if masks:
-        resource_tracker.ensure_running()  # else it starts later, and lets interrupts through
+        resource_tracker.ensure_running()  # start it now; starting it later would unblock interrupts
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]) if masks else set()
     try:
         yield
@@ -146,14 +145,14 @@ def quiet_children() -> Iterator[None]:
 
 
 class Forked(Generic[Result]):
-    """Tasks that run in forked processes from now on; the caller must call ``close``.
+    """Run tasks in forked processes, starting immediately; the caller must call ``close``.
 
     Parameters
     ----------
     tasks : sequence of callables
-        Their results must pickle.
+        Their results must be picklable.
     least_seconds : float, default 30
-        How long :meth:`results` waits at least for a child, as :func:`time_limit` explains.
+        Minimum time limit of a child, see :func:`time_limit`.
     """
 
     def __init__(
@@ -164,23 +163,23 @@ class Forked(Generic[Result]):
         self._children: dict[int, _Child] = {}
         self._key = files.begin(functools.partial(_kill, self._children))
         for number, task in enumerate(tasks if hasattr(os, "fork") else []):
-            # Too many processes or files, or a subinterpreter, is no error; an interrupt loses no child.
-            with contextlib.suppress(OSError, RuntimeError), _uninterrupted() as mask:
+            # Ignore too many processes or files, or a subinterpreter; an interrupt must not lose a child.
+            with contextlib.suppress(OSError, RuntimeError), _without_interrupts() as mask:
                 self._children[number] = _start(task, mask)
 
     def __del__(self) -> None:
-        """End what an interrupt kept from being closed: before it could be, or halfway."""
+        """Close the object if an interrupt prevented this."""
         self.close()
 
     def close(self) -> None:
-        """End every process; one that still runs is killed, because its result is no longer needed."""
+        """End all processes; kill those still running, because their results are no longer needed."""
         for number in list(self._children):
-            with _uninterrupted():
+            with _without_interrupts():
                 self._end(number, _wait(self._children[number].pipe, 0))
         files.forget(self._key)
 
     def results(self) -> list[Result]:
-        """Wait for the tasks and return their results, in order; a failed task is repeated and may raise."""
+        """Wait for the tasks and return their results in order; run failed tasks again, which may raise."""
         now = time.monotonic()
         deadline = now + time_limit(now - self._started, least=self._least)
         return [self._result(number, deadline) for number in range(len(self._tasks))]
@@ -193,14 +192,14 @@ class Forked(Generic[Result]):
                 if signalled == DONE:
                     return cast(Result, mapped_pickle(child.file))
             except (OSError, MemoryError):
-                pass  # no memory for its pages next to those of others: the task runs when these are gone
+                pass  # not enough memory for all results; run the task after the children are gone
             finally:
-                with _uninterrupted():
+                with _without_interrupts():
                     self._end(number, signalled)
         return self._tasks[number]()
 
     def _end(self, number: int, signalled: bytes | None) -> None:
-        """Remove a child; one that has not signalled still runs, and is killed first."""
+        """Remove a child; kill it first if it has not signaled completion."""
         process, file, pipe = self._children.pop(number)
         file.close()
         os.close(pipe)
@@ -211,7 +210,7 @@ class Forked(Generic[Result]):
 
 
 def _kill(children: Mapping[int, _Child]) -> None:
-    """End every process, in a program that ends."""
+    """Kill all children when the program ends."""
     for child in list(children.values()):
         with contextlib.suppress(OSError):
             os.kill(child.process, signal.SIGKILL)
@@ -219,8 +218,8 @@ def _kill(children: Mapping[int, _Child]) -> None:
 
 
 @contextlib.contextmanager
-def _uninterrupted() -> Iterator[set[int]]:
-    """Let Ctrl-C wait, for moments in which a process would be forgotten; yields what waited before."""
+def _without_interrupts() -> Iterator[set[int]]:
+    """Block Ctrl-C while an interrupt could lose track of a child; yield the previous signal mask."""
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield mask
@@ -229,18 +228,18 @@ def _uninterrupted() -> Iterator[set[int]]:
 
 
 def time_limit(seconds: float, *, least: float) -> float:
-    """Return the seconds to wait for children whose parts are as long as one that took ``own`` seconds."""
+    """Return the time limit for children, given the time for a chunk of the same size."""
     return max(least, PATIENCE * seconds)
 
 
 def _has_ended(process: int) -> bool:
-    """Wait for a child's end, with patience but not for ever."""
+    """Wait for a child to exit, with a time limit."""
     deadline, pause = time.monotonic() + LAST_SECONDS, 0.0001
     while True:
         try:
             if os.waitpid(process, os.WNOHANG)[0]:
                 return True
-        except ChildProcessError:  # the host, or the system, has waited for it
+        except ChildProcessError:  # the host or the system has already waited for it
             return True
         if time.monotonic() > deadline:
             return False
@@ -249,7 +248,7 @@ def _has_ended(process: int) -> bool:
 
 
 def _wait(pipe: int, seconds: float) -> bytes | None:
-    """Wait for a child: ``DONE``, empty if it ended without it, None when time is up."""
+    """Wait for a child: return ``DONE``, empty if it ended without it, or None on timeout."""
     import select
 
     waiting = select.poll()
@@ -258,7 +257,7 @@ def _wait(pipe: int, seconds: float) -> bytes | None:
 
 
 def _start(task: Callable[[], object], mask: set[int]) -> _Child:
-    """Fork a child that writes its result to a file, and lets the signals wait that ``mask`` has."""
+    """Fork a child that writes its result to a file, with the signal mask ``mask``."""
     file = _unnamed_file()
     try:
         pipe, write_end = os.pipe()
@@ -268,7 +267,7 @@ def _start(task: Callable[[], object], mask: set[int]) -> _Child:
     parent = os.getpid()
     try:
         with warnings.catch_warnings():
-            # Python warns of forking with threads; NumPy's idle BLAS threads are not used by the child.
+            # Python warns of forks with threads, but the child does not use the idle BLAS threads of NumPy.
             warnings.simplefilter("ignore", DeprecationWarning)
             process = os.fork()
     except (OSError, RuntimeError):
@@ -277,33 +276,33 @@ def _start(task: Callable[[], object], mask: set[int]) -> _Child:
         os.close(write_end)
         raise
     if process:
-        os.close(write_end)  # immediately: the next child must not keep it open
+        os.close(write_end)  # now, so that the next child does not inherit it
         return _Child(process, file, pipe)
     try:
         _end_with(parent)
         for number in (signal.SIGINT, signal.SIGTERM):
-            if callable(signal.getsignal(number)):  # a handler of the parent's is not for its children
+            if callable(signal.getsignal(number)):  # children must not run handlers of the parent
                 signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         write_pickle(task(), file)
         os.write(write_end, DONE)
     finally:
-        os._exit(0)  # the parent repeats the task and meets any error there
+        os._exit(0)  # the parent repeats the task, and raises its error
 
 
 def _end_with(parent: int) -> None:
-    """Let the system kill this child when its parent ends, also if that is killed."""
+    """Let the system kill this child when its parent ends or is killed."""
     if sys.platform == "linux":
         with contextlib.suppress(ImportError, OSError, AttributeError):
-            import ctypes  # NumPy has imported it
+            import ctypes  # already imported by NumPy
 
             ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-        if os.getppid() != parent:  # it has ended already
+        if os.getppid() != parent:  # the parent has already ended
             os._exit(0)
 
 
 def _unnamed_file() -> BinaryIO:
-    """In memory where the system has such files, else a temporary one."""
+    """Return an in-memory file if the system supports it, else a temporary file."""
     if hasattr(os, "memfd_create"):
         with contextlib.suppress(OSError):
             return os.fdopen(os.memfd_create("boxscore"), "w+b")
@@ -316,7 +315,7 @@ def _unnamed_file() -> BinaryIO:
 
 
 def in_threads(task: Callable[[Item], Result], items: Sequence[Item], *, workers: int) -> Iterator[Result]:
-    """Yield the results in order; where the system gives fewer threads, with those, or with none."""
+    """Yield the results of a task in order; if the system limits threads, use fewer or none."""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(min(workers, max(len(items), 1))) as pool:
@@ -324,7 +323,7 @@ def in_threads(task: Callable[[Item], Result], items: Sequence[Item], *, workers
         for item in items:
             try:
                 waiting.append(pool.submit(task, item).result)
-            except RuntimeError:  # no thread can be started: reading the result does the work
+            except RuntimeError:  # cannot start a thread; run the task when its result is needed
                 waiting.append(functools.partial(task, item))
         for result in waiting:
             yield result()

@@ -1,14 +1,13 @@
-"""Show progress bars, and name the stages of a long command.
+"""Show progress bars, and print the stages of a long command.
 
 Conventions
 -----------
-- Bars are for terminals; stages are named in a pipe and a log of CI as well, a line each, and in long ones a
-  line every few seconds says what is done, how fast, and how long the rest takes. Nothing is
-  printed within :func:`without_progress`. In a library nothing is printed: stages are named only within
-  :func:`named_stages`, which the command line uses.
-- A stage is named when the work has taken :data:`SILENT` seconds, by a timer of the process, not a thread:
-  readers are forked. Without such timers (Windows, a host that uses them) stages are named when they
-  begin.
+- Bars are for terminals. Stages are also printed in pipes and CI logs, one line each; a long stage prints a
+  line with progress, rate and remaining time every few seconds. Nothing is printed within
+  :func:`without_progress`. Stages are only printed within :func:`named_stages`, which the command line uses;
+  the library is silent.
+- A stage is printed after :data:`SILENT` seconds of work, by a process timer instead of a thread, because
+  readers fork. Without such a timer (Windows, or if the host uses it), stages are printed when they start.
 """
 
 from __future__ import annotations
@@ -25,22 +24,22 @@ from typing import Any, TypeVar
 Item = TypeVar("Item")
 
 _unwanted = 0
-"""How many callers have turned progress off."""
+"""Number of callers that have disabled progress."""
 
 
 def _is_wanted() -> bool:
-    """Whether there is a stderr, and progress is not turned off."""
+    """Whether stderr exists and progress is enabled."""
     return not _unwanted and sys.stderr is not None
 
 
 def progress_is_shown() -> bool:
-    """Whether stderr is a terminal, and progress is not turned off."""
+    """Whether stderr is a terminal and progress is enabled."""
     return _is_wanted() and sys.stderr.isatty()
 
 
 @contextlib.contextmanager
 def without_progress() -> Iterator[None]:
-    """Show no progress for a while."""
+    """Disable progress in this context."""
     global _unwanted
     _unwanted += 1
     try:
@@ -50,23 +49,23 @@ def without_progress() -> Iterator[None]:
 
 
 def progress(items: Iterable[Item], **options: Any) -> Iterable[Item]:
-    """Iterate with a bar on stderr if it is shown; else without tqdm, which would leave a thread.
+    """Iterate with a progress bar on stderr if it is shown; otherwise do not use tqdm, which starts a thread.
 
-    In a pipe or log a command says every few seconds what is done.
+    In a pipe or log, a command prints progress every few seconds.
     """
     if not progress_is_shown():
-        return items if _stages is None or not _is_wanted() else _logged(items, _stages, **options)
-    stage("")  # the bar names the work
+        return items if _stages is None or not _is_wanted() else _log_progress(items, _stages, **options)
+    stage("")  # the bar has its own description
     from tqdm import tqdm
 
     return tqdm(items, file=sys.stderr, **options)
 
 
 EVERY = 5.0
-"""Seconds between two lines of a log."""
+"""Seconds between two progress lines in a log."""
 
 
-def _logged(
+def _log_progress(
     items: Iterable[Item],
     stages: _Stages,
     *,
@@ -75,7 +74,7 @@ def _logged(
     total: int | None = None,
     **_: Any,
 ) -> Iterator[Item]:
-    """Iterate, and say now and then how much is done, how fast, and how long the rest takes at that rate."""
+    """Iterate, and periodically print progress, rate and estimated remaining time."""
     count = total if total is not None else len(items) if isinstance(items, Sized) else None
     began = said = time.monotonic()
     for done, item in enumerate(items, start=1):
@@ -89,7 +88,7 @@ def _logged(
 
 
 def clock_text(seconds: float) -> str:
-    """Return a duration as ``1:02:03``."""
+    """Format a duration as ``1:02:03``."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}"
@@ -98,11 +97,11 @@ def clock_text(seconds: float) -> str:
 # ---------------------------------------------------------------- stages
 
 SILENT, BRIEF = 2.0, 0.5
-"""Seconds of work before a stage is named, and of a stage that is too short to be named."""
+"""Seconds of work before the first stage is printed, and minimum duration of a stage to print."""
 
 
 class _Stages:
-    """The stages of one command, and the timer that names them."""
+    """The stages of a command, and the timer that prints them."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say, self._began, self._owner = say, time.monotonic(), os.getpid()
@@ -127,14 +126,14 @@ class _Stages:
             self._print_name()
 
     def log(self, line: str) -> None:
-        """Print a line of a long stage."""
+        """Print a progress line."""
         if os.getpid() == self._owner and threading.current_thread() is threading.main_thread():
             self._say(line)
 
     def _print_name(self) -> None:
         if os.getpid() == self._owner and self._name not in ("", self._printed) and _is_wanted():
             self._printed = self._name
-            with contextlib.suppress(RuntimeError):  # the timer fired while stderr was being written to
+            with contextlib.suppress(RuntimeError):  # the timer fired during a write to stderr
                 self._say(f"{self._name} ...")
 
     def end(self) -> None:
@@ -147,14 +146,14 @@ _stages: _Stages | None = None
 
 
 def stage(name: str) -> None:
-    """Begin a stage, such as ``matching``; it is only printed within :func:`named_stages`."""
+    """Start a stage such as ``matching``; it is only printed within :func:`named_stages`."""
     if _stages is not None:
         _stages.begin(name)
 
 
 @contextlib.contextmanager
 def named_stages(say: Callable[[str], None]) -> Iterator[None]:
-    """Name the stages of long work, with ``say``."""
+    """Print the stages of long work with ``say``."""
     global _stages
     before, _stages = _stages, _Stages(say) if _stages is None and _is_wanted() else _stages
     mine = _stages if before is None else None

@@ -1,9 +1,9 @@
-"""Make frozen dataclasses and named tuples without compiling code for each, and pickle them.
+"""Define frozen dataclasses and named tuples without compiling code for each class, and pickle them.
 
-Thirty classes are needed before the first file is read. Compiling the methods of dataclasses took as long as
-to match the detections of 5,000 images; here they are closures, so classes made in great numbers are better
-off with the standard decorator. Of a named tuple ``typing`` compiles the type of each field, and reads
-nothing of it: two thirds of what sixty such classes cost. The tuples themselves are the standard ones.
+This speeds up imports. Compiling the methods of the thirty dataclasses needed before the first file is read
+took as long as matching the detections of 5,000 images; here, methods are closures. For classes with very
+many instances, use the standard decorator. ``typing`` compiles the type of each field of a named tuple
+without using it, which is two thirds of the cost of such classes. The resulting tuples are standard ones.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 __all__ = ["ALIGNED", "NamedTuple", "PicklesFields", "mapped_pickle", "record", "write_pickle"]
 
-if TYPE_CHECKING:  # to type checkers and readers they are the standard one
+if TYPE_CHECKING:  # type checkers see the standard ones
     from dataclasses import dataclass as record
     from typing import NamedTuple
 else:
     import collections
 
     class _NamedTuples(type):
-        """Makes named tuples of the classes that have one as a base."""
+        """Metaclass that converts classes to named tuples."""
 
         def __new__(mcs, name, bases, namespace):
-            """Make what ``typing.NamedTuple`` makes of a class."""
+            """Create the same class as ``typing.NamedTuple``."""
             if not bases:
                 return super().__new__(mcs, name, bases, namespace)
             assert bases == (NamedTuple,)
@@ -37,27 +37,27 @@ else:
             return kind
 
     class NamedTuple(metaclass=_NamedTuples):
-        """The base of a named tuple, whose fields are the annotations of the class."""
+        """Base of named tuples, whose fields are the annotations of the class."""
 
     def record(*, frozen, init=True, repr=True, eq=True, kw_only=False):  # noqa: A002
-        """Make a class what ``dataclasses.dataclass`` with the same options makes it: a frozen one."""
+        """Create the same frozen class as ``dataclasses.dataclass`` with these options."""
         assert frozen
 
-        # dataclasses makes the fields; the methods are ours, shared closures in place of compiled text.
+        # Let dataclasses create the fields, and add methods that are closures instead of compiled text.
         def made(kind):
             annotations = kind.__annotations__
-            # dataclasses parses each annotation that is a string three times; nothing else reads it here.
+            # dataclasses parses string annotations three times, so replace them in the meantime.
             kind.__annotations__ = {
                 name: annotation if "ClassVar" in str(annotation) else object
                 for name, annotation in annotations.items()
             }
             kind = dataclasses.dataclass(kind, init=False, repr=False, eq=False, kw_only=kw_only)
             kind.__annotations__ = annotations
-            # Give the fields their annotations back.
+            # Restore the annotations.
             fields = dataclasses.fields(kind)
             for field in fields:
                 field.type = annotations.get(field.name, field.type)
-            # Add the methods that the class does not define itself.
+            # Add methods that the class does not define.
             methods = _frozen(kind, {field.name for field in fields})
             if init:
                 methods |= {"__init__": _init(kind, fields), "__signature__": _Signature()}
@@ -72,7 +72,7 @@ else:
         return made
 
     def _init(kind, fields):
-        # Everything that does not depend on an instance is prepared once.
+        # Prepare everything that does not depend on the instance.
         assert all(field.init for field in fields)
         positional = tuple(field.name for field in fields if not field.kw_only)
         names = frozenset(field.name for field in fields)
@@ -83,12 +83,12 @@ else:
         has_more = hasattr(kind, "__post_init__")
         called = f"{kind.__qualname__}.__init__()"
 
-        # Errors have the words of a function call, as dataclasses' generated __init__ has.
+        # Raise errors with the same text as the generated __init__ of dataclasses.
         def __init__(self, /, *values, **given):  # noqa: N807
             if len(values) > len(positional):
                 most, given_count = len(positional) + 1, len(values) + 1
                 raise TypeError(f"{called} takes {most} positional arguments but {given_count} were given")
-            # Positional values go by the order of the fields.
+            # Positional values follow the order of the fields.
             for name, value in zip(positional, values, strict=False):
                 if name in given:
                     raise TypeError(f"{called} got multiple values for argument {name!r}")
@@ -100,7 +100,7 @@ else:
             if absent:
                 listed, s = " and ".join(absent), "s" * (len(absent) > 1)
                 raise TypeError(f"{called} missing {len(absent)} required argument{s}: {listed}")
-            # The class is frozen, so values are set past its own __setattr__.
+            # The class is frozen, so bypass its __setattr__.
             for field in fields:
                 name = field.name
                 if name in given:
@@ -114,7 +114,7 @@ else:
         return __init__
 
     class _Signature:
-        """The signature of a class, made when ``help`` or ``inspect`` asks for it."""
+        """The signature of a class, created lazily for ``help`` and ``inspect``."""
 
         def __get__(self, instance, kind):
             import inspect
@@ -171,11 +171,11 @@ else:
 
 
 ALIGNED = 64
-"""Arrays start at multiples of so many bytes."""
+"""Alignment of arrays in bytes."""
 
 
 class PicklesFields:
-    """A dataclass that pickles as its fields: what was given, not what was computed from it."""
+    """A dataclass that only pickles its fields, not cached values."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
@@ -185,7 +185,7 @@ class PicklesFields:
 
 
 def write_pickle(value: object, file: BinaryIO) -> None:
-    """Write a pickle, followed by its arrays as they are in memory."""
+    """Write a pickle, followed by its arrays in their memory layout."""
     import pickle
 
     arrays: list[pickle.PickleBuffer] = []
@@ -199,7 +199,7 @@ def write_pickle(value: object, file: BinaryIO) -> None:
 
 
 def mapped_pickle(file: BinaryIO) -> object:
-    """Return what :func:`write_pickle` wrote in this run of the program, arrays in the file's pages."""
+    """Load a pickle from :func:`write_pickle` of the same run, with memory-mapped arrays."""
     import mmap
     import pickle
 

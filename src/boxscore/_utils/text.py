@@ -1,18 +1,17 @@
-"""Write tables as text, Markdown, LaTeX, CSV and JSON, and as HTML for notebooks.
+"""Format tables as text, Markdown, LaTeX, CSV, JSON and, for notebooks, HTML.
 
 Conventions
 -----------
-- A table here is a mapping of column name to a sequence of values, all of one length. For a DataFrame pass
+- A table is a mapping from column names to sequences of equal length. For a DataFrame, pass
   ``dict(frame.items())``.
-- No number is written as a negative zero.
+- Negative zero is written as zero.
 - Undefined is ``-`` in text and Markdown, ``--`` in LaTeX, empty in CSV, ``null`` in JSON.
-- Names come from files and are not trusted, neither in heads nor in cells: control characters never reach a
-  terminal, ``|``, ``<`` and line ends never end a Markdown cell, a name is never a LaTeX command, and a CSV
-  cell never starts a formula. Only JSON keeps every name exactly, since it has escapes.
-- Widths are columns of a terminal: a Chinese character has two, a combining mark none. What does not fit is
-  broken between words first; no text loses a character here but by :func:`cut`, which says so with a ``…``.
-- Printed bytes are compared by tests and by users' scripts: a change of a character here is a change of
-  output.
+- Names come from files and are not trusted, in headers and in cells: control characters never reach a
+  terminal; ``|``, ``<`` and newlines never end a Markdown cell; a name is never a LaTeX command; and a CSV
+  cell never starts a formula. Only JSON preserves all names exactly, with escapes.
+- Widths are terminal columns: a Chinese character takes two, a combining mark zero. Long text is wrapped
+  between words if possible. Only :func:`cut` drops characters, and marks this with ``…``.
+- Tests and user scripts compare printed bytes, so any changed character here changes the output.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ import numpy as np
 
 
 def display_width(text: str) -> int:
-    """Count the columns that a printable text takes."""
+    """Return the width of a printable text in terminal columns."""
     return len(text) if text.isascii() else sum(map(_width, text))
 
 
@@ -40,18 +39,18 @@ def _width(character: str) -> int:
 
 
 def aligned(text: str, width: int, *, right: bool = False) -> str:
-    """Fill up a text with blanks."""
+    """Pad a text with spaces."""
     blanks = " " * (width - display_width(text))
     return blanks + text if right else text + blanks
 
 
 def cut(text: str, width: int) -> str:
-    """Shorten a text that is too wide, and mark its end."""
-    return text if display_width(text) <= width else f"{text[: _fitting(text, width - 1)]}…"
+    """Truncate a text that is too wide, and mark its end."""
+    return text if display_width(text) <= width else f"{text[: _fitting_length(text, width - 1)]}…"
 
 
-def _fitting(text: str, width: int) -> int:
-    """Count the characters from the start that fit; one at least."""
+def _fitting_length(text: str, width: int) -> int:
+    """Return how many leading characters fit, at least one."""
     taken = 0
     for count, character in enumerate(text):
         taken += _width(character)
@@ -61,24 +60,24 @@ def _fitting(text: str, width: int) -> int:
 
 
 def wrapped(text: str, width: int | None, *, indent: str = "", whole: bool = False) -> str:
-    """Break a line between words; later lines begin with ``indent``.
+    """Wrap a line between words; later lines start with ``indent``.
 
-    A word that is too wide itself is broken, unless it has to stay ``whole``: a path, to be copied.
+    Words that are too wide are broken, unless ``whole`` is set, for example for paths to copy.
     """
     if width is None or display_width(text) <= width:
         return text
-    return "\n".join(_broken(re.findall(r"\s*\S+", text), width, indent, whole=whole))
+    return "\n".join(_break_lines(re.findall(r"\s*\S+", text), width, indent, whole=whole))
 
 
 def folded(text: str, width: int | None, *, after: str) -> str:
-    """Break a line after some characters alone, where nothing is lost when the lines are joined."""
+    """Wrap a line only after these characters; joining the lines restores it."""
     if width is None or display_width(text) <= width:
         return text
-    return "\n".join(_broken(re.findall(rf"[^{after}]*[{after}]|[^{after}]+", text), width, ""))
+    return "\n".join(_break_lines(re.findall(rf"[^{after}]*[{after}]|[^{after}]+", text), width, ""))
 
 
-def _broken(words: list[str], width: int, indent: str, *, whole: bool = False) -> Iterator[str]:
-    """Fill lines with words, which begin with the blanks between them."""
+def _break_lines(words: list[str], width: int, indent: str, *, whole: bool = False) -> Iterator[str]:
+    """Fill lines with words, each of which includes its leading spaces."""
     line = ""
     for word in words:
         if line.strip() and display_width(line + word) > width:
@@ -87,7 +86,7 @@ def _broken(words: list[str], width: int, indent: str, *, whole: bool = False) -
             word = word.lstrip()
         line += word
         while display_width(line) > width and not whole:
-            count = max(_fitting(line, width), len(indent) + 1)
+            count = max(_fitting_length(line, width), len(indent) + 1)
             yield line[:count]
             line = indent + line[count:]
     if line.strip():
@@ -98,16 +97,16 @@ Columns = Mapping[str, Sequence[Any]]
 """Values by column name."""
 
 Digits = int | Mapping[str, int]
-"""Decimals of all numbers, or of some columns by name; other columns have 4."""
+"""Number of decimals, for all columns or by column name; the default is 4."""
 
 Paint = Callable[[int, str, str], str]
-"""Adds color to a cell, given its row, its column and its text."""
+"""Add color to a cell, given its row, column and text."""
 
 _UNPRINTABLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def printable(text: str) -> str:
-    """Replace characters that could control a terminal or be invisible: control and direction marks."""
+    """Replace characters that may control a terminal or be invisible: control and direction marks."""
     if text.isascii() and text.isprintable():
         return text
     import unicodedata
@@ -118,7 +117,7 @@ def printable(text: str) -> str:
 
 
 def decimals_of(values: Iterable[float]) -> int:
-    """Return how many decimals, 4 to 8, show three digits of the smallest number; 0 and NaN do not count.
+    """Return the number of decimals, 4 to 8, for three digits of the smallest number, ignoring 0 and NaN.
 
     Examples
     --------
@@ -130,7 +129,7 @@ def decimals_of(values: Iterable[float]) -> int:
 
 
 def fixed(value: float | np.floating[Any], digits: int = 4, *, signed: bool = False) -> str:
-    """Write a number with a number of decimals; if it rounds to zero it has no sign."""
+    """Format a number with a fixed number of decimals; zero never has a sign."""
     text = f"{value:{'+' if signed else ''}.{digits}f}"
     return text.lstrip("+-") if text[0] in "+-" and not float(text) else text
 
@@ -142,18 +141,18 @@ def short_list(values: Iterable[Any], most: int = 8) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """Write a count with its noun: ``1 box``, ``1,040 boxes``."""
+    """Format a count with its noun: ``1 box``, ``1,040 boxes``."""
     ending = "" if count == 1 else "es" if noun.endswith(("s", "x")) else "s"
     return f"{count:,} {noun}{ending}"
 
 
 def enumerated(parts: Sequence[str]) -> str:
-    """Write parts as a sentence does: ``a``, ``a and b``, ``a, b and c``."""
+    """Join items as in a sentence: ``a``, ``a and b``, ``a, b and c``."""
     return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
 
 
 def counted_of(count: int, total: int, noun: str) -> str:
-    """Write a count of a total with its noun: ``1 of 1 box``, ``3 of 1,040 boxes``."""
+    """Format a count of a total with its noun: ``1 of 1 box``, ``3 of 1,040 boxes``."""
     return f"{count:,} of {counted(total, noun)}"
 
 
@@ -177,18 +176,18 @@ _HEAD = "border-bottom:1px solid rgba(128,128,128,.6);"
 
 
 def html_table(columns: Columns, *, digits: Digits = 4, most: int | None = None) -> str:
-    """Write a table for a notebook, in the notebook's colors; it runs no code and fetches nothing.
+    """Format a table for a notebook in its color theme, without scripts and external resources.
 
-    If there are more than ``most`` rows, only the first and the last are shown.
+    If there are more than ``most`` rows, only the first and the last ones are shown.
     """
     import html
 
-    # Leave out the middle of a long table.
+    # Omit the middle of a long table.
     lines = _lines(columns, digits)
     if most is not None and len(lines) > most:
         gap = ["\N{VERTICAL ELLIPSIS}"] * len(columns)
         lines = [*lines[: most - most // 2], gap, *lines[len(lines) - most // 2 :]]
-    # All cells are escaped: names come from files.
+    # Escape all cells, because names come from files.
     sides = ["right" if _is_numeric(values) else "left" for values in columns.values()]
 
     def row(tag: str, cells: Iterable[str], more: str = "") -> str:
@@ -207,7 +206,7 @@ def html_table(columns: Columns, *, digits: Digits = 4, most: int | None = None)
 
 
 def html_summary(title: str, metrics: Mapping[str, float | int], footer: str, inner: str = "") -> str:
-    """Show a title, a line of metrics, further HTML and a footer in a notebook."""
+    """Format a title, a line of metrics, additional HTML and a footer for a notebook."""
     import html
 
     return (
@@ -218,7 +217,7 @@ def html_summary(title: str, metrics: Mapping[str, float | int], footer: str, in
 
 
 def html_folded(summary: str, inner: str) -> str:
-    """Fold a part of a notebook's output under one line."""
+    """Collapse a section of notebook output under a summary line."""
     import html
 
     return f"<details><summary>{html.escape(printable(summary))}</summary>{inner}</details>"
@@ -258,19 +257,19 @@ def text_table(
     first_out: Sequence[str | tuple[str, ...]] = (),
     paint: Paint | None = None,
 ) -> str:
-    """Lay a table out for a terminal; numbers to the right, names cut at ``longest`` columns.
+    """Format a table for a terminal, with right-aligned numbers and names truncated to ``longest`` columns.
 
-    A table that is wider than ``width`` breaks its heads after ``_``, then wraps its texts between words,
-    then leaves out columns: first those in ``first_out`` in this order, the columns of a tuple together, then
-    from the right. The first column always stays. A line below names those left out. ``paint`` adds color to
-    a cell, given its row, its column and its text with the blanks around it.
+    To fit into ``width``, headers are wrapped after ``_``, then text is wrapped between words, then columns
+    are dropped: first those in ``first_out``, in this order (the columns of a tuple together), then from the
+    right. The first column is always kept. A line below the table lists dropped columns. ``paint`` adds color
+    to a cell, given its row, its column and its padded text.
     """
-    # Cut long texts so that different ones stay different.
+    # Truncate long texts so that different ones stay different.
     names = list(columns)
     heads = {name: printable(name) for name in names}
-    cells = {name: _cut_apart(texts, longest) for name, texts in _cells(columns, digits).items()}
+    cells = {name: _truncate_distinct(texts, longest) for name, texts in _cells(columns, digits).items()}
     right = {name: _is_numeric(values) for name, values in columns.items()}
-    # Leave out columns one after another until the table fits.
+    # Drop columns one by one until the table fits.
     shown = names
     widths = _fitting_widths(heads, cells, right, width)
     removable = [item if isinstance(item, tuple) else (item,) for item in first_out]
@@ -279,12 +278,12 @@ def text_table(
         removed = removable.pop(0)
         shown = [name for name in shown if name not in removed or name == names[0]]
         widths = _fitting_widths({name: heads[name] for name in shown}, cells, right, width)
-    # A cell may be wrapped: its lines are parts of one row.
-    cut_heads = _cut_apart([heads[name] for name in shown], longest)
+    # A wrapped cell takes several lines of a row.
+    cut_heads = _truncate_distinct([heads[name] for name in shown], longest)
     lines = _head_lines(dict(zip(shown, cut_heads, strict=True)), widths, right)
     for row in range(len(cells[names[0]]) if names else 0):
         parts = {name: wrapped(cells[name][row], widths[name]).split("\n") for name in shown}
-        # Print the cell with the most lines in full; the others end in blanks.
+        # Fill up cells with fewer lines.
         for number in range(max(map(len, parts.values()))):
             line = []
             for name in shown:
@@ -292,7 +291,7 @@ def text_table(
                 text = aligned(text, widths[name], right=right[name])
                 line.append(text if paint is None else paint(row, name, text))
             lines.append("  ".join(line).rstrip())
-    # Say which columns are missing, and how to see them.
+    # List the dropped columns, and how to see them.
     left_out = [heads[name] for name in names if name not in shown]
     if left_out:
         note = f"Columns hidden to fit {width} characters (--wide shows them): {short_list(left_out, 16)}"
@@ -300,14 +299,13 @@ def text_table(
     return "\n".join(lines)
 
 
-def _cut_apart(texts: Sequence[str], longest: int) -> list[str]:
-    """Cut texts that are too wide; if two become equal, keep their ends as well, or the whole text."""
-    # Cut at the end. If different texts stay different, that is enough.
+def _truncate_distinct(texts: Sequence[str], longest: int) -> list[str]:
+    """Truncate texts that are too wide; if two become equal, keep their ends too, or the whole text."""
+    # Truncate at the end, if different texts stay different.
     short = [cut(text, longest) for text in texts]
     if short == list(texts) or len(set(short)) == len(set(texts)):
         return short
-    # Else count, for each shortened form, the texts that it could be, also for forms cut in the middle. Each
-    # text gets its first form that no other text has.
+    # Otherwise use the first unique form of each text: truncated at the end, in the middle, or complete.
     middle = {text: f"{cut(text, longest // 2)}{text[len(text) - (longest - 1) // 4 :]}" for text in texts}
     sources: dict[str, set[str]] = {}
     for shortened in (dict(zip(texts, short, strict=True)), middle):
@@ -334,13 +332,13 @@ def _fitting_widths(
     widths = {name: max(content[name], display_width(head)) for name, head in heads.items()}
     if width is None or _total(widths) <= width:
         return widths
-    # First break heads after ``_`` or blanks, beginning with the head that exceeds its column most.
+    # Wrap headers after ``_`` or spaces, starting with the one that exceeds its column most.
     for name in sorted(heads, key=lambda name: content[name] - widths[name]):
         parts = re.findall("[^_ ]*[_ ]?", heads[name])
         widths[name] = max(content[name], *(display_width(part.rstrip()) for part in parts))
         if _total(widths) <= width:
             return widths
-    # Then narrow columns of text, the widest first, down to their longest word.
+    # Narrow text columns, starting with the widest, down to their longest word.
     least = {name: max(_longest_word(cells[name]), LEAST_TEXT) for name in heads if not right[name]}
     while (over := _total(widths) - width) > 0:
         wide = [name for name in least if widths[name] > least[name]]
@@ -348,7 +346,7 @@ def _fitting_widths(
             break
         widest = max(wide, key=lambda name: widths[name])
         others = [widths[name] for name in wide if widths[name] < widths[widest]]
-        room = widths[widest] - max(least[widest], *others, 0)  # down to the next widest, then both shrink
+        room = widths[widest] - max(least[widest], *others, 0)  # down to the next widest column
         widths[widest] -= max(1, min(over, room))
     return widths
 
@@ -358,11 +356,11 @@ def _longest_word(texts: Sequence[str]) -> int:
 
 
 LEAST_TEXT = 16
-"""Columns of text are not narrowed below this width; instead the table leaves out columns."""
+"""Minimum width of a text column; if that is too wide, the table drops columns."""
 
 
 def _head_lines(heads: Mapping[str, str], widths: Mapping[str, int], right: Mapping[str, bool]) -> list[str]:
-    """Write the heads, broken after ``_`` or blanks where they are wider than their columns."""
+    """Format headers, wrapped after ``_`` or spaces if they are wider than their columns."""
     parts = {name: folded(head, widths[name], after="_ ").split("\n") for name, head in heads.items()}
     height = max(map(len, parts.values()), default=0)
     lines = []
@@ -376,7 +374,7 @@ def _head_lines(heads: Mapping[str, str], widths: Mapping[str, int], right: Mapp
 
 
 def markdown_table(columns: Columns, *, digits: Digits = 4) -> str:
-    """Write a table in GitHub's Markdown."""
+    """Format a table in GitHub Markdown."""
     right = [_is_numeric(values) for values in columns.values()]
     lines = [
         [markdown_text(name) for name in columns],
@@ -387,7 +385,7 @@ def markdown_table(columns: Columns, *, digits: Digits = 4) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """Escape a text for GitHub's Markdown."""
+    """Escape a text for GitHub Markdown."""
     text = printable(text)
     for mark in "\\`*_[]|":
         text = text.replace(mark, f"\\{mark}")
@@ -395,8 +393,8 @@ def markdown_text(text: str) -> str:
 
 
 def latex_table(columns: Columns, *, digits: Digits = 4) -> str:
-    r"""Write a table as a LaTeX ``tabular`` with the rules of booktabs (``\usepackage{booktabs}``)."""
-    # Numbers keep their minus and point; all other text is escaped.
+    r"""Format a table as a LaTeX ``tabular`` with booktabs rules (``\usepackage{booktabs}``)."""
+    # Escape all text except numbers.
     right = [_is_numeric(values) for values in columns.values()]
     rows = [
         [
@@ -419,7 +417,7 @@ def latex_table(columns: Columns, *, digits: Digits = 4) -> str:
 
 
 def latex_comment(text: str) -> str:
-    """Write a LaTeX comment."""
+    """Format a LaTeX comment."""
     return f"% {printable(text)}"
 
 
@@ -440,7 +438,7 @@ _LATEX = str.maketrans(
         ">": r"\textgreater{}",
         "|": r"\textbar{}",
         "`": r"\textasciigrave{}",
-        "[": "{[}",  # at the start of a row, [ or * would be read as part of the row end before it
+        "[": "{[}",  # at the start of a row, [ and * would belong to the previous row end
         "]": "{]}",
         "*": "{*}",
         **{mark: f"\\{mark}" for mark in "{}$&#%_"},
@@ -449,12 +447,12 @@ _LATEX = str.maketrans(
 
 
 def latex_text(text: str) -> str:
-    """Escape a text for LaTeX; two dashes or quotes do not become a ligature."""
+    """Escape a text for LaTeX, and prevent ligatures of dashes and quotes."""
     return re.sub("([-'])(?=\\1)", r"\1{}", printable(text).translate(_LATEX))
 
 
 def csv_table(columns: Columns) -> str:
-    """Write a table as CSV with every digit; text that a spreadsheet would run as a formula is quoted."""
+    """Format a table as CSV with all digits; quote text that a spreadsheet would run as a formula."""
     lines = [list(columns), *zip(*columns.values(), strict=True)]
     return "".join(_csv_line([_csv_cell(value) for value in line]) for line in lines)
 
@@ -464,7 +462,7 @@ def _csv_line(cells: list[Any]) -> str:
     import io
 
     output = io.StringIO()
-    csv.writer(output, lineterminator="\r\n").writerow(cells)  # so that \r and \n in a cell are quoted
+    csv.writer(output, lineterminator="\r\n").writerow(cells)  # quotes \r and \n in cells
     return output.getvalue().removesuffix("\r\n") + "\n"
 
 
@@ -479,10 +477,10 @@ def _csv_cell(value: Any) -> Any:
 
 
 _CONTROL = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-"""Control characters other than tabs and line ends, which CSV quotes."""
+"""Control characters except for tabs and newlines, which CSV quotes."""
 
 _FORMULA = re.compile(r"[\t\r]|[\s\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]")
-"""Beginnings that spreadsheets may run as formulas: they skip white space, and some accept wide signs."""
+"""Prefixes of formulas in spreadsheets, which skip whitespace; some accept full-width signs."""
 
 
 _AS_THEY_ARE = frozenset({bool, int, str, type(None)})
@@ -490,7 +488,7 @@ _PLAIN = _AS_THEY_ARE | {float}
 
 
 def json_value(value: Any) -> Any:
-    """Convert NumPy values to values that JSON has; NaN and infinities become null, and -0.0 becomes 0.0."""
+    """Convert NumPy values to JSON values; NaN and infinity become null, -0.0 becomes 0.0."""
     # Convert lists of plain values, the usual case, without a call per item.
     if isinstance(value, (list, tuple, np.ndarray)):
         items = value.tolist() if isinstance(value, np.ndarray) else value
@@ -503,7 +501,7 @@ def json_value(value: Any) -> Any:
                 for item in items
             ]
         return [json_value(item) for item in items]
-    # Other values are converted one by one.
+    # Convert other values one by one.
     if isinstance(value, Mapping):
         return {str(key): json_value(item) for key, item in value.items()}
     if isinstance(value, np.generic):
@@ -514,9 +512,9 @@ def json_value(value: Any) -> Any:
 
 
 def json_text(value: Any) -> str:
-    """Write JSON, two spaces deep, names as they are."""
+    """Format JSON with an indentation of two spaces, without escaping non-ASCII characters."""
     import json
 
     text = json.dumps(json_value(value), indent=2, ensure_ascii=False, allow_nan=False)
-    # Escape the control characters that json leaves as they are.
+    # Escape control characters that json does not escape.
     return re.sub("[\x7f-\x9f]", lambda match: f"\\u{ord(match[0]):04x}", text)

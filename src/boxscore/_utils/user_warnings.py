@@ -1,4 +1,4 @@
-"""Warn at the user's line, however deep in the package a warning is raised."""
+"""Attribute warnings to the user's line, however deep in the package they are raised."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 from boxscore.errors import BoxscoreWarning
 
 NOT_THE_USERS = (str(Path(__file__).parents[1]) + os.sep, contextlib.__file__, functools.__file__)
-"""Files whose lines no warning names: the package, and what calls it in between."""
+"""Files to skip when locating the user's line: the package, and helpers of the standard library."""
 
 
 def warn_user(warning: str | BoxscoreWarning, category: type[Warning] = BoxscoreWarning) -> None:
-    """Warn at the nearest line outside the package, which called it."""
+    """Issue a warning at the nearest calling line outside the package."""
     frame, depth = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(NOT_THE_USERS):
         frame, depth = frame.f_back, depth + 1

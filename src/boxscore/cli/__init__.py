@@ -1,11 +1,11 @@
-"""Run the command line: one file per command, listed in :mod:`boxscore.cli.commands`.
+"""Run the command line: one module per command, listed in :mod:`boxscore.cli.commands`.
 
 Conventions
 -----------
-- Only the subcommand that is run is imported, so that twelve numbers do not wait for pandas.
-- Results go to stdout, messages, warnings and progress to stderr.
+- Only the selected subcommand is imported, to start fast.
+- Results go to stdout; messages, warnings and progress go to stderr.
 - Exit status: 0 done, 1 a check failed, 2 bad input, 3 out of memory, 130 interrupted, 143 terminated.
-- :func:`main` leaves the process as it was. What a program may do to its own process is in ``__main__``.
+- :func:`main` restores the state of the process; code that owns the process is in ``__main__``.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ from boxscore.errors import (
 __all__ = ["COMMANDS", "GROUPS", "Command", "command_parser", "load_command", "main"]
 
 GROUPS = {group: tuple(entries) for group, entries in BY_GROUP.items()}
-"""Subcommands by task."""
+"""Names of subcommands by task."""
 
 COMMANDS = {name: entry.summary for name, entry in ENTRIES.items()}
-"""Subcommands and what they do, in the order of the help."""
+"""Summaries of subcommands by name, in the order of the help."""
 
 LIBRARIES = 512 << 20
-"""Bytes of address space, few of which are used: pandas, pyarrow and matplotlib crash where they get less."""
+"""Address space in bytes, mostly unused, without which pandas, pyarrow and matplotlib crash."""
 
 
 class Command(NamedTuple):
     """The description, options and function of a subcommand.
 
-    ``without`` says of options that it does not have, but others have, why.
+    ``without`` explains why some options of other subcommands are not available.
     """
 
     description: str
@@ -64,14 +64,14 @@ class Command(NamedTuple):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line, in a process that may go on to do other things.
+    """Run the command line inside a process that may continue afterwards.
 
-    Large files are read by forked processes; ``--workers 1`` keeps a process with threads or devices from it.
+    Large files are read by forked processes; use ``--workers 1`` if the process has threads or devices.
 
     Parameters
     ----------
     arguments : sequence of str, optional
-        Without the program's name; ``sys.argv`` when not given.
+        Arguments without the program name; by default those of ``sys.argv``.
 
     Returns
     -------
@@ -88,16 +88,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         name, *rest = words
         command = load_command(name, rest)
         parsed = command_parser(name, command).parse_args(rest)
-    except SystemExit as stop:  # argparse: help or a usage error, already printed
+    except SystemExit as stop:  # raised by argparse after printing help or a usage error
         return stop.code if isinstance(stop.code, int) else 2
-    # What draws and writes tables crashes where there is little address space.
+    # Libraries for plots and tables crash if there is little address space.
     with_tables = ENTRIES[name].tables or any(option.needs for option in given(command.options, parsed))
     return _run(command, parsed, room=LIBRARIES if with_tables else 0)
 
 
 def _without_command(words: Sequence[str]) -> int:
-    """Answer what is no command: help, version, completion, or an error of two lines."""
-    # Answer without importing a command, so that help is quick.
+    """Handle calls without a command: help, version, completion, or an error of two lines."""
+    # Do not import commands, to print the help quickly.
     first = words[0] if words else "--help"
     if first in ("-h", "--help"):
         from boxscore.cli.help import program_help
@@ -117,7 +117,7 @@ def _without_command(words: Sequence[str]) -> int:
         return 0
     from boxscore._utils.checks import nearest
 
-    # Name what was probably meant.
+    # Suggest the command that was probably meant.
     more = "boxscore --help lists the commands."
     if first.startswith("-"):
         near = nearest(first, ["--help", "--version", "--print-completion"]).replace("'", "")
@@ -150,7 +150,7 @@ def _synonyms_by_command() -> dict[str, list[str]]:
 
 
 def load_command(name: str, words: Sequence[str] | None = None) -> Command:
-    """Import a subcommand; with the words of a call, of options that extensions add only what these need."""
+    """Import a subcommand; given the words of a call, only load the extension options that occur in it."""
     path, _, table = ENTRIES[name].module.partition(":")
     module = importlib.import_module(path)
     if table:
@@ -169,15 +169,15 @@ def command_parser(name: str, command: Command) -> ArgumentParser:
 
 
 def _run(command: Command, arguments: argparse.Namespace, *, room: int) -> int:
-    # Warnings of boxscore are always shown, each in a line.
+    # Always show warnings of boxscore, one per line.
     with warnings.catch_warnings():
         warnings.simplefilter("always", BoxscoreWarning)
-        warnings.showwarning = _shower(arguments)
-        # A form of --output may have a path; other paths are the command's.
+        warnings.showwarning = _make_showwarning(arguments)
+        # Only handle the path of --output here; other paths are handled by the command.
         file = getattr(getattr(arguments, "output", None), "path", None)
         columns = getattr(arguments, "show", None) or ()
         chosen = Settings(wide=arguments.wide, quiet=arguments.quiet, file=file, columns=columns)
-        # Everything that a command needs is entered together, and left in reverse order.
+        # Enter all contexts of the command.
         try:
             if room:
                 require_room(room)
@@ -186,11 +186,11 @@ def _run(command: Command, arguments: argparse.Namespace, *, room: int) -> int:
             with inputs_protected(command.options, arguments), using(chosen), stages, as_typed:
                 look_for_packages(command.options, arguments)
                 return command.run(arguments)
-        # Status 1: the run worked, and what it checked did not.
+        # Status 1: the command ran, but a check failed.
         except VerificationError as error:
             _say(str(error))
             return 1
-        # Status 2: an error of the input in one line; errors of the program keep their traceback.
+        # Status 2: report an input error in one line; bugs keep their traceback.
         except (BoxscoreError, BoxscoreWarning) as error:
             if is_out_of_memory(error):
                 return _out_of_memory(str(error))
@@ -210,7 +210,7 @@ def _run(command: Command, arguments: argparse.Namespace, *, room: int) -> int:
 
 
 def _out_of_memory(reason: str) -> int:
-    """Say what to do; a status of its own, because the input may be good and no check has failed."""
+    """Print advice, and return a separate status, because the input may be valid."""
     detail = f" ({reason.splitlines()[0].rstrip('.')})" if reason else ""
     _say(
         f"error: not enough memory{detail}; evaluate fewer images or classes (--images, --classes), or "
@@ -220,14 +220,14 @@ def _out_of_memory(reason: str) -> int:
 
 
 def _say(text: str) -> None:
-    """Print a message to stderr, without control characters, which names in files may contain."""
+    """Print a message to stderr, without control characters from names in files."""
     first = text.partition(":")[0]
-    colour = "red" if first.startswith("error") else "yellow" if first == "warning" else ""
-    say(text, name="boxscore", colour=colour, quiet=first in ("warning", "note"))
+    color = "red" if first.startswith("error") else "yellow" if first == "warning" else ""
+    say(text, name="boxscore", color=color, quiet=first in ("warning", "note"))
 
 
-def _shower(arguments: argparse.Namespace) -> Callable[..., None]:
-    """Return what shows each warning once; ``--strict`` raises those that ``--allow`` does not name."""
+def _make_showwarning(arguments: argparse.Namespace) -> Callable[..., None]:
+    """Return a ``showwarning`` that shows each warning once; with ``--strict`` it raises unless allowed."""
     allowed = getattr(arguments, "allow", ())
     shown: set[str] = set()
 

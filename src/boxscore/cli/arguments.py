@@ -1,17 +1,17 @@
-"""Define every argument of the command line, once.
+"""Define all arguments of the command line.
 
 Conventions
 -----------
-- An :class:`Option` is data, from which :func:`add_options` makes argparse's arguments. An option with a
-  ``key`` is also allowed in a run configuration: ``boxscore run`` reads it by the same type, choices and
+- An :class:`Option` is data; :func:`add_options` converts it to an argparse argument. An option with a
+  ``key`` is also valid in a run configuration: ``boxscore run`` reads it with the same type, choices and
   default.
 - A command that needs a variation of an option states the difference: ``DETECTIONS.but(required=False)``.
-- An option that only an extension needs is declared by the extension. The core has its name in
-  ``sockets.OPTIONS``; the declaration is loaded when the option is typed, or for help, errors and completion.
-- Choices that come from another package are a function, so that the package is imported only when needed.
-- ``--output`` says what becomes of the result: a form to print, or a path to write. Files that are there are
-  replaced, whole, when the new ones are complete; others in a folder stay.
-- Values of a list have blanks between; commas do as well where no value can have one.
+- Options of extensions are declared by the extension. The core only has their names, in ``sockets.OPTIONS``;
+  a declaration is loaded if the option is used, or for help, errors and completion.
+- Choices from another package are a function, to import the package only when needed.
+- ``--output`` is a form to print, or a path to write. Existing files are replaced atomically; other files in
+  a folder are kept.
+- Values of a list are separated by spaces; also by commas, if values cannot contain one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from boxscore.errors import FileFormatError, InputError
 
 OUTPUT_FORMS = ("text", "json", "csv", "markdown", "latex")
 FILE_FORMS = {".txt": "text", ".json": "json", ".csv": "csv", ".md": "markdown", ".tex": "latex"}
-"""The form of the result in a file, by how its name ends."""
+"""Output forms by file name ending."""
 
 
 INPUT = "input"
@@ -40,7 +40,7 @@ NOT_IN_FILES = "data description"
 PART = "subsets"
 OUTPUT_GROUP = "output and common options"
 HEADINGS = (PART, INPUT, PROTOCOL_GROUP, NOT_IN_FILES, OUTPUT_GROUP)
-"""Of the help, in this order, after a command's own options and own headings."""
+"""Headings of the help, in this order, after the command's own options and headings."""
 
 PATHS = "more input options"
 RULES = "protocol details"
@@ -48,7 +48,7 @@ TABLES = "formats, columns and boxes"
 IMAGES_TOPIC = "images and sizes"
 CHECKS = "input checks"
 TOPICS = (PATHS, RULES, TABLES, IMAGES_TOPIC, CHECKS)
-"""Headings of ``--help-all``, in this order, before those of extensions: what most people never need."""
+"""Headings of ``--help-all`` for advanced options, in this order, before those of extensions."""
 
 
 class Option(NamedTuple):
@@ -57,52 +57,52 @@ class Option(NamedTuple):
     Attributes
     ----------
     name : str
-        On the command line, without dashes.
+        Name without dashes.
     help : str
-        Without the default, which follows it, unless that needs words.
+        Help text. The default is appended automatically, unless the text mentions it.
     kind : callable, default str
-        Converts the text. ``bool`` is a flag that inverts the default.
+        Function that converts the text. ``bool`` is a flag that inverts the default.
     default : object
     choices : sequence of str, or a function that returns it
     metavar : str
     short : str
-        A second name on the command line, with its dashes.
+        A second name, with dashes.
     variable : str
-        The attribute that holds the value; the name when not given.
+        Attribute of the parsed arguments; by default the name.
     many : bool
-        Takes several values, with blanks between.
+        Whether there may be several values, separated by spaces.
     commas : bool
-        They may have commas between as well: no value has one.
+        Whether values may also be separated by commas.
     required, positional : bool
     instead : bool
-        Numbers that are typed in place of the paths of the input; always positional.
+        Whether these are numbers given instead of the paths of the input; always positional.
     key : str
-        ``table.key`` in a run configuration; without one the option is not allowed there.
+        ``table.key`` in a run configuration; if empty, the option is not valid there.
     ending : str, or tuple of str
-        In a run configuration a value with this ending, or one of these, is a path relative to the file. A
-        ``Path`` always is.
+        In a run configuration, values with one of these endings are paths relative to the file. A ``Path``
+        always is.
     group : str
-        A heading in the help; what has none is the command's own.
+        Heading in the help; empty for the command's own options.
     exclusive : str
-        Options with the same word exclude each other.
+        Options with the same text here are mutually exclusive.
     combine : callable, optional
         Combines the list of ``many`` into one value.
     writes : tuple of str
-        What is written where the value leads: ``"."`` is the path itself, patterns are of files in it. A
-        path whose option writes nothing is an input, which no output may replace.
+        Output files at the path: ``"."`` is the path itself; patterns match files inside. If empty, a path is
+        an input, which must not be overwritten.
     mistyped_as : tuple of str
-        Names that users type for it, which no option has.
+        Other names that users try.
     topic : str
-        A heading of ``--help-all``, under which the option is; ``--help`` leaves it out.
+        Heading in ``--help-all``; ``--help`` does not show the option.
     brief : str
-        What ``--help`` says in place of ``help``, in one line.
+        Short text for ``--help``, in one line.
     needs : str
-        ``module:function``, called with the arguments if the option is given, before anything is read: it
-        looks for packages.
+        ``module:function``, called with the arguments before anything is read, to check that packages are
+        installed.
     does : str
-        ``module:function``, what is done if the option is given. The command says when, and with what.
+        ``module:function`` with the action of the option; the command calls it.
     declared : str
-        ``module:TUPLE``, where an extension declares the option; until that is loaded only the name is known.
+        ``module:TUPLE`` where an extension declares the option; until it is loaded, only the name is known.
     """
 
     name: str
@@ -133,27 +133,27 @@ class Option(NamedTuple):
 
     @property
     def dest(self) -> str:
-        """The attribute of the parsed arguments."""
+        """Attribute of the parsed arguments."""
         return self.variable or self.name.replace("-", "_")
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """What is typed, the long name first."""
+        """Flags on the command line, the long one first."""
         return (f"--{self.name}", self.short) if self.short else (f"--{self.name}",)
 
     def typed(self, *, key: bool = False) -> str:
-        """Return what a user calls the option: its key in a run configuration, or what is typed."""
+        """Return the name for messages: the key in a run configuration, or the flag."""
         return self.key if key else self.metavar if self.positional else f"--{self.name}"
 
     def but(self, **changes: Any) -> Option:
         """Return a variation of the option."""
-        if "help" in changes:  # the short text is of the other help
+        if "help" in changes:  # the short text belongs to the old help
             changes.setdefault("brief", "")
         return self._replace(**changes)
 
     @property
     def default_text(self) -> str:
-        """What follows the help: the default, unless the help states it or there is none."""
+        """The default, to append to the help; empty if it is already mentioned or not set."""
         value = self.default
         if self.required or self.kind is bool or value in (None, "", ()) or "default" in self.help:
             return ""
@@ -161,32 +161,32 @@ class Option(NamedTuple):
         return f" (default: {f'{shown:g}' if isinstance(shown, float) else shown})"
 
     def known(self) -> tuple[str, ...]:
-        """Return the allowed values; none when any is."""
+        """Return the allowed values; empty if all are allowed."""
         return tuple(self.choices() if callable(self.choices) else self.choices)
 
 
 def further(place: str) -> tuple[Option, ...]:
-    """Return the options that extensions add at a place, of which only the names are known yet."""
+    """Return the options that extensions add at a place; only their names are known yet."""
     return tuple(Option(name, declared=table) for table, names in OPTIONS[place].items() for name in names)
 
 
 def declared(options: Iterable[Option], words: Sequence[str] | None = None) -> tuple[Option, ...]:
-    """Return options with what extensions declare of theirs.
+    """Load the declarations of options by extensions.
 
-    With the words of a call, a module that declares options is imported only if they name one of them.
+    Given the words of a call, only modules with options that occur in it are imported.
     """
     options = tuple(options)
     typed = None if words is None else {word.partition("=")[0] for word in words}
     modules = {_module_of(option) for option in options if typed is None or f"--{option.name}" in typed}
-    return tuple(_whole(option) if _module_of(option) in modules else option for option in options)
+    return tuple(_load_declaration(option) if _module_of(option) in modules else option for option in options)
 
 
 def _module_of(option: Option) -> str:
     return option.declared.partition(":")[0]
 
 
-def _whole(option: Option) -> Option:
-    """Return an option as it is declared."""
+def _load_declaration(option: Option) -> Option:
+    """Load the declaration of an option."""
     if not option.declared:
         return option
     whole: Option = next(each for each in loaded(option.declared) if each.name == option.name)
@@ -194,14 +194,14 @@ def _whole(option: Option) -> Option:
 
 
 def given(options: Iterable[Option], arguments: argparse.Namespace) -> Iterator[Option]:
-    """Give the options that have a value, as they are declared."""
+    """Yield the options that have a value, with their declarations."""
     for option in options:
         if getattr(arguments, option.dest, None) not in (None, False):
-            yield _whole(option)
+            yield _load_declaration(option)
 
 
 def look_for_packages(options: Iterable[Option], arguments: argparse.Namespace) -> None:
-    """Look for the packages that options need, before anything is read; name the first that is missing."""
+    """Check that packages needed by options are installed, before anything is read."""
     for option in given(options, arguments):
         if option.needs:
             loaded(option.needs)(arguments)
@@ -211,11 +211,11 @@ def look_for_packages(options: Iterable[Option], arguments: argparse.Namespace) 
 def errors_as_typed(
     options: Iterable[Option], arguments: argparse.Namespace, *, keys: bool = False
 ) -> Iterator[None]:
-    """Let errors about a value that was given name its option or key, not the parameter in Python."""
+    """Replace Python parameters by options or keys in errors about given values."""
     try:
         yield
     except InputError as error:
-        if isinstance(error, FileFormatError) and error.place:  # it is about what the file holds
+        if isinstance(error, FileFormatError) and error.place:  # an error about the content of a file
             raise
         for option in options:
             given = getattr(arguments, option.dest, option.default)
@@ -233,13 +233,13 @@ def errors_as_typed(
 
 
 class Form(str):
-    """A form of the result, and the file that it goes to, if any."""
+    """An output form, with the path of the output file if any."""
 
     path: Path | None = None
 
 
 def form_of(text: str, name: str = "--output") -> Form:
-    """Read ``--output``: a form, or a file whose ending says the form."""
+    """Parse ``--output``: a form, or a file whose ending determines the form."""
     if text in OUTPUT_FORMS:
         return Form(text)
     ending = Path(text).suffix.lower()
@@ -256,7 +256,7 @@ def form_of(text: str, name: str = "--output") -> Form:
     return form
 
 
-# ---------------------------------------------------------------- what to evaluate, and how
+# ---------------------------------------------------------------- input and protocol
 
 
 def _formats() -> Sequence[str]:
@@ -406,7 +406,7 @@ CLASS_WEIGHTS = Option(
     topic=RULES,
 )
 PROTOCOL_CHANGES = (MAX_DETECTIONS, IOU_THRESHOLDS, AREA_RANGES, SCORE_THRESHOLD, CLASS_WEIGHTS)
-"""Flags that write a protocol."""
+"""Options that change the protocol."""
 ANNOTATION_ID_ZERO = Option(
     "annotation-id-zero",
     "whether a match with annotation id 0 counts, or stays unmatched as in pycocotools (default: set by "
@@ -560,7 +560,7 @@ GROUND_TRUTH_FILES = (
         topic=TABLES,
     ),
 )
-"""What the files of ground truth may not say."""
+"""Options for information that ground-truth files may not contain."""
 DETECTION_FILES = (
     Option(
         "dt-format",
@@ -603,7 +603,7 @@ DETECTION_FILES = (
     IMAGE_SIZES,
     IMAGE_FOLDER,
 )
-"""What the files of detections may not say."""
+"""Options for information that detection files may not contain."""
 
 INPUTS = (
     *(GROUND_TRUTH, DETECTIONS, FORMAT, PROTOCOL, SCORELESS, IOU_TYPE, DETECTION_AREA, ANNOTATION_ID_ZERO),
@@ -611,11 +611,11 @@ INPUTS = (
     *PROTOCOL_CHANGES,
     *(*GROUND_TRUTH_FILES, *DETECTION_FILES),
 )
-"""The options of every command that evaluates."""
+"""Options of all commands that evaluate."""
 
 
 def inputs_beside(options: Iterable[Option]) -> tuple[Option, ...]:
-    """Return ``INPUTS`` without the names and the short names that these options have."""
+    """Return ``INPUTS`` without options that these replace, and without short names that these use."""
     replaced = {option.name for option in options}
     taken = {option.short for option in options if option.short}
     return tuple(
@@ -625,7 +625,7 @@ def inputs_beside(options: Iterable[Option]) -> tuple[Option, ...]:
     )
 
 
-# ---------------------------------------------------------------- what to write
+# ---------------------------------------------------------------- output
 
 OUTPUT = Option(
     "output",
@@ -663,14 +663,14 @@ SORT = Option(
 TOP = Option("top", "print only the first N rows", kind=int, metavar="N", key="output.top")
 SHOW = Option(
     "show",
-    "print only these columns, in this order, e.g. class AP AP50; a table that has none of them is left out",
+    "print only these columns, in this order, e.g. class AP AP50; tables without any of them are omitted",
     many=True,
     metavar="COLUMN",
     key="output.show",
     brief="print only these columns, e.g. class AP AP50",
 )
 ROWS = (SORT, TOP)
-"""Options of tables with one row per class, image, slice, ..."""
+"""Options of tables with a row per class, image, slice, ..."""
 WIDE = Option(
     "wide",
     "print every column, even if the table is wider than the terminal",
@@ -697,7 +697,7 @@ QUIET = Option(
     brief="print only the result and errors",
 )
 EVERYWHERE = (WIDE, QUIET, STRICT)
-"""The options of every command."""
+"""Options of all commands."""
 
 
 # ---------------------------------------------------------------- suppression

@@ -1,4 +1,4 @@
-"""Read what words of the command line name: processes, folders, images, classes and groups of classes."""
+"""Resolve arguments of the command line: processes, folders, images, classes and groups of classes."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
     from boxscore.suppression.suppressing import GroupOptions
 
 LONGEST_ID = 1000
-"""Digits; Python reads numbers of no more than 4,300 from text."""
+"""Maximum number of digits of an integer id; Python refuses to parse more than 4,300."""
 
 
 def readers(arguments: argparse.Namespace) -> int:
-    """Return how many processes read a large file: ``--workers``, or one per available processor."""
+    """Return the number of processes for large files: ``--workers``, or the number of available CPUs."""
     if arguments.workers is not None:
         return checks.whole_number(arguments.workers, 1, name="--workers", high=checks.MOST_WORKERS)
     return available_processors()
 
 
 def existing_folder(path: Path | None, *, name: str) -> Path | None:
-    """Check early that a folder exists."""
+    """Check that a folder exists, before other work starts."""
     if path is not None and not path.is_dir():
         raise InputError(name, "be a folder", got=repr(str(path)))
     return path
 
 
 def group_options(arguments: argparse.Namespace, categories: Categories) -> GroupOptions:
-    """Return the options of grouping and capping that the arguments in ``GROUPS`` give."""
+    """Convert the arguments in ``GROUPS`` to options of grouping and capping."""
     return {
         "class_agnostic": arguments.class_agnostic,
         "class_groups": None if arguments.groups is None else _groups(arguments.groups, categories),
@@ -63,9 +63,9 @@ def _groups(path: Path, categories: Categories) -> list[list[Id]]:
 def chosen_classes(
     values: Sequence[str] | None, categories: Categories, excluded: Sequence[str] | None = None
 ) -> list[Id] | None:
-    """Return the labels of the classes that ``--classes`` names, without those of ``--exclude-classes``.
+    """Return the labels of the classes in ``--classes``, without those in ``--exclude-classes``.
 
-    A file is replaced by its lines. A word that names no class is returned unchanged.
+    Files are replaced by their lines. Unknown words are returned unchanged.
     """
     classes = None if values is None else _classes(values, categories, what="a chosen class")
     if excluded is None:
@@ -104,17 +104,17 @@ def _lines_of_ids(path: Path) -> list[str]:
 
 
 def chosen(values: Sequence[str] | None, images: Images) -> list[Id] | None:
-    """Return ids or names of images from the command line; a file stands for its lines, or its JSON list."""
+    """Return ids or names of images from the command line; files are replaced by their lines or JSON list."""
     if values is None:
         return None
-    # A name of an image wins over a file of that name.
+    # Image names take precedence over files of the same name.
     known = {*map(str, images.ids.tolist()), *images.file_names.tolist()}
     integers = images.ids.dtype != object
     ids: list[Id] = []
     for value in values:
         path = Path(value)
         if value in known or not path.is_file():
-            # Commas separate names unless an image has one in its name.
+            # Commas separate names, unless the whole text is the name of an image.
             texts: list[Any] = [value]
         else:
             texts = _ids_in(path)
@@ -122,20 +122,20 @@ def chosen(values: Sequence[str] | None, images: Images) -> list[Id] | None:
             if isinstance(text, int):
                 ids.append(text)
             else:
-                parts = [text] if text in known or "," not in text else _at_commas(text, images)
+                parts = [text] if text in known or "," not in text else _split_at_commas(text, images)
                 ids += _ids(parts, names=(), integers=integers)
     return ids
 
 
-def _at_commas(text: str, images: Images) -> list[str]:
-    """Return the words between commas, unless the whole is what an image is called."""
+def _split_at_commas(text: str, images: Images) -> list[str]:
+    """Split a text at commas, unless it is the name of an image."""
     if image_rows_by_name(as_ids([text], name="image ids"), images)[0] >= 0:
         return [text]
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def _ids_in(path: Path) -> list[Any]:
-    """Return the lines of a file of ids, or the ids of its JSON list."""
+    """Read a file of ids: lines, or a JSON list."""
     lines = _lines_of_ids(path)
     if not lines[0].startswith("["):
         return lines
@@ -151,7 +151,7 @@ def _ids_in(path: Path) -> list[Any]:
 
 
 def _lines(path: Path, what: str) -> list[str]:
-    """Read the lines of a file that are not blank."""
+    """Read the non-blank lines of a file."""
     try:
         lines = read_bytes(path).decode("utf-8-sig").splitlines()
     except OSError as error:
@@ -164,12 +164,12 @@ def _lines(path: Path, what: str) -> list[str]:
 
 
 def _ids(texts: Sequence[str], *, names: Sequence[str] | set[str], integers: bool) -> list[Id]:
-    """Convert words to integers where ids are integers and the word is not a name."""
+    """Convert words to integers if ids are integers and the word is not a name."""
     return [_integer(text) if integers and text not in names else text for text in texts]
 
 
 def _integer(text: str) -> Id:
-    """Convert a word of digits to an integer; leave any other."""
+    """Convert a word of digits to an integer; keep any other word."""
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdecimal()):
         return text

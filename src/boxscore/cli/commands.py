@@ -1,10 +1,10 @@
-"""List every command: its group, its summary, and the module that is imported when it runs.
+"""List all commands: their groups, summaries and modules, which are imported lazily.
 
 Conventions
 -----------
 - A module has a docstring (the help, with examples), ``OPTIONS`` and ``run(arguments)``, which returns the
-  exit status. ``"module:TABLE"`` names a table of commands in a module.
-- This table is how an extension adds a command: one line. Nothing is imported before it is asked for.
+  exit status. ``"module:TABLE"`` is a table of commands in a module.
+- An extension adds a command with a line in this table.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ class Entry(NamedTuple):
     Attributes
     ----------
     module : str
-        Which has its options and function.
+        The module with options and function.
     summary : str
-        In the list of commands.
+        Text in the list of commands.
     tables : bool
-        Whether it loads pandas, pyarrow or matplotlib, which crash where there is little address space.
+        Whether it loads pandas, pyarrow or matplotlib, which crash if there is little address space.
     """
 
     module: str
@@ -214,6 +214,6 @@ BY_GROUP: Mapping[str, Mapping[str, Entry]] = {
         ),
     },
 }
-"""By task, in the order of the help."""
+"""Commands by task, in the order of the help."""
 
 ENTRIES = {name: entry for entries in BY_GROUP.values() for name, entry in entries.items()}

@@ -65,12 +65,12 @@ OPTIONS = (
     ALLOW.but(help=f"with --strict: {ALLOW.help}"),
     *further("report"),
 )
-"""Options of the command; those with a ``key`` may also be in a configuration file of boxscore run."""
+"""Options of the command; those with a ``key`` are also valid in a run configuration."""
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, evaluate, print; return the exit status."""
-    # Refuse impossible requests before anything is read: rows that do not exist, a missing pycocotools.
+    # Reject invalid requests before reading: unknown rows, missing pycocotools.
     if arguments.verify:
         from boxscore.compat.verification import check_protocol, require_pycocotools, verify
 
@@ -79,35 +79,35 @@ def run(arguments: argparse.Namespace) -> int:
     notes: list[str] = []
 
     def then(evaluation: Evaluation) -> None:
-        """Do what options of extensions ask of the result."""
+        """Run the actions of extension options on the result."""
         for option in given(OPTIONS, arguments):
             if option.does:
                 notes.extend(loaded(option.does)(evaluation, arguments, messages))
 
     with remembered_warnings(hold_box_forms=arguments.digest and not arguments.strict) as messages:
-        # Let an extension evaluate data larger than memory, in partitions; else evaluate here.
-        if _may_be_elsewhere(arguments):
+        # Let an extension evaluate data larger than memory in partitions; otherwise evaluate here.
+        if _may_be_external(arguments):
             elsewhere = extension("evaluated_elsewhere")(arguments, then)
             if elsewhere is not None:
-                _show(_written(elsewhere, arguments, messages), notes)
+                _show(_format_result(elsewhere, arguments, messages), notes)
                 return 0
         if arguments.verify:
             check_protocol(chosen_protocol(arguments))
         evaluation, digest = evaluate_inputs(read_inputs(arguments)), None
-        # Do everything that can fail before the first number is printed.
+        # Run everything that may fail before the first number is printed.
         if arguments.digest:
             digest = extension("digest_of")(evaluation, allowed=arguments.allow, warned=messages)
     if digest is not None and arguments.strict:
         digest.refuse()
     verification = verify(evaluation) if arguments.verify else None
-    # The number is printed last, when the report and the part have been written.
-    result = _written(evaluation, arguments, messages)
+    # Print last, after other outputs are written.
+    result = _format_result(evaluation, arguments, messages)
     then(evaluation)
-    # Print: the result to stdout, then notes and findings to stderr.
+    # Print the result to stdout, then notes and findings to stderr.
     _show(result, notes)
     if digest is not None:
         digest.say()
-    # A difference from pycocotools is a failure of its own, after the numbers.
+    # Report a difference from pycocotools after the numbers, with its own status.
     if verification is not None:
         if not verification.equal:
             raise VerificationError(str(verification))
@@ -115,10 +115,11 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _may_be_elsewhere(arguments: argparse.Namespace) -> bool:
-    """Whether rows may stay out of this process: an option says so, or detections are in Parquet.
+def _may_be_external(arguments: argparse.Namespace) -> bool:
+    """Whether an extension may evaluate the data without loading them into this process.
 
-    The one question that comes before reading; it loads nothing; the extension that answers it decides.
+    This is the case if an option requests it, or if detections are in Parquet; the extension decides. The
+    check does not read files or import modules.
     """
     if any(getattr(arguments, name) is not None for name in names_at("elsewhere")):
         return True
@@ -134,7 +135,7 @@ def _show(result: str, lines: Sequence[str]) -> None:
         say(line)
 
 
-def _written(evaluation: Evaluation, arguments: argparse.Namespace, messages: Sequence[str]) -> str:
+def _format_result(evaluation: Evaluation, arguments: argparse.Namespace, messages: Sequence[str]) -> str:
     return evaluation_as(
         arguments.output,
         evaluation,

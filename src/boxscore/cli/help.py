@@ -1,12 +1,12 @@
-"""Write what ``--help`` prints, for the program and for each command.
+"""Format the help of the program and of its commands.
 
 Conventions
 -----------
-- What a command is for and how it is called comes first, then its own options, then the shared ones by
-  heading; each option ends with its default, if it has one.
-- ``--help`` shows what most people need, each option in a line if that is possible. What other commands share
-  with ``evaluate`` they only name. ``--help-all`` says everything; options that have a topic come last.
-- Lines fit the terminal. A call in the examples that does not is continued with a backslash.
+- Usage and description come first, then the command's own options, then shared options by heading. Each
+  option ends with its default, if any.
+- ``--help`` shows the options that most people need, in one line each if possible; options shared with
+  ``evaluate`` are only listed by name. ``--help-all`` explains all options, those with a topic last.
+- Lines fit the terminal; long calls in examples are continued with a backslash.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from boxscore.cli.arguments import HEADINGS, INPUT, INPUTS, NOT_IN_FILES, OUTPUT
 from boxscore.cli.streams import coloured, terminal_width
 
 COLUMN, SHORT_COLUMN = 24, 28
-"""Where the texts of options begin, in the whole help and in the short one."""
+"""Column of the texts of options, in the full and the short help."""
 WIDEST = 100
-"""Lines that are longer are hard to read."""
+"""Maximum line width, for readability."""
 LONGEST_CHOICES, SHORT_CHOICES = 40, 20
-"""Characters of a list of choices next to the option; a longer one is in the text, or in an error."""
+"""Maximum length of choices next to the option, in the full and the short help."""
 ALL_OF = "evaluate"
-"""The command that explains the options of the input and the protocol."""
+"""The command whose help explains the options of input and protocol."""
 
 
 def _width() -> int:
@@ -33,7 +33,7 @@ def _width() -> int:
 
 
 def program_help(groups: Mapping[str, Sequence[str]], summaries: Mapping[str, str]) -> str:
-    """Say what the program does, and list the commands by task."""
+    """Return the help of the program, with the commands by task."""
     lines = [
         "usage: boxscore COMMAND ...",
         "",
@@ -64,8 +64,8 @@ def program_help(groups: Mapping[str, Sequence[str]], summaries: Mapping[str, st
 def command_help(
     name: str, description: str, options: Sequence[Option], *, sides: Sequence[str], every: bool = False
 ) -> str:
-    """Say what a command does, with examples and the options that most people need, or with ``every`` one."""
-    # The call: what must be given, in the order in which it is typed.
+    """Return the help of a command, with the options that most people need, or with ``every`` one."""
+    # Usage: required arguments in order.
     paragraphs, examples = _parts(description)
     call = ["usage: boxscore", name, *sides]
     call += [_call(option) for option in options if option.required and option.positional]
@@ -75,7 +75,7 @@ def command_help(
     lines = [wrapped(" ".join([*call, "[options]"]), _width(), indent="    ")]
     for paragraph in paragraphs:
         lines += ["", wrapped(paragraph, _width())]
-    # The description, examples, and what the two files are.
+    # Description, examples, and the meaning of the two files.
     if examples:
         lines += ["", coloured("examples", "bold"), *(line for each in examples for line in _example(each))]
     if sides:
@@ -84,17 +84,17 @@ def command_help(
         instead = " and ".join(f"--{side.split(' ')[0].lower()}" for side in sides)
         column = COLUMN if every else SHORT_COLUMN
         lines += ["", *_entry(" ".join(sides), f"{words}, or {instead}", column=column)]
-    # Options by group; of those with a topic --help says how many there are.
+    # Options by group; --help only counts those with a topic.
     asked = dict.fromkeys(option.topic for option in options if option.topic)
     topics = sorted(asked, key=lambda topic: TOPICS.index(topic) if topic in TOPICS else len(TOPICS))
     shown = [option for option in options if not option.topic]
-    lines += _whole(shown, topics) if every else _short(name, shown)
+    lines += _full_options(shown, topics) if every else _short_options(name, shown)
     if every:
         for topic in topics:
             lines += ["", coloured(topic, "bold")]
             for option in options:
                 if option.topic == topic:
-                    lines += _entry(_call(option), _meaning(option))
+                    lines += _entry(_call(option), _explanation(option))
     elif topics:
         count = len(options) - len(shown)
         more = f"{count} more options in boxscore {name} --help-all: {'; '.join(topics)}."
@@ -102,22 +102,22 @@ def command_help(
     return "\n".join(lines) + "\n"
 
 
-def _whole(options: Sequence[Option], topics: Sequence[str]) -> Iterator[str]:
-    """Explain options, heading by heading."""
+def _full_options(options: Sequence[Option], topics: Sequence[str]) -> Iterator[str]:
+    """Explain options by heading."""
     for heading, chosen in _by_heading(options):
         yield from ("", coloured(heading, "bold"))
         for option in chosen:
-            yield from _entry(_call(option), _meaning(option))
+            yield from _entry(_call(option), _explanation(option))
         if heading == OUTPUT_GROUP:
             yield from _entry("-h, --help", "print this help")
             yield from _entry("--help-all", "print every option") if topics else ()
 
 
-def _short(name: str, options: Sequence[Option]) -> Iterator[str]:
-    """Say each option in a line if that is possible; name those that ``evaluate`` explains."""
+def _short_options(name: str, options: Sequence[Option]) -> Iterator[str]:
+    """Explain each option in one line if possible; only list names of those that ``evaluate`` explains."""
     inputs = [option.but(short="") for option in INPUTS] if name != ALL_OF else []
     shared = [option for option in options if option.but(short="") in inputs]
-    # What the files do not say is of the input as well: fewer headings are read more easily.
+    # Merge options for missing information into the input options, for fewer headings.
     listed = [
         option.but(group=INPUT) if option.group == NOT_IN_FILES else option
         for option in options
@@ -126,7 +126,7 @@ def _short(name: str, options: Sequence[Option]) -> Iterator[str]:
     for heading, chosen in _by_heading(listed):
         yield from ("", coloured(heading, "bold"))
         for option in chosen:
-            text = option.brief or _meaning(option, longest=SHORT_CHOICES)
+            text = option.brief or _explanation(option, longest=SHORT_CHOICES)
             yield from _entry(_call(option, longest=SHORT_CHOICES), text, column=SHORT_COLUMN)
         if heading == OUTPUT_GROUP:
             yield from _entry("-h, --help", "print this help", column=SHORT_COLUMN)
@@ -137,7 +137,7 @@ def _short(name: str, options: Sequence[Option]) -> Iterator[str]:
 
 
 def _by_heading(options: Sequence[Option]) -> Iterator[tuple[str, list[Option]]]:
-    """Give the options of each heading: the command's own, those under its own headings, then the shared."""
+    """Yield options by heading: the command's own, those under its own headings, then shared ones."""
     own = dict.fromkeys(option.group for option in options if option.group not in ("", *HEADINGS))
     for heading in ("", *own, *HEADINGS):
         if chosen := [option for option in options if option.group == heading]:
@@ -145,14 +145,14 @@ def _by_heading(options: Sequence[Option]) -> Iterator[tuple[str, list[Option]]]
 
 
 def _parts(description: str) -> tuple[list[str], list[str]]:
-    """Return the paragraphs of a docstring, each in one line, and the calls under its examples."""
+    """Split a docstring into paragraphs, each in one line, and the calls in its examples."""
     text, _, rest = description.strip().partition("\n\nExamples\n--------\n")
     calls = rest.rstrip().replace("\n  ... ", " ").splitlines()
     return [" ".join(part.split()) for part in re.split(r"\n\s*\n", text)], calls
 
 
 def _example(line: str) -> Iterator[str]:
-    """Continue a call on further lines, before its options, where it is too long."""
+    """Break a long call before its options."""
     width = _width() - 2
     shown = ""
     for part in re.split(r" (?=--)", line):
@@ -165,7 +165,7 @@ def _example(line: str) -> Iterator[str]:
 
 
 def _entry(head: str, text: str, *, column: int = COLUMN) -> Iterator[str]:
-    """Write a word with its meaning next to it, or below if the word is long."""
+    """Format a term with its explanation next to it, or below if the term is long."""
     body = wrapped(text, max(_width() - column, 20)).split("\n")
     if len(head) + 4 > column:
         yield f"  {head}"
@@ -178,13 +178,13 @@ def _entry(head: str, text: str, *, column: int = COLUMN) -> Iterator[str]:
 def _call(option: Option, *, longest: int = LONGEST_CHOICES) -> str:
     if option.positional:
         return (option.metavar or option.dest.upper()) + (" ..." if option.many else "")
-    # A second long name is for those who know another program; the short help does without it.
+    # A second long name is for users of another program; the short help omits it.
     known = [option.short] if option.short and (longest == LONGEST_CHOICES or option.short[1] != "-") else []
     return f"{', '.join([*known, f'--{option.name}'])} {_value(option, longest=longest)}".rstrip()
 
 
 def _value(option: Option, *, longest: int = LONGEST_CHOICES) -> str:
-    """Name the value of an option, or list the few that it may have."""
+    """Return the placeholder of an option's value, or its choices if there are few."""
     if option.kind is bool:
         return ""
     listed = "|".join(option.known()) if not option.metavar else ""
@@ -192,7 +192,7 @@ def _value(option: Option, *, longest: int = LONGEST_CHOICES) -> str:
     return f"{word} ..." if option.many else word
 
 
-def _meaning(option: Option, *, longest: int = LONGEST_CHOICES) -> str:
+def _explanation(option: Option, *, longest: int = LONGEST_CHOICES) -> str:
     text = option.help
     known = option.known()
     if known and not option.metavar and len("|".join(known)) > longest:

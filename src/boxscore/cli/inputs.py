@@ -1,4 +1,4 @@
-"""Read what the arguments name: ground truth, detections, protocol, chosen images and classes."""
+"""Read the inputs given by the arguments: ground truth, detections, protocol, images and classes."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ EXPECTED = {
     "yolo": (".yaml", ".yml", ""),
     "voc": ("",),
 }
-"""How files of formats end, and "" for folders: where they do, no note is printed."""
+"""Usual file name endings of formats ("" for folders), for which no note is printed."""
 
 PIXEL_OFFSETS = {"continuous": 0.0, "inclusive": 1.0}
-"""What is added to a width: corners are points of a plane, or the first and the last pixel of a box."""
+"""Value added to widths: corners are points in the plane, or the first and last pixel of a box."""
 
 
 class Inputs(NamedTuple):
-    """The input that the arguments name, read and checked."""
+    """The checked inputs of a command."""
 
     ground_truth: GroundTruth
     detections: Detections
@@ -58,13 +58,13 @@ class Inputs(NamedTuple):
 
 
 def read_inputs(arguments: argparse.Namespace, *others: Protocol) -> Inputs:
-    """Read the files that the input arguments name, for the protocol that they name or for others."""
+    """Read the input files, for the protocol in the arguments or for others."""
     protocol = chosen_protocol(arguments)
     processes = readers(arguments)
     common: dict[str, Any] = {**needs_of(*(others or (protocol,))), "processes": processes}
     opened = []
     for side, path in zip(SIDES, (arguments.ground_truth, arguments.detections), strict=True):
-        opened.append(open_at(path_of(path), side=side))  # also where the user names the format
+        opened.append(open_at(path_of(path), side=side))  # detect even if the user names the format
         detected = opened[-1].format.name
         if arguments.format == "auto" and _is_surprising(path, detected) and stderr_is_terminal():
             _note(f"{side}: {path} is {opened[-1].reason}; reading it as {detected}")
@@ -88,12 +88,12 @@ def read_inputs(arguments: argparse.Namespace, *others: Protocol) -> Inputs:
 
 
 def _is_surprising(path: Path, name: str) -> bool:
-    """Whether a format is another than the name of its file or folder lets expect."""
+    """Whether a format is unexpected for the name of the file or folder."""
     return ("" if path.is_dir() else path.suffix.lower()) not in EXPECTED.get(name, ())
 
 
 def ground_truth_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the options for files of ground truth, by the names that loaders use."""
+    """Return the options for ground-truth files, by the parameter names of loaders."""
     return {
         "format": arguments.format,
         "image_set": arguments.image_set,
@@ -108,7 +108,7 @@ def ground_truth_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def detection_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the options for files of detections, by the names that loaders use."""
+    """Return the options for detection files, by the parameter names of loaders."""
     return {
         "format": arguments.dt_format,
         "classes": arguments.dt_classes,
@@ -121,10 +121,10 @@ def detection_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _columns(arguments: argparse.Namespace, *, of_detections: bool) -> ColumnMap | None:
-    """Return the column names that the arguments give for a side.
+    """Return the column mapping for the ground truth or the detections.
 
-    Those of ``--columns`` apply to every side that is a table: each must be in the only table, or in one of
-    two. Where neither side is a table the first refuses them.
+    ``--columns`` applies to both if they are tables; each column must be in at least one of them. If neither
+    is a table, reading the first one raises an error.
     """
     resolve_columns(arguments)
     sides = [
@@ -143,14 +143,14 @@ def _columns(arguments: argparse.Namespace, *, of_detections: bool) -> ColumnMap
 
 
 def _is_table(path: Path | Sequence[Path] | None, name: str, side: Side) -> bool:
-    """Whether a side is a table, or several files of which any may be one."""
+    """Whether a path is a table, or several files, which may be tables."""
     if path is None:
         return False
     return not isinstance(path, Path) or "columns" in open_at(path, name, side=side).format.takes
 
 
 def resolve_columns(arguments: argparse.Namespace) -> None:
-    """Parse ``--columns``, once for all tables of a command."""
+    """Parse ``--columns`` once for all tables of a command."""
     if isinstance(arguments.columns, list):
         arguments.columns = _column_map(arguments.columns, shared=True, name="--columns")
 
@@ -162,7 +162,7 @@ def _column_map(texts: Sequence[str], **options: Any) -> ColumnMap:
 
 
 def _pairs(texts: Sequence[str]) -> dict[str, str]:
-    """Read ``image=photo``, each apart or several with commas between; names of columns may have commas."""
+    """Parse ``image=photo`` pairs, separate or joined by commas; column names may contain commas."""
     pairs = [pair for text in texts for pair in re.split(r",(?=\w+=)", text)]
     wrong = next((pair for pair in pairs if "=" not in pair), None)
     if wrong is not None:
@@ -183,7 +183,7 @@ def _note(text: str) -> None:
 
 
 def _sizes_for(arguments: argparse.Namespace, *, of_detections: bool) -> dict[str, Path | None]:
-    """Return where a side that needs image sizes takes them from; the options are for both sides."""
+    """Return the options for image sizes if the files need them; they apply to both inputs."""
     path, name, box_format = (
         (arguments.detections, arguments.dt_format, arguments.dt_box_format)
         if of_detections
@@ -206,7 +206,7 @@ def _class_weights(text: str) -> Any:
 
 
 def protocol_without_scores(arguments: argparse.Namespace) -> Protocol:
-    """Return the protocol for detections without scores: the one named, or ``scoreless``."""
+    """Return the protocol for detections without scores: the given one, or ``scoreless``."""
     if arguments.protocol is not None:
         from boxscore.protocols import without_scores
 
@@ -215,14 +215,14 @@ def protocol_without_scores(arguments: argparse.Namespace) -> Protocol:
 
 
 def chosen_protocol(arguments: argparse.Namespace) -> Protocol:
-    """Return the protocol that the arguments name, with their changes."""
-    # The named protocol, for the type of IoU.
+    """Return the protocol in the arguments, with their changes."""
+    # The named protocol, for the IoU type.
     protocol = load_protocol(arguments.protocol or DEFAULT_PROTOCOL)
     if arguments.iou_type is not None:
         from boxscore.protocols import protocol_of_type
 
         protocol = protocol_of_type(protocol, arguments.iou_type)
-    # Options that change one field each.
+    # Options that change a single field.
     if arguments.detection_area is not None:
         ignore = protocol.ignore.replaced(detection_area=arguments.detection_area)
         protocol = protocol.replaced(ignore=ignore)
@@ -232,7 +232,7 @@ def chosen_protocol(arguments: argparse.Namespace) -> Protocol:
     if (pixels := getattr(arguments, "pixels", None)) is not None:
         boxes = protocol.boxes.replaced(pixel_offset=PIXEL_OFFSETS[pixels])
         protocol = protocol.replaced(boxes=boxes)
-    # Options that change the summary as well.
+    # Options that also change the summary.
     changes = {
         "max_detections": getattr(arguments, "caps", None),
         "iou_thresholds": arguments.iou_thresholds,
@@ -241,11 +241,11 @@ def chosen_protocol(arguments: argparse.Namespace) -> Protocol:
         "class_weights": getattr(arguments, "class_weights", None),
     }
     changes = {name: value for name, value in changes.items() if value is not None}
-    return _changed(protocol, changes) if changes else protocol
+    return _apply_changes(protocol, changes) if changes else protocol
 
 
-def _changed(protocol: Protocol, changes: dict[str, Any]) -> Protocol:
-    """Return a protocol with the changes that options ask for, by the parameters of ``changed_protocol``."""
+def _apply_changes(protocol: Protocol, changes: dict[str, Any]) -> Protocol:
+    """Apply changes to a protocol, given as parameters of ``changed_protocol``."""
     from boxscore.protocols.changing import area_ranges_of_text, changed_protocol, iou_thresholds_of_text
 
     read = {
@@ -259,7 +259,7 @@ def _changed(protocol: Protocol, changes: dict[str, Any]) -> Protocol:
 
 
 def evaluate_inputs(inputs: Inputs) -> Evaluation:
-    """Evaluate the input."""
+    """Evaluate the inputs."""
     return evaluate(
         inputs.ground_truth,
         inputs.detections,
@@ -267,5 +267,5 @@ def evaluate_inputs(inputs: Inputs) -> Evaluation:
         images=inputs.images,
         classes=inputs.classes,
         workers=inputs.workers,
-        digest=False,  # the commands that say it do so below their result
+        digest=False,  # commands that show it compute it later
     )

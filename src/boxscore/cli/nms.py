@@ -1,11 +1,11 @@
 """Turn raw detections into final ones: suppress, lower scores or merge boxes.
 
-Needs no ground truth. Reads a COCO results file, a folder of VOC or DOTA results or detections saved as
-columns (.npz), and writes the remaining rows in the same format and order, with every key they had. Soft
-methods write the lowered scores, merging methods the merged boxes. The output is written whole or not at all.
+Ground truth is not needed. The input is a COCO results file, a folder of VOC or DOTA results, or detections
+saved as columns (.npz). The remaining detections are written in the same format and order, with all their
+keys. Soft methods write lowered scores, merging methods merged boxes. The output is written atomically.
 
-With --memory-limit Parquet larger than memory is suppressed in partitions of whole images, and written
-ascending by image.
+With --memory-limit, Parquet data larger than memory are processed in partitions of whole images, and written
+in ascending order of images.
 
 Examples
 --------
@@ -53,7 +53,7 @@ SIMILARITIES = {
     "segm": "mask",
     **{name: name for name in ("rotated", "quadrilateral", "probiou")},
 }
-"""What is compared: by pycocotools' names, and oriented boxes by those of the similarities."""
+"""Similarities by ``--iou-type``: the names of pycocotools, and names of similarities of rotated boxes."""
 
 
 OPTIONS = (
@@ -100,8 +100,8 @@ OPTIONS = (
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, suppress, write; return the exit status."""
-    options = options_of(arguments)  # checked before a large file is read
-    # Let the extension run whose option is given.
+    options = options_of(arguments)  # check before reading a large file
+    # If an extension option has an action, run it instead.
     for option in given(OPTIONS, arguments):
         if option.does:
             loaded(option.does)(arguments, options)
@@ -110,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     results = results_of(arguments, options)
     left = suppressed(results.table, arguments, options)
-    # Write the records that are left in the order of the file, with every key that they had.
+    # Write the remaining records in file order, with all their keys.
     order = np.argsort(left.indices)
     save_results(
         results,
@@ -124,7 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def options_of(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return what is compared, how, and from where boxes overlap, checked for the method."""
+    """Return the options of suppression, checked for the method."""
     options = {name: getattr(arguments, name) for name in ("iou_threshold", "overlap")}
     options["similarity"] = SIMILARITIES[arguments.iou_type]
     check_method(arguments.method, **options)
@@ -132,7 +132,7 @@ def options_of(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def instances_of(options: Mapping[str, Any]) -> list[str]:
-    """Return the columns beside boxes that are compared."""
+    """Return the instance columns that suppression needs."""
     return ["masks"] if options["similarity"] == "mask" else []
 
 
@@ -165,7 +165,7 @@ def suppressed(table: Detections, arguments: argparse.Namespace, options: Mappin
 
 
 def say_kept(kept: int, given: int, arguments: argparse.Namespace) -> None:
-    """Say how many detections are left, and where."""
+    """Print how many detections are kept, and the output path."""
     say(f"{counted_of(kept, given, 'detection')} kept, written to {arguments.output}")
 
 

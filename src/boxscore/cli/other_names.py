@@ -1,7 +1,7 @@
-"""Lead names of commands that people guess to the command: run it, or print what to type.
+"""Handle command names that users guess: run the command, or print hints.
 
-``boxscore --help`` does not list these names. A synonym runs the command. A name that only comes near prints
-hints, in which ``GT DT`` become the paths that were typed.
+``boxscore --help`` does not list these names. A synonym runs the command. A related name prints hints, in
+which ``GT DT`` are replaced by the given paths.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ SYNONYMS = {
     "help": "--help",
     "version": "--version",
 }
-"""The command, and options of it, that a name runs."""
+"""The command, with options, for each synonym."""
 
 _CURVES = "Precision-recall curves, in boxscore-report/plots: boxscore report GT DT --plots png"
 _BOXES = "Boxes over images: boxscore draw GT DT"
@@ -83,7 +83,7 @@ HINTS: Mapping[str, Sequence[str]] = {
     "anchors": ("Anchors by k-means: boxscore stats GT --anchors 9",),
     **dict.fromkeys(("train", "predict", "detect"), (_SCORE,)),
 }
-"""What to type where a name has no command of the same meaning: each time what it does, and the call."""
+"""Hints for names without an equivalent command: a description and a call each."""
 
 _FORMATS = {"pascal": "voc", "pascalvoc": "voc", "ultralytics": "yolo"}
 _CONVERSION = re.compile("([a-z]+)(?:2|-to-)([a-z]+)")
@@ -91,7 +91,7 @@ _FILES = {"coco": "converted.json", "csv": "converted.csv", "parquet": "converte
 
 
 def words_of_synonym(words: Sequence[str]) -> list[str]:
-    """Return a call with the command that its first word is another name of; any other call unchanged."""
+    """Replace a synonym in the first word of a call by the command; return other calls unchanged."""
     if not words:
         return []
     name, *rest = words
@@ -102,14 +102,14 @@ def words_of_synonym(words: Sequence[str]) -> list[str]:
 
 
 def hints_for(words: Sequence[str]) -> list[str]:
-    """Return what to type in place of a call whose first word is near to a command; empty if none is."""
+    """Return hints for a call whose first word is related to a command; empty if there are none."""
     name = _plain(words[0])
     paths = [word for word in words[1:] if not word.startswith("-")]
     return [_with_paths(hint, paths) for hint in HINTS.get(name) or _conversion(name)]
 
 
 def _with_paths(hint: str, paths: Sequence[str]) -> str:
-    """Write the paths that were typed into a call; the only one of a call that takes detections is ``DT``."""
+    """Insert the given paths into a hint in place of ``GT`` and ``DT``, in order."""
     places = [place for place in ("GT", "DT") if re.search(rf"\b{place}\b", hint)]
     files = {place: shlex.quote(path) for place, path in zip(places, paths, strict=False)}
     return re.sub(r"\b(?:GT|DT)\b", lambda match: files.get(match[0], match[0]), hint)
@@ -120,7 +120,7 @@ def _plain(name: str) -> str:
 
 
 def _conversion(name: str) -> tuple[str, ...]:
-    """Return the call that converts as ``coco2yolo`` says; empty if the name says none."""
+    """Return the call for names such as ``coco2yolo``; empty if the name is not of this form."""
     from boxscore.formats import writable_formats
 
     match = _CONVERSION.fullmatch(name)

@@ -1,4 +1,4 @@
-"""Write the output of the commands: tables in every form, and the warnings collected for it."""
+"""Format the output of commands: tables in all output forms, and collected warnings."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 class Section(NamedTuple):
     """A table with its title and note.
 
-    ``first_out`` are the columns that a narrow terminal does without first, ``paint`` colours cells of text.
+    ``first_out`` are the columns to drop first in a narrow terminal; ``paint`` colors cells of text tables.
     """
 
     title: str
@@ -58,9 +58,9 @@ def written(
     longest: int = 40,
     shown: Sequence[str] | None = None,
 ) -> str:
-    """Write tables in a form of ``--output``; JSON takes ``value``, CSV ``table`` or the first section.
+    """Format tables in a form of ``--output``; JSON uses ``value``, CSV uses ``table`` or the first section.
 
-    ``shown`` are the columns to write: those of ``--show`` if not given, all if empty.
+    ``shown`` are the columns to include: by default those of ``--show``, all if empty.
     """
     shown = settings().columns if shown is None else shown
     if form == "json":
@@ -85,7 +85,7 @@ def written(
 
 
 def refuse_columns_of_json(shown: Sequence[str]) -> None:
-    """Refuse ``--show`` for JSON."""
+    """Reject ``--show`` for JSON."""
     if shown:
         rule = "be left out with --output json, which has every column"
         raise InputError("--show", rule, got=repr(" ".join(shown)))
@@ -116,7 +116,7 @@ def _as_text(section: Section, longest: int) -> str:
 
 
 def rows_of(arguments: argparse.Namespace, *, sort: str = "") -> Rows:
-    """Return the rows that ``--sort`` and ``--top`` choose; without ``--sort`` the default of the table."""
+    """Return the row selection of ``--sort`` and ``--top``; ``sort`` is the default of the table."""
     rows = Rows(arguments.sort or sort, arguments.top)
     rows.check()
     return rows
@@ -130,7 +130,7 @@ def evaluation_as(
     rows: Rows = ALL_ROWS,
     messages: Sequence[str] = (),
 ) -> str:
-    """Write an evaluation in a form of ``--output``; to ask for rows is to ask for the table per class."""
+    """Format an evaluation in a form of ``--output``; selecting rows implies the table per class."""
     per_class = per_class or rows != ALL_ROWS
     columns = settings().columns
     if form == "latex":
@@ -146,7 +146,7 @@ def evaluation_as(
 
 
 def _for_stdout(text: str) -> str:
-    """Escape what stdout's encoding does not have the way JSON does; only strings hold such characters."""
+    """Escape characters that stdout cannot encode as in JSON; they only occur in strings."""
     encoding = getattr(sys.stdout, "encoding", None) or ""
     if settings().file is not None or encoding.lower().replace("-", "") == "utf8":
         return text
@@ -156,7 +156,7 @@ def _for_stdout(text: str) -> str:
 
 
 def evaluation_text(evaluation: Evaluation, *, per_class: bool = False, rows: Rows = ALL_ROWS) -> str:
-    """Write an evaluation for the terminal that shows it."""
+    """Format an evaluation for the terminal."""
     lines = text.as_text(
         evaluation,
         per_class=per_class,
@@ -179,7 +179,7 @@ def _as_latex(section: Section, _: int) -> str:
 
 
 class Remembered(list[str]):
-    """The texts of warnings, and the warnings; ``held`` are calls of ``showwarning`` that wait."""
+    """Collected warnings and their texts; ``held`` are postponed calls of ``showwarning``."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -188,11 +188,11 @@ class Remembered(list[str]):
 
     @property
     def each(self) -> tuple[BoxscoreWarning, ...]:
-        """The warnings, one for each text."""
+        """The warnings with distinct texts."""
         return tuple({str(warning): warning for warning in self.warnings}.values())
 
     def forget_held(self, codes: Collection[str], evaluation: Evaluation) -> None:
-        """Leave out warnings that findings with these codes repeat."""
+        """Drop postponed warnings that findings with these codes repeat."""
         sources = tuple(f"{table.source}: " for table in (evaluation.ground_truth, evaluation.detections))
         self.held = [
             call for call in self.held if call[0].code not in codes or not str(call[0]).startswith(sources)
@@ -201,13 +201,13 @@ class Remembered(list[str]):
 
 @contextlib.contextmanager
 def remembered_warnings(*, hold_box_forms: bool = False) -> Iterator[Remembered]:
-    """Collect boxscore's warnings for the report, and show them as before.
+    """Collect warnings of boxscore for the report, and show them as usual.
 
-    Those of boxes in another form may be held back to the end, unless the findings say them.
+    Warnings of boxes in another form may be postponed to the end, and dropped if findings repeat them.
     """
     shown, messages = warnings.showwarning, Remembered()
 
-    # Each text is kept once for the report; held ones are shown at the end, unless they are forgotten.
+    # Keep each text once for the report; show postponed warnings at the end, unless they are dropped.
     def remember(warning: Warning | str, category: type[Warning], *rest: Any) -> None:
         if isinstance(warning, BoxscoreWarning):
             if str(warning) not in messages:
@@ -219,7 +219,7 @@ def remembered_warnings(*, hold_box_forms: bool = False) -> Iterator[Remembered]
         shown(warning, category, *rest)
 
     warnings.showwarning = remember  # type: ignore[assignment]
-    # Whatever happens, the old function comes back and nothing that is held is lost.
+    # Always restore the old function, and show postponed warnings.
     try:
         yield messages
     finally:

@@ -1,16 +1,14 @@
-"""Refuse an output that would replace an input: a file that is named, or one in a folder that is read.
+"""Prevent outputs from overwriting inputs: given files, and files in folders that are read.
 
 Conventions
 -----------
-- Derived from the options: what one ``writes`` is an output, any other path that is there an input. So is a
-  word that is the name of a file, as those of ``--classes`` may be. So are the folders and lists that a
-  ``data.yaml`` names.
-- Files and folders are the same if device and inode are: links of both kinds and other spellings lead to
-  them. A pipe or a terminal is neither input nor output here.
-- Checked before anything is read, for every path that outputs name and what is known to be written in it; and
-  once more, by what writes, for every file that is about to be replaced.
-- A file in an input folder is part of the input if its format reads files of that ending in folders: an
-  earlier ``result.json`` beside YOLO's labels is none.
+- Outputs are the paths of options with ``writes``; all other existing paths are inputs. This includes words
+  that are file names, as in ``--classes``, and folders and lists that a ``data.yaml`` refers to.
+- Paths are the same if device and inode are the same, which includes links and other spellings. Pipes and
+  terminals are ignored.
+- All known output files are checked before anything is read, and every file again when it is replaced.
+- A file in an input folder is an input if the format reads files with its ending in folders. So an old
+  ``result.json`` next to YOLO labels is not an input.
 """
 
 from __future__ import annotations
@@ -35,15 +33,15 @@ if TYPE_CHECKING:
 
 PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff")
 DESCRIPTIONS = (".yaml", ".yml", ".data", ".txt")
-"""Endings of files that name the folders of a data set."""
+"""Endings of files that refer to the folders of a data set."""
 ITSELF = "."
-"""In ``writes`` of an option: the path that it names."""
+"""Value in ``writes`` of an option for the path itself."""
 
 CONFIG = Option("config", kind=Path)
 
 
 class _Named(NamedTuple):
-    """A path, and the option that names it."""
+    """A path and its option."""
 
     option: Option
     name: str
@@ -54,11 +52,11 @@ class _Named(NamedTuple):
 def inputs_protected(
     options: Sequence[Option], arguments: argparse.Namespace, *, config: Path | None = None
 ) -> Iterator[None]:
-    """Refuse outputs that are inputs or one another; for a while, refuse to replace an input at all.
+    """Reject outputs that are inputs or equal to each other, and protect inputs within this context.
 
-    With the run configuration that the arguments are from, messages name its keys.
+    Given the run configuration of the arguments, messages show its keys instead of options.
     """
-    # Without outputs there is nothing to protect.
+    # Return early without outputs.
     keys = config is not None
     outputs = list(_paths(options, arguments, written=True, keys=keys))
     if not outputs:
@@ -66,7 +64,7 @@ def inputs_protected(
         return
     named = list(_paths(options, arguments, written=False, keys=keys))
     inputs = _Inputs([*named, *([] if config is None else [_Named(CONFIG, "the configuration", config)])])
-    # Fail before the command reads: outputs may not be inputs, and later no write may replace one.
+    # Check outputs before the command reads, and guard all later writes.
     with guarded(inputs.replaced):
         for output in outputs:
             for pattern in output.option.writes:
@@ -83,7 +81,7 @@ def inputs_protected(
 def _paths(
     options: Iterable[Option], arguments: argparse.Namespace, *, written: bool, keys: bool
 ) -> Iterator[_Named]:
-    """Return the paths that the arguments name, of outputs or of everything else."""
+    """Yield the paths in the arguments, of outputs or of all others."""
     for option in options:
         value = getattr(arguments, option.dest, None)
         if bool(option.writes) != written or value is None or (value is option.default and not written):
@@ -91,7 +89,7 @@ def _paths(
         name = option.typed(key=keys)
         for item in value if isinstance(value, list | tuple) else [value]:
             path = item.path if isinstance(item, Form) else item
-            if isinstance(path, Path) and "\0" not in str(path):  # opening it raises the error
+            if isinstance(path, Path) and "\0" not in str(path):  # with NUL, opening the path raises
                 for one in files_of(path):
                     yield _Named(option, name, one)
             elif isinstance(path, str) and not (option.choices or written) and _is_file(Path(path)):
@@ -99,12 +97,12 @@ def _paths(
 
 
 class _Inputs:
-    """The files and folders that are read."""
+    """The files and folders to read."""
 
     def __init__(self, paths: Iterable[_Named]) -> None:
         self._files: dict[tuple[int, int], _Named] = {}
         self._folders: dict[tuple[int, int], _Named] = {}
-        for named in itertools.chain.from_iterable(map(_with_elsewhere, paths)):
+        for named in itertools.chain.from_iterable(map(_with_references, paths)):
             status = _state(named.path)
             if status is not None and _is_regular(status):
                 self._files.setdefault(_identity(status), named)
@@ -112,7 +110,7 @@ class _Inputs:
                 self._folders.setdefault(_identity(status), named)
 
     def replaced(self, path: Path, status: os.stat_result) -> str | None:
-        """Return the input that an existing path refers to; None if it is not an input."""
+        """Return the input that an existing path refers to, or None."""
         same = {**self._files, **self._folders}.get(_identity(status))
         if same is not None:
             return "" if str(same.path) == str(path) else f"{same.name} {same.path}"
@@ -126,8 +124,8 @@ class _Inputs:
         return None
 
 
-def _with_elsewhere(named: _Named) -> Iterator[_Named]:
-    """Give an input, and what it names: the folders of a ``data.yaml``, which may lie elsewhere."""
+def _with_references(named: _Named) -> Iterator[_Named]:
+    """Yield an input and the paths it refers to, such as the folders in a ``data.yaml``."""
     yield named
     status = _state(named.path)
     is_folder = status is not None and stat.S_ISDIR(status.st_mode)
@@ -135,36 +133,36 @@ def _with_elsewhere(named: _Named) -> Iterator[_Named]:
         return
     from boxscore.formats.registry import open_at
 
-    with contextlib.suppress(BoxscoreError, OSError):  # of what cannot be read, the command says so
+    with contextlib.suppress(BoxscoreError, OSError):  # the command reports unreadable inputs
         opened = open_at(named.path)
-        for path in [*(each.path for each in opened.files), *_elsewhere(opened)]:
+        for path in [*(each.path for each in opened.files), *_references(opened)]:
             yield named._replace(path=path)
 
 
-def _elsewhere(opened: Opened) -> list[Path]:
-    """List what the file or folder at a path, or one of several, names and is read too."""
+def _references(opened: Opened) -> list[Path]:
+    """List the files and folders that an input refers to, and that are read too."""
     from boxscore.formats.registry import capability
 
     if opened.files:
-        return [path for each in opened.files for path in _elsewhere(each)]
+        return [path for each in opened.files for path in _references(each)]
     read_elsewhere = capability(opened.format, "read_elsewhere") if opened.is_direct else None
     return [] if read_elsewhere is None else list(read_elsewhere(opened.path))
 
 
 def _is_read(folder: Path, ending: str) -> bool:
-    """Whether files of an ending may be read in a folder; any, where nothing is known of it."""
+    """Whether files with this ending may be read in a folder; True if the format is unknown."""
     from boxscore.formats.registry import open_at
 
     try:
         opened = open_at(folder)
         endings = opened.format.folder_endings if opened.is_direct else ()
-    except BoxscoreError:  # a folder of images, or of something unknown
+    except BoxscoreError:  # a folder of images or of an unknown format
         endings = ()
     return not endings or ending in (*endings, *PICTURES)
 
 
 def _refuse_same(output: _Named, other: _Named) -> None:
-    """Refuse two outputs that are one file, or one that lies where the other writes."""
+    """Reject two outputs that are the same file, or if one is inside the other's output folder."""
     if ITSELF not in output.option.writes:
         return
     first, second = (Path(os.path.realpath(named.path)) for named in (output, other))
@@ -183,7 +181,7 @@ def _refuse_same(output: _Named, other: _Named) -> None:
 def _state(path: Path) -> os.stat_result | None:
     try:
         return path.stat()
-    except (OSError, ValueError):  # not there, too long, a NUL
+    except (OSError, ValueError):  # missing, too long, or with NUL
         return None
 
 

@@ -1,6 +1,6 @@
-"""Parse the arguments of a command: argparse with positional paths, other errors and another help.
+"""Parse the arguments of a command: argparse with positional paths and its own errors and help.
 
-An error is two lines: what is wrong, and what to do. The usage of thirty options would hide both.
+An error has two lines: the problem and a remedy, without the usage of all options.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _KINDS = {"int": "a whole number", "float": "a number"}
 
 
 def add_options(parser: ArgumentParser, options: Iterable[Option]) -> None:
-    """Add options to a parser; of those that are not declared yet it knows the names, and gives None."""
+    """Add options to a parser; options without a loaded declaration have the value None."""
     groups: dict[str, Any] = {}
     for option in options:
         parser.options.append(option)
         if option.declared:
             parser.set_defaults(**{option.dest: None})
             continue
-        if option.instead:  # taken from the paths
+        if option.instead:  # parsed from the paths
             continue
         if option.exclusive and option.exclusive not in groups:
             groups[option.exclusive] = parser.add_mutually_exclusive_group()
@@ -49,7 +49,7 @@ def _add(parser: Any, option: Option) -> None:
         if option.many:
             how |= {"nargs": "+", "action": _Extend}
         elif option.kind is path_of:
-            how["action"] = _Together
+            how["action"] = _Combine
         elif option.positional and not option.required:
             how["nargs"] = "?"
     if option.positional:
@@ -59,7 +59,7 @@ def _add(parser: Any, option: Option) -> None:
 
 
 class _HelpAll(argparse.Action):
-    """Prints the help with every option, and ends."""
+    """Print the help with all options, and exit."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
         show(parser.format_help_all().removesuffix("\n"))
@@ -67,7 +67,7 @@ class _HelpAll(argparse.Action):
 
 
 class _Known(Collection[str]):
-    """Choices that a function returns, which is called when a value of the option is checked."""
+    """Choices from a function, which is called only to check a value."""
 
     def __init__(self, option: Option) -> None:
         self._option = option
@@ -82,8 +82,8 @@ class _Known(Collection[str]):
         return len(self._option.known())
 
 
-class _Together(argparse.Action):
-    """Makes one input of the files of an option that is given several times."""
+class _Combine(argparse.Action):
+    """Combine the files of a repeated option to one input."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
         before = getattr(namespace, self.dest, self.default)
@@ -91,7 +91,7 @@ class _Together(argparse.Action):
 
 
 class _Extend(argparse.Action):
-    """Adds to the values of an option that is given twice; the default goes with the first."""
+    """Collect the values of a repeated option; the first one replaces the default."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
         before = getattr(namespace, self.dest, self.default)
@@ -99,7 +99,7 @@ class _Extend(argparse.Action):
 
 
 def _read(kind: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return a converter whose own error reaches the user."""
+    """Wrap a converter so that argparse shows its error message."""
     if kind in (str, int, float, Path):
         return kind
 
@@ -113,7 +113,7 @@ def _read(kind: Callable[[str], Any]) -> Callable[[str], Any]:
 
 
 def _items(kind: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return a converter of values with commas between."""
+    """Return a converter of values separated by commas."""
 
     def items(text: str) -> list[Any]:
         return [kind(item.strip()) for item in text.split(",") if item.strip()]
@@ -123,7 +123,7 @@ def _items(kind: Callable[[str], Any]) -> Callable[[str], Any]:
 
 
 def _numbers(paths: Sequence[str]) -> list[float] | None:
-    """Read words as numbers, if there are more than the two paths of an input and all of them are."""
+    """Convert words to numbers; None unless there are more than two and all are numbers."""
     try:
         return [float(path) for path in paths] if len(paths) > 2 else None
     except ValueError:
@@ -131,7 +131,7 @@ def _numbers(paths: Sequence[str]) -> list[float] | None:
 
 
 class ArgumentParser(argparse.ArgumentParser):
-    """A parser of a command that may take ground truth and detections without ``--gt`` and ``--dt``."""
+    """Parser of a command; ground truth and detections may be given without ``--gt`` and ``--dt``."""
 
     def __init__(self, name: str, description: str, without: Mapping[str, str] | None = None) -> None:
         super().__init__(prog=f"boxscore {name}", description=description, allow_abbrev=False)
@@ -146,32 +146,32 @@ class ArgumentParser(argparse.ArgumentParser):
     # ------------------------------------------------------------ help and errors
 
     def format_help(self) -> str:
-        """Say what the command is for, then its own options, then those it shares with others."""
+        """Return the short help."""
         from boxscore.cli.help import command_help
 
         return command_help(self.command, self.description or "", declared(self.options), sides=self.sides)
 
     def format_help_all(self) -> str:
-        """Add the options that few people need, by topic."""
+        """Return the help with all options."""
         from boxscore.cli.help import command_help
 
         options = declared(self.options)
         return command_help(self.command, self.description or "", options, sides=self.sides, every=True)
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong and what to do; of a long word the ends, without control characters."""
-        text, more = self._explained(without_secrets(message))
-        say(f"error: {shortened(text)}", name="boxscore", colour="red", quiet=False)
+        """Print the problem and a remedy, shortened and without control characters, and exit."""
+        text, more = self._explain(without_secrets(message))
+        say(f"error: {shortened(text)}", name="boxscore", color="red", quiet=False)
         say(shortened(more or f"See boxscore {self.command} --help for its options."), quiet=False)
         raise SystemExit(2)
 
-    def _explained(self, message: str) -> tuple[str, str]:
-        """Write an error of argparse in our words, and what to do where that is not the help."""
-        # argparse's sentences are matched whole, so that a message of another version stays as it is.
+    def _explain(self, message: str) -> tuple[str, str]:
+        """Rewrite an error of argparse; return it with a remedy, or "" for a reference to the help."""
+        # Match complete messages of argparse, to leave those of other versions unchanged.
         if match := re.fullmatch("unrecognized arguments: (.*)", message, re.DOTALL):
             return self._unknown(match[1])
         if match := re.fullmatch("the following arguments are required: (.*)", message, re.DOTALL):
-            words = [*self.sides, *self._with_values(match[1].split(", "))]
+            words = [*self.sides, *self._format_missing(match[1].split(", "))]
             calls = f"For example: boxscore {self.command} {' '.join(words)}" if self.sides else ""
             return f"{self.command} needs {match[1].replace(', ', ' and ')}.", (
                 f"{calls}. See boxscore {self.command} --help." if calls else ""
@@ -183,15 +183,15 @@ class ArgumentParser(argparse.ArgumentParser):
             if kind := re.fullmatch("invalid (int|float) value: (.*)", rest, re.DOTALL):
                 return f"{name} must be {_KINDS[kind[1]]}. Got {kind[2]}.", ""
             if chosen := re.match("invalid choice: ('.*') \\(choose from", rest, re.DOTALL):
-                return self._not_a_choice(name, chosen[1])
+                return self._explain_choice(name, chosen[1])
             if rest.startswith("not allowed with argument"):
                 other = rest.rsplit(" ", 1)[-1].split("/")[0]
                 return f"{name} and {other} cannot be used together.", ""
             return (rest if rest.startswith(name) else f"{name}: {rest}"), ""
         return message, ""
 
-    def _with_values(self, names: Sequence[str]) -> list[str]:
-        """Write missing options as they are used; options that paths replace are left out."""
+    def _format_missing(self, names: Sequence[str]) -> list[str]:
+        """Format missing options with sample values, without those that paths can replace."""
         missing = [name.split("/")[0].removeprefix("--") for name in names]
         return [
             f"--{option.name} {(option.known() or (option.metavar or option.name.upper(),))[0]}"
@@ -214,7 +214,7 @@ class ArgumentParser(argparse.ArgumentParser):
         hint = f"did you mean {' or '.join(begun)}?" if begun else nearest(word, names).replace("'", "")
         return f"{self.command} does not take {word}{('; ' + hint if hint else '.')}", ""
 
-    def _not_a_choice(self, name: str, got: str) -> tuple[str, str]:
+    def _explain_choice(self, name: str, got: str) -> tuple[str, str]:
         from boxscore._utils.checks import nearest
 
         (option,) = (option for option in self.options if name == f"--{option.name}")
@@ -230,21 +230,22 @@ class ArgumentParser(argparse.ArgumentParser):
 
     @property
     def sides(self) -> list[str]:
-        """What paths without an option are, in their order."""
+        """Placeholders of positional paths, in order."""
         words = {GROUND_TRUTH.dest: "GT", DETECTIONS.dest: "DT"}
         return [words[side.dest] + (" ..." if side.nargs else "") for side in self._sides]
 
     def take_paths(self) -> None:
-        """Take paths without an option as the ground truth, then the detections, as far as there are such."""
+        """Accept positional paths: ground truth, then detections, if the command has these options."""
         by_dest = {action.dest: action for action in self._actions if action.option_strings}
         sides = [by_dest[side.dest] for side in (GROUND_TRUTH, DETECTIONS) if side.dest in by_dest]
         if not sides:
             return
-        self._sides = sides[:1] if sides[0].nargs else sides  # after many of the first no second can begin
+        # If there may be several paths of ground truth, those of detections cannot be told apart.
+        self._sides = sides[:1] if sides[0].nargs else sides
         self.add_argument("paths", nargs="*", metavar=" ".join(self.sides), help="instead of --gt and --dt")
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse; paths without an option are the ground truth, then detections, unless options give them."""
+        """Parse; positional paths are the ground truth, then the detections, unless given by options."""
         parsed = self._parsed(args, namespace) if self._sides else super().parse_args(args, namespace)
         for option in self.options:
             if option.commas and (given := getattr(parsed, option.dest)) is not option.default:
@@ -252,7 +253,7 @@ class ArgumentParser(argparse.ArgumentParser):
         return parsed
 
     def _parsed(self, args: Any, namespace: Any) -> Any:
-        # Paths may replace options, so argparse must not require these.
+        # Paths may replace options, so argparse must not require them.
         needed = [action for action in self._sides if action.required]
         for action in needed:
             action.required = False
@@ -261,27 +262,27 @@ class ArgumentParser(argparse.ArgumentParser):
         finally:
             for action in needed:
                 action.required = True
-        # Two numbers in place of two paths, for commands that take them.
+        # Some commands accept numbers instead of paths.
         paths = parsed.__dict__.pop("paths") or []
         for option in self.options:
             if option.instead:
                 setattr(parsed, option.dest, numbers := _numbers(paths))
                 if numbers is not None:
                     return parsed
-        # Give each path to the next side that has none.
+        # Assign each path to the next option without a value.
         kinds = {option.dest: option.kind for option in self.options}
         for action in self._sides:
             if paths and getattr(parsed, action.dest) is None:
                 taken = len(paths) if action.nargs else 1
                 try:
                     given = [kinds[action.dest](path) for path in paths[:taken]]
-                except InputError as error:  # an address that is none
+                except InputError as error:  # an invalid URL
                     self.error(str(error))
                 setattr(parsed, action.dest, given if action.nargs else given[0])
                 paths = paths[taken:]
         if paths:
             self.error(f"unrecognized arguments: {' '.join(paths)}")
-        # Then ask for what is still missing, in argparse's words.
+        # Report missing options in the words of argparse.
         missing = [
             "/".join(action.option_strings) for action in needed if getattr(parsed, action.dest) is None
         ]
@@ -291,7 +292,7 @@ class ArgumentParser(argparse.ArgumentParser):
 
 
 def documentation(described: ModuleType | Callable[..., Any]) -> str:
-    """Return a docstring; under ``python -OO``, which has none, as the source says it, if that is there."""
+    """Return a docstring; under ``python -OO``, read it from the source if available."""
     text = inspect.getdoc(described)
     if text is None:
         import ast

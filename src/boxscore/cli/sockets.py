@@ -1,7 +1,4 @@
-"""Name what extensions add to the commands of the core: options, and functions that a command asks for.
-
-Nothing is imported before it is asked for.
-"""
+"""List the options and functions that extensions add to core commands; they are imported lazily."""
 
 from __future__ import annotations
 
@@ -35,10 +32,10 @@ OPTIONS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "boxscore.extensions.large.options:OF_SUPPRESSION": ("memory-limit",),
     },
 }
-"""Names of options by place, below the tuple that declares them.
+"""Names of options by place, and by the tuple that declares them.
 
-Those of ``ground truth`` and ``detections`` go to the readers of these files, which every command with such
-files has. ``result`` is what becomes of one in ``evaluate``, ``elsewhere`` evaluates outside this process.
+Options in ``ground truth`` and ``detections`` are passed to the readers, in every command with such files.
+``result`` options act on the result of ``evaluate``; ``elsewhere`` options evaluate outside this process.
 """
 
 FUNCTIONS = {

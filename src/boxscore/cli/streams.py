@@ -2,14 +2,14 @@
 
 Conventions
 -----------
-- A command shows its result when everything is checked, so that an error leaves nothing on stdout.
-- Text is as wide as the terminal, and 80 columns where there is none: in a pipe, in a file. There tables have
-  all their columns. ``COLUMNS=120`` says another width, ``--wide`` that there is no limit. Only the line of
-  the signature, and those of stderr, are never broken outside a terminal: programs look for them.
-- Colour is for terminals: ``NO_COLOR`` and ``TERM=dumb`` refuse it, ``FORCE_COLOR`` asks for it anywhere.
-- A reader that has left (``head``) ends no command and changes no exit status. Any other failure of stdout,
-  such as a full disk, is an error. A failure of stderr is ignored: there is nowhere to report it.
-- Control characters never get to the terminal from here; tables and titles have none already.
+- A command prints its result after all checks, so stdout is empty after an error.
+- Text has the width of the terminal; in pipes and files, 80 columns, but tables keep all their columns. Set
+  another width with ``COLUMNS=120``, or use ``--wide`` for unlimited width. Outside a terminal, the signature
+  and lines on stderr are never wrapped, because programs search for them.
+- Color is used in terminals, unless ``NO_COLOR`` or ``TERM=dumb`` is set, or anywhere with ``FORCE_COLOR``.
+- A closed pipe (``head``) neither stops a command nor changes its exit status. Any other failure of stdout,
+  such as a full disk, is an error. Failures of stderr are ignored.
+- Control characters are removed here; tables and titles are already free of them.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from boxscore._utils.records import NamedTuple
 from boxscore._utils.text import folded, printable, wrapped
 
 USUAL_WIDTH, LEAST_WIDTH = 80, 40
-"""Columns; a narrower terminal breaks lines itself."""
+"""Default and minimum width in columns; narrower terminals wrap lines themselves."""
 
-_COLOURS = {"red": "31", "green": "32", "yellow": "33", "bold": "1"}
+_COLORS = {"red": "31", "green": "32", "yellow": "33", "bold": "1"}
 
 
 class Settings(NamedTuple):
-    """What holds for all that a command prints.
+    """Settings for the output of a command.
 
     Attributes
     ----------
     wide : bool
-        Text may be of any width.
+        Do not limit the width of text.
     quiet : bool
-        Nothing goes to stderr but errors.
+        Print only errors to stderr.
     file : Path, optional
-        Where results go in place of stdout.
+        Output file for results, instead of stdout.
     columns : sequence of str
-        The columns of tables to print; all if there are none.
+        Columns of tables to print; empty for all.
     """
 
     wide: bool = False
@@ -58,13 +58,13 @@ _now = Settings()
 
 
 def settings() -> Settings:
-    """Return what holds now."""
+    """Return the current settings."""
     return _now
 
 
 @contextlib.contextmanager
 def using(chosen: Settings) -> Iterator[None]:
-    """Let settings hold for a while; a file of results appears at the end, whole, if there was no error."""
+    """Use these settings in a context; at its end, write the results file unless an error occurred."""
     global _now, _results
     before, _now = (_now, _results), chosen
     _results = []
@@ -87,7 +87,7 @@ _results: list[str] = []
 
 
 def show(text: str) -> None:
-    """Print a result on stdout immediately, or keep it for the file of ``--output``."""
+    """Print a result to stdout, or keep it for the file of ``--output``."""
     if _now.file is not None:
         _results.append(text)
     elif sys.stdout is not None:
@@ -96,29 +96,29 @@ def show(text: str) -> None:
 
 
 def as_typed(text: str) -> str:
-    """Leave out of a message what it says for Python alone: ``--images (in Python images=)``."""
+    """Remove hints for Python from a message, as in ``--images (in Python images=)``."""
     return re.sub(r" \(in Python,? [^()]*\)", "", text)
 
 
-def say(text: str, *, name: str = "", colour: str = "", quiet: bool = True) -> None:
-    """Print one line on stderr, after a name where it is a message; what is before its colon may be coloured.
+def say(text: str, *, name: str = "", color: str = "", quiet: bool = True) -> None:
+    """Print a line to stderr, optionally with a program name, and a color for the text before its colon.
 
-    ``--quiet`` leaves it out, unless ``quiet`` is False.
+    ``--quiet`` suppresses it, unless ``quiet`` is False.
     """
     if sys.stderr is not None and not (quiet and _now.quiet):
         text = printable(as_typed(without_secrets(text)))
         if not _now.wide and _is_terminal(sys.stderr):
             columns = _columns_of(sys.stderr) - len(f"{name}: " if name else "")
             text = wrapped(text, columns, indent="  ", whole=True)
-        if colour:
+        if color:
             first, colon, rest = text.partition(":")
-            text = f"{coloured(first + colon, colour, stream=sys.stderr)}{rest}"
+            text = f"{coloured(first + colon, color, stream=sys.stderr)}{rest}"
         with contextlib.suppress(OSError):
             print(f"{name}: {text}" if name else text, file=sys.stderr, flush=True)
 
 
 def stderr_is_terminal() -> bool:
-    """Whether somebody may be watching, and wants to see what goes on."""
+    """Whether stderr is a terminal and progress is enabled."""
     return progress_is_shown()
 
 
@@ -126,22 +126,22 @@ def stderr_is_terminal() -> bool:
 
 
 def width() -> int | None:
-    """Return how many columns text may have; None for any number."""
+    """Return the maximum width of text in columns; None if unlimited."""
     return None if _now.wide else terminal_width()
 
 
 def table_width() -> int | None:
-    """Return how many columns a table may have; None for any number: a pipe or a file loses none of them."""
+    """Return the maximum width of a table; None if unlimited, as in pipes and files."""
     return None if _now.wide else _known_width()
 
 
 def terminal_width() -> int:
-    """Return the width of the terminal that shows results, or the usual one."""
+    """Return the width of the terminal for results, or the default width."""
     return _known_width() or USUAL_WIDTH
 
 
 def _known_width() -> int | None:
-    """Return the width that ``COLUMNS`` sets, or that of a terminal that shows results; None without both."""
+    """Return the width set by ``COLUMNS`` or that of the terminal for results; None without either."""
     given = os.environ.get("COLUMNS", "")
     if given.isdecimal() and given.isascii() and len(given) < 6 and int(given):
         return max(int(given), LEAST_WIDTH)
@@ -159,21 +159,21 @@ def _columns_of(stream: TextIO) -> int:
 
 
 def signature_lines(signature: str) -> str:
-    """Break a signature after ``|`` where a terminal shows it; elsewhere it is one line, for programs."""
+    """Wrap a signature after ``|`` in a terminal; elsewhere keep it in one line, for programs."""
     if _now.wide or _now.file is not None or not _is_terminal(sys.stdout):
         return signature
     return folded(signature, terminal_width(), after="|")
 
 
-def coloured(text: str, colour: str, *, stream: TextIO | None = None) -> str:
-    """Colour a text for stdout, or another stream, if that wants it."""
+def coloured(text: str, color: str, *, stream: TextIO | None = None) -> str:
+    """Color a text for stdout or another stream, if the stream supports it."""
     stream = sys.stdout if stream is None else stream
-    if not text or not _wants_colour(stream):
+    if not text or not _wants_color(stream):
         return text
-    return f"\033[{_COLOURS[colour]}m{text}\033[0m"
+    return f"\033[{_COLORS[color]}m{text}\033[0m"
 
 
-def _wants_colour(stream: TextIO | None) -> bool:
+def _wants_color(stream: TextIO | None) -> bool:
     if os.environ.get("NO_COLOR") or (stream is sys.stdout and _now.file is not None):
         return False
     if os.environ.get("FORCE_COLOR"):
@@ -182,4 +182,4 @@ def _wants_colour(stream: TextIO | None) -> bool:
 
 
 def _is_terminal(stream: TextIO | None) -> bool:
-    return bool(getattr(stream, "isatty", bool)())  # whatever a program has put in place of a stream
+    return bool(getattr(stream, "isatty", bool)())  # a replaced stream may not have isatty

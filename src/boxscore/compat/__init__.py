@@ -1,4 +1,4 @@
-"""Drop-in faces: other libraries' interfaces on boxscore's core.
+"""Drop-ins: other libraries' interfaces on boxscore's core.
 
 Goal
 ----
@@ -6,8 +6,8 @@ Code that imports ``pycocotools`` runs unchanged, with equal numbers and in a fr
 
 Conventions
 -----------
-Everything under ``compat`` keeps the names, signatures, printed text, exceptions and oddities of the library
-it replaces, -1 for undefined included. Nothing outside ``compat`` does.
+Everything under ``compat`` keeps the names, signatures, printed text, exceptions and quirks of the library
+that it replaces, including -1 for undefined. Code outside ``compat`` does not.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def init_as_faster_coco_eval() -> None:
     """Make ``import faster_coco_eval`` give boxscore's drop-in for the rest of the process.
 
     Its numbers are those of pycocotools. Call it before the first evaluation of the libraries that use
-    faster_coco_eval; a second call does nothing. LVIS style, boundaries and extra calculations are not here:
-    asked for, they raise ``NotImplementedError``.
+    faster_coco_eval; a second call does nothing. LVIS style, boundaries and extra calculations are not
+    supported and raise ``NotImplementedError``.
 
     See Also
     --------
@@ -63,7 +63,7 @@ def init_as_faster_coco_eval() -> None:
 
 
 def restore_faster_coco_eval() -> None:
-    """Undo :func:`init_as_faster_coco_eval`; names imported in between keep what they were given."""
+    """Undo :func:`init_as_faster_coco_eval`; names imported in between keep their objects."""
     restore("faster_coco_eval")
 
 
@@ -72,7 +72,7 @@ def init_as_lvis() -> None:
 
     Its numbers are those of lvis-api's main branch. Call it before the first evaluation of the libraries that
     use lvis, such as detectron2 and MMDetection; a second call does nothing. ``LVISVis``, which draws, is not
-    here.
+    supported.
 
     See Also
     --------
@@ -94,5 +94,5 @@ def init_as_lvis() -> None:
 
 
 def restore_lvis() -> None:
-    """Undo :func:`init_as_lvis`; names imported in between keep what they were given."""
+    """Undo :func:`init_as_lvis`; names imported in between keep their objects."""
     restore("lvis")

@@ -1,4 +1,7 @@
-"""Drop-ins in the place of libraries; pycocotools is here because faster_coco_eval offers its swap too."""
+"""Replace libraries by drop-ins in ``sys.modules``.
+
+The swap of pycocotools is here because the drop-in for faster_coco_eval offers it too.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,11 @@ import sys
 from types import ModuleType
 
 _replaced: dict[str, dict[str, ModuleType | None]] = {}
-"""What stood in ``sys.modules`` before each swap, by library."""
+"""The entries of ``sys.modules`` before each swap, by library."""
 
 
 def swap(library: str, package: ModuleType, **parts: ModuleType) -> None:
-    """Put a drop-in in the place of a library, unless it is there already."""
+    """Replace a library by a drop-in, unless it is replaced already."""
     if library in _replaced:
         return
     modules = {library: package} | {f"{library}.{name}": module for name, module in parts.items()}
@@ -19,7 +22,7 @@ def swap(library: str, package: ModuleType, **parts: ModuleType) -> None:
 
 
 def restore(library: str) -> None:
-    """Put back what stood there before."""
+    """Restore the entries of ``sys.modules`` from before the swap."""
     for name, module in _replaced.pop(library, {}).items():
         if module is None:
             sys.modules.pop(name, None)
@@ -30,8 +33,8 @@ def restore(library: str) -> None:
 def init_as_pycocotools() -> None:
     """Make ``import pycocotools`` give boxscore's drop-in for the rest of the process.
 
-    Call it before the libraries that use pycocotools are imported: names they have imported already stay
-    theirs. The compiled ``pycocotools._mask`` stays in place; a second call does nothing.
+    Call it before importing libraries that use pycocotools: names that they imported earlier stay unchanged.
+    The compiled ``pycocotools._mask`` stays in place; a second call does nothing.
 
     See Also
     --------
@@ -53,5 +56,5 @@ def init_as_pycocotools() -> None:
 
 
 def restore_pycocotools() -> None:
-    """Undo :func:`init_as_pycocotools`; names imported in between keep what they were given."""
+    """Undo :func:`init_as_pycocotools`; names imported in between keep their objects."""
     restore("pycocotools")

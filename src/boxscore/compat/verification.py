@@ -2,10 +2,10 @@
 
 Conventions
 -----------
-pycocotools gets the tables that were evaluated, as COCO dictionaries: annotations with their ids, images,
-classes and detections with row numbers plus one. Its arrays must equal ours bit for bit. pycocotools reads a
-match with annotation id 0 as no match; where that makes a difference, the same matches without those of id 0
-are compared as well, and both differences reported.
+pycocotools gets the evaluated tables as COCO dictionaries: annotations with their ids, images, classes and
+detections with row numbers plus one. Its arrays must equal ours bit for bit. pycocotools does not count a
+match with annotation id 0; if that makes a difference, the comparison is repeated without those matches, and
+both differences are reported.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Verification:
         Largest absolute difference of ``precision``, ``recall`` and ``scores``; a value that only one side
         defines counts as infinite.
     first : str
-        The first value that differs, and the first image and detection judged differently; empty if none.
+        The first value that differs, and the first image and detection with different outcomes; may be empty.
     id_zero : str
-        How much of the difference is due to annotation id 0; empty if nothing.
+        The part of the difference that is due to annotation id 0; may be empty.
     """
 
     largest: dict[str, float]
@@ -62,7 +62,7 @@ class Verification:
 
 def verify(evaluation: Evaluation) -> Verification:
     """Evaluate the same tables with pycocotools and compare precision, recall and scores."""
-    # pycocotools has no flag "ignore" other than crowds, so such data cannot be compared.
+    # Reject data with "ignore" flags other than crowds, which pycocotools lacks.
     check_protocol(evaluation.protocol)
     if evaluation.protocol.ignore.flagged != "count" and evaluation.ground_truth.ignore.any():
         raise ProtocolError(
@@ -70,7 +70,7 @@ def verify(evaluation: Evaluation) -> Verification:
             'have ignore.flagged = "count", as pycocotools does',
             got=repr(evaluation.protocol.ignore.flagged),
         )
-    # Equal, or different: then ask whether ids of 0, which pycocotools takes for no match, explain it.
+    # If the results differ, check whether ids of 0, which pycocotools reads as unmatched, explain it.
     reference = _run_pycocotools(evaluation)
     verification = _compare(evaluation, reference)
     if verification.equal or evaluation.protocol.matching.annotation_id_zero == "unmatched":
@@ -84,7 +84,7 @@ def verify(evaluation: Evaluation) -> Verification:
 
 
 def _of_id_zero(here: Evaluation, other: Evaluation, without: Verification) -> str:
-    """Say what is left of a difference when matches with annotation id 0 do not count."""
+    """Describe the remaining difference when matches with annotation id 0 do not count."""
     key = next(iter(here.metrics), "")
     values = f": {key} {here.metrics[key]:.6g} here, {other.metrics[key]:.6g} there" if key else ""
     setting = 'matching.annotation_id_zero = "unmatched" (--annotation-id-zero unmatched)'
@@ -153,13 +153,13 @@ def require_pycocotools() -> tuple[Any, Any]:
 
 def _run_pycocotools(evaluation: Evaluation) -> Any:
     COCO, COCOeval = require_pycocotools()
-    # Numbers come from the tables as evaluated, so both sides see the same boxes, areas and scores.
+    # Use the tables as evaluated, so both sides see the same boxes, areas and scores.
     truth, protocol = evaluation.ground_truth, evaluation.protocol
     keypoint_counts = truth.keypoint_count if "keypoints" in similarity_of(protocol).needed_columns else None
     counts = [1] * len(truth) if keypoint_counts is None else keypoint_counts.tolist()
     detections, areas = evaluation._matcher.detections, evaluation._matcher.areas
-    # Images, classes and detections are numbered from 1. Annotations keep ids that are numbers, since
-    # pycocotools reads id 0 as no match.
+    # Number images, classes and detections from 1. Annotations keep numeric ids, since pycocotools reads id 0
+    # as unmatched.
     dataset = {
         "images": [
             {"id": row, "width": width, "height": height}
@@ -195,23 +195,23 @@ def _run_pycocotools(evaluation: Evaluation) -> Any:
         detections = COCO()
         detections.dataset = {**dataset, "annotations": results}
         detections.createIndex()
-        # The similarity says which evaluator of pycocotools computes it.
+        # Use the evaluator of pycocotools that the similarity selects.
         kind = similarity_of(protocol).reference_evaluator(COCOeval)
         run = kind(reference, detections, _IOU_TYPES[protocol.similarity])
         if protocol.similarity == "keypoints":
             run.params.kpt_oks_sigmas = protocol.keypoints.spread
-        # Set every parameter from the protocol, also where it is the default.
+        # Set every parameter from the protocol, including defaults.
         run.params.iouThrs = np.array(protocol.matching.iou_thresholds)
         run.params.recThrs = np.array(protocol.ap.recall_points)
         run.params.maxDets = list(protocol.matching.max_detections)
         run.params.areaRng = [list(pair) for pair in protocol.ignore.area_ranges.values()]
         run.params.areaRngLbl = list(protocol.ignore.area_ranges)
         run.params.useCats = int(protocol.matching.per_class)
-        # Data that pycocotools refuses is an error of the input.
+        # Report data that pycocotools rejects as an error of the input.
         try:
             run.evaluate()
             run.accumulate()
-        except Exception as error:  # masks of images without a size, and other data that it refuses
+        except Exception as error:  # masks of images without a size, and other rejected data
             got, cause = f"{type(error).__name__}: {error}", "run without --verify, or correct the file"
             rule = "be data that pycocotools can evaluate, to be verified"
             raise InputError("ground truth and detections", rule, got=got, cause=cause) from None
@@ -219,12 +219,12 @@ def _run_pycocotools(evaluation: Evaluation) -> Any:
 
 
 def _pixels(sizes: Any) -> list[list[int]]:
-    """Widths and heights as integers; 0 where not known."""
+    """Widths and heights as integers; 0 if unknown."""
     return [[int(side) for side in sides] for sides in np.nan_to_num(sizes).tolist()]
 
 
 def _numbers(ids: NDArray[Any]) -> list[Any]:
-    """Return annotation ids for pycocotools: unique numbers as they are, else rows from 1, and 0 for id 0."""
+    """Return annotation ids for pycocotools: unique numbers unchanged, else rows from 1, and 0 for id 0."""
     numbers: list[Any] = ids.tolist()
     if len(set(numbers)) == len(numbers):
         with contextlib.suppress(ValueError, OverflowError):
@@ -237,7 +237,7 @@ def _numbers(ids: NDArray[Any]) -> list[Any]:
 
 def _records(table: Any, protocol: Protocol) -> list[dict[str, Any]]:
     """Rows of a table as COCO dictionaries, numbered from 1."""
-    # Sizes come from the table, since differences of corners could round.
+    # Use the table's sizes, since differences of corners could round.
     boxes = np.hstack([table.boxes[:, :2], table.sizes]).tolist()
     records = [
         {"id": row, "image_id": image + 1, "category_id": category + 1, "bbox": box}
@@ -245,7 +245,7 @@ def _records(table: Any, protocol: Protocol) -> list[dict[str, Any]]:
             zip(table.image.tolist(), table.category.tolist(), boxes, strict=True), start=1
         )
     ]
-    # Masks and keypoints only where the protocol compares them.
+    # Add masks and keypoints only if the protocol compares them.
     if "masks" in similarity_of(protocol).needed_columns and table.masks is not None:
         for record, mask in zip(records, table.masks.given, strict=True):
             record["segmentation"] = mask
@@ -260,7 +260,7 @@ def _records(table: Any, protocol: Protocol) -> list[dict[str, Any]]:
 def _describe(
     evaluation: Evaluation, reference: Any, name: str, index: tuple[int, ...], mine: float, theirs: float
 ) -> str:
-    """Name a value that differs, and the first detection that the two judge differently in its class."""
+    """Name a value that differs, and the first detection of its class with different outcomes."""
     protocol = evaluation.protocol
     t, k, a, m = index[0], index[-3], index[-2], index[-1]
     position = [f"IoU {protocol.matching.iou_thresholds[t]:.2f}", f"class {evaluation.labels[k]}"]
@@ -278,7 +278,7 @@ def _first_detection(evaluation: Evaluation, reference: Any, t: int, k: int, a: 
     pairs = pairs[matched.category[matched.pair_detection[pairs]] == k]
     rows, truths = matched.row[matched.pair_detection[pairs]], matched.truth_row[matched.pair_truth[pairs]]
     here: dict[int, int] = dict(zip(rows.tolist(), truths.tolist(), strict=True))
-    # pycocotools stores ids as floats, and 0 for no match.
+    # pycocotools stores ids as floats, and 0 for unmatched.
     numbers = _numbers(evaluation.ground_truth.ids)
     row_of = {float(number): truth for truth, number in enumerate(numbers)}  # floats there
     zero_is_none = evaluation.protocol.matching.annotation_id_zero == "unmatched"
@@ -291,7 +291,7 @@ def _first_detection(evaluation: Evaluation, reference: Any, t: int, k: int, a: 
         for number, theirs in zip(item["dtIds"], item["dtMatches"][t].tolist(), strict=True):
             row = int(number) - 1
             mine = here.get(row)
-            # The first detection whose match differs is named.
+            # Report the first detection whose match differs.
             same = (0 if mine is None else float(numbers[mine])) == theirs
             if same and (mine is None or theirs or zero_is_none):
                 continue

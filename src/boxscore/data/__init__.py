@@ -1,3 +1,3 @@
-"""Hold ground truth and detections: tables of columns, their vocabularies, and how they are made."""
+"""Store ground truth and detections as tables of columns with vocabularies of images and classes."""
 
 __all__: list[str] = []

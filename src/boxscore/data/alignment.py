@@ -1,9 +1,9 @@
-"""Align tables to the images and classes of others; select, pool and concatenate them.
+"""Align tables with the images and classes of others; select, pool and concatenate them.
 
 Conventions
 -----------
-- :mod:`boxscore.data.lookup` decides which image or class an id or a name refers to.
-- Every function that makes tables makes new ones, with rows in their order, which is part of the answer.
+- :mod:`boxscore.data.lookup` resolves ids and names to images and classes.
+- Functions return new tables and preserve the order of rows, which affects results.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Table = TypeVar("Table", bound=BoxTable)
 
 
 def check_units(detections: Detections, ground_truth: GroundTruth) -> None:
-    """Refuse tables of which one has pixels and another fractions."""
+    """Raise if one table is in pixels and the other in fractions."""
     if detections.units != ground_truth.units and len(detections) and len(ground_truth):
         raise InputError(
             "ground truth and detections",
@@ -41,23 +41,22 @@ def check_units(detections: Detections, ground_truth: GroundTruth) -> None:
 
 
 def align(detections: Detections, ground_truth: GroundTruth) -> Detections:
-    """Renumber detections into the ground truth's vocabularies.
+    """Renumber detections to the vocabularies of the ground truth.
 
-    Detections of classes that the ground truth does not have are left out, with a warning, and counted
-    in ``left_out``.
+    Detections of classes that the ground truth does not have are dropped, with a warning, and counted in
+    ``left_out``.
     """
     check_units(detections, ground_truth)
-    # If both tables have equal vocabularies, the row numbers are right already, and no column is copied.
+    # With equal vocabularies, row numbers are already right, so avoid copies.
     images, categories = ground_truth.images, ground_truth.categories
     same_names = np.array_equal(detections.categories.names, categories.names)
     if detections.images.same_as(images) and detections.categories.same_as(categories) and same_names:
         return detections.replaced(images=images, categories=categories)
-    # Map row numbers through one array per vocabulary: ids are looked up once per image or class, not once
-    # per detection.
+    # Look up ids once per image or class, and map row numbers through one array per vocabulary.
     image = rows_of_other_images(
         detections.image, detections.images, images, place=lambda row: f"row {row} of {detections.source}"
     )
-    rows = _rows_of_their_classes(detections, categories)
+    rows = _match_classes(detections, categories)
     category = rows[detections.category] if len(detections) else detections.category
     # Count the detections of unknown classes, and warn.
     unknown, counts = np.unique(detections.category[category < 0], return_counts=True)
@@ -65,7 +64,7 @@ def align(detections: Detections, ground_truth: GroundTruth) -> Detections:
     left_out = {labels[row]: int(count) for row, count in zip(unknown.tolist(), counts.tolist(), strict=True)}
     if left_out:
         ask("unknown classes", left_out, detections.source, categories, category[category >= 0])
-    # Keep the other rows; flags ascend, so the order of the file stays.
+    # Keep the other rows, in file order.
     known = np.flatnonzero(category >= 0)
     return dataclasses.replace(
         detections.take(known),
@@ -77,7 +76,7 @@ def align(detections: Detections, ground_truth: GroundTruth) -> Detections:
     )
 
 
-def _rows_of_their_classes(detections: Detections, categories: Categories) -> NDArray[np.int32]:
+def _match_classes(detections: Detections, categories: Categories) -> NDArray[np.int32]:
     """Return the row of each class of detections, int32 [K]: by id, unless another class has its name."""
     theirs = detections.categories
     rows = np.full(len(theirs), -1, dtype=np.int32)
@@ -87,7 +86,7 @@ def _rows_of_their_classes(detections: Detections, categories: Categories) -> ND
     by_name = categories.rows_of_classes(theirs)
     named = theirs.names != [str(identifier) for identifier in theirs.ids.tolist()]
     other = named & (by_name >= 0) & (by_name != rows)
-    # A class with an unknown name is not the class with its id where another class has the name of that one.
+    # Ignore an id match of an unknown name if the name of the matched class belongs to another class.
     rows[named & (by_name < 0) & np.isin(rows, by_name[other])] = -1
     rows[other] = by_name[other]
     return rows
@@ -100,14 +99,18 @@ def select(
     images: Sequence[Id] | None = None,
     classes: Sequence[Id] | None = None,
 ) -> tuple[GroundTruth, Detections]:
-    """Return only these images (by id) and these classes (by id or name); None: all."""
+    """Select images (by id) and classes (by id or name); None selects all."""
     known_images, known_classes = ground_truth.images, ground_truth.categories
     image_rows = class_rows = None
     if images is not None:
-        image_rows = _chosen(chosen_images(images, known_images), images, "a chosen image", known_images.ids)
+        image_rows = _check_chosen(
+            chosen_images(images, known_images), images, "a chosen image", known_images.ids
+        )
     if classes is not None:
         rows = known_classes.rows_by_word(list(classes), what="a chosen class")
-        class_rows = _chosen(rows, classes, "a chosen class", np.array(known_classes.labels, dtype=object))
+        class_rows = _check_chosen(
+            rows, classes, "a chosen class", np.array(known_classes.labels, dtype=object)
+        )
     return select_rows(ground_truth, detections, images=image_rows, classes=class_rows)
 
 
@@ -118,12 +121,12 @@ def without_classes(
     *,
     name: str = "exclude_classes",
 ) -> list[Id]:
-    """Return the labels of these classes (None: all) without the excluded ones; each must exist."""
+    """Return the labels of these classes (None: all) without the excluded ones; raise if one is unknown."""
     rows = {}
     for what, words in (("a chosen class", classes), ("an excluded class", excluded)):
         if words is not None:
             found = categories.rows_by_word(list(words), what=what)
-            rows[what] = _chosen(found, words, what, np.array(categories.labels, dtype=object))
+            rows[what] = _check_chosen(found, words, what, np.array(categories.labels, dtype=object))
     kept = np.setdiff1d(rows.get("a chosen class", np.arange(len(categories))), rows["an excluded class"])
     if not len(kept):
         raise InputError(
@@ -139,8 +142,8 @@ def select_rows(
     images: NDArray[Any] | None = None,
     classes: NDArray[Any] | None = None,
 ) -> tuple[GroundTruth, Detections]:
-    """Return only the images and the classes with these ascending rows; None: all."""
-    # Take the chosen vocabulary entries. ``_renumber`` gives each old row its new one, or -1.
+    """Select images and classes by row, in ascending order; None selects all."""
+    # Select vocabulary entries; ``_renumber`` maps old rows to new ones, or -1.
     known_images, known_classes = ground_truth.images, ground_truth.categories
     image_rows = np.arange(len(known_images)) if images is None else images
     category_rows = np.arange(len(known_classes)) if classes is None else classes
@@ -149,7 +152,7 @@ def select_rows(
     category_numbers = _renumber(category_rows, len(known_classes))
 
     def chosen(table: Table) -> Table:
-        # A row stays if both of its numbers do; its columns are copied once.
+        # Keep rows whose image and class are both selected.
         image, category = image_numbers[table.image], category_numbers[table.category]
         rows = np.flatnonzero((image >= 0) & (category >= 0))
         return dataclasses.replace(
@@ -165,14 +168,14 @@ def select_rows(
 
 
 def with_labels(table: Table, **numbers: NDArray[np.int32]) -> Table:
-    """Return the table with labels of whole images under new rows of ``images`` and ``categories``, or -1."""
+    """Renumber image labels to new rows of ``images`` and ``categories``, or -1."""
     if not isinstance(table, GroundTruth) or table.image_labels is None:
         return table
     return table.replaced(image_labels=table.image_labels.renumbered(**numbers))
 
 
 def of_images(table: Table, rows: IntArray, table_rows: IntArray | None = None) -> Table:
-    """Return the table of these images, ascending; ``table_rows`` are its rows, where they are known."""
+    """Select images by row, in ascending order; ``table_rows`` are the table rows in them, if known."""
     number = np.full(len(table.images), -1, dtype=np.int32)
     number[rows] = np.arange(len(rows), dtype=np.int32)
     if table_rows is None:
@@ -188,7 +191,9 @@ def _renumber(rows: NDArray[Any], count: int) -> NDArray[np.int32]:
     return numbers
 
 
-def _chosen(rows: NDArray[np.int32], names: Sequence[Id], what: str, known: NDArray[Any]) -> NDArray[Any]:
+def _check_chosen(
+    rows: NDArray[np.int32], names: Sequence[Id], what: str, known: NDArray[Any]
+) -> NDArray[Any]:
     for row, value in zip(rows.tolist(), names, strict=True):
         if row < 0:
             cause = checks.did_you_mean(value, map(str, known.tolist()))
@@ -197,7 +202,7 @@ def _chosen(rows: NDArray[np.int32], names: Sequence[Id], what: str, known: NDAr
 
 
 def pool_classes(table: Table) -> Table:
-    """Put all classes into one, ``all``; rows stay in file order."""
+    """Merge all classes into one, ``all``; rows stay in file order."""
     pooled = Categories.build(["all"])
     return table.replaced(categories=pooled, category=np.zeros(len(table), dtype=np.int32))
 
@@ -205,9 +210,9 @@ def pool_classes(table: Table) -> Table:
 def joined_labels(
     tables: Sequence[BoxTable], images: Images, categories: Sequence[NDArray[np.int32]]
 ) -> dict[str, Any]:
-    """Return the labels of whole images of several ground truths in one, as a column to replace.
+    """Merge the image labels of several ground truths, as an argument for ``replaced``; empty without labels.
 
-    ``categories`` are, per table, the new rows of its classes. Nothing where a table has no labels to join.
+    ``categories`` has the new rows of the classes of each table.
     """
     parts = [
         table.image_labels.renumbered(images=images.rows(table.images.ids), categories=rows)
@@ -218,20 +223,20 @@ def joined_labels(
 
 
 def stacked(tables: Sequence[Table]) -> Table:
-    """Put the rows of tables one after the other, as they are numbered, with the columns that all have."""
-    return _stacked(tables, {}, into_views=False)
+    """Concatenate tables with the same vocabularies; keep the columns that all of them have."""
+    return _stack(tables, {}, into_views=False)
 
 
-def _stacked(tables: Sequence[Table], known: Mapping[str, Any], *, into_views: bool) -> Table:
-    """Stack tables with some columns of the whole that are known; see :func:`concatenate`."""
-    # Join the columns that every table has, but for those that the caller already knows.
+def _stack(tables: Sequence[Table], known: Mapping[str, Any], *, into_views: bool) -> Table:
+    """Concatenate tables, given some columns of the result; see :func:`concatenate`."""
+    # Concatenate required columns, except for those given by the caller.
     first = tables[0]
     filled = [table for table in tables if len(table)] or [first]  # an empty table may lack a column
     columns: dict[str, Any] = {**known}
     for column in first.schema.needed:
         if column.name not in known:
-            columns[column.name] = _joined(filled, column.name, into_views=into_views)
-    # A plain optional column must be in all tables or in none. Another one that some tables lack is left out.
+            columns[column.name] = _join_column(filled, column.name, into_views=into_views)
+    # Plain optional columns must be in all tables or in none. Drop others unless all tables have them.
     for column in first.schema.instances:
         absent = [table.instances[column.name] is None for table in filled]
         if column.plain and any(absent) and not all(absent):
@@ -248,24 +253,23 @@ def _stacked(tables: Sequence[Table], known: Mapping[str, Any], *, into_views: b
                 parts = [table.instances[column.name] for table in filled]
                 columns[column.name] = type(parts[0]).concatenate(parts)
             else:
-                columns[column.name] = _joined(filled, column.name, into_views=into_views)
-    # Columns of users stay only if every table has them.
+                columns[column.name] = _join_column(filled, column.name, into_views=into_views)
+    # Keep user columns only if every table has them.
     shared = [name for name in filled[0].columns if all(name in table.columns for table in filled)]
     user_columns = {name: np.concatenate([table.columns[name] for table in filled]) for name in shared}
     fresh = LazyColumns(tuple(column.name for column in first.schema.instances))
     return filled[0].replaced(**columns, columns=user_columns, instances=fresh)
 
 
-def _joined(tables: Sequence[BoxTable], name: str, *, into_views: bool) -> NDArray[Any]:
-    """Put the rows of a column one after the other; ``into_views`` frees array after array meanwhile."""
+def _join_column(tables: Sequence[BoxTable], name: str, *, into_views: bool) -> NDArray[Any]:
+    """Concatenate a column; ``into_views`` replaces the columns of the tables by views, to save memory."""
     columns = [getattr(table, name) for table in tables]
     if not into_views or len({(column.dtype, column.shape[1:]) for column in columns}) > 1:
         return np.concatenate(columns)
     whole = neighbours(columns)
     if whole is not None:
         return whole
-    # Copy table by table into one array, and make each table's column a view of it, which frees the old
-    # array: little is in memory twice.
+    # Copy one table at a time, and replace its column by a view of the result, which frees the old array.
     start, whole = 0, np.empty((sum(map(len, columns)), *columns[0].shape[1:]), dtype=columns[0].dtype)
     del columns
     for table in tables:
@@ -279,24 +283,24 @@ def _joined(tables: Sequence[BoxTable], name: str, *, into_views: bool) -> NDArr
 def concatenate(
     tables: Sequence[Table], *, into_views: bool = False
 ) -> tuple[Table, NDArray[np.intp] | None]:
-    """Put tables of disjoint images into one, by ascending image id.
+    """Concatenate tables of disjoint images, in ascending order of image ids.
 
-    Also returns where each row went, [N], or None where all stay in order. ``into_views`` then makes columns
-    of the tables views of those of the whole, except rows of vocabularies: nothing large is held twice.
+    Also returns the new position of each row, [N], or None if rows stay in order. In that case, with
+    ``into_views``, the columns of the tables, except vocabulary rows, become views of the result.
     """
-    # Unite the vocabularies and renumber the rows of each table through one array per table.
+    # Merge the vocabularies, and renumber the rows of each table through one array per table.
     images = Images.union([table.images for table in tables])
     categories = Categories.union([table.categories for table in tables])
     classes = [categories.rows(table.categories.ids) for table in tables]
     image = np.concatenate([images.rows(table.images.ids)[table.image] for table in tables])
     category = np.concatenate([rows[table.category] for rows, table in zip(classes, tables, strict=True)])
-    # Join the columns. Tables that already ascend by image, as shards do, need no sort and can become views.
+    # Concatenate the columns. Tables in ascending order of images, such as shards, are not sorted.
     in_order = bool((image[1:] >= image[:-1]).all())
     known = {"images": images, "categories": categories, "image": image, "category": category}
     known |= joined_labels(tables, images, classes)
-    whole = _stacked(tables, known, into_views=into_views and in_order)
+    whole = _stack(tables, known, into_views=into_views and in_order)
     if in_order:
         return whole, None
-    # Else sort by image; the sort is stable, so rows of an image stay in file order.
+    # Otherwise sort by image; the sort is stable, so rows of an image stay in file order.
     order = stable_order(image, len(images))
     return whole.take(order), inverse_order(order)

@@ -1,4 +1,4 @@
-"""Define what both tables have: frozen columns, instance columns that are read lazily, and taking rows."""
+"""Define the base class of both tables: read-only columns, lazy instance columns, and row selection."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RowArray = NDArray[np.int32]
 
 
 class MaskColumn(Protocol):
-    """What a table knows of its instance masks, ``boxscore.Masks``: rows that are rasterised when needed."""
+    """Interface of a column of instance masks (``boxscore.Masks``), which are rasterized lazily."""
 
     def __len__(self) -> int: ...
 
@@ -31,19 +31,19 @@ class MaskColumn(Protocol):
 
     @property
     def given(self) -> list[Any]:
-        """The masks in the forms in which they were given, [N]; arrays as RLEs."""
+        """The masks in their original form, [N]; arrays are converted to RLE."""
 
     @property
     def missing(self) -> NDArray[np.bool_]:
-        """Flags of the rows without a mask, [N]."""
+        """Whether each row does not have a mask, [N]."""
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """Height and width of each mask in pixels, [N, 2]; -1 where not known."""
+        """Height and width of each mask in pixels, [N, 2]; -1 if unknown."""
 
     @property
     def area(self) -> FloatArray:
-        """Pixels of each mask, [N] float64."""
+        """Number of pixels in each mask, [N] float64."""
 
     @property
     def boxes(self) -> FloatArray:
@@ -58,9 +58,9 @@ class MaskColumn(Protocol):
 
 @record(frozen=True, eq=False, kw_only=True, init=False, repr=False)
 class BaseTable:
-    """The columns of both tables: rows of boxes, each in an image and of a category.
+    """Common base of ground truth and detections: rows of boxes, each with an image and a category.
 
-    ``table[mask]``, ``table[a:b]`` and ``table[rows]`` are tables of these rows.
+    ``table[mask]``, ``table[a:b]`` and ``table[rows]`` select rows.
 
     Attributes
     ----------
@@ -73,23 +73,23 @@ class BaseTable:
     boxes : ndarray of float64, [N, 4]
         ``x1, y1, x2, y2`` in pixels.
     sizes : ndarray of float64, [N, 2]
-        Width and height in pixels, as the file gave them or as ``x2 - x1``.
+        Width and height in pixels, as given in the file or ``x2 - x1``.
     columns : mapping of str to ndarray, [N] each
-        Anything else (``truncated``), for slicing.
+        Additional columns (``truncated``), for slicing.
     rotated : ndarray of float64, [N, 5], or None
-        Rotated boxes ``cx, cy, w, h, angle``: centre and size in pixels, and the angle in radians by which
-        the width axis is rotated from x towards y. ``boxes`` are then the upright boxes around them.
+        Rotated boxes ``cx, cy, w, h, angle``: center and size in pixels, and the angle in radians by which
+        the width axis is rotated from x to y. ``boxes`` are then their upright bounding boxes.
     quadrilaterals : ndarray of float64, [N, 8], or None
-        Four corners ``x1, y1, ..., x4, y4`` in pixels, in order, as the file gave them. ``boxes`` are then
-        the upright boxes around them.
+        Four corners ``x1, y1, ..., x4, y4`` in pixels, in order, as given in the file. ``boxes`` are then
+        their upright bounding boxes.
     masks : boxscore.Masks, [N], or None
-        Instance masks, rasterised when first needed. Those of a file are read then too.
+        Instance masks, read from the file and rasterized lazily.
     keypoints : ndarray of float64, [N, J, 3], or None
-        x, y in pixels, and visibility. Read when first needed, as masks are.
+        x, y in pixels, and visibility; read from the file lazily.
     units : {"pixels", "fractions"}
-        Of all coordinates. Fractions of the image's size only where that size is unknown.
+        Unit of all coordinates. Fractions of the image size are only used if image sizes are unknown.
     source : str
-        Where the table came from, for messages.
+        The origin of the table, for messages.
     """
 
     schema: ClassVar[Schema]
@@ -104,15 +104,15 @@ class BaseTable:
     instances: LazyColumns
     units: str
     source: str
-    if TYPE_CHECKING:  # no fields at run time: dataclasses.replace would read them from the file
+    if TYPE_CHECKING:  # not fields at run time, because dataclasses.replace would read them from the file
         rotated: FloatArray | None = None
         quadrilaterals: FloatArray | None = None
         masks: MaskColumn | None = None
         keypoints: FloatArray | None = None
 
     def __init__(self, **given: Any) -> None:
-        """Take columns without a check; ``from_arrays`` checks what it is given."""
-        # Instance columns may be given one by one, or lazily together.
+        """Initialize from columns without checks; ``from_arrays`` checks its arguments."""
+        # Instance columns are given one by one, or together as lazy columns.
         schema = self.schema
         names = tuple(column.name for column in schema.instances)
         instances = given.pop("instances", None) or LazyColumns(names)
@@ -123,17 +123,17 @@ class BaseTable:
             **given,
             "instances": instances.replaced(given_instances),
         }
-        # A missing or unknown column is a mistake of our code, so it is a TypeError.
+        # A missing or unknown column is a bug, hence a TypeError.
         fields = {field.name for field in dataclasses.fields(self)}
         if fields != set(values):
             wrong = ", ".join(sorted(fields ^ set(values)))
             raise TypeError(f"{type(self).__name__}() has missing or unknown columns: {wrong}")
-        # Boxes that are not there are made when they are first asked for.
+        # Missing boxes are computed lazily.
         if values["boxes"] is None:
             del values["boxes"], values["sizes"]
-        self.__dict__.update(_frozen(values))
+        self.__dict__.update(_freeze(values))
 
-    if not TYPE_CHECKING:  # with it, a table would have every attribute that a typed caller asks for
+    if not TYPE_CHECKING:  # a type checker would accept every attribute
 
         def __getattr__(self, name: str) -> Any:
             if "instances" in self.__dict__:
@@ -146,8 +146,8 @@ class BaseTable:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """Make the arrays read-only again, which pickling undoes."""
-        self.__dict__.update(_frozen(state))
+        """Restore a pickle, and make its arrays read-only again."""
+        self.__dict__.update(_freeze(state))
 
     def __len__(self) -> int:
         return len(self.image)
@@ -169,10 +169,10 @@ class BaseTable:
         Raises
         ------
         InputError
-            When a mask is not as long as the table, or rows are neither a mask nor whole numbers.
+            If the length of a mask differs from that of the table, or rows are neither a mask nor integers.
         """
         at = positions(rows, len(self))
-        computed = self.__dict__  # without boxes that are not computed yet
+        computed = self.__dict__  # excludes boxes that are not computed yet
         needed = {
             column.name: np.take(computed[column.name], at, axis=0) if column.name in computed else None
             for column in self.schema.needed
@@ -181,22 +181,22 @@ class BaseTable:
         return self.replaced(**needed, columns=columns, instances=self.instances.take(at))
 
     def replaced(self, **columns: Any) -> Self:
-        """Return the table with other columns in place of some; nothing is checked."""
+        """Return a copy of the table with some columns replaced, without checks."""
         shapes = {column.name for column in self.schema.instances if not column.plain}
         if "boxes" not in self.__dict__ and not {"boxes", "instances", *shapes} & {*columns}:
-            columns = {**columns, "boxes": None, "sizes": None}  # still those around the same masks
+            columns = {**columns, "boxes": None, "sizes": None}  # still derived from the same masks
         return dataclasses.replace(self, **columns)
 
     def hold(self, name: str, column: NDArray[Any]) -> None:
-        """Hold equal values in place of a column in memory, such as a view of a larger array."""
+        """Replace a column by an array of equal values, such as a view of a larger array."""
         if name in self.instances:
             self.instances.hold(name, column)
         else:
             self.__dict__[name] = read_only(column)
 
 
-def _frozen(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns with read-only arrays."""
+def _freeze(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Make all arrays read-only."""
     frozen = {
         name: read_only(value) if isinstance(value, np.ndarray) else value for name, value in values.items()
     }
@@ -204,7 +204,7 @@ def _frozen(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def neighbours(arrays: Sequence[NDArray[Any]]) -> NDArray[Any] | None:
-    """Return arrays that lie one after the other as one, without a copy; None if they do not."""
+    """Return arrays that are adjacent in memory as one array, without a copy; otherwise None."""
     room = arrays[0].base
     if room is None or any(array.base is not room or not array.flags.c_contiguous for array in arrays):
         return None
@@ -214,7 +214,7 @@ def neighbours(arrays: Sequence[NDArray[Any]]) -> NDArray[Any] | None:
     ):
         return None
     row = room.strides[0]
-    if not row:  # rows without a value
+    if not row:  # rows of zero size
         return None
     start = (place[0] - room.__array_interface__["data"][0]) // row
     whole: NDArray[Any] = room[start : start + sum(map(len, arrays))]

@@ -1,10 +1,10 @@
-"""Infer what four numbers of a box are where no name says it; else the user gives it.
+"""Infer the form of boxes if column names do not define it; raise if the form is ambiguous.
 
 Conventions
 -----------
-A reading is out where a box would have a negative side, or where more than :data:`MOST` of the boxes would
-leave their image by more than :data:`SLACK` of its side. Where an image's size is unknown only its left and
-upper edge count. Where two readings are left that differ, the user must choose.
+A form is ruled out if a box would have a negative side, or if more than :data:`MOST` of the boxes would
+extend beyond their image by more than :data:`SLACK` of its side. For images of unknown size, only the left
+and top borders are checked. If several different forms remain, the user must choose.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from boxscore.errors import InputError
 
 MOST, SLACK = 0.02, 0.05
 LARGEST_FRACTION = 1.5
-"""Fractions of predictions may leave the image a little; no table in pixels has all boxes in one pixel."""
+"""Tolerance for predicted fractions beyond the image; in pixels, boxes are never all within 1.5 pixels."""
 
 _WORDS = {
     "xyxy": "x1,y1,x2,y2",
@@ -30,14 +30,14 @@ _WORDS = {
 
 
 def are_fractions(boxes: FloatArray) -> bool:
-    """Whether coordinates [N, 4] can only be fractions of the image's size."""
+    """Whether coordinates [N, 4] can only be fractions of the image size."""
     if not len(boxes) or not (np.abs(boxes) <= LARGEST_FRACTION).all():
         return False
     return bool((boxes != np.floor(boxes)).any())
 
 
 def in_pixels(boxes: FloatArray, written: WrittenForm, sizes: FloatArray, *, place: Place) -> FloatArray:
-    """Return numbers [N, 4] that are written like this in pixels of images of these sizes [N, 2], x first."""
+    """Convert boxes [N, 4] in this form to pixels, x first, given image sizes [N, 2]."""
     boxes = written.x_first(boxes)
     if not written.fractions:
         return boxes
@@ -58,10 +58,10 @@ def reading_of(
     option: str,
     place: str,
 ) -> BoxFormat:
-    """Return what numbers [N, 4] in images of these sizes [N, 2] are.
+    """Infer the form of boxes [N, 4], given image sizes [N, 2].
 
-    ``usual`` is what the other columns suggest; it wins unless the boxes rule it out. ``option`` is how the
-    user chooses.
+    ``usual`` is the form that other columns suggest; it wins unless the boxes rule it out. ``option`` is the
+    option for the user to choose.
     """
     readings = Readings(names)
     readings.add(boxes, np.ones_like(sizes) if are_fractions(boxes) else sizes)
@@ -69,12 +69,12 @@ def reading_of(
 
 
 class Readings:
-    """What four numbers may be, by boxes that come some at a time.
+    """Candidate forms of boxes, which arrive in chunks.
 
     Parameters
     ----------
     names : tuple of str
-        Of the columns.
+        Names of the columns.
     """
 
     def __init__(self, names: tuple[str, ...]) -> None:
@@ -86,7 +86,7 @@ class Readings:
         self._as_first = dict.fromkeys(itertools.permutations(self._readings, 2), True)
 
     def add(self, boxes: FloatArray, sizes: FloatArray) -> None:
-        """Count boxes [N, 4] in images of these sizes [N, 2], NaN where unknown."""
+        """Add boxes [N, 4], given image sizes [N, 2]; NaN if unknown."""
         self._count += len(boxes)
         with np.errstate(all="ignore"):
             corners = {form: box_convert(boxes, form, "xyxy") for form in self._readings}
@@ -100,15 +100,15 @@ class Readings:
                 self._as_first[pair] &= np.array_equal(corners[pair[0]], corners[pair[1]])
 
     def chosen(self, *, usual: BoxFormat | None, option: str, place: str) -> BoxFormat:
-        """Return the reading that is left; ``usual`` wins unless the boxes rule it out."""
-        # The usual form wins if nothing speaks against it.
-        left = [form for form in self._readings if not self._is_out(form)]
+        """Return the remaining form; ``usual`` wins unless the boxes rule it out."""
+        # Prefer the usual form.
+        left = [form for form in self._readings if not self._is_ruled_out(form)]
         if usual in left:
             return usual
-        # Readings that give the same corners for all boxes are one.
+        # Forms that give the same corners for all boxes are equivalent.
         if left and all(self._as_first[left[0], other] for other in left[1:]):
             return left[0]
-        # Else nothing is guessed.
+        # Do not guess.
         if len(self._names) == 1:
             what = f"the numbers of {self._names[0]!r}"
         else:
@@ -122,6 +122,6 @@ class Readings:
             cause=f"use {option} {'|'.join(left or self._readings)}",
         )
 
-    def _is_out(self, form: BoxFormat) -> bool:
-        """Whether the numbers cannot be boxes of this form."""
+    def _is_ruled_out(self, form: BoxFormat) -> bool:
+        """Whether the boxes rule out this form."""
         return self._count > 0 and (self._negative[form] or self._outside[form] / self._count > MOST)

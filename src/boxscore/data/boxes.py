@@ -1,10 +1,10 @@
-"""Convert axis-aligned boxes between the forms in which people write them.
+"""Convert axis-aligned boxes between common forms.
 
 Conventions
 -----------
-- A box is ``x1, y1, x2, y2`` in pixels unless ``box_format`` says otherwise; origin top left, y down.
-- Files may have y before x, ``yxyx`` and ``yxhw``, and an ``n`` behind any form, as in ``xyxyn``, says that
-  the numbers are normalised: fractions of the image's width and height.
+- A box is ``x1, y1, x2, y2`` in pixels unless ``box_format`` says otherwise; the origin is top left, y down.
+- In files, y may come before x (``yxyx``, ``yxhw``). A trailing ``n``, as in ``xyxyn``, means normalized:
+  fractions of the image width and height.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from boxscore._utils.records import NamedTuple
 from boxscore.errors import InputError
 
 ROUNDING = 1e-3
-"""Pixels by which rounding may bring a side below 0: float32 numbers near 10,000 lie so far apart."""
+"""Tolerance in pixels for sides below 0 due to rounding: the spacing of float32 numbers near 10,000."""
 
 
 BoxFormat = Literal["xyxy", "xywh", "cxcywh"]
@@ -32,40 +32,40 @@ WrittenFormat = Literal[
     "xyxy", "xywh", "cxcywh", "yxyx", "yxhw", "xyxyn", "xywhn", "cxcywhn", "yxyxn", "yxhwn"
 ]
 WRITTEN_FORMATS: tuple[WrittenFormat, ...] = get_args(WrittenFormat)
-"""The forms in which files have boxes."""
+"""Box forms that files may use."""
 
 _Y_FIRST: dict[str, BoxFormat] = {"yxyx": "xyxy", "yxhw": "xywh"}
 
 
 class WrittenForm(NamedTuple):
-    """What the four numbers of a box in a file are."""
+    """The form of boxes in a file."""
 
     form: BoxFormat
-    """With x first."""
+    """The form after swapping to x first."""
     y_first: bool
     fractions: bool
 
     def x_first(self, boxes: FloatArray) -> FloatArray:
-        """Return numbers [N, 4] of a file with x before y."""
+        """Return the numbers [N, 4] of a file with x before y."""
         return boxes[:, [1, 0, 3, 2]] if self.y_first else boxes
 
     def corners_of(self, numbers: FloatArray) -> FloatArray:
-        """Return the corners [N, 4] of numbers [N, 4] of a file, in its units."""
+        """Convert the numbers [N, 4] of a file to corners [N, 4], in the units of the file."""
         return corners_and_sizes(self.x_first(numbers), self.form)[0]
 
     def numbers_of(self, corners: FloatArray) -> FloatArray:
-        """Return the numbers [N, 4] that a file writes for corners."""
+        """Convert corners [N, 4] to the numbers [N, 4] of a file."""
         return self.x_first(box_convert(corners, "xyxy", self.form))
 
 
 def written_form(name: WrittenFormat) -> WrittenForm:
-    """Return what a name of :data:`WRITTEN_FORMATS` says."""
+    """Return the form for a name in :data:`WRITTEN_FORMATS`."""
     plain: Any = name.removesuffix("n")
     return WrittenForm(_Y_FIRST.get(plain, plain), plain in _Y_FIRST, plain != name)
 
 
 CORNERS = WrittenForm("xyxy", y_first=False, fractions=False)
-"""What files have that say nothing else."""
+"""The default form."""
 
 
 def box_convert(boxes: ArrayLike, in_fmt: BoxFormat, out_fmt: BoxFormat) -> FloatArray:
@@ -76,17 +76,17 @@ def box_convert(boxes: ArrayLike, in_fmt: BoxFormat, out_fmt: BoxFormat) -> Floa
     boxes : array_like, [N, 4]
         Boxes in pixels.
     in_fmt, out_fmt : {"xyxy", "xywh", "cxcywh"}
-        The form they have and the form wanted. Continuous coordinates: ``w = x2 - x1``.
+        Input and output form, in continuous coordinates: ``w = x2 - x1``.
 
     Returns
     -------
     ndarray of float64, [N, 4]
-        A new array, also when the two forms are the same.
+        A new array, even if both forms are the same.
 
     Raises
     ------
     InputError
-        When the shape is not [N, 4] or a form is unknown.
+        If the shape is not [N, 4], or a form is unknown.
 
     Examples
     --------
@@ -112,14 +112,13 @@ def corners_and_sizes(
 ) -> tuple[FloatArray, FloatArray]:
     """Split boxes [N, 4] into corners ``x1, y1, x2, y2`` [N, 4] and sizes ``w, h`` [N, 2].
 
-    Neither gives back the other to the last bit: pycocotools computes ``x2 = x + w`` and areas from ``w`` and
-    ``h``, the VOC devkit computes sizes from ``x2``. ``overwrite`` writes the corners over the boxes.
+    Both are needed, because neither reproduces the other exactly: pycocotools computes ``x2 = x + w`` and
+    areas from ``w`` and ``h``; the VOC devkit computes sizes from ``x2``. ``overwrite`` reuses the array.
     """
     corners = boxes if overwrite else boxes.copy()
     sizes = np.empty((len(boxes), 2))
-    for low, high in ((0, 2), (1, 3)):  # by columns: NumPy's inner loop is then N long, not 2
-        # The file gives corners: sizes are their differences. Else it gives sizes, which stay as they are,
-        # and corners follow from them.
+    for low, high in ((0, 2), (1, 3)):  # by column, to make the inner loop of NumPy N long instead of 2
+        # Compute sizes from given corners, or corners from given sizes.
         if box_format == "xyxy":
             np.subtract(corners[:, high], corners[:, low], out=sizes[:, low])
             continue
@@ -131,27 +130,29 @@ def corners_and_sizes(
 
 
 def without_inverted(corners: FloatArray) -> FloatArray:
-    """Return corners [N, 4] in which a side below 0, as some files have, is one of 0."""
+    """Replace negative sides by sides of 0 in corners [N, 4]."""
     if not len(corners) or (corners[:, 2:] >= corners[:, :2]).all():
         return corners
     return np.hstack([corners[:, :2], np.maximum(corners[:, :2], corners[:, 2:])])
 
 
 SLACK = 4 * np.finfo(np.float64).eps
-"""How far a size may be from the difference of its corners, as a share of the larger corner. Rounding alone,
-of ``x2 = x1 + w`` and of ``w = x2 - x1``, moves it by less than one epsilon."""
+"""Maximum difference between a size and the difference of its corners, relative to the larger corner.
+
+Rounding of ``x2 = x1 + w`` and ``w = x2 - x1`` changes it by less than one epsilon.
+"""
 
 
 ROWS = 1 << 14
-"""Boxes checked together: their columns fit a core's cache."""
+"""Number of boxes to check at a time; their columns fit the CPU cache."""
 
 
 OTHER_FORMS: dict[str, WrittenFormat] = {"are these x,y,w,h?": "xywh", "are these x1,y1,x2,y2?": "xyxy"}
-"""The likely causes of boxes of negative size, and the form of boxes that each asks for."""
+"""Likely causes of boxes of negative size, each with the form that would fix it."""
 
 
 def cause_of_negative(corners: FloatArray, sizes: FloatArray, box_format: BoxFormat) -> str:
-    """Say why some boxes end before they begin: if all are right in another form, it is that."""
+    """Return the likely cause of negative sides: another box form, if all boxes are valid in it."""
     if box_format == "xyxy":
         cause, sides = "are these x,y,w,h?", corners[:, 2:]
     else:
@@ -163,25 +164,25 @@ def cause_of_negative(corners: FloatArray, sizes: FloatArray, box_format: BoxFor
 def check_sizes_fit(
     corners: FloatArray, sizes: FloatArray, *, name: str | tuple[str, str], place: Place, cause: str
 ) -> None:
-    """Check that sizes [N, 2] are those of the corners [N, 4] but for rounding.
+    """Check that sizes [N, 2] match the corners [N, 4] up to rounding.
 
-    ``name`` is what messages call the sizes, or their two columns. Corners that are not finite fit any sizes:
-    another check refuses them.
+    ``name`` is the name of the sizes in messages, or of their two columns. Corners that are not finite match
+    any sizes; another check rejects them.
     """
     first: tuple[int, int] | None = None
     for side, start in itertools.product((0, 1), range(0, len(sizes), ROWS)):
-        # Compare one side of ROWS boxes at a time. Most boxes fit exactly, and one comparison shows it.
+        # Compare one side of ROWS boxes at a time; first exactly, because most boxes match.
         low, high = corners[start : start + ROWS, side], corners[start : start + ROWS, side + 2]
         size = sizes[start : start + ROWS, side]
         with np.errstate(invalid="ignore"):
-            if (low + size == high).all():  # as where sizes were given
+            if (low + size == high).all():  # always true if sizes were given
                 continue
-            # The others may differ by rounding alone, measured by the larger corner.
+            # Others may only differ by rounding, relative to the larger corner.
             slack = np.maximum(np.abs(low), np.abs(high)) * SLACK
             fits = np.abs(size - (high - low)) <= slack
         if not fits.all():
-            # Corners that are not finite count as fitting here; another check refuses them. Keep the first
-            # wrong row, and of one row the x side.
+            # Accept corners that are not finite; another check rejects them. Keep the first wrong row, and
+            # its x side first.
             fits |= ~np.isfinite(corners[start : start + ROWS]).all(axis=1)
             wrong = np.flatnonzero(~fits)
             if len(wrong):
@@ -200,7 +201,7 @@ def check_sizes_fit(
 def checked_corners(
     boxes: ArrayLike, box_format: BoxFormat, pixel_offset: float = 0, *, name: str
 ) -> tuple[FloatArray, FloatArray]:
-    """Corners [N, 4] and sizes [N, 2], the offset added to the sizes, of boxes, once checked."""
+    """Check boxes, and return corners [N, 4] and sizes [N, 2] with the offset added to the sizes."""
     array = checks.float_array(boxes, name=name, columns=4)
     checks.one_of(box_format, BOX_FORMATS, name="box_format")
     checks.finite(array, name=name)

@@ -1,11 +1,11 @@
-"""Build tables: check what is given against the schema, and derive what is not given.
+"""Build tables: check the given columns against the schema, and derive the others.
 
 Conventions
 -----------
-- A table has corners and sizes both, because neither gives back the other to the last bit.
-- An area is width times height where none is given. Where no boxes are given they are those around the
-  rotated boxes, else around the masks, else around the keypoints; the last two as in pycocotools. Boxes
-  around the masks of detections are left out: the table computes them when they are first needed.
+- A table has both corners and sizes, because neither reproduces the other exactly.
+- The default area is width times height. Missing boxes are derived from the rotated boxes, else from the
+  masks, else from the keypoints; the last two as in pycocotools. Boxes of detections with masks are computed
+  lazily.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ def vocabulary_columns(
     of: str,
     place: Place,
 ) -> dict[str, Any]:
-    """Return the vocabularies, made of the ids where not given, and each row's ``image`` and ``category``."""
+    """Return the vocabularies, by default built from the ids, and ``image`` and ``category`` of each row."""
     image_ids, category_ids = as_ids(image_ids, name="image_ids"), as_ids(category_ids, name="category_ids")
     count = len(image_ids) if count is None else count
     checks.same_length(count, of=of, image_ids=image_ids, category_ids=category_ids)
-    images = images_of(_each_once(image_ids) if images is None else images)
-    categories = categories_of(_each_once(category_ids) if categories is None else categories)
+    images = images_of(_drop_repeated(image_ids) if images is None else images)
+    categories = categories_of(_drop_repeated(category_ids) if categories is None else categories)
     rows = {}
     for name, vocabulary, ids in (("image", images, image_ids), ("category", categories, category_ids)):
         rows[name] = vocabulary.rows(ids)
@@ -57,18 +57,18 @@ def vocabulary_columns(
     return {"images": images, "categories": categories, **rows}
 
 
-def _each_once(ids: NDArray[Any]) -> NDArray[Any]:
-    """Ids without repetitions: a vocabulary makes a Python object of each that it is given."""
+def _drop_repeated(ids: NDArray[Any]) -> NDArray[Any]:
+    """Drop repeated integer ids, to avoid a Python object for each."""
     return ids if ids.dtype == object else np.unique(ids)
 
 
 def images_of(images: ImagesLike) -> Images:
-    """Return images as a vocabulary."""
+    """Convert to a vocabulary of images."""
     return images if isinstance(images, Images) else Images.build(images)
 
 
 def categories_of(categories: CategoriesLike) -> Categories:
-    """Return classes as a vocabulary."""
+    """Convert to a vocabulary of classes."""
     if isinstance(categories, Categories):
         return categories
     if isinstance(categories, Mapping):
@@ -92,10 +92,10 @@ def built_columns(
 ) -> dict[str, Any]:
     """Check and derive every column of a table; return the arguments of its class.
 
-    With ``reuse`` no other code uses the arrays: the table takes them, and overwrites the boxes.
-    ``lowest_size`` is below 0 for a format whose reference tool reads boxes with negative sides.
+    With ``reuse``, the table takes over the arrays and overwrites the boxes. ``lowest_size`` is negative for
+    formats whose reference tool accepts boxes with negative sides.
     """
-    # Boxes become corners and sizes: neither gives back the other to the last bit.
+    # Convert boxes to corners and sizes; neither reproduces the other exactly.
     checks.one_of(box_format, BOX_FORMATS, name="box_format")
     count, of = len(rows["image"]), f"{schema.noun} boxes"
     table = dict(rows)
@@ -103,35 +103,35 @@ def built_columns(
         array = checks.float_array(boxes, name="boxes", columns=4)
         schema.column("boxes").check(array, place, cause=schema.cause)
         table["boxes"], table["sizes"] = corners_and_sizes(array, box_format, overwrite=reuse)
-        # A minimum decides for all rows; the slower check names the row.
+        # Check the minimum of all rows; the slower check finds the row.
         if count and table["sizes"].min() < lowest_size:
             cause = cause_of_negative(table["boxes"], table["sizes"], box_format)
             checks.sizes_not_negative(table["sizes"], place=place, cause=cause, lowest=lowest_size)
-        # Sides that a file states replace the computed ones.
+        # Sides from the file replace computed ones.
         if sizes is not None:
             schema.column("sizes").check(sizes, place)
             checks.sizes_not_negative(sizes, place=place, cause="")
             table["sizes"] = sizes
-    # Masks and other shapes; without boxes, those around the shapes, made now only where areas need them.
+    # Add masks and other shapes. Derive missing boxes from them, but only if areas need them now.
     instances = _instances(schema, given, rows, place=place)
     checks.same_length(count, of=of, **instances)
     if boxes is None:
         table["boxes"], table["sizes"] = None, None
         if "masks" not in instances or "area" in [column.name for column in schema.needed]:
             table["boxes"], table["sizes"] = boxes_around(schema, instances)
-    # A column that is given as None is known to be absent, and is not read later.
+    # A column given as None is known to be absent, and is not read lazily.
     names = tuple(column.name for column in schema.instances)
     absent = {name: None for name in names if name in given}
     table["instances"] = LazyColumns(names, {**absent, **instances}, read)
-    # The other columns, with their defaults, and areas by shape.
+    # Fill the other columns with their defaults; areas depend on the shape.
     for column in schema.needed:
         if column.name not in table:
             value = given.get(column.name)
             if value is None and column.name == "area":
                 table["area"] = _areas(schema, instances, table["sizes"])
             else:
-                table[column.name] = _filled(column, value, count, reuse=reuse)
-    # Lengths before values: a check names a row, and rows must belong together for that.
+                table[column.name] = _fill_column(column, value, count, reuse=reuse)
+    # Check lengths before values, because value checks refer to rows.
     filled = [column for column in schema.needed if table[column.name] is not None]
     checks.same_length(count, of=of, **{column.name: table[column.name] for column in filled})
     for column in filled:
@@ -141,8 +141,8 @@ def built_columns(
     return table
 
 
-def _filled(column: Column, value: Any, count: int, *, reuse: bool) -> NDArray[Any]:
-    """Return a needed column as it is given, or by its default."""
+def _fill_column(column: Column, value: Any, count: int, *, reuse: bool) -> NDArray[Any]:
+    """Return a required column: the given values, or its default."""
     if value is None and column.default is not None:
         return np.full(count, column.default, dtype=column.dtype)
     if column.form == "ids":
@@ -156,31 +156,31 @@ def _filled(column: Column, value: Any, count: int, *, reuse: bool) -> NDArray[A
 def _instances(
     schema: Schema, given: Mapping[str, Any], rows: Mapping[str, Any], *, place: Place
 ) -> dict[str, Any]:
-    """Instance columns, as far as they are given; keypoints are counted where their count is not given."""
+    """Return the given instance columns; count keypoints if their count is not given."""
     instances: dict[str, Any] = {}
-    # A column counts as given if there are no rows: an empty table then lacks no column.
+    # An empty table has all optional columns.
     for column in schema.instances:
         values = given.get(column.name)
         if values is None and column.plain and not len(rows["image"]):
-            values = ()  # nothing says that they are missing
+            values = ()
         if column.name == "keypoint_count" and values is None and "keypoints" in instances:
             values = (instances["keypoints"][:, :, 2] > 0).sum(axis=1)
         if values is None:
             continue
-        # Masks check themselves, against the sizes of their images [N, 2].
+        # Masks check themselves against the image sizes [N, 2].
         if column.made is not None:
             sizes = rows["images"].sizes[rows["image"]]
             instances[column.name] = column.made(values, sizes, place)
             continue
-        # Other columns are converted, then checked for length and for values.
+        # Convert other columns, then check length and values.
         array = column.made_of(values)
         checks.same_length(len(rows["image"]), of=f"{schema.noun} boxes", **{column.name: array})
-        if column.plain and np.asarray(values).dtype == object:  # with None among them
+        if column.plain and np.asarray(values).dtype == object:  # may contain None
             scores = all_or_none(array, place)
             if scores is None:
                 continue
         column.check(array, place)
-        # A column can also look valid and still deserve a warning.
+        # Warn of values that are valid but suspicious.
         warning = "" if column.warning is None else column.warning(array)
         if warning:
             warn_user(f"{schema.name}: {warning}")
@@ -189,7 +189,7 @@ def _instances(
 
 
 def boxes_around(schema: Schema, instances: Mapping[str, Any] | LazyColumns) -> tuple[FloatArray, FloatArray]:
-    """Return the boxes around the rotated boxes, masks or keypoints of a table, and their sizes."""
+    """Derive boxes and their sizes from rotated boxes, masks or keypoints."""
     for column in schema.instances:
         if column.around is not None and column.name in instances and instances[column.name] is not None:
             boxes = column.around(instances[column.name])

@@ -1,15 +1,14 @@
-"""Name classes: labels that tell each from all others, and the class that a word refers to.
+"""Create unique labels for classes, and find the class that a word refers to.
 
 Conventions
 -----------
-- A class's label is its name. Where that would not tell it from another class it is ``NAME (ID)``: two
-  classes have the name, or names that look alike when printed; the name is another class's id; it is empty;
-  it is the name of a row for all classes, such as ``(background)``.
-- A word refers to a class by its id, its name or its label; where it is none of these for any class, by
-  ``NAME (ID)``; at last by a name that looks alike: other Unicode forms, blanks at the ends, characters that
-  are not printed. It must refer to one class only: else the word is refused, with the labels to choose from.
-- A number is an id. Text that spells a number is one too where it comes from a command line, which has no
-  other way to give a number.
+- The label of a class is its name, or ``NAME (ID)`` if the name is ambiguous: it is shared by two classes,
+  looks the same as another name when printed, equals the id of another class, is empty, or is reserved for a
+  row such as ``(background)``.
+- A word refers to a class by id, name or label; if that fails, by ``NAME (ID)``; otherwise by a name that
+  looks the same (other Unicode forms, surrounding spaces, characters that are not printable). If a word
+  refers to several classes, an error lists their labels.
+- A number is an id. On the command line, text that spells a number is an id too.
 """
 
 from __future__ import annotations
@@ -22,34 +21,34 @@ from boxscore._utils.text import printable
 from boxscore.errors import InputError
 
 BACKGROUND = "(background)"
-"""A label next to the classes, for none of them."""
+"""Label of the background, next to classes."""
 
 EVERY_CLASS = "(all)"
-"""Stands in a ``class`` column for all classes together."""
+"""Value of a ``class`` column for all classes together."""
 
 TRUTH = "truth"
-"""The column of the true classes, in front of a column for each class."""
+"""Name of the column of true classes, before a column for each class."""
 
 MEAN = "(mean)"
-"""Stands in a ``class`` column for the mean over classes."""
+"""Value of a ``class`` column for the mean over classes."""
 
 Id = int | str
 
 LONGEST_NUMBER = 1000
-"""Digits up to which text is read as a number."""
+"""Maximum number of digits of text that is read as a number."""
 
 MOST_SHOWN = 6
-"""Candidates that a message lists."""
+"""Maximum number of candidates in a message."""
 
 
-def class_labels(names: Sequence[str], ids: Sequence[Id], *, beside: Iterable[str] = ()) -> list[str]:
-    """Return a label for each class that no other class has as label, name or id, and none of ``beside``."""
-    # Count what a reader sees: names that differ only in blanks look the same.
+def class_labels(names: Sequence[str], ids: Sequence[Id], *, avoid: Iterable[str] = ()) -> list[str]:
+    """Return labels that differ from the labels, names and ids of other classes, and from ``avoid``."""
+    # Count names as they appear to a reader: names that only differ in spaces look the same.
     appearances = [_appearance(name) for name in names]
     of_id = _rows_of_texts(ids)
     counts = Counter(appearances)
-    reserved = {BACKGROUND, EVERY_CLASS, MEAN, "", *beside}
-    # Most names are labels already; the set of all texts is made only if one is not.
+    reserved = {BACKGROUND, EVERY_CLASS, MEAN, "", *avoid}
+    # Most names are valid labels; only build the set of all texts if one is not.
     taken: set[str] = set()
     labels: list[str] = []
     for row, (name, appearance) in enumerate(zip(names, appearances, strict=True)):
@@ -57,7 +56,7 @@ def class_labels(names: Sequence[str], ids: Sequence[Id], *, beside: Iterable[st
             labels.append(name)
             continue
         taken = taken or {*appearances, *of_id, *reserved}
-        # Add the id, and add it again if that label is taken as well.
+        # Append the id, repeatedly if the label is still taken.
         addition = f"({_text_of(ids[row], of_id)})"
         label = f"{name} {addition}" if appearance else addition
         while _appearance(label) in taken:
@@ -68,7 +67,7 @@ def class_labels(names: Sequence[str], ids: Sequence[Id], *, beside: Iterable[st
 
 
 def _rows_of_texts(ids: Sequence[Id]) -> dict[str, int]:
-    """Map each id as text to its row; to -1 where a number and a text are written alike."""
+    """Map each id as text to its row; to -1 if a number and a text id look the same."""
     rows: dict[str, int] = {}
     for row, identifier in enumerate(ids):
         text = str(identifier)
@@ -81,7 +80,7 @@ def _text_of(identifier: Id, rows: dict[str, int]) -> str:
 
 
 def _appearance(name: str) -> str:
-    """Return what a reader sees of a name: neither Unicode forms nor blanks at the ends show."""
+    """Return a name as it appears to a reader: normalize Unicode and spaces."""
     if name.isascii() and name.isprintable():
         return " ".join(name.split()) if " " in name else name
     import unicodedata
@@ -90,14 +89,14 @@ def _appearance(name: str) -> str:
 
 
 class ClassFinder:
-    """Looks up the class that a word refers to.
+    """Find the class that a word refers to.
 
     Parameters
     ----------
     names, ids : sequence, [K]
-        Of the classes.
+        Names and ids of the classes.
     numbers : bool, default False
-        Whether text that spells a number is an id, as on a command line.
+        Whether text that spells a number is an id, as on the command line.
     """
 
     def __init__(self, names: Sequence[str], ids: Sequence[Id], *, numbers: bool = False) -> None:
@@ -106,7 +105,7 @@ class ClassFinder:
         self._exact: dict[Id, list[int]] = {}
         every = [ids, names, self._labels]
         if TRUTH in names:
-            every.append(class_labels(names, ids, beside=(TRUTH,)))
+            every.append(class_labels(names, ids, avoid=(TRUTH,)))
         for each in every:
             for row, key in enumerate(each):
                 rows = self._exact.setdefault(key, [])
@@ -114,7 +113,7 @@ class ClassFinder:
                     rows.append(row)
 
     def row(self, word: Id, *, what: str, place: str = "") -> int:
-        """Return the class that a word refers to, -1 for none; refuse a word that fits several."""
+        """Return the class that a word refers to, or -1; raise if the word is ambiguous."""
         rows = self.rows(word)
         if len(rows) > 1:
             raise ambiguous(word, [self._labels[row] for row in rows], what=what, place=place)
@@ -125,14 +124,14 @@ class ClassFinder:
         rows = list(self._exact.get(word, ()))
         if isinstance(word, str):
             number = _number(word) if self._numbers else None
-            if number is not None and (str(number) == word or not rows):  # 01 is a name first
+            if number is not None and (str(number) == word or not rows):  # 01 is primarily a name
                 rows += [row for row in self._exact.get(number, ()) if row not in rows]
             rows = rows or self._with_ids.get(word, []) or self._by_appearance.get(_appearance(word), [])
         return sorted(rows)
 
     @functools.cached_property
     def _with_ids(self) -> dict[str, list[int]]:
-        """The rows of ``NAME (ID)``."""
+        """Rows by ``NAME (ID)``."""
         rows: dict[str, list[int]] = {}
         for row, (name, identifier) in enumerate(zip(self._names, self._ids, strict=True)):
             rows.setdefault(f"{name} ({identifier})", []).append(row)
@@ -140,7 +139,7 @@ class ClassFinder:
 
     @functools.cached_property
     def _by_appearance(self) -> dict[str, list[int]]:
-        """The rows of names and labels as a reader sees them."""
+        """Rows by names and labels as they appear to a reader."""
         rows: dict[str, list[int]] = {}
         for row, (name, label) in enumerate(zip(self._names, self._labels, strict=True)):
             for appearance in {_appearance(name), _appearance(label)}:

@@ -1,15 +1,15 @@
-"""Recognize column names people use: which column is the image, the class, the box, the score.
+"""Recognize common column names: which column is the image, the class, the box, the score.
 
 Conventions
 -----------
-- Names are compared in lower case without anything but letters and digits: ``ImageID``, ``image_id`` and
-  ``image id`` are one name; ``bbox_x1`` is ``x1``.
-- Where a box has several columns, their names say what they are, but for ``x, y, w, h``: ``x, y`` may be a
-  corner or the centre. One column with four numbers says nothing.
-- What has no part is one of the user's own columns.
-- A user may map parts to columns (:class:`ColumnMap`): such a column then has this part whatever it is
-  called, and others whose names say the same part are the user's own columns. A map for two tables may name a
-  column that only one of them has; a column that neither has is refused.
+- Names are compared by letters and digits only, ignoring case: ``ImageID``, ``image_id`` and ``image id`` are
+  the same name; ``bbox_x1`` is ``x1``.
+- If a box has several columns, their names define its form, except for ``x, y, w, h``, where ``x, y`` may be
+  a corner or the center. A single column of four numbers does not define the form.
+- Columns without a role are user columns.
+- A user may map roles to columns (:class:`ColumnMap`). The mapping overrides names; other columns with names
+  of that role become user columns. A map for two tables may contain columns that only one of them has; a
+  column that neither has is rejected.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _IMAGE_SIZES = (
 _SIDES = (("w", "h"), ("width", "height"))
 _FIRST = (("x1", "y1"), ("xmin", "ymin"), ("left", "top"), ("x0", "y0"), ("xtl", "ytl"), ("minx", "miny"))
 _LAST = (("x2", "y2"), ("xmax", "ymax"), ("right", "bottom"), ("x1", "y1"), ("xbr", "ybr"), ("maxx", "maxy"))
-_CENTRES = (
+_CENTERS = (
     ("cx", "cy"),
     ("xc", "yc"),
     ("xcenter", "ycenter"),
@@ -60,7 +60,7 @@ _CENTRES = (
 _BOXES: tuple[tuple[tuple[str, ...], BoxFormat | None], ...] = (
     *(((*first, *last), "xyxy") for first, last in zip(_FIRST, _LAST, strict=True)),
     *(((*first, *sides), "xywh") for first in _FIRST for sides in _SIDES),
-    *(((*centre, *sides), "cxcywh") for centre in _CENTRES for sides in _SIDES),
+    *(((*center, *sides), "cxcywh") for center in _CENTERS for sides in _SIDES),
     *((("x", "y", *sides), None) for sides in _SIDES),
     (("xyxy",), "xyxy"),
     (("xywh",), "xywh"),
@@ -69,7 +69,7 @@ _BOXES: tuple[tuple[tuple[str, ...], BoxFormat | None], ...] = (
 )
 
 _SHAPE = re.compile("(keypoint|rotated|corner)_")
-"""How names of columns begin that hold a number of a shape."""
+"""Prefix of columns that hold one number of a shape."""
 
 _NEEDED = {
     "image": "a column of the image (image_id, image, filename)",
@@ -85,31 +85,31 @@ _GROUPS: tuple[tuple[str, ...], ...] = (
     _SCORES,
     *_OTHERS.values(),
 )
-"""Names that say one part; those of boxes and sizes go together instead."""
+"""Groups of synonyms for a single role; columns of boxes and sizes are recognized together instead."""
 _SIZES_AND_BOXES = {name for names in (*_IMAGE_SIZES, *(keys for keys, _ in _BOXES)) for name in names}
 _KNOWN = {name for group in _GROUPS for name in group} | _SIZES_AND_BOXES | {"mask"}
 _EXAMPLE = "image, class, class_id, score, x1, y1, x2, y2, x, y, w, h, cx, cy, bbox, image_width, area, ..."
 
 
 class ColumnMap(NamedTuple):
-    """Which column has which part, as the user says."""
+    """The mapping from roles to columns given by the user."""
 
     columns: dict[str, str]
-    """From a part's name, as it is compared, to the column."""
+    """From the normalized name of a role to the column."""
     tables: dict[str, list[str]] | None = None
-    """Of a map for several tables, of which one may lack a column: the column names of those read."""
+    """Column names of the tables read so far, if the map applies to several tables."""
     name: str = "columns"
-    """What the user calls this map."""
+    """Name of the option, for messages."""
 
     @classmethod
     def of(cls, columns: Mapping[str, str], *, shared: bool = False, name: str = "columns") -> ColumnMap:
-        """Check a user's map, ``{"image": "photo", "class": "label"}``; ``shared``: for both sides."""
+        """Check a mapping such as ``{"image": "photo", "class": "label"}``; ``shared`` if for both tables."""
         if not isinstance(columns, Mapping) or not columns:
             rule = "say at least one part and its column, as in image=photo"
             raise InputError(name, rule, got=repr(columns)[:60])
         checked: dict[str, str] = {}
         for part, column in columns.items():
-            plain = _plain(part) if isinstance(part, str) else ""
+            plain = _normalize(part) if isinstance(part, str) else ""
             if plain not in _KNOWN or not isinstance(column, str) or not column:
                 got, near = f"{part!r}: {column!r}", checks.nearest(part, _EXAMPLE.split(", "))
                 raise InputError(name, f"name the columns as {_EXAMPLE}", got=got, cause=near)
@@ -122,30 +122,30 @@ class ColumnMap(NamedTuple):
         return " ".join(f"{part}={column}" for part, column in self.columns.items())
 
     def present(self, names: Sequence[str], place: str) -> dict[str, str]:
-        """Return those whose columns are among the names of a table."""
+        """Return the entries whose columns are in a table."""
         missing = self.missing(names)
         if missing and self.tables is None:
-            raise self._absent(missing[0], names, place)
+            raise self._absent_error(missing[0], names, place)
         return {part: name for part, name in self.columns.items() if name in names}
 
     def missing(self, names: Sequence[str]) -> list[str]:
-        """Return the columns that a table does not have."""
+        """Return the mapped columns that a table does not have."""
         return [name for name in self.columns.values() if name not in names]
 
     def record_table(self, names: Sequence[str], place: str) -> None:
-        """Record a table that was read."""
+        """Record the columns of a table that was read."""
         if self.tables is not None:
             self.tables[place] = [*self.tables.get(place, []), *names]
 
     def refuse_absent(self) -> None:
-        """Refuse a column that none of the tables has, when all are read."""
+        """Raise if none of the tables has a mapped column; call this after all tables are read."""
         if self.tables:
             every = list(dict.fromkeys(name for names in self.tables.values() for name in names))
             missing = self.missing(every)
             if missing:
-                raise self._absent(missing[0], every, " and ".join(self.tables))
+                raise self._absent_error(missing[0], every, " and ".join(self.tables))
 
-    def _absent(self, name: str, names: Sequence[str], place: str) -> InputError:
+    def _absent_error(self, name: str, names: Sequence[str], place: str) -> InputError:
         near = checks.nearest(name, [*map(str, names)][: checks.MOST_COMPARED])
         rule = "name columns that are in the table"
         if self.tables is not None and len(self.tables) > 1:
@@ -155,50 +155,50 @@ class ColumnMap(NamedTuple):
 
 
 class ColumnParts(NamedTuple):
-    """The names of the columns that have a part, None where there is no such column."""
+    """The columns by role; None if missing."""
 
     image: str
     box: tuple[str, ...]
-    """Four columns, one that holds four numbers, or none if there are masks."""
+    """Four columns, a column of four numbers, or empty if there are masks."""
     box_format: BoxFormat | None
-    """None where the names do not say it."""
+    """None if the names do not define it."""
     class_name: str | None
     class_id: str | None
     file_name: str | None
     score: str | None
     image_size: tuple[str, str] | None
     sides: tuple[str, str] | None
-    """Widths and heights in addition to corners."""
+    """Width and height columns in addition to corners."""
     flags: dict[str, str]
-    """``area``, ``crowd``, ``difficult``, ``ignore``, ``group``, ``ids``, as far as present."""
+    """``area``, ``crowd``, ``difficult``, ``ignore``, ``group``, ``ids``, if present."""
     other: tuple[str, ...]
     mask: str | None
-    """Masks in Open Images' form, with ImageWidth and ImageHeight."""
+    """Open Images masks, with ImageWidth and ImageHeight."""
     shapes: dict[str, tuple[str, ...]]
-    """Keypoints, rotated boxes and corners, in the columns that boxscore writes."""
+    """Columns of keypoints, rotated boxes and corners, as written by boxscore."""
     open_images: bool
-    """Whether the columns are those of Open Images, in its order: XMin, XMax, YMin, YMax."""
+    """Whether columns are in the order of Open Images: XMin, XMax, YMin, YMax."""
 
 
-def _plain(name: str) -> str:
-    """Return a name as it is compared."""
+def _normalize(name: str) -> str:
+    """Normalize a column name for comparison."""
     short = re.sub(r"[^a-z0-9]", "", name.lower())
     return short[4:] if short.startswith("bbox") and short not in ("bbox", "bboxes") else short
 
 
 def column_parts(names: Sequence[str], *, place: str, column_map: ColumnMap | None = None) -> ColumnParts:
-    """Return the part of each column, or say which is missing."""
-    # Columns by their plain name; what the user maps wins over all other names of its part.
+    """Return the columns by role; raise if a required one is missing."""
+    # Columns by normalized name; the user's mapping overrides all names of a role.
     mapped = {} if column_map is None else column_map.present(names, place)
     known: dict[str, str] = dict(mapped)
     for name in names:
         if name not in mapped.values():
-            known.setdefault(_plain(name), name)
+            known.setdefault(_normalize(name), name)
     for group in _GROUPS:
         if not mapped.keys().isdisjoint(group):
             known = {key: name for key, name in known.items() if key not in group or key in mapped}
-    # The box: the first known set of columns that is there.
-    _refuse_strange(known, names, place)
+    # Box: the first known set of columns that is present.
+    _reject_unsupported(known, names, place)
     boxes = [(keys, form) for keys, form in _BOXES if all(key in known for key in keys)]
     boxes.sort(key=lambda box: -len(mapped.keys() & set(box[0])))  # stable: mapped ones come first
     box = boxes[0] if boxes else None
@@ -209,7 +209,7 @@ def column_parts(names: Sequence[str], *, place: str, column_map: ColumnMap | No
     if box is None and "mask" in known:
         rule = "have the columns ImageWidth and ImageHeight in addition to Mask"
         raise InputError("a table of masks", rule, got=f"only {short_list(names)}", place=place)
-    # Image and box are needed; the message says how to map them.
+    # Image and box are required; the message shows how to map them.
     if box is None or image is None:
         missing = [part for part, columns in (("image", image), ("box", box)) if columns is None]
         rule = "have " + " and ".join(_NEEDED[part] for part in missing)
@@ -219,9 +219,11 @@ def column_parts(names: Sequence[str], *, place: str, column_map: ColumnMap | No
     used = {known[key] for key in keys} | {image} | ({known["mask"]} if has_masks else set())
     if len({known[key] for key in keys}) < len(keys) or any(names.count(name) > 1 for name in used):
         raise InputError("a column", "occur once", got=short_list(names), place=place)
-    # The other parts, each by the first of its names.
+    # Other roles, each by the first matching name.
     file_name = next((known[key] for key in (*_FILES, *_IMAGES) if known.get(key, image) != image), None)
-    class_name = _single(known, _NAMES, place) or next((known[k] for k in _LATE_NAMES if k in known), None)
+    class_name = _single_column(known, _NAMES, place) or next(
+        (known[k] for k in _LATE_NAMES if k in known), None
+    )
     class_id = next((known[key] for key in _NUMBERS if key in known), None)
     score = next((known[key] for key in _SCORES if key in known), None)
     flags = {
@@ -230,19 +232,19 @@ def column_parts(names: Sequence[str], *, place: str, column_map: ColumnMap | No
         if any(key in known for key in keys)
     }
     used |= {name for name in (file_name, class_name, class_id, score, *flags.values()) if name is not None}
-    # Widths and heights next to corners are sides of the box, else of the image.
+    # With corners, width and height are sides of the box; otherwise of the image.
     sides = None
     if form == "xyxy" and len(keys) == 4 and {"w", "h"} <= set(known):
         sides = (known["w"], known["h"])
         used |= set(sides)
-    # The first known pair whose columns nothing else takes is the size of the image.
+    # The image size is the first known pair of columns that is still unused.
     image_size = None
     for width, height in _IMAGE_SIZES:
         if width in known and height in known and not used & {known[width], known[height]}:
             image_size = (known[width], known[height])
             used |= set(image_size)
             break
-    # Shapes of several columns are looked for among those that are left.
+    # Look for shapes in several columns among the remaining columns.
     shapes: dict[str, tuple[str, ...]] = {}
     others = [name for name in names if name not in used]
     if any(map(_SHAPE.match, others)):
@@ -250,8 +252,8 @@ def column_parts(names: Sequence[str], *, place: str, column_map: ColumnMap | No
         used |= {name for columns in shapes.values() for name in columns}
     if column_map is not None:
         column_map.record_table(names, place)
-    # Open Images has its own order of columns, which tells that coordinates are fractions.
-    order = [_plain(name) for name in names]
+    # Recognize Open Images, whose coordinates are fractions, by its order of columns.
+    order = [_normalize(name) for name in names]
     start = order.index("xmin") if "xmin" in order else -1
     open_images = "imageid" in known and order[start : start + 4] == ["xmin", "xmax", "ymin", "ymax"]
     return ColumnParts(
@@ -273,7 +275,7 @@ def column_parts(names: Sequence[str], *, place: str, column_map: ColumnMap | No
 
 
 def _how_to_map(missing: Sequence[str], known: Mapping[str, str]) -> str:
-    """Say how to map the parts that are missing, and the class and the score where they are as well."""
+    """Return advice on how to map missing roles, including class and score if they are missing too."""
     words = ["image=NAME"] if "image" in missing else []
     if known.keys().isdisjoint((*_NAMES, *_LATE_NAMES, *_NUMBERS)):
         words.append("class=NAME")
@@ -284,12 +286,12 @@ def _how_to_map(missing: Sequence[str], known: Mapping[str, str]) -> str:
 
 
 def say_columns(words: str) -> str:
-    """Return how a user says which columns have these parts, ``class=NAME``."""
+    """Return advice on how to map these roles (such as ``class=NAME``)."""
     return f"name {'the columns' if ' ' in words else 'the column'}: --columns {words} (in Python columns=)"
 
 
 def absent_of(column_map: ColumnMap | None, names: Sequence[str]) -> str:
-    """Name a mapped column that a table lacks, as the likely cause of a part that is missing."""
+    """Return the likely cause of a missing role: a mapped column that the table does not have."""
     missing = [] if column_map is None else column_map.missing(names)
     if column_map is None or not missing:
         return ""
@@ -298,7 +300,7 @@ def absent_of(column_map: ColumnMap | None, names: Sequence[str]) -> str:
 
 
 def absent_score(column_map: ColumnMap | None, names: Sequence[str], place: str) -> FileFormatError | None:
-    """Return the error of a column of scores that the user names and a table lacks; None where none is."""
+    """Return the error for a mapped score column that a table does not have; None if not applicable."""
     score = None if column_map is None else column_map.columns.get("score")
     if score is None or score in names:
         return None
@@ -312,27 +314,27 @@ def absent_score(column_map: ColumnMap | None, names: Sequence[str], place: str)
 
 
 def is_box(name: str, *, columns: int | None = None, column_map: ColumnMap | None = None) -> bool:
-    """Whether a column is of a box, which has one column or four."""
-    part = _part(name, column_map)
+    """Whether a column belongs to a box of one or four columns."""
+    part = _role_of(name, column_map)
     return any(part in keys for keys, _ in _BOXES if columns in (None, len(keys)))
 
 
 def has_part(name: str, *, column_map: ColumnMap | None = None) -> bool:
-    """Whether a column is of the box, the class or the score."""
+    """Whether a column belongs to the box, the class or the score."""
     others = (*_NAMES, *_LATE_NAMES, *_NUMBERS, *_SCORES)
-    return is_box(name, column_map=column_map) or _part(name, column_map) in others
+    return is_box(name, column_map=column_map) or _role_of(name, column_map) in others
 
 
-def _part(name: str, column_map: ColumnMap | None) -> str:
-    """Return the part that a column has by the user's map, or by its name."""
+def _role_of(name: str, column_map: ColumnMap | None) -> str:
+    """Return the role of a column in the user's mapping, or its normalized name."""
     mapped = {} if column_map is None else column_map.columns
-    return next((part for part, column in mapped.items() if column == name), _plain(name))
+    return next((part for part, column in mapped.items() if column == name), _normalize(name))
 
 
-def _single(known: dict[str, str], keys: Sequence[str], place: str) -> str | None:
-    """Return the column with the first of these names; two are refused."""
+def _single_column(known: dict[str, str], keys: Sequence[str], place: str) -> str | None:
+    """Return the column with the first of these names; raise if there are several."""
     columns = [known[key] for key in keys if key in known]
-    if len(columns) > 1 and not {"class", "category_id"} <= set(known.values()):  # as boxscore writes a table
+    if len(columns) > 1 and not {"class", "category_id"} <= set(known.values()):  # boxscore writes both
         raise InputError(
             "a table of boxes",
             "have one column of class names",
@@ -343,8 +345,8 @@ def _single(known: dict[str, str], keys: Sequence[str], place: str) -> str | Non
     return columns[0] if columns else None
 
 
-def _refuse_strange(known: dict[str, str], names: Sequence[str], place: str) -> None:
-    """Refuse forms of table that say something else than a box per row."""
+def _reject_unsupported(known: dict[str, str], names: Sequence[str], place: str) -> None:
+    """Reject tables that do not have a box per row."""
     if "predictionstring" in known:
         raise InputError(
             "a table of boxes",
@@ -359,7 +361,7 @@ def _refuse_strange(known: dict[str, str], names: Sequence[str], place: str) -> 
             "be in a column Mask, next to ImageWidth and ImageHeight",
             got="a column MaskPath, the names of PNG files",
             place=place,
-            cause="write base64(zlib(counts of a COCO RLE)) of each mask, as the challenge's files have it",
+            cause="write base64(zlib(counts of a COCO RLE)) of each mask, as in the challenge files",
         )
     if {"x1", "y1", "x2", "y2", "x3", "y3"} <= set(known):
         raise InputError(

@@ -2,12 +2,12 @@
 
 Conventions
 -----------
-- One row per object or detection, user columns included. As in COCO files, masks are ``segmentation`` as it
-  was given, RLE with its counts as text, and keypoints are lists ``x1, y1, v1, ...``;
-  a rotated box is a list of its five numbers.
-- ``w`` and ``h`` are columns in addition to the corners, because neither gives back the other to the last
-  bit. Sizes that do not match the corners are refused: one of the two was changed and the other forgotten.
-- Images and classes have separate DataFrames. Values of a whole table are in ``frame.attrs``.
+- There is one row per object or detection, with user columns. As in COCO files, masks are ``segmentation`` in
+  its original form, with RLE counts as text, and keypoints are lists ``x1, y1, v1, ...``. A rotated box is a
+  list of five numbers.
+- ``w`` and ``h`` are columns in addition to the corners, because neither reproduces the other exactly. Sizes
+  that do not match the corners are rejected, because one of the two was changed and the other was not.
+- Images and classes have separate DataFrames. Values of the whole table are in ``frame.attrs``.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ATTRIBUTES = ("boxes_given", "left_out", "answers", "units")
-"""Values of a whole table that a DataFrame has in ``attrs``."""
+"""Values of the whole table that are stored in ``attrs`` of a DataFrame."""
 
 
 def frame_of(table: BaseTable, names: Sequence[str] | None) -> pd.DataFrame:
-    """Return a table as a DataFrame; see :meth:`~boxscore.data.tables.BoxTable.to_pandas`."""
+    """Convert a table to a DataFrame; see :meth:`~boxscore.data.tables.BoxTable.to_pandas`."""
     import pandas as pd
 
-    # The user's columns may not have a name that the table uses.
+    # User columns must not have a name that the table uses.
     schema = table.schema
     own = {name: column for name, column in table.columns.items() if names is None or name in names}
     for name, user_column in own.items():
@@ -49,13 +49,13 @@ def frame_of(table: BaseTable, names: Sequence[str] | None) -> pd.DataFrame:
             raise InputError("a column", "have a name that a table does not use itself", got=repr(name))
         check_one_number(name, user_column)
     instances = {column.frame[0]: column for column in schema.instances if not column.plain}
-    # Refuse unknown names before a costly column is made.
-    parts = {**_parts(table), **in_frame(own)}
+    # Reject unknown names before expensive columns are built.
+    parts = {**_plain_columns(table), **in_frame(own)}
     for name in names or ():
         if name not in parts and name not in instances:
             cause = checks.did_you_mean(name, [*parts, *instances, *table.columns])
             raise InputError("a column", "be in the table", got=repr(name), cause=cause)
-    # Masks and the like are read from their file only if they are asked for.
+    # Only read masks and other shapes from the file if they are requested.
     for name, column in instances.items():
         values = table.instances[column.name] if names is None or name in names else None
         if values is not None:
@@ -65,8 +65,8 @@ def frame_of(table: BaseTable, names: Sequence[str] | None) -> pd.DataFrame:
     return frame
 
 
-def _parts(table: BaseTable) -> dict[str, Any]:
-    """Return the columns of a table other than shapes, under their names in a DataFrame."""
+def _plain_columns(table: BaseTable) -> dict[str, Any]:
+    """Return the columns of a table except shapes, by their names in a DataFrame."""
     parts: dict[str, Any] = {
         "image_id": table.images.ids[table.image],
         "category_id": table.categories.ids[table.category],
@@ -89,7 +89,7 @@ def _as_dict(value: Any) -> Any:
 
 
 def _frame_values(column: Column, values: Any) -> Any:
-    """Return a column with values as in COCO files."""
+    """Convert a column to values as in COCO files."""
     if column.form == "masks":
         return _objects([_text_code(mask) for mask in values.given])
     if column.shape:
@@ -97,14 +97,14 @@ def _frame_values(column: Column, values: Any) -> Any:
     return values
 
 
-def _unless_empty(values: NDArray[Any]) -> list[Any] | None:
-    """Return masks or lists of numbers, None where pandas has NaN; None where all are empty."""
+def _without_nan(values: NDArray[Any]) -> list[Any] | None:
+    """Replace NaN by None in a column of masks or lists; None if all are missing."""
     given = [None if isinstance(value, float) else value for value in values.tolist()]
     return None if all(value is None for value in given) else given
 
 
 def _text_code(mask: Any) -> Any:
-    """Write the counts of an RLE as text, which JSON and Parquet take."""
+    """Convert the counts of an RLE to text, which JSON and Parquet support."""
     if isinstance(mask, dict) and isinstance(mask.get("counts"), bytes):
         return {"size": [int(side) for side in mask["size"]], "counts": mask["counts"].decode("ascii")}
     return mask
@@ -124,16 +124,16 @@ def columns_of(
     box_format: BoxFormat | None,
     columns: Mapping[str, str] | ColumnMap | None = None,
 ) -> dict[str, Any]:
-    """Return the arguments of a table's class from a DataFrame; see ``from_pandas``."""
-    original = _pandas_of(table)
-    # Rename the columns to ours; results need scores.
-    frame, box, form = _with_usual_names(original, box_format, columns)
+    """Convert a DataFrame to the arguments of the class of a table; see ``from_pandas``."""
+    original = _to_pandas(table)
+    # Rename the columns to standard names; raise if the mapped score column is missing.
+    frame, box, form = _rename_columns(original, box_format, columns)
     names = list(frame.columns)
     if schema.name == "detections" and isinstance(columns, ColumnMap):
         absent = absent_score(columns, [str(name) for name in original.columns], "DataFrame")
         if absent is not None:
             raise absent
-    # Classes by id, by name, or both, which gives the ids their names.
+    # Classes are given by id, by name, or both.
     label = "category_id" if "category_id" in frame else "class"
     corners = ["x1", "y1", "x2", "y2"]
     if label not in frame:
@@ -143,12 +143,12 @@ def columns_of(
         categories = dict(
             zip(frame["category_id"].tolist(), frame["class"].astype(str).tolist(), strict=True)
         )
-    # Vocabularies may be frames too; a name is looked up as id first, then as name.
+    # Vocabularies may be DataFrames too.
     if _is_frame(images):
         images = images_of_frame(images)
     if _is_frame(categories):
         categories = categories_of_frame(categories)
-    # Names of known classes become ids; unknown ones stay names, and are refused below.
+    # Replace names of known classes by ids; unknown names are rejected below.
     labels = frame[label].to_numpy()
     if categories is not None and label == "class":
         categories = categories_of(categories)
@@ -161,7 +161,7 @@ def columns_of(
     def place(row: int) -> str:
         return f"row {row} of DataFrame"
 
-    # Take every column that the schema knows; the rest are the user's.
+    # Take all columns of the schema; the others are user columns.
     boxes, form = _boxes(frame, box, form, place="DataFrame")
     given: dict[str, Any] = {}
     for column in (*schema.needed, *schema.instances):
@@ -170,8 +170,8 @@ def columns_of(
             if column.plain:
                 given[column.name] = all_or_none(column.made_of(values), place)
                 continue
-            given[column.name] = _unless_empty(values) if column.form == "masks" or column.shape else values
-    # Sides next to corners stay only if they belong to them.
+            given[column.name] = _without_nan(values) if column.form == "masks" or column.shape else values
+    # Keep sides next to corners if they match.
     used = {*schema.frame_names, *box}
     table = built_columns(
         schema,
@@ -208,8 +208,8 @@ def _missing_column(
     return InputError(name, rule, got=got, place="DataFrame", cause=cause or say_columns(f"{part}=NAME"))
 
 
-def _pandas_of(table: Any) -> pd.DataFrame:
-    """Return a DataFrame of pandas, of one or of any table with Arrow's interface."""
+def _to_pandas(table: Any) -> pd.DataFrame:
+    """Convert any table with the Arrow interface to a pandas DataFrame."""
     if _is_frame(table):
         return table  # type: ignore[no-any-return]
     if not hasattr(table, "__arrow_c_stream__"):
@@ -225,11 +225,11 @@ def _pandas_of(table: Any) -> pd.DataFrame:
     return frame
 
 
-def _with_usual_names(
+def _rename_columns(
     frame: pd.DataFrame, box_format: BoxFormat | None, columns: Mapping[str, str] | ColumnMap | None
 ) -> tuple[pd.DataFrame, list[str], BoxFormat | None]:
-    """Return a DataFrame with our names for the columns that have a part, its box columns and their form."""
-    # Our own names need no search, which is the way back from to_pandas.
+    """Rename columns to standard names; return the DataFrame, the box columns and their form."""
+    # Standard names, as from to_pandas, are used as they are.
     if box_format is not None:
         checks.one_of(box_format, BOX_FORMATS, name="box_format")
     column_map = columns if columns is None or isinstance(columns, ColumnMap) else ColumnMap.of(columns)
@@ -239,7 +239,7 @@ def _with_usual_names(
         return frame, corners, box_format or "xyxy"
     if "image_id" in names and set(sides) <= names:
         return frame, sides, box_format or "xywh"
-    # Else find the parts of the columns by their names.
+    # Otherwise find the roles of the columns by their names.
     parts = column_parts([str(name) for name in frame.columns], place="DataFrame", column_map=column_map)
     ours = {
         "image_id": parts.image,
@@ -249,7 +249,7 @@ def _with_usual_names(
         "annotation_id": parts.flags.get("ids"),
         **{name: parts.flags.get(name) for name in ("area", "crowd", "difficult", "ignore", "group")},
     }
-    # A column with our name that is not this part makes way.
+    # Rename a column that has a standard name but not this role.
     renamed = {name: our for our, name in ours.items() if name is not None and name != our}
     taken = {our: f"{our} (not taken)" for our in renamed.values() if our in frame and our not in renamed}
     form = parts.box_format or ("xywh" if len(parts.box) == 4 else None)
@@ -259,7 +259,7 @@ def _with_usual_names(
 def _boxes(
     frame: pd.DataFrame, box: list[str], form: BoxFormat | None, *, place: str
 ) -> tuple[NDArray[np.float64], BoxFormat]:
-    """Return the numbers of the boxes, [N, 4], and what they are."""
+    """Return the boxes, [N, 4], and their form."""
     if len(box) == 4:
         boxes = _numbers(frame, box)
     else:
@@ -272,7 +272,7 @@ def _boxes(
 
 
 def _sizes(frame: pd.DataFrame, corners: NDArray[np.float64], place: Any) -> NDArray[np.float64]:
-    """Return widths and heights of boxes with corners, which they must fit but for rounding."""
+    """Return widths and heights; raise if they do not match the corners up to rounding."""
     sizes = _numbers(frame, ["w", "h"])
     cause = "were the corners changed? then drop the columns w and h"
     check_sizes_fit(corners, sizes, name=("w", "h"), place=place, cause=cause)
@@ -280,7 +280,7 @@ def _sizes(frame: pd.DataFrame, corners: NDArray[np.float64], place: Any) -> NDA
 
 
 def _numbers(frame: pd.DataFrame, names: Sequence[str]) -> NDArray[np.float64]:
-    """Return columns of numbers, float64 [N, len(names)]."""
+    """Return numeric columns as float64 [N, len(names)]."""
     columns = [checks.float_array(frame[name].to_numpy(), name=f"column {name}") for name in names]
     return np.column_stack(columns)
 
@@ -290,8 +290,8 @@ def _is_frame(value: Any) -> bool:
 
 
 def images_of_frame(frame: pd.DataFrame) -> Images:
-    """Return the images of a DataFrame; only ``image_id`` is needed."""
-    _need(frame, "image_id", "images")
+    """Convert a DataFrame to a vocabulary of images; only ``image_id`` is required."""
+    _require_column(frame, "image_id", "images")
     sizes = np.full((len(frame), 2), np.nan)
     for side, name in enumerate(("width", "height")):
         if name in frame:
@@ -306,14 +306,14 @@ def images_of_frame(frame: pd.DataFrame) -> Images:
 
 
 def categories_of_frame(frame: pd.DataFrame) -> Categories:
-    """Return the classes of a DataFrame; only ``category_id`` is needed."""
-    _need(frame, "category_id", "categories")
+    """Convert a DataFrame to a vocabulary of classes; only ``category_id`` is required."""
+    _require_column(frame, "category_id", "categories")
     names = frame["class"].tolist() if "class" in frame else None
     columns = {name: frame[name].to_numpy() for name in frame.columns if name not in CATEGORY_NAMES}
     return Categories.build(frame["category_id"].to_numpy(), names=names, columns=columns)
 
 
-def _need(frame: pd.DataFrame, name: str, what: str) -> None:
+def _require_column(frame: pd.DataFrame, name: str, what: str) -> None:
     if name not in frame:
         raise InputError(
             f"a DataFrame of {what}", f"have a column {name}", got=f"columns {list(frame.columns)}"

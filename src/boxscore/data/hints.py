@@ -1,10 +1,10 @@
-"""Ask extensions what a symptom in the data means: the likely cause, and what to type.
+"""Call extensions to explain a symptom in the data: its likely cause, and how to fix it.
 
 Conventions
 -----------
-- The core notices a symptom with a cheap test. A function of an extension finds the words: it warns, or
-  returns text or an error. It is imported when the symptom is first noticed.
-- Where data can be read in two ways, the function that compares the boxes is asked here too.
+- The core detects a symptom with a cheap test. A function of an extension, imported on first use, explains
+  it: it warns, or returns text or an error.
+- Functions that resolve ambiguous ids by comparing boxes are called here too.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ SYMPTOMS = {
 
 
 FEWEST = 10
-"""Best detections on annotations below which classes are not judged."""
+"""Minimum number of confident detections on annotations to judge the classes."""
 
 FEWEST_OF_CLASS = 3
-"""The same of one class."""
+"""Minimum number of confident detections on annotations to judge a single class."""
 
 SAID_OF_NUMBERING = "said of numbering"
-"""The key under which a result has that its classes were said to be numbered differently."""
+"""Key of a result for the hint that its classes may be numbered differently."""
 
 
 def ask(symptom: str, *arguments: Any, **options: Any) -> Any:

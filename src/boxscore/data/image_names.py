@@ -1,17 +1,16 @@
-"""Match images by name: the one rule by which a name, a path or a file's name refers to an image.
+"""Match images by name, path or file name.
 
 Conventions
 -----------
-- A name is a path: folders, with slashes of either kind between, and a last part, whose ending is not
-  compared if it is that of a picture or of a label file. Any other ending is part of the name.
-- Folders that all images have in common are their root, which distinguishes none. Below it the last
-  folders of both must be equal, as many as the shorter path has.
-- A name refers to an image if it is the only one it can refer to. Among several it is the one that is
-  written so; else one in these very folders, none more and none fewer; else the one that has most folders and
-  most of the ending in common with it, if only one has.
-- Names that have another folder in place of the root have another root, which is warned of; but where some
-  have the root itself, the others are unknown images.
-- Two names that differ in a folder or an ending are two images: they never refer to one.
+- A name is a path: folders separated by slashes or backslashes, a stem and an extension. Extensions of images
+  and label files may differ; any other extension is part of the stem.
+- The common folders of all images are their root. Below the root, the last folders of both paths must be
+  equal, up to the length of the shorter path.
+- A name refers to the only image that it matches. If it matches several, an exact match wins, then one with
+  exactly the same folders, then the one with the most folders and the best extension in common, if unique.
+- Names with another folder instead of the root produce a warning; if other names have the root, they are
+  unknown images.
+- Two names that differ in a folder or an extension never refer to the same image.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from boxscore._utils.records import NamedTuple
 from boxscore.data.vocabulary import Images
 
 UNKNOWN, SEVERAL = -1, -2
-"""In place of a row: no image, or more than one."""
+"""Special rows: no image, or several images."""
 
 ENDINGS = frozenset(
     (
@@ -50,14 +49,14 @@ ENDINGS = frozenset(
         *("tiff", "webp", "json", "txt", "xml"),
     )
 )
-"""Of pictures, and of the files with the labels of one."""
+"""Extensions of images and label files."""
 
 FEW_SHOWN = 4
-"""Candidates that a message names."""
+"""Maximum number of candidates in a message."""
 
 
 class _Path(NamedTuple):
-    """A name, taken apart."""
+    """The components of a name."""
 
     folders: tuple[str, ...]
     stem: str
@@ -65,7 +64,7 @@ class _Path(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """One name of an image: its folders below the root that all names of its kind have."""
+    """A name of an image; ``folders`` are those below the ``root`` of all names of its kind."""
 
     row: int
     name: str
@@ -75,18 +74,18 @@ class _Entry(NamedTuple):
 
 
 class NameMatches(NamedTuple):
-    """The rows of names.
+    """The images that names refer to.
 
     Attributes
     ----------
     rows : ndarray of int32, [N]
-        ``UNKNOWN`` and ``SEVERAL`` where there is not one.
+        The row of the image, or ``UNKNOWN`` or ``SEVERAL``.
     sure : ndarray of bool, [N]
-        Whether the name is written as the image's.
+        Whether the match is exact.
     clashes : dict of str to str
-        Another name that stands for the same image, of names that do not for that.
+        For each name that was rejected because another name refers to the same image, the other name.
     other_root : (str, str), or None
-        The folder that names have, and the one that images have in its place.
+        The folder in the names, and the folder of the images in its place.
     """
 
     rows: NDArray[np.int32]
@@ -95,8 +94,8 @@ class NameMatches(NamedTuple):
     other_root: tuple[str, str] | None
 
 
-def _written(name: str) -> str:
-    """Return a path as it is compared: with ``/``, without what changes nothing."""
+def _normalize(name: str) -> str:
+    """Normalize a path: use ``/``, and resolve ``.``, ``..`` and empty components."""
     if "\\" in name:
         name = name.replace("\\", "/")
     if "/" not in name:
@@ -111,18 +110,18 @@ def _written(name: str) -> str:
 
 
 def stem_of(name: str) -> str:
-    """Return the last part of a path without its ending."""
-    return _taken_apart(name).stem
+    """Return the stem of a path."""
+    return _split_path(name).stem
 
 
 def without_ending(name: str) -> str:
-    """Return a path without its ending."""
+    """Return a path without its extension."""
     stem, _, ending = name.rpartition(".")
     return stem if ending.lower() in ENDINGS and stem and stem[-1] not in "/\\" else name
 
 
 def stems_of(names: Sequence[str]) -> list[str]:
-    """Return the last parts of paths without their endings."""
+    """Return the stems of paths."""
     together = "".join(names)
     if "/" in together or "\\" in together:
         names = [name.replace("\\", "/").rpartition("/")[2] for name in names]
@@ -134,15 +133,15 @@ def stems_of(names: Sequence[str]) -> list[str]:
     ]
 
 
-def _common(paths: Collection[tuple[str, ...]]) -> tuple[str, ...]:
-    """Return the folders with which all paths begin."""
+def _common_folders(paths: Collection[tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the longest common prefix of all paths."""
     first, last = min(paths, default=()), max(paths, default=())
     same = (folder == other for folder, other in zip(first, last, strict=False))
     return first[: next((at for at, is_same in enumerate(same) if not is_same), min(len(first), len(last)))]
 
 
-def _taken_apart(name: str) -> _Path:
-    folders, _, last = _written(name).rpartition("/")
+def _split_path(name: str) -> _Path:
+    folders, _, last = _normalize(name).rpartition("/")
     stem, _, ending = last.rpartition(".")
     if not stem or ending.lower() not in ENDINGS:
         stem, ending = last, ""
@@ -150,12 +149,12 @@ def _taken_apart(name: str) -> _Path:
 
 
 class ImageNames:
-    """The names of images, by which others are looked up.
+    """An index of image names.
 
     Parameters
     ----------
     *columns : sequence of (str or None), [I] each
-        Names of one kind: file names, ids that are text.
+        Names of one kind: file names, or ids that are text.
     """
 
     def __init__(self, *columns: Sequence[str | None]) -> None:
@@ -167,17 +166,17 @@ class ImageNames:
 
     def _add(self, column: Sequence[str | None]) -> None:
         known = [(row, name) for row, name in enumerate(column) if name]
-        paths = [_taken_apart(name) for _, name in known]
-        root = _common({path.folders for path in paths})
+        paths = [_split_path(name) for _, name in known]
+        root = _common_folders({path.folders for path in paths})
         below = len(root)
         for (row, name), (folders, stem, ending) in zip(known, paths, strict=True):
-            written = _written(name)
+            written = _normalize(name)
             if self._exact.setdefault(written, row) != row:
                 self._exact[written] = SEVERAL
             self._by_stem.setdefault(stem, []).append(_Entry(row, name, folders[below:], ending, root))
 
     def with_more(self, rows: NDArray[np.int32], names: Iterable[tuple[str, int]]) -> ImageNames:
-        """Return these names under new row numbers [I], and others, which must be written exactly so."""
+        """Return an index with new row numbers [I], and with additional names that only match exactly."""
         more, new = ImageNames(), rows.tolist()
         more._exact = {name: new[row] if row >= 0 else row for name, row in self._exact.items()}
         more._by_stem = {
@@ -185,35 +184,34 @@ class ImageNames:
             for stem, entries in self._by_stem.items()
         }
         for name, row in names:
-            more._exact.setdefault(_written(name), row)
+            more._exact.setdefault(_normalize(name), row)
         more._added = {*self._added, *more._exact.keys() - self._exact.keys()}
         return more
 
     def candidates(self, name: str) -> list[int]:
-        """Return the rows of the images that a name can refer to; a single row is the image it refers to."""
+        """Return the rows of all images that a name may refer to."""
         return self._match(name)[0]
 
     def find(self, names: Sequence[str]) -> NameMatches:
-        """Return the rows of distinct names that belong together, of one file."""
+        """Find the images of distinct names from the same file."""
         rows: list[int] = []
         roots: list[tuple[int, tuple[str, str] | None]] = []
         sure: list[bool] = []
-        # Look each name up as it is written; else find the images whose path can end like it.
+        # Try an exact match; otherwise find images whose paths match from the end.
         for name in names:
-            written = _written(name)
+            written = _normalize(name)
             row = self._exact.get(written, UNKNOWN)
             sure.append(row >= 0)
             if row >= 0:
                 rows.append(row)
                 roots.append((int("/" in written and written not in self._added), None))
             else:
-                # Of several images that fit equally, none is taken.
+                # Do not choose if several images match equally well.
                 matched, root = self._match(name)
                 rows.append(matched[0] if len(matched) == 1 else SEVERAL if matched else UNKNOWN)
                 roots.append(root)
-        # Names of one file are in one folder: ``sign`` is 1 if a name has the root of the known names, -1 if
-        # it has another. If both occur, only those with the known root count; if all have another, it is
-        # reported.
+        # ``sign`` is 1 if a name has the root of the known names, -1 if it has another one. If both occur,
+        # only use names with the known root; if all names have another root, report it.
         other_root = None
         signs = {sign for sign, _ in roots}
         if -1 in signs:
@@ -221,43 +219,43 @@ class ImageNames:
                 rows = [UNKNOWN if sign < 0 else row for row, (sign, _) in zip(rows, roots, strict=True)]
             else:
                 other_root = next(both for sign, both in roots if sign < 0)
-        # Mark names that lead to the image of another, different name; a name that is written like the
-        # image's own stays.
-        clashes = _clashes(names, rows, sure)
+        # Reject names that refer to the same image as a different name, unless they match exactly.
+        clashes = _reject_clashes(names, rows, sure)
         return NameMatches(np.array(rows, dtype=np.int32), np.array(sure, dtype=bool), clashes, other_root)
 
     def _match(self, name: str) -> tuple[list[int], tuple[int, tuple[str, str] | None]]:
-        """Return the rows that a name can refer to, and whether it has the root: 1, -1 for another, or 0."""
-        written = _written(name)
-        path = _taken_apart(name)
+        """Return the rows that a name may refer to, and its root: 1 if known, -1 if another, else 0."""
+        written = _normalize(name)
+        path = _split_path(name)
         entries = self._by_stem.get(path.stem, ())
-        # A name that is written exactly like a known one needs no comparison.
+        # Exact match.
         row = self._exact.get(written, UNKNOWN)
         if row != UNKNOWN:
-            same = [row] if row >= 0 else [entry.row for entry in entries if _written(entry.name) == written]
+            same = (
+                [row] if row >= 0 else [entry.row for entry in entries if _normalize(entry.name) == written]
+            )
             return [*dict.fromkeys(same)], (0, None)
-        # Of each image: whether it is in these very folders, how many it shares, and how alike its ending is.
+        # For each image: are all folders the same, how many are shared, and how similar is the extension?
         fits: dict[int, tuple[bool, int, int]] = {}
         roots: dict[int, tuple[int, tuple[str, str] | None]] = {}
-        # Compare the folders from the end, since paths can start anywhere; a shorter path must agree as far
-        # as it goes. An image with several names keeps the best of each measure.
+        # If an image has several names, keep the best value of each measure.
         for row, _, folders, ending, root in entries:
-            # Folders must agree from the file upwards, as far as both have some.
+            # Compare folders from the end, up to the length of the shorter path.
             shared = min(len(folders), len(path.folders))
             if shared and folders[-shared:] != path.folders[-shared:]:
                 continue
-            # The ending agrees, is missing on one side, or differs.
+            # The extension is the same (2), missing on one side (1), or different (0).
             likeness = 2 if ending == path.ending else 0 if ending and path.ending else 1
             whole = bool(path.folders) and likeness > 0 and (*root, *folders) == path.folders
             before = fits.get(row, (False, 0, 0))
             fits[row] = (max(before[0], whole), max(before[1], shared), max(before[2], likeness))
-            # What is above the shared folders is the root of each: compare the two where they end.
+            # The folders above the shared ones are the roots; compare their last components.
             above = path.folders[: len(path.folders) - len(folders)]
             sign = 0 if not (above and root) else 1 if above[-1] == root[-1] else -1
             both = (above[-1], root[-1]) if sign < 0 else None
             if row not in roots or sign > roots[row][0]:
                 roots[row] = (sign, both)
-        # Of several images keep those in these very folders, then those that are best in every measure.
+        # Keep images with exactly the same folders if any, then those that are best in every measure.
         if len(fits) > 1:
             fits = {row: key for row, key in fits.items() if key[0]} or fits
             best = tuple(max(each) for each in zip(*(key[1:] for key in fits.values()), strict=True))
@@ -266,18 +264,18 @@ class ImageNames:
         return list(fits), roots[next(iter(fits))] if len(fits) == 1 else (0, None)
 
     def nearest(self, name: str) -> str:
-        """Return the name of an image in another folder, or of another ending, that may be meant; else ""."""
-        stem = _taken_apart(name).stem
+        """Return a similar image name, with another folder or extension, or ""."""
+        stem = _split_path(name).stem
         start = stem.partition(".")[0]
         alike = (entries for other, entries in self._by_stem.items() if other.partition(".")[0] == start)
         near = self._by_stem.get(stem) or (next(alike, ()) if start else ())
         return near[0].name if near else ""
 
 
-def _clashes(names: Sequence[str], rows: list[int], sure: Sequence[bool]) -> dict[str, str]:
-    """Mark names that refer to the image of another name, and differ from it; change their ``rows``.
+def _reject_clashes(names: Sequence[str], rows: list[int], sure: Sequence[bool]) -> dict[str, str]:
+    """Reject names that refer to the same image as a different name, unless they match exactly.
 
-    A name that is written as the image's stays.
+    This modifies ``rows``.
     """
     first: dict[int, int] = {}
     shared: dict[int, list[int]] = {}
@@ -286,24 +284,24 @@ def _clashes(names: Sequence[str], rows: list[int], sure: Sequence[bool]) -> dic
             shared.setdefault(row, [first[row]]).append(at)
     clashes: dict[str, str] = {}
     for positions in shared.values():
-        paths = {at: _taken_apart(names[at]) for at in sorted(positions, key=lambda at: not sure[at])}
+        paths = {at: _split_path(names[at]) for at in sorted(positions, key=lambda at: not sure[at])}
         different: dict[_Path, int] = {}
         for at, path in paths.items():
-            different.setdefault(path, at)  # what is sure comes first
+            different.setdefault(path, at)  # exact matches come first
         for at in positions:
             other = next((path for path in different if not _may_be_same(path, paths[at])), None)
             if other is not None and not sure[at]:
-                beside = different[other]
-                rows[at] = UNKNOWN if sure[beside] else SEVERAL
-                clashes[names[at]] = names[beside]
+                earlier = different[other]
+                rows[at] = UNKNOWN if sure[earlier] else SEVERAL
+                clashes[names[at]] = names[earlier]
     return clashes
 
 
 def _may_be_same(first: _Path, second: _Path) -> bool:
-    """Whether two names can be those of the same image."""
+    """Whether two names may refer to the same image."""
     shared = min(len(first.folders), len(second.folders))
     if first.stem != second.stem:
-        return True  # its id and its file's name
+        return True  # the id and the file name of an image
     if shared and first.folders[-shared:] != second.folders[-shared:]:
         return False
     return first.ending == second.ending or not (first.ending and second.ending)
@@ -313,7 +311,7 @@ _KNOWN: weakref.WeakKeyDictionary[Images, ImageNames] = weakref.WeakKeyDictionar
 
 
 def names_of(images: Images) -> ImageNames:
-    """Return the names of images, file names and ids that are text, which are indexed once."""
+    """Return the cached index of the file names and text ids of images."""
     names = _KNOWN.get(images)
     if names is None:
         file_names = images.file_names.tolist()
@@ -325,22 +323,22 @@ def names_of(images: Images) -> ImageNames:
 
 
 def folders_of(images: Images) -> set[tuple[str, ...]]:
-    """Return the folders in which images lie, also by their last parts alone."""
+    """Return the folders of images, and all suffixes of their paths."""
     names = {*images.file_names.tolist(), *(images.ids.tolist() if images.ids.dtype == object else ())}
-    written = {_written(name).rpartition("/")[0] for name in names if isinstance(name, str)}
+    written = {_normalize(name).rpartition("/")[0] for name in names if isinstance(name, str)}
     paths = [tuple(folder.split("/")) for folder in written if folder]
     return {path[first:] for path in paths for first in range(len(path))}
 
 
 def below_their_root(folders: Sequence[str]) -> list[tuple[str, ...]]:
-    """Take folders apart, without what all of them lie in."""
+    """Split folders into components, and drop their common parent."""
     paths = [tuple(folder.split("/")) for folder in folders]
-    root = len(_common({path[:-1] for path in paths}))
+    root = len(_common_folders({path[:-1] for path in paths}))
     return [path[root:] for path in paths]
 
 
 def add_names(images: Images, old: Images, rows: NDArray[np.int32], more: Images) -> None:
-    """Index images that are the ``old`` ones, at ``rows`` [I], matched as before, and ``more``."""
+    """Cache the index of images that are the ``old`` ones, at ``rows`` [I], and ``more``, matched exactly."""
     at = images.rows(more.ids).tolist()
     names = [(str(name), row) for name, row in zip(more.file_names.tolist(), at, strict=True)]
     _KNOWN[images] = names_of(old).with_more(rows, names)

@@ -1,15 +1,13 @@
-"""Hold columns that are given, or read them from the file when they are first needed.
+"""Store columns in memory, or read them from the file lazily.
 
-Goal
-----
-A loader does not know what will be compared. It reads the boxes of a file; masks and keypoints are read when
-a question needs them, once for all tables made from rows of the first.
+A loader reads the boxes of a file. Masks and keypoints are read on first use, once for all tables that are
+made of rows of the loaded table.
 
 Conventions
 -----------
-- ``table.instances`` is a :class:`LazyColumns`: a column by name, None where the table has no such column.
-- The file is read whole; each selection of rows takes its rows of the column.
-- A pickle holds every column: the file may not exist where the pickle is loaded.
+- ``table.instances`` is a :class:`LazyColumns`; a missing column is None.
+- A column is read as a whole; each selection takes its rows of it.
+- A pickle contains all columns, because the file may not exist where it is loaded.
 """
 
 from __future__ import annotations
@@ -25,16 +23,16 @@ from boxscore.data.vocabulary import read_only
 
 
 class Reader(NamedTuple):
-    """Reads columns that a loader left in the file."""
+    """A reader of the remaining columns of a file."""
 
     read: Callable[[str], Mapping[str, Any]]
-    """Reads a column of a whole file by name, perhaps with others; leaves out one that it does not have."""
+    """Read a column by name; the result may include other columns, and excludes missing ones."""
     shown: frozenset[str] = frozenset()
-    """Columns that the file has, as far as its first record or its header shows."""
+    """Columns of the file according to its first record or header."""
 
 
 class _Shared:
-    """The columns read from one file, shared by every table made of its rows."""
+    """The columns read from a file, shared by all tables of its rows."""
 
     __slots__ = ("known", "reader")
 
@@ -43,23 +41,23 @@ class _Shared:
         self.known: dict[str, Any] = {}
 
     def column(self, name: str) -> Any:
-        # A column that the file lacks is None, so that it is not looked for again.
+        # Store None for a missing column, to avoid reading again.
         if name not in self.known:
             self.known = {**self.known, name: None, **self.reader.read(name)}
         return self.known[name]
 
 
 class LazyColumns:
-    """Columns by name, each in memory or to be read; None where a table has no such column.
+    """Columns by name, in memory or read lazily; None for missing columns.
 
     Parameters
     ----------
     names : tuple of str
-        Every name that a column may have.
+        All valid names.
     given : mapping of str to column
-        The columns that are in memory.
+        Columns in memory.
     read : Reader, optional
-        Reads the other columns, for every row of the file.
+        Reader of the other columns, for all rows of the file.
     """
 
     __slots__ = ("_given", "_names", "_rows", "_shared")
@@ -68,7 +66,7 @@ class LazyColumns:
         self, names: tuple[str, ...], given: Mapping[str, Any] | None = None, read: Reader | None = None
     ) -> None:
         self._names = names
-        self._given = {name: _frozen(column) for name, column in (given or {}).items()}
+        self._given = {name: _freeze(column) for name, column in (given or {}).items()}
         self._shared = None if read is None else _Shared(read)
         self._rows: NDArray[np.intp] | None = None
 
@@ -77,7 +75,7 @@ class LazyColumns:
             column = None if self._shared is None else self._shared.column(name)
             if column is not None and self._rows is not None:
                 column = column[self._rows]
-            self._given[name] = _frozen(column)
+            self._given[name] = _freeze(column)
         return self._given[name]
 
     def __contains__(self, name: object) -> bool:
@@ -85,15 +83,15 @@ class LazyColumns:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every name that a column may have."""
+        """All valid names."""
         return self._names
 
     def is_read(self, name: str) -> bool:
-        """Whether a column is in memory, or known to be absent."""
+        """Whether a column is in memory or known to be missing."""
         return name in self._given or self._shared is None
 
     def shows(self, name: str) -> bool:
-        """Whether a table has a column, as far as is known without reading it."""
+        """Whether a table seems to have a column, without reading it."""
         if self._shared is None or name in self._given:
             return self[name] is not None
         if name in self._shared.known:
@@ -101,36 +99,36 @@ class LazyColumns:
         return name in self._shared.reader.shown
 
     def take(self, rows: NDArray[np.intp]) -> LazyColumns:
-        """Return the columns at these rows; columns that are not read yet stay unread."""
-        # Share the reader, so that a column is read once for all selections. Rows are those of the file.
+        """Select rows; columns that are not read yet stay lazy."""
+        # Share the reader, to read a column once for all selections. Rows refer to the file.
         chosen = object.__new__(LazyColumns)
         chosen._names, chosen._shared = self._names, self._shared
         chosen._given = {
-            name: None if column is None else _frozen(column[rows]) for name, column in self._given.items()
+            name: None if column is None else _freeze(column[rows]) for name, column in self._given.items()
         }
         chosen._rows = rows if self._rows is None else self._rows[rows]
         return chosen
 
     def replaced(self, columns: Mapping[str, Any]) -> LazyColumns:
-        """Return the columns with others in place of some."""
+        """Return a copy with some columns replaced."""
         chosen = object.__new__(LazyColumns)
         chosen._names, chosen._shared, chosen._rows = self._names, self._shared, self._rows
-        chosen._given = {**self._given, **{name: _frozen(column) for name, column in columns.items()}}
+        chosen._given = {**self._given, **{name: _freeze(column) for name, column in columns.items()}}
         return chosen
 
     def hold(self, name: str, column: NDArray[Any]) -> None:
-        """Replace a column in memory by equal values, such as a view of a larger array."""
-        self._given[name] = _frozen(column)
+        """Replace a column by an array of equal values, such as a view of a larger array."""
+        self._given[name] = _freeze(column)
 
     def __getstate__(self) -> tuple[Any, ...]:
-        """Read what is missing first: the file may not exist where the pickle is loaded."""
+        """Read all columns, because the file may not exist where the pickle is loaded."""
         return self._names, {name: self[name] for name in self._names}
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self._names, given = state
-        self._given = {name: _frozen(column) for name, column in given.items()}
+        self._given = {name: _freeze(column) for name, column in given.items()}
         self._shared, self._rows = None, None
 
 
-def _frozen(column: Any) -> Any:
+def _freeze(column: Any) -> Any:
     return read_only(column) if isinstance(column, np.ndarray) else column

@@ -1,17 +1,17 @@
-"""Look up ids and names: which image and which class of the ground truth a value refers to.
+"""Look up images and classes of the ground truth by id or name.
 
 Conventions
 -----------
 - Images are looked up by id, then by name (:mod:`boxscore.data.image_names`), then by number: ``"000012"``
-  and ``12`` are the same. An unknown image is an error, and so is a name that two images can have.
-- Classes are looked up by id, and strings also by name. Detections of an unknown class are left out and
-  counted; every reference tool drops them silently.
-- A results file that lists images and categories itself (a COCO object) is matched by file name and by class
-  name, because such files are numbered independently.
-- Where values are ids of some images and names of others, the boxes decide: under the right reading more of
-  the best detections lie on an annotation.
-- ``"2299"`` has the value of 2299, and 7 that of ``"07"``. An id is replaced by another spelling only where a
-  single known id has its value.
+  and ``12`` are the same. Unknown images and ambiguous names are errors.
+- Classes are looked up by id, and strings also by name. Detections of unknown classes are dropped and
+  counted; the reference tools drop them silently.
+- Results files with their own images and categories (COCO objects) are matched by file name and class name,
+  because such files are numbered independently.
+- If values are ids of some images and names of others, the boxes decide: under the right interpretation, more
+  of the best detections overlap an annotation.
+- ``"2299"`` has the same value as 2299, and 7 as ``"07"``. An id is replaced by another spelling only if
+  exactly one known id has its value.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ from boxscore.data.vocabulary import Categories, Id, Images, Vocabulary, as_ids
 from boxscore.errors import BoxscoreWarning, InputError
 
 CountMatched = Callable[[NDArray[np.int32]], int]
-"""Counts the best detections that lie on an annotation if these are their images, [D]."""
+"""Count the best detections that overlap an annotation, given their images [D]."""
 
 MOST_DIGITS = 19
-"""Digits from which a file's name is no number: fewer fit an int64."""
+"""Stems with this many digits or more are not read as numbers; fewer digits fit in int64."""
 
 
 class UnlistedImagesError(InputError):
-    """Detections are in images that the ground truth does not list; ``names`` are what they call them.
+    """Raised for detections in images that the ground truth does not list.
 
-    ``remedy`` is the part of its cause that names the option.
+    ``names`` are the ids or names of these images; ``remedy`` is the part of the cause that names the option.
     """
 
     names: Sequence[Id] = ()
@@ -60,14 +60,14 @@ class UnlistedImagesError(InputError):
 
 
 class DeclaredVocabulary(NamedTuple):
-    """The images and categories that a results file itself declares."""
+    """The images and categories listed in a results file."""
 
     images: Images
     categories: Categories
 
 
 _NO_NAME = -3
-"""In place of a row, of a record without a file name."""
+"""Special row for a record without a file name."""
 
 _NO_NAMES = NameMatches(np.empty(0, dtype=np.int32), np.empty(0, dtype=bool), {}, None)
 
@@ -81,10 +81,10 @@ def find_images(
     count_matched: CountMatched | None = None,
     place: Place,
 ) -> NDArray[np.int32]:
-    """Return the image row of each id, int32 [D]; refuse an id of no image, and one that two can have.
+    """Return the image row of each id, int32 [D]; raise if an id is unknown or ambiguous.
 
-    ``declared`` translates an id into its file name. A record's own file name refers to the image that alone
-    can have it, whatever the id.
+    ``declared`` maps ids to file names. The file name of a record takes precedence over its id, if it matches
+    a single image.
     """
     if declared is not None and len(declared):
         lookup = _by_declared_images(ids, declared, images)
@@ -103,7 +103,7 @@ def find_images(
 
 
 def rows_of_ids(ids: NDArray[Any], images: Images, *, place: Place) -> NDArray[np.int32]:
-    """Return the image row of each id, int32 [D], where nothing but ids is meant; refuse unknown ones."""
+    """Return the image row of each id, int32 [D]; raise if an id is unknown. Names are not considered."""
     rows = images.rows(ids)
     _refuse_unknown(_Lookup(rows, lambda at: ids[at].tolist(), _NO_NAMES), images, place)
     return rows
@@ -112,7 +112,7 @@ def rows_of_ids(ids: NDArray[Any], images: Images, *, place: Place) -> NDArray[n
 def rows_of_other_images(
     image: NDArray[np.int32], other: Images, images: Images, *, place: Place
 ) -> NDArray[np.int32]:
-    """Return the image row of each row of ``other`` images, int32 [D]; refuse as :func:`find_images`."""
+    """Return the image row of each row of ``other`` images, int32 [D]; raise as :func:`find_images`."""
     rows, names = images.rows(other.ids), _NO_NAMES
     if len(rows) and rows.min() < 0:
         names = _by_any_name(other.ids.tolist(), images)
@@ -124,7 +124,7 @@ def rows_of_other_images(
 
 
 class _Lookup(NamedTuple):
-    """The rows of values, the values at some of them, and what is known of their names."""
+    """The rows of values, a function that returns values, and the name matches for error messages."""
 
     rows: NDArray[np.int32]
     values_at: Callable[[NDArray[np.intp]], list[Id]]
@@ -132,13 +132,13 @@ class _Lookup(NamedTuple):
 
 
 def _source(place: Place) -> str:
-    """Return the file that a place is in."""
+    """Return the file of a place."""
     text = place(0)
     return text.partition(" of ")[2] or text.partition(", line ")[0].partition(" in ")[2] or text
 
 
 def _by_declared_images(ids: NDArray[Any], declared: Images, images: Images) -> _Lookup:
-    """Look ids up by the file names that the file's list of images gives them."""
+    """Look up ids by the file names in the image list of the results file."""
     used = np.unique(declared.rows(ids))
     used = used[used >= 0]
     pairs = zip(declared.ids[used].tolist(), declared.file_names[used].tolist(), strict=True)
@@ -150,7 +150,7 @@ def _by_declared_images(ids: NDArray[Any], declared: Images, images: Images) -> 
     def values_at(rows: NDArray[np.intp]) -> list[Id]:
         return [name_of.get(identifier, identifier) for identifier in ids[rows].tolist()]
 
-    return _Lookup(_translated_rows(declared, ids, translated), values_at, names)
+    return _Lookup(_translate_rows(declared, ids, translated), values_at, names)
 
 
 def _by_file_name(
@@ -160,14 +160,14 @@ def _by_file_name(
     count_matched: CountMatched | None,
     place: Place,
 ) -> _Lookup:
-    """Look records up by file name, or by id if they have no name or no name is that of an image."""
-    # Look up each distinct name once. If no name is known, the ids decide for all records.
+    """Look up records by file name; by id if a record does not have a name, or if all names are unknown."""
+    # Look up each distinct name once. If all names are unknown, use the ids of all records.
     unique = [name for name in dict.fromkeys(file_names.tolist()) if name]
     matches = names_of(images).find(unique)
     if not len(matches.rows) or matches.rows.max() == UNKNOWN == matches.rows.min():
         return _by_id(ids, images, count_matched, place)
-    # Map the names back to the records, [D]. Look up records without a name by id; where a name fits several
-    # images or none, the id may decide.
+    # Map the names back to the records, [D]. Look up records without a name by id; if a name is ambiguous or
+    # unknown, the id may decide.
     known = dict(zip(unique, matches.rows.tolist(), strict=True))
     rows = np.fromiter((known.get(name, _NO_NAME) for name in file_names.tolist()), np.int32, len(ids))
     without, unresolved = np.flatnonzero(rows == _NO_NAME), np.flatnonzero((rows < 0) & (rows != _NO_NAME))
@@ -175,7 +175,7 @@ def _by_file_name(
         rows[without] = _by_id(ids[without], images, None, lambda row: place(int(without[row]))).rows
     if len(unresolved):
         names = file_names[unresolved].tolist()
-        rows[unresolved] = _resolved_by_id(rows[unresolved], ids[unresolved], names, images)
+        rows[unresolved] = _resolve_by_id(rows[unresolved], ids[unresolved], names, images)
 
     def values_at(rows: NDArray[np.intp]) -> list[Id]:
         pairs = zip(file_names[rows].tolist(), ids[rows].tolist(), strict=True)
@@ -184,12 +184,12 @@ def _by_file_name(
     return _Lookup(rows, values_at, matches)
 
 
-def _resolved_by_id(
+def _resolve_by_id(
     rows: NDArray[np.int32], ids: NDArray[Any], names: list[str], images: Images
 ) -> NDArray[np.int32]:
-    """Let an id decide among the images that a file name can refer to, unless it is made of the name.
+    """Let ids decide between the images that a file name may refer to, unless ids are derived from names.
 
-    An image without a file name is looked up by its id.
+    Images without a file name are looked up by id.
     """
     index = names_of(images)
     by_id = images.rows(ids)
@@ -211,11 +211,11 @@ def _by_id(
     count_matched: CountMatched | None,
     place: Place,
 ) -> _Lookup:
-    """Look values up as ids, as names, or as a number in another spelling; numbers are all of one kind."""
+    """Look up values as ids, as names, or as numbers in another spelling; all numbers the same way."""
     if ids.dtype == object:
         return _by_mixed_ids(ids, images, count_matched, place)
-    usual, other = _of_numbers(ids, images, as_names=False)
-    rows = _resolved(ids, usual, other, count_matched, place)
+    usual, other = _look_up_numbers(ids, images, as_names=False)
+    rows = _resolve(ids, usual, other, count_matched, place)
     return _Lookup(rows, lambda at: ids[at].tolist(), _NO_NAMES)
 
 
@@ -225,8 +225,8 @@ def _by_mixed_ids(
     count_matched: CountMatched | None,
     place: Place,
 ) -> _Lookup:
-    """Look up values of which some are text: as an id, else as a name, else as a number."""
-    # Look up each distinct value once; ``at`` [D] maps the answers back.
+    """Look up values of which some are text: as ids, else as names, else as numbers."""
+    # Look up each distinct value once; ``at`` [D] maps the results back.
     unique = list(dict.fromkeys(ids.tolist()))
     number = dict(zip(unique, range(len(unique)), strict=True))
     at = np.fromiter((number[identifier] for identifier in ids.tolist()), np.intp, len(ids))
@@ -234,53 +234,52 @@ def _by_mixed_ids(
     def values_at(rows: NDArray[np.intp]) -> list[Id]:
         return [unique[position] for position in at[rows].tolist()]
 
-    # If every value is an id and no boxes can contradict it, ids are the answer: the usual case ends here.
+    # The usual case: every value is an id, and boxes cannot contradict it.
     values = as_ids(unique, name="image ids")
     exact = images.rows(values)
     if count_matched is None and exact.min(initial=0) >= 0:
         return _Lookup(exact[at], values_at, _NO_NAMES)
-    # Read texts as file names too, [unique].
+    # Look up texts as file names too, [unique].
     texts = np.array([isinstance(value, str) for value in unique], dtype=bool)
     matches = names_of(images).find([value for value in unique if isinstance(value, str)])
     by_name = np.full(len(unique), UNKNOWN, dtype=np.int32)
     by_name[texts] = matches.rows
-    # ``usual`` prefers an id to a name; ``other`` is the second reading. Where both are the same, nothing is
-    # left to decide.
-    by_id = _with_numbers(exact, values, images)
+    # ``usual`` prefers ids to names; ``other`` is the alternative. If both are the same, we are done.
+    by_id = _match_numbers(exact, values, images)
     usual = np.where((exact < 0) & (by_name != UNKNOWN), by_name, by_id)
     other = np.where(usual == by_name, by_id, by_name)
-    # A name that only one image can have needs no second reading.
+    # Unambiguous names do not have an alternative.
     sure = texts.copy()
     sure[texts] = matches.sure
-    if count_matched is not None and len(images):  # a name written as another image's id: the boxes decide
+    if count_matched is not None and len(images):  # a name may equal the id of another image
         written = np.array([str(identifier) for identifier in images.ids[by_id].tolist()], dtype=object)
         sure &= (by_id < 0) | (written != np.array(unique, dtype=object))
     other = np.where(sure, usual, other)
-    # An id that is text can also be the name of another image's file.
+    # A text id may also be the file name of another image.
     known = np.flatnonzero(texts & (exact >= 0))
-    if len(known):  # which may be names of other files
+    if len(known):
         files = ImageNames(images.file_names.tolist())
         other[known] = files.find([unique[position] for position in known.tolist()]).rows
-    # Numbers among the values are read like those of a file of numbers; if a text is not an id, names are the
-    # usual reading.
+    # Look up numbers as in a file of numbers only; prefer names if some text is not an id.
     as_names = bool((exact[texts] < 0).any())
     if not texts.all():
         numbers = as_ids(values[~texts], name="image ids")
-        usual[~texts], other[~texts] = _of_numbers(numbers, images, as_names=as_names)
+        usual[~texts], other[~texts] = _look_up_numbers(numbers, images, as_names=as_names)
     other = np.where(other < 0, usual, other)
-    # The boxes decide where the two readings differ.
-    rows = _resolved(ids, usual[at], other[at], count_matched, place, as_names=as_names)
+    # The boxes decide where the two interpretations differ.
+    rows = _resolve(ids, usual[at], other[at], count_matched, place, as_names=as_names)
     return _Lookup(rows, values_at, matches)
 
 
-def _of_numbers(
+def _look_up_numbers(
     ids: NDArray[Any], images: Images, *, as_names: bool
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return the rows of numbers in the reading that knows most, ids or file names, and in the other.
+    """Return the rows of numbers, as ids or as file names, and the alternative.
 
-    Of two that know all, ``as_names`` says which is the usual one.
+    The interpretation with the most known numbers is used. If all numbers are known in both, ``as_names``
+    decides which one is the usual one, and the other is the alternative.
     """
-    by_id = _with_numbers(images.rows(ids), ids, images)
+    by_id = _match_numbers(images.rows(ids), ids, images)
     by_name = rows_of_numbered_files(ids, images) if len(ids) else None
     if by_name is None:
         return by_id, by_id
@@ -291,8 +290,8 @@ def _of_numbers(
     return rows, rows
 
 
-def _with_numbers(rows: NDArray[np.int32], values: NDArray[Any], images: Images) -> NDArray[np.int32]:
-    """Return the rows of ids, of unknown ones those of ids that are the same number in another spelling."""
+def _match_numbers(rows: NDArray[np.int32], values: NDArray[Any], images: Images) -> NDArray[np.int32]:
+    """Look up unknown ids by number, in another spelling; return the updated rows."""
     if not len(rows) or rows.min() >= 0 or (values.dtype != object and images.ids.dtype != object):
         return rows
     known: dict[int, int] = {}
@@ -309,10 +308,10 @@ def _with_numbers(rows: NDArray[np.int32], values: NDArray[Any], images: Images)
 
 
 def rows_of_numbered_files(ids: NDArray[Any], images: Images) -> NDArray[np.int32] | None:
-    """Return the image row of each number, where file names are numbers; None if no name is."""
+    """Return the image row of each number, as a numeric file name; None if file names are not numeric."""
     if ids.dtype == object:
         return None
-    # Names of equal length and ending, as COCO's, convert as one byte matrix; others go name by name.
+    # Names of equal length and extension, as in COCO, convert as one byte matrix; others one by one.
     names = images.file_names.tolist()
     numbers, rows = _numbers_of_equal_names(names), None
     if numbers is None:
@@ -323,8 +322,7 @@ def rows_of_numbered_files(ids: NDArray[Any], images: Images) -> NDArray[np.int3
         rows = np.array([named[at] for at in numeric], dtype=np.int32)
     if not len(numbers):
         return None
-    # Sort the numbers; numbers that several files have get SEVERAL, and only the first of each stays, so that
-    # the vocabulary has distinct keys.
+    # Sort the numbers; keep one of each repeated number, with the row SEVERAL.
     order = np.argsort(numbers, kind="stable")
     known = numbers[order]
     repeated = np.append(known[1:] == known[:-1], False)
@@ -333,13 +331,13 @@ def rows_of_numbered_files(ids: NDArray[Any], images: Images) -> NDArray[np.int3
         first = np.flatnonzero(~np.append(False, repeated[:-1]))
         of_known = np.where(repeated, np.int32(SEVERAL), of_known)[first]
         known = known[first]
-    # Look all ids [D] up in one pass.
+    # Look up all ids [D] in one pass.
     at = Vocabulary(known).rows(ids)
     return np.where(at >= 0, of_known[at], np.int32(UNKNOWN))
 
 
 def _numbers_of_equal_names(names: list[Any]) -> NDArray[np.int64] | None:
-    """Return the numbers of names that are equally many digits and one ending; None for others."""
+    """Convert names with the same count of digits and the same extension to numbers; otherwise None."""
     digits, dot, ending = names[0].partition(".") if names and isinstance(names[0], str) else ("", "", "")
     length = len(digits) + 1 + len(ending)
     if not (dot and 0 < len(digits) < MOST_DIGITS and ending.lower() in ENDINGS) or None in names:
@@ -357,7 +355,7 @@ def _numbers_of_equal_names(names: list[Any]) -> NDArray[np.int64] | None:
     return values @ 10 ** np.arange(len(digits) - 1, -1, -1, dtype=np.int64)
 
 
-def _resolved(
+def _resolve(
     ids: NDArray[Any],
     usual: NDArray[np.int32],
     other: NDArray[np.int32],
@@ -366,18 +364,18 @@ def _resolved(
     *,
     as_names: bool = False,
 ) -> NDArray[np.int32]:
-    """Decide between two readings of values by the boxes; ``as_names``: the usual one reads them as names."""
-    # If the readings agree, or the usual one leaves a value unknown, the boxes decide nothing.
+    """Decide between two interpretations by the boxes; with ``as_names``, the usual one uses names."""
+    # Keep the usual interpretation if both agree, or if it leaves a value unknown.
     if other is usual or not len(usual) or usual.min() < 0 or (usual == other).all():
         return usual
-    # Count, for each reading, the best detections that match an annotation.
+    # For each interpretation, count the best detections that match an annotation.
     of_usual, of_other = (0, 0) if count_matched is None else (count_matched(usual), count_matched(other))
     of_ids, of_names = (of_other, of_usual) if as_names else (of_usual, of_other)
     counts = (
         f"confident detections overlap {counted(of_ids, 'annotation')} if these are ids, and "
         f"{of_names:,} if they are file names"
     )
-    # A small lead of the second reading proves nothing, so the ids are refused as ambiguous.
+    # A small lead of the alternative is not conclusive: reject the ids as ambiguous.
     if of_usual < of_other < 2 * of_usual:
         raise InputError(
             "image_id",
@@ -386,7 +384,7 @@ def _resolved(
             place=_source(place),
             cause=f"{counts}; add file_name to each record",
         )
-    # Warn if the second reading wins, or if the first wins by less than a factor of two or on no evidence.
+    # Warn if the alternative wins, or if the usual one wins by less than a factor of two.
     chosen_names = as_names != (of_other > of_usual)
     if of_other > of_usual or of_usual < 2 * of_other or not of_usual:
         row = int(np.argmax(usual != other))
@@ -398,7 +396,7 @@ def _resolved(
 
 
 def image_rows_by_name(ids: NDArray[Any], images: Images) -> NDArray[np.int32]:
-    """Return the image row of each id, int32 [D]; ``UNKNOWN`` or ``SEVERAL`` where not one image has it."""
+    """Return the image row of each id or name, int32 [D], or ``UNKNOWN`` or ``SEVERAL``."""
     rows = images.rows(ids)
     if len(rows) and rows.min() < 0:
         with warnings.catch_warnings():
@@ -408,7 +406,7 @@ def image_rows_by_name(ids: NDArray[Any], images: Images) -> NDArray[np.int32]:
 
 
 def chosen_images(names: Sequence[Id], images: Images) -> NDArray[np.int32]:
-    """Return the row of each image that is chosen by its id, or by a name that only it has."""
+    """Return the row of each image chosen by id or name; raise if a name is ambiguous."""
     matches = _by_any_name(list(names), images)
     several = np.flatnonzero(matches.rows == SEVERAL)
     if len(several):
@@ -421,11 +419,11 @@ def chosen_images(names: Sequence[Id], images: Images) -> NDArray[np.int32]:
 def find_categories(
     ids: NDArray[Any], categories: Categories, *, declared: Categories | None = None
 ) -> tuple[NDArray[np.int32], dict[str, int]]:
-    """Return the category row of each id, int32 [D], -1 where unknown, and the count of each unknown id."""
+    """Return the category row of each id, int32 [D], -1 if unknown, and counts of unknown classes by name."""
     names: NDArray[Any] | None = None
     if declared is not None and len(declared):
         translated = categories.rows_of_classes(declared)
-        rows = _translated_rows(declared, ids, translated)
+        rows = _translate_rows(declared, ids, translated)
         declared_rows = declared.rows(ids)
         if len(rows) and rows.min() < -1:
             categories.refuse_several(declared.names.tolist()[int(declared_rows[np.argmin(rows)])])
@@ -434,20 +432,20 @@ def find_categories(
     else:
         rows = categories.rows(ids)
         if len(rows) and rows.min() < 0 and ids.dtype == object:
-            rows = _each_once(ids, categories.rows_by_id_or_name)
+            rows = _look_up_distinct(ids, categories.rows_by_id_or_name)
     unknown = rows < 0
     return rows, dict(Counter(map(str, (ids if names is None else names)[unknown].tolist())))
 
 
-def _translated_rows(
+def _translate_rows(
     declared: Vocabulary, ids: NDArray[Any], translated: NDArray[np.int32]
 ) -> NDArray[np.int32]:
-    """Look ids up in the vocabulary of their file, whose rows correspond to the ``translated`` ones."""
+    """Look up ids in the vocabulary of the file, and map its rows to ``translated`` ones."""
     rows = declared.rows(ids)
     return np.where(rows >= 0, np.append(translated, -1)[rows], -1).astype(np.int32)
 
 
-def _each_once(ids: NDArray[Any], find: Callable[[list[Id]], NDArray[np.int32]]) -> NDArray[np.int32]:
+def _look_up_distinct(ids: NDArray[Any], find: Callable[[list[Id]], NDArray[np.int32]]) -> NDArray[np.int32]:
     """Look up each distinct id once."""
     unique = list(dict.fromkeys(ids.tolist()))
     known = dict(zip(unique, find(unique).tolist(), strict=True))
@@ -455,19 +453,19 @@ def _each_once(ids: NDArray[Any], find: Callable[[list[Id]], NDArray[np.int32]])
 
 
 def _by_any_name(values: list[Id], images: Images) -> NameMatches:
-    """Look each value up separately: an id, a name, or a number in another spelling."""
+    """Look up each value separately: as an id, a name, or a number in another spelling."""
     given = as_ids(values, name="image ids")
     exact = images.rows(given)
     texts = np.array([isinstance(value, str) for value in values], dtype=bool)
     matches = names_of(images).find([value for value in values if isinstance(value, str)])
     by_name = np.full(len(values), UNKNOWN, dtype=np.int32)
     by_name[texts] = matches.rows
-    rows = np.where((exact < 0) & (by_name != UNKNOWN), by_name, _with_numbers(exact, given, images))
+    rows = np.where((exact < 0) & (by_name != UNKNOWN), by_name, _match_numbers(exact, given, images))
     return matches._replace(rows=rows)
 
 
 def _refuse_unknown(lookup: _Lookup, images: Images, place: Place) -> None:
-    """Refuse values that fit no image, and those that fit several."""
+    """Raise if values are unknown or ambiguous."""
     rows = lookup.rows
     if not len(rows) or rows.min() >= 0:
         return
@@ -477,13 +475,13 @@ def _refuse_unknown(lookup: _Lookup, images: Images, place: Place) -> None:
 # ---------------------------------------------------------------- other spellings of ids
 
 LONGEST_NUMBER = 1000
-"""Digits up to which text is read as a number."""
+"""Maximum number of digits of text that is read as a number."""
 
 
 def spelled_as(
     ids: NDArray[Any], known: Iterable[Id], *, names: Iterable[Id] = ()
 ) -> tuple[NDArray[Any], int]:
-    """Write ids as known ones of the same value are written; return them and how many changed."""
+    """Replace ids by known ones of the same value; return the ids and the number of changes."""
     known = list(known)
     if ids.dtype != object and not any(issubclass(kind, str) for kind in set(map(type, known))):
         return ids, 0
@@ -496,10 +494,7 @@ def spelled_as(
 
 
 def other_spellings(ids: Iterable[Id], known: Sequence[Id], *, names: Iterable[Id] = ()) -> dict[Id, Id]:
-    """Map each id that is not known to the known one that has its value, where there is exactly one.
-
-    ``names`` are not looked up.
-    """
+    """Map each unknown id to the known one with the same value, if there is exactly one; skip ``names``."""
     by_value: dict[int, Id | None] = {}
     for identifier in known:
         value = value_of(identifier)
@@ -516,9 +511,9 @@ def other_spellings(ids: Iterable[Id], known: Sequence[Id], *, names: Iterable[I
 
 
 def as_numbers(ids: NDArray[Any]) -> tuple[NDArray[Any], int]:
-    """Write text as the number it spells, where some ids are numbers and texts spell others.
+    """Convert text ids to numbers if other ids are numbers and the value is unused.
 
-    Returns the ids and how many changed.
+    Returns the ids and the number of changes.
     """
     if ids.dtype != object:
         return ids, 0
@@ -533,7 +528,7 @@ def as_numbers(ids: NDArray[Any]) -> tuple[NDArray[Any], int]:
 
 
 def value_of(identifier: Id) -> int | None:
-    """Return the number that an id is or spells; None where it is other text."""
+    """Return the number that an id is or spells; None for other text."""
     if isinstance(identifier, int):
         return identifier
     return int(identifier) if len(identifier) <= LONGEST_NUMBER and _is_decimal(identifier) else None

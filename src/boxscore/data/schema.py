@@ -1,17 +1,15 @@
-"""Define the columns of every table: dtype, shape, check, default, and names in files and DataFrames.
+"""Define the columns of all tables: dtype, shape, check, default, and names in files and DataFrames.
 
-Goal
-----
-A table, its constructors, its copies and every file of columns go through this list, so that none of them can
-forget a column.
+Tables, their constructors and copies, and files of columns all use this list, so that a column cannot be
+forgotten.
 
 Conventions
 -----------
 - Axis letters, here and everywhere: D detections, G ground truths, P candidate pairs, T IoU thresholds,
   A area ranges, K categories, R recall points, M max detections. N is D or G, J keypoints.
 - Needed columns are arrays that every table has. Instance columns (scores, quadrilaterals, rotated boxes,
-  masks, keypoints) may be absent, and may be read later. Other columns are the user's.
-- Columns of extensions are declared here, so that they have types and checks; what they do is named as text,
+  masks, keypoints) are optional and may be read lazily. Other columns are user columns.
+- Columns of extensions are declared here too, with types and checks; their functions are given as text,
   ``module:function``, and imported when a table has such a column.
 """
 
@@ -44,37 +42,37 @@ class Column:
     Attributes
     ----------
     name : str
-        The attribute of the table.
+        Name of the attribute of the table.
     form : {"rows", "numbers", "flags", "counts", "ids", "masks"}
-        Row numbers into a vocabulary, float64, bool, int64, ids (int64, or object where any is a string), or
+        Rows of a vocabulary (int32), float64, bool, int64, ids (int64, or object if any is a string), or
         :class:`~boxscore.Masks`.
     shape : tuple of int or None
-        The axes after that of the rows; None for any length.
+        The axes after the rows; None for any length.
     label : str
-        The word for one value in messages; the name where it is empty.
+        The word for a value in messages; by default the name.
     limit : float
-        How large a number may be.
+        Maximum absolute value.
     cause : str
         The likely cause of a number that is not finite.
     not_negative : tuple of int, or None
-        Which numbers of a row may not be negative: the first, and the one after the last.
+        Range [start, stop) of the numbers of a row that must not be negative.
     default : object
-        The value of every row where none is given; None: the column is needed, or derived.
+        The default value of every row. None: the column is required or derived.
     frame : tuple of str
-        The column's names in a DataFrame; several for a column of several numbers.
+        Names in a DataFrame; several for a column of several numbers.
     array : callable, optional
-        Makes an array of what is given, where rows may be written in several ways.
+        Converts values to an array, if rows have several representations.
     made : callable, optional
-        Makes a column that is no array of what is given and the sizes of its images [N, 2], and checks it.
+        Builds and checks a column that is not an array, from values and image sizes [N, 2].
     around, area : callable, optional
-        Compute boxes [N, 4] around the values, and areas [N] of ground truth, where none are given.
+        Derive boxes [N, 4] and areas [N] of ground truth from the values, if not given.
     completed : callable, optional
-        Returns detections with the column where they lack it, made of their boxes.
+        Derives a missing column of detections from their boxes.
     warning : callable, optional
-        Warns of odd values that are allowed; empty for nothing.
+        Returns a warning about suspicious values, or an empty text.
     plain : bool
-        Whether a column that may be absent is one number per row, as files of boxes can hold it; DataFrames
-        show it before user columns.
+        Whether an optional column has one number per row, which box files can store; DataFrames show it
+        before user columns.
     """
 
     name: str
@@ -96,11 +94,11 @@ class Column:
 
     @property
     def dtype(self) -> np.dtype[Any] | None:
-        """The dtype; None where it depends on the values."""
+        """The dtype; None if it depends on the values."""
         return np.dtype(_DTYPES[self.form]) if self.form in _DTYPES else None
 
     def has_form(self, dtype: np.dtype[Any], shape: tuple[int, ...], count: int) -> bool:
-        """Whether a dtype and a shape are this column's for ``count`` rows; those of ids are int64."""
+        """Whether a dtype and a shape are valid for ``count`` rows of this column; ids must be int64."""
         wanted = (count, *self.shape)
         fits = len(shape) == len(wanted) and all(
             have == want for have, want in zip(shape, wanted, strict=True) if want is not None
@@ -108,12 +106,12 @@ class Column:
         return fits and dtype == (self.dtype or np.int64)
 
     def form_text(self, count: int) -> str:
-        """Write what :meth:`has_form` asks for: ``float64 [282, 4]``."""
+        """Return the form that :meth:`has_form` checks, such as ``float64 [282, 4]``."""
         sides = [str(count), *("J" if side is None else str(side) for side in self.shape)]
         return f"{self.dtype or np.dtype(np.int64)} [{', '.join(sides)}]"
 
     def made_of(self, values: Any) -> NDArray[Any]:
-        """Make an array of what is given, with a row's shape; its values are not checked."""
+        """Convert values to an array with the shape of this column, without checks of the values."""
         if self.array is not None:
             return np.array(self.array(values))
         if self.form == "numbers":
@@ -146,12 +144,12 @@ class Schema:
     name : str
         ``"ground truth"`` or ``"detections"``.
     noun : str
-        The word for a row in messages: ``"ground truth"``, ``"detection"``.
+        The word for a row in messages, such as ``"detection"``.
     cause : str
         The likely cause of a coordinate that is not finite.
     needed, instances : tuple of Column
     values : mapping of str to callable
-        Values of the whole table, by name, each with a function that makes its default.
+        Attributes of the whole table, each with a function that returns the default.
     """
 
     name: str
@@ -162,28 +160,28 @@ class Schema:
     values: Mapping[str, Callable[[], Any]]
 
     def column(self, name: str) -> Column:
-        """Return the column with a name."""
+        """Return the column with this name."""
         return next(column for column in (*self.needed, *self.instances) if column.name == name)
 
     @property
     def plain(self) -> tuple[Column, ...]:
-        """The columns other than shapes: needed ones, and plain ones that may be absent."""
+        """All columns except shapes: required ones and plain optional ones."""
         return (*self.needed, *(column for column in self.instances if column.plain))
 
     @property
     def frame_names(self) -> tuple[str, ...]:
-        """Every name that a DataFrame's column has here, which no user column may have."""
+        """Names of columns in a DataFrame, which user columns must not have."""
         columns = (*self.needed, *self.instances)
         return ("image_id", "category_id", "class", *(name for column in columns for name in column.frame))
 
 
-def _later(function: str) -> Callable[..., Any]:
-    """Return a function, ``module:function``: the module is imported when a table has such a column."""
+def _import_later(function: str) -> Callable[..., Any]:
+    """Return a wrapper of ``module:function``, which imports the module on the first call."""
     return lambda *given: loaded(function)(*given)
 
 
 def rotated_of_corners(corners: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return rotated boxes of rectangles that a file gives by their corners, [N, 4, 2]."""
+    """Convert rectangles given by their corners [N, 4, 2] to rotated boxes [N, 5]."""
     rotated: NDArray[np.float64] = loaded("boxscore.extensions.oriented.rotated_boxes:rotated_of_corners")(
         corners
     )
@@ -203,8 +201,8 @@ _INSTANCES = (
         (8,),
         label="corners",
         frame=("corners",),
-        around=_later("boxscore.extensions.oriented.quadrilaterals:box_of_corners"),
-        area=_later("boxscore.extensions.oriented.quadrilaterals:area_of_corners"),
+        around=_import_later("boxscore.extensions.oriented.quadrilaterals:box_of_corners"),
+        area=_import_later("boxscore.extensions.oriented.quadrilaterals:area_of_corners"),
     ),
     Column(
         "rotated",
@@ -212,25 +210,25 @@ _INSTANCES = (
         (5,),
         not_negative=(2, 4),
         frame=("rotated",),
-        around=_later("boxscore.extensions.oriented.rotated_boxes:box_of_rotated"),
-        area=_later("boxscore.extensions.oriented.rotated_boxes:area_of_rotated"),
-        warning=_later("boxscore.extensions.oriented.rotated_boxes:seems_degrees"),
+        around=_import_later("boxscore.extensions.oriented.rotated_boxes:box_of_rotated"),
+        area=_import_later("boxscore.extensions.oriented.rotated_boxes:area_of_rotated"),
+        warning=_import_later("boxscore.extensions.oriented.rotated_boxes:seems_degrees"),
     ),
     Column(
         "masks",
         "masks",
         frame=("segmentation",),
-        made=_later("boxscore.extensions.masks.column:mask_column"),
+        made=_import_later("boxscore.extensions.masks.column:mask_column"),
         around=lambda masks: masks.boxes,
-        completed=_later("boxscore.extensions.masks.column:with_masks"),
+        completed=_import_later("boxscore.extensions.masks.column:with_masks"),
     ),
     Column(
         "keypoints",
         "numbers",
         (None, 3),
         frame=("keypoints",),
-        array=_later("boxscore.extensions.keypoints.columns:keypoint_array"),
-        around=_later("boxscore.extensions.keypoints.columns:box_of_keypoints"),
+        array=_import_later("boxscore.extensions.keypoints.columns:keypoint_array"),
+        around=_import_later("boxscore.extensions.keypoints.columns:box_of_keypoints"),
     ),
 )
 
@@ -238,7 +236,7 @@ SHAPES_OF_RECORDS = {
     "masks": "boxscore.extensions.masks.coco_masks:MASKS",
     "keypoints": "boxscore.extensions.keypoints.coco_keypoints:KEYPOINTS",
 }
-"""What reads and writes instance columns in records of COCO, by their names."""
+"""Classes that read and write instance columns in COCO records, by column name."""
 
 SHAPES_OF_TABLES = {
     "names": "boxscore.extensions.masks.shape_columns:shape_names",
@@ -248,13 +246,13 @@ SHAPES_OF_TABLES = {
     "boxes": "boxscore.extensions.masks.open_images_masks:boxes_of_masks",
     "segments": "boxscore.extensions.masks.open_images_masks:with_segments",
 }
-"""What finds, reads and writes shapes in tables of files."""
+"""Functions that find, read and write shapes in tables."""
 
 SHAPES_OF_LINES = {
     "labels": "boxscore.extensions.masks.yolo_shapes:shapes_of_labels",
     "predictions": "boxscore.extensions.masks.yolo_shapes:shapes_of_predictions",
 }
-"""What reads shapes other than boxes in lines of YOLO."""
+"""Functions that read shapes other than boxes in YOLO lines."""
 
 GROUND_TRUTH = Schema(
     name="ground truth",
@@ -300,16 +298,16 @@ DETECTIONS = Schema(
 )
 
 LISTS_OF_IMAGES = "boxscore.extensions.federated.coco_lists"
-"""The module that reads and writes lists of classes in the images of COCO files."""
+"""The module that reads and writes lists of classes per image in COCO files."""
 
 IMAGE_NAMES = ("image_id", "file_name", "width", "height")
-"""Columns of a DataFrame of images, before the user's own."""
+"""Columns of a DataFrame of images, before user columns."""
 CATEGORY_NAMES = ("category_id", "class")
 """Columns of a DataFrame of categories."""
 
 
 def user_columns(columns: Mapping[str, Any] | None, count: int, *, of: str) -> dict[str, NDArray[Any]]:
-    """Return copies of the user's own columns by name; each must have ``count`` values."""
+    """Return copies of user columns by name; each must have ``count`` values."""
     arrays = {}
     for name, values in (columns or {}).items():
         if not isinstance(name, str):
@@ -322,7 +320,7 @@ def user_columns(columns: Mapping[str, Any] | None, count: int, *, of: str) -> d
 
 
 def in_frame(columns: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-    """Return the user's own columns; Python objects stay what they are, None among texts too."""
+    """Return user columns for a DataFrame; keep Python objects, including None among texts."""
     import pandas as pd
 
     return {
@@ -332,7 +330,7 @@ def in_frame(columns: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
 
 
 def check_one_number(name: str, column: NDArray[Any]) -> None:
-    """Refuse a column with more than one value per row, which a DataFrame cannot hold."""
+    """Raise if a column has more than one value per row, which a DataFrame cannot store."""
     if column.ndim != 1:
         got = f"shape {list(column.shape)}"
         raise InputError(f"column {name}", "have one value per row to go into a DataFrame", got=got)

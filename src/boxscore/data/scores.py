@@ -1,11 +1,11 @@
-"""Check the scores of detections: all rows have one, or no row does.
+"""Check the scores of detections, which are present in all rows or in none.
 
 Conventions
 -----------
-- A table whose detections have no score has no column of scores; no score is ever filled in. Who asks for
-  its scores is refused in one line (:func:`no_scores`).
-- A table without rows has scores: nothing says otherwise.
-- Scores of some detections alone are an error that names the first detection with one and the first without.
+- Without scores, the table does not have a score column; missing scores are never filled in, and accessing
+  them is an error (:func:`no_scores`).
+- An empty table has scores.
+- If only some detections have scores, the error shows the first detection with and without a score.
 """
 
 from __future__ import annotations
@@ -23,42 +23,42 @@ SCORELESS = (
     "Detections lack scores, so boxes are counted, not ranked; AP depends on an unknown order and is "
     "reported as an interval."
 )
-"""What is said once of every result of detections without scores."""
+"""Note on results of detections without scores."""
 
 
 ALL_EQUAL = (
     "Scores are ignored: all detections count as equally confident, and ties are broken by the "
     "order in the files."
 )
-"""What is said once of every result of a protocol that takes all scores for equal."""
+"""Note on results of protocols that treat all scores as equal."""
 
 
 COUNTED = "the protocol scoreless counts boxes without ranking them"
-"""What to do about detections without scores where a protocol ranks them."""
+"""Advice on detections without scores, for protocols that rank detections."""
 
 
 def score_array(values: Any) -> FloatArray:
-    """Return what is given as scores as numbers, [D]; None is NaN."""
+    """Convert scores to numbers [D]; None becomes NaN."""
     return checks.float_array(values, name="scores")
 
 
 def all_or_none(scores: FloatArray | None, place: Place) -> FloatArray | None:
-    """Return scores that all detections have, or None if no detection has one; NaN means no score.
+    """Return the scores, or None if all are NaN, which means missing.
 
     Raises
     ------
     InputError
-        When some have a score and some have none.
+        If only some scores are missing.
     """
     if scores is None:
         return None
-    # The usual cases cost one pass: every detection has a score, or none has.
+    # The usual cases take one pass: all detections have a score, or none does.
     missing = np.isnan(scores)
     if not missing.any():
         return scores
     if missing.all():
         return None
-    # Refuse a mixture, and show one detection of each kind.
+    # Reject a mixture, and show a detection of each kind.
     first, with_score = int(np.argmax(missing)), int(np.argmin(missing))
     raise InputError(
         "a detection",
@@ -70,7 +70,7 @@ def all_or_none(scores: FloatArray | None, place: Place) -> FloatArray | None:
 
 
 def no_scores(source: str) -> InputError:
-    """Return the error of a question that only scores can answer."""
+    """Return the error for a computation that needs scores."""
     return InputError(
         "the detections",
         "have scores for this",

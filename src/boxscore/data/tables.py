@@ -1,21 +1,19 @@
-"""Define the two tables everything is computed from: ground truth and detections.
+"""Define the two tables from which everything is computed: ground truth and detections.
 
-Goal
-----
-Columns (NumPy arrays), checked once, then read-only. A loader records facts (``crowd``, ``difficult``,
-``area``); the protocol decides what they mean.
+Tables have columns (NumPy arrays), which are checked once and then read-only. Loaders record facts
+(``crowd``, ``difficult``, ``area``); protocols interpret them.
 
 Conventions
 -----------
-- ``image`` and ``category`` are row numbers into :class:`~boxscore.data.vocabulary.Images` and
-  :class:`~boxscore.data.vocabulary.Categories`. Row order inside a table is file order and is part of the
-  answer: equal scores are taken in it.
-- Boxes are float64 pixels: corners ``x1, y1, x2, y2`` in ``boxes``, widths and heights in ``sizes``. If a
-  file holds fractions of images of unknown size, they stay fractions. Both are stored, because neither gives
-  back the other to the last bit: COCO files give sizes, VOC files give corners.
-- A table with rotated boxes also has the upright boxes around them.
-- Masks and keypoints of a file are read when they are first needed.
-- Undefined is NaN.
+- ``image`` and ``category`` are rows of :class:`~boxscore.data.vocabulary.Images` and
+  :class:`~boxscore.data.vocabulary.Categories`. Rows are in file order, which affects results: it breaks ties
+  between equal scores.
+- Boxes are float64 pixels: corners ``x1, y1, x2, y2`` in ``boxes``, widths and heights in ``sizes``. Both are
+  stored, because neither reproduces the other exactly: COCO files have sizes, VOC files have corners.
+  Fractions are kept if image sizes are unknown.
+- A table with rotated boxes also has their upright bounding boxes.
+- Masks and keypoints are read from the file lazily.
+- Undefined values are NaN.
 """
 
 from __future__ import annotations
@@ -52,29 +50,29 @@ if TYPE_CHECKING:
 
 
 OBJECTS = "boxscore.extensions.data_tools.samples"
-"""The extension that makes tables of what detectors and data loaders return, image by image."""
+"""The extension that builds tables from the outputs of detectors and data loaders."""
 
 ClassNames = Mapping[int, str] | Sequence[str]
-"""Names by number, or in order from 0."""
+"""Class names by number, or in order of the numbers from 0."""
 
 
 @record(frozen=True, eq=False, kw_only=True, init=False, repr=False)
 class BoxTable(BaseTable):
-    """What both tables have in common: how they are shown, and converted to and from DataFrames."""
+    """Base class of both tables: display, and conversion to and from DataFrames."""
 
     def to_pandas(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """Return one row per object or detection, with everything that the table holds.
+        """Convert the table to a DataFrame with one row per object or detection, without loss.
 
-        ``annotation_id`` (ground truth), ``image_id``, ``category_id``, ``class``, ``x1 .. y2``, ``w, h``,
-        then ``area`` and flags or ``score``, ``rotated`` (five numbers each), ``segmentation`` and
-        ``keypoints`` (as COCO writes them) where there are such columns, and user columns. Values of the
-        whole table are in ``frame.attrs``;
-        images and classes are ``table.images.to_pandas()`` and ``table.categories.to_pandas()``.
+        The columns are ``annotation_id`` (ground truth), ``image_id``, ``category_id``, ``class``,
+        ``x1 .. y2``, ``w, h``, then ``area`` and flags, or ``score``; if present, ``rotated`` (five numbers
+        each), ``segmentation`` and ``keypoints`` (as in COCO files); and user columns. Values of the whole
+        table are in ``frame.attrs``. Convert images and classes with ``table.images.to_pandas()`` and
+        ``table.categories.to_pandas()``.
 
         Parameters
         ----------
         columns : sequence of str, optional
-            Only these, in this order.
+            Only these columns, in this order.
 
         Returns
         -------
@@ -83,8 +81,8 @@ class BoxTable(BaseTable):
         Raises
         ------
         InputError
-            When a user column has the name of a column of the table, or more than one number per row, or a
-            chosen column is unknown.
+            If a user column has the name of a table column or more than one number per row, or a selected
+            column is unknown.
         """
         from boxscore.data.frames import frame_of
 
@@ -100,25 +98,23 @@ class BoxTable(BaseTable):
         categories: CategoriesLike | pd.DataFrame | None = None,
         columns: Mapping[str, str] | ColumnMap | None = None,
     ) -> Self:
-        """Make a table from a DataFrame with the columns that :meth:`to_pandas` writes, or with usual names.
+        """Build a table from a DataFrame with the columns of :meth:`to_pandas`, or with other common names.
 
-        Needed are ``image_id``, ``category_id`` or ``class``, ``x1, y1, x2, y2`` or ``x, y, w, h``, and for
-        detections ``score``, unless none has one; the others may be absent. Where these are missing, names
-        that people use (``filename``, ``label``, ``xmin``, ``bbox``, ...) are taken as in files. Columns of
-        other names become the user's own.
+        Required columns are ``image_id``, ``category_id`` or ``class``, ``x1, y1, x2, y2`` or ``x, y, w, h``,
+        and for detections with scores, ``score``. If they are missing, common names (``filename``, ``label``,
+        ``xmin``, ``bbox``, ...) are recognized as in files. Columns with other names become user columns.
 
         Parameters
         ----------
-        frame : DataFrame, or any table with Arrow's interface (``__arrow_c_stream__``)
-            Of pandas; of Polars, DuckDB or Arrow, which need pyarrow.
+        frame : DataFrame, or any table with the Arrow interface (``__arrow_c_stream__``)
+            From pandas, or from Polars, DuckDB or Arrow, which require pyarrow.
         box_format : {"xyxy", "xywh", "cxcywh"}, optional
-            What four numbers in one column are, and whether ``x, y`` beside ``w, h`` are the corner (as they
-            are by default) or the centre.
+            The form of boxes in a single column, or whether ``x, y`` with ``w, h`` is the top left corner
+            (the default) or the center.
         images, categories : optional
-            As for ``from_arrays``, or the DataFrames that ``images.to_pandas()`` and
-            ``categories.to_pandas()`` write.
+            As for ``from_arrays``, or DataFrames from ``images.to_pandas()`` and ``categories.to_pandas()``.
         columns : mapping of str to str, optional
-            Which column is what, where names do not say it: ``{"image": "photo", "class": "kind"}``.
+            The roles of columns, if names do not show them: ``{"image": "photo", "class": "kind"}``.
 
         Returns
         -------
@@ -127,8 +123,8 @@ class BoxTable(BaseTable):
         Raises
         ------
         InputError
-            When a needed column is missing, ``w`` and ``h`` are not those of the corners, or a row breaks a
-            rule of ``from_arrays``.
+            If a required column is missing, ``w`` and ``h`` do not match the corners, or a row is invalid for
+            ``from_arrays``.
         """
         from boxscore.data.frames import columns_of
 
@@ -160,20 +156,20 @@ class BoxTable(BaseTable):
 
 @record(frozen=True, eq=False, kw_only=True, init=False, repr=False)
 class GroundTruth(BoxTable):
-    """Annotated objects, one row each, in file order.
+    """Annotated objects, one per row, in file order.
 
     Attributes
     ----------
     ids : ndarray, [G]
-        The annotations' ids, or row numbers where the data set has none.
+        Annotation ids, or row numbers if the data set does not define ids.
     area : ndarray of float64, [G]
-        The area that the data set states (COCO: of the mask), else width times height; square pixels.
+        The area in square pixels as given in the data set (COCO: of the mask), else width times height.
     crowd, difficult, ignore, group : ndarray of bool, [G]
-        Flags as the data set states them; a group is one box around several objects (Open Images).
+        Flags as given in the data set; a group is one box around several objects (Open Images).
     image_labels : ImageLabels or None
-        What is known of classes in whole images, where the data set says so (LVIS, Open Images).
+        Image-level labels of the data set (LVIS, Open Images).
     keypoint_count : ndarray of int64, [G], or None
-        Labelled keypoints, as the data set states it.
+        Number of labeled keypoints, as given in the data set.
 
     See Also
     --------
@@ -218,46 +214,46 @@ class GroundTruth(BoxTable):
         source: str = "arrays",
         place: Place | None = None,
     ) -> GroundTruth:
-        """Make a table from arrays, one row per object.
+        """Build a table from arrays, one row per object.
 
         Parameters
         ----------
         image_ids, category_ids : array_like, [G]
             Integers or strings.
         boxes : array_like, [G, 4], or None
-            Pixels. None: those around the corners, rotated boxes, masks or keypoints.
+            In pixels. None: derive boxes from the corners, rotated boxes, masks or keypoints.
         box_format : {"xyxy", "xywh", "cxcywh"}, default "xyxy"
-            COCO files hold ``xywh``.
+            COCO files use ``xywh``.
         area : array_like, [G], optional
-            Square pixels; width times height when not given, of the rotated boxes where there are some.
+            In square pixels; by default width times height, of the rotated boxes if given.
         crowd, difficult, ignore, group : array_like of bool, [G], optional
-            All false when not given.
+            False by default.
         rotated : array_like, [G, 5], optional
-            ``cx, cy, w, h, angle``; the angle in radians, from x towards y (``-numpy.deg2rad`` of degrees
+            ``cx, cy, w, h, angle``; the angle in radians, from x to y (``-numpy.deg2rad`` of degrees
             counter-clockwise).
         quadrilaterals : array_like, [G, 8], optional
             Four corners in order, ``x1, y1, ..., x4, y4``.
         masks : sequence, [G], optional
             Polygons, RLEs or binary arrays: see :class:`~boxscore.Masks`.
         keypoints : array_like, [G, J, 3], optional
-            x, y and visibility; labelled where that is above 0.
+            x, y and visibility; a keypoint is labeled if its visibility is positive.
         keypoint_count : array_like of int, [G], optional
-            COCO's ``num_keypoints``; counted when not given.
+            ``num_keypoints`` in COCO; counted by default.
         ids : array_like, [G], optional
-            The annotations' ids; 1, 2, ... when not given.
+            Annotation ids; 1, 2, ... by default.
         images : iterable of ids or Images, optional
-            Every image that was evaluated, also those without an object: detections in them are
-            false positives. The images that occur, when not given.
+            All evaluated images, including those without objects, where all detections are false positives.
+            By default, the images that occur.
         categories : mapping of id to name, iterable of ids, or Categories, optional
-            The classes. Those that occur, when not given.
+            The classes. By default, those that occur.
         image_labels : ImageLabels, optional
-            Labels of whole images, with the rows of ``images`` and ``categories``.
+            Image-level labels, with rows of ``images`` and ``categories``.
         columns : mapping of str to array_like, optional
-            Further columns to slice by.
+            Additional columns to slice by.
         source : str, default "arrays"
-            Names the data in messages.
+            Name of the data in messages.
         place : callable, optional
-            Names row ``i`` in messages.
+            Returns the place of row ``i`` for messages.
 
         Returns
         -------
@@ -266,7 +262,7 @@ class GroundTruth(BoxTable):
         Raises
         ------
         InputError
-            When lengths differ, an id is unknown, a box is not finite or has a negative side.
+            If lengths differ, an id is unknown, or a box is not finite or has a negative side.
 
         Examples
         --------
@@ -288,7 +284,7 @@ class GroundTruth(BoxTable):
             "keypoint_count": keypoint_count,
         }
         vocabularies = image_ids, category_ids, images, categories
-        table = _built(cls.schema, *vocabularies, boxes, box_format, given, columns, source, place)
+        table = _build(cls.schema, *vocabularies, boxes, box_format, given, columns, source, place)
         return cls(**table, image_labels=image_labels, source=source)
 
     @classmethod
@@ -303,28 +299,28 @@ class GroundTruth(BoxTable):
         categories: CategoriesLike | None = None,
         source: str = "targets",
     ) -> GroundTruth:
-        """Make a table from the targets of a training loop, one per image.
+        """Build a table from the targets of a training loop, one per image.
 
         Parameters
         ----------
         targets : iterable
-            One item per image: a mapping in torchvision's form (``boxes``, ``labels`` and flags), or what
-            torchvision, Hugging Face, ultralytics, supervision, detectron2, MMDetection and KerasCV give.
-            Attributes tell them apart; no library is imported. A mapping of arrays with an axis of images, as
-            Keras models return it, is split by image.
+            One item per image: a mapping as in torchvision (``boxes``, ``labels`` and flags), or an object of
+            torchvision, Hugging Face, ultralytics, supervision, detectron2, MMDetection or KerasCV. These are
+            recognized by their attributes, without importing the library. A mapping of arrays with an image
+            axis, as returned by Keras models, is split by image.
         image_ids : iterable of int or str, optional
-            The image of each item. Those of the items themselves (``image_id``, the file name of an
-            ultralytics ``path``, MMDetection's ``img_id``) when not given.
+            The image of each item. By default, taken from the items (``image_id``, the file name of an
+            ultralytics ``path``, ``img_id`` of MMDetection).
         class_names : sequence of str or mapping of int to str, optional
-            What the class numbers of these objects mean: names in order from 0, or by number. Classes are
-            then names.
+            Class names, in order of the class numbers from 0, or by number. Classes are then identified by
+            name.
         box_format : {"xyxy", "xywh", "cxcywh"}, default "xyxy"
-            Of plain mappings. Objects whose form is known have that form.
+            The form of boxes in plain mappings; that of library objects is known.
         images, categories : optional
-            As for :meth:`from_arrays`. With categories that have names, class names become their ids;
-            pass the other side's where only one side has names.
+            As for :meth:`from_arrays`. With named categories, class names are converted to their ids; if
+            only one of the two tables has names, pass its categories to the other.
         source : str
-            Names the data in messages.
+            Name of the data in messages.
 
         Returns
         -------
@@ -333,8 +329,8 @@ class GroundTruth(BoxTable):
         Raises
         ------
         InputError
-            When an item is no known object or breaks a rule of :class:`~boxscore.Evaluator`, images have no
-            ids, or an image comes twice.
+            If an item has an unknown type or is invalid for :class:`~boxscore.Evaluator`, image ids are
+            missing, or an image occurs twice.
 
         Examples
         --------
@@ -364,21 +360,21 @@ class GroundTruth(BoxTable):
 
 @record(frozen=True, eq=False, kw_only=True, init=False, repr=False)
 class Detections(BoxTable):
-    """A detector's results, one row each, in file order.
+    """Detections, one per row, in file order.
 
     Attributes
     ----------
     scored : bool
-        Whether the detections have scores; a table has all of them or none.
+        Whether the detections have scores; either all or none have one.
     scores : ndarray of float64, [D]
-        Confidence; any finite number, higher means more certain. Without scores, asking for them is an error.
+        Confidence: any finite number, higher is more certain. Access raises an error if scores are missing.
     boxes_given : bool
-        Whether the results had boxes; if not, they were made from masks or keypoints.
+        Whether the results had boxes; otherwise they are derived from masks or keypoints.
     left_out : mapping of str to int
-        Detections dropped because the ground truth has no such class: label and count.
+        Counts of detections that were dropped because the ground truth does not have their class, by label.
     answers : mapping of str to object
-        How the answers of a language model were read: ``coordinates``, what decided it (``because``),
-        ``counts``, the ``first`` image of each kind, and ``unknown_labels``. Empty for other results.
+        How the answers of a language model were read: ``coordinates``, the reason (``because``), ``counts``,
+        the ``first`` image of each kind, and ``unknown_labels``. Empty for other results.
 
     See Also
     --------
@@ -397,7 +393,7 @@ class Detections(BoxTable):
 
         @property
         def scores(self) -> FloatArray:
-            """Confidence of each detection, [D]; an error without scores."""
+            """Confidence of each detection, [D]; raises if scores are missing."""
             scores = self.instances["scores"]
             if scores is None:
                 raise no_scores(self.source)
@@ -405,7 +401,7 @@ class Detections(BoxTable):
 
     @property
     def given_scores(self) -> FloatArray | None:
-        """The scores, [D]; None without scores."""
+        """The scores, [D], or None."""
         scores: FloatArray | None = self.instances["scores"]
         return scores
 
@@ -415,7 +411,7 @@ class Detections(BoxTable):
         return self.given_scores is not None
 
     def without_scores(self) -> Detections:
-        """Return the same detections without their scores, as boxes that are counted and not ranked."""
+        """Return the detections without scores: boxes to count, not to rank."""
         return self.replaced(scores=None)
 
     @classmethod
@@ -437,31 +433,31 @@ class Detections(BoxTable):
         source: str = "arrays",
         place: Place | None = None,
     ) -> Detections:
-        """Make a table from arrays, one row per detection.
+        """Build a table from arrays, one row per detection.
 
         Parameters
         ----------
         image_ids, category_ids : array_like, [D]
             Integers or strings, as in the ground truth.
         boxes : array_like, [D, 4], or None
-            Pixels. None: those around the corners, rotated boxes, masks or keypoints.
+            In pixels. None: derive boxes from the corners, rotated boxes, masks or keypoints.
         scores : array_like, [D], optional
-            Finite numbers; left out where the detector gives none, as language models do.
+            Finite numbers. Omit them if the detector does not return scores, such as a language model.
         box_format : {"xyxy", "xywh", "cxcywh"}, default "xyxy"
-            COCO results files hold ``xywh``.
+            COCO results files use ``xywh``.
         rotated : array_like, [D, 5], optional
         quadrilaterals : array_like, [D, 8], optional
             As in :meth:`GroundTruth.from_arrays`.
         masks : sequence, [D], optional
             Polygons, RLEs or binary arrays: see :class:`~boxscore.Masks`.
         keypoints : array_like, [D, J, 3], optional
-            x and y in pixels; the third number is not read.
+            x and y in pixels; the third number is ignored.
         images, categories : optional
-            As in :meth:`GroundTruth.from_arrays`; pass the ground truth's to refuse unknown ids here.
+            As in :meth:`GroundTruth.from_arrays`; pass those of the ground truth to reject unknown ids.
         columns : mapping of str to array_like, optional
-            Further columns.
+            Additional columns.
         source, place
-            Name the data and its rows in messages.
+            As in :meth:`GroundTruth.from_arrays`.
 
         Returns
         -------
@@ -470,8 +466,8 @@ class Detections(BoxTable):
         Raises
         ------
         InputError
-            When lengths differ, an id is unknown, a box or score is not finite, a side is negative, or some
-            detections have a score and some have None.
+            If lengths differ, an id is unknown, a box or score is not finite, a side is negative, or only
+            some detections have a score.
 
         Examples
         --------
@@ -488,7 +484,7 @@ class Detections(BoxTable):
             "keypoints": keypoints,
         }
         vocabularies = image_ids, category_ids, images, categories
-        table = _built(cls.schema, *vocabularies, boxes, box_format, given, columns, source, place)
+        table = _build(cls.schema, *vocabularies, boxes, box_format, given, columns, source, place)
         return cls(
             **table,
             boxes_given=any(column is not None for column in (boxes, rotated, quadrilaterals)),
@@ -507,13 +503,13 @@ class Detections(BoxTable):
         categories: CategoriesLike | None = None,
         source: str = "predictions",
     ) -> Detections:
-        """Make a table from what a model returns, one per image.
+        """Build a table from the outputs of a model, one per image.
 
         Parameters
         ----------
         predictions : iterable
-            One item per image: a mapping in torchvision's form (``boxes``, ``labels``, and ``scores`` unless
-            the model gives none), or an object of a library; see :meth:`GroundTruth.from_targets`.
+            One item per image: a mapping as in torchvision (``boxes``, ``labels`` and, if the model returns
+            them, ``scores``), or an object of a library; see :meth:`GroundTruth.from_targets`.
         image_ids, class_names, box_format, images, categories, source : optional
             As for :meth:`GroundTruth.from_targets`.
 
@@ -524,8 +520,8 @@ class Detections(BoxTable):
         Raises
         ------
         InputError
-            When an item is no known object or breaks a rule of :class:`~boxscore.Evaluator`, images have no
-            ids, or an image comes twice.
+            If an item has an unknown type or is invalid for :class:`~boxscore.Evaluator`, image ids are
+            missing, or an image occurs twice.
 
         Examples
         --------
@@ -555,7 +551,7 @@ class Detections(BoxTable):
         return lines
 
 
-def _built(
+def _build(
     schema: Schema,
     image_ids: Sequence[Id] | NDArray[Any],
     category_ids: Sequence[Id] | NDArray[Any],
@@ -568,7 +564,7 @@ def _built(
     source: str,
     place: Place | None,
 ) -> dict[str, Any]:
-    """Return the columns of a table that is made from arrays."""
+    """Return the columns of a table built from arrays."""
     place = place or (lambda row: f"row {row} of {source}")
     count = None if boxes is None else len(checks.float_array(boxes, name="boxes", columns=4))
     rows = vocabulary_columns(

@@ -1,10 +1,10 @@
-"""Handle images that the ground truth does not list: refuse them, add them empty, or drop them.
+"""Handle detections in images that the ground truth does not list: raise, add the images, or drop them.
 
 Conventions
 -----------
-- Detections are read first as if every image were listed. Only where one is not are they read again, with
-  ground truth that lists it; what is to be left out is taken out afterwards. No format knows of this.
-- An added image is matched only by what the detections call it; how others are matched does not change.
+- Detections are read normally first. If an image is not listed, they are read again with ground truth that
+  lists it, and dropped afterwards if requested. Formats are not involved.
+- Added images only match exact names or ids; the matching of other images does not change.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from boxscore.data.vocabulary import Id, Images
 from boxscore.errors import InputError
 
 Unlisted = Literal["error", "background", "drop"]
-"""What becomes of detections in images that the ground truth does not list."""
+"""How to treat detections in images that the ground truth does not list."""
 
 ANY_SIZE = 1000.0
 
@@ -34,15 +34,15 @@ HOW: tuple[str, ...] = get_args(Unlisted)
 
 
 def check_how(how: str | None) -> str | None:
-    """Check the name of what becomes of such detections; None where it is not given."""
+    """Check the value of ``unlisted_images``, if given."""
     return None if how is None else checks.one_of(how, HOW, name="unlisted_images")
 
 
 def with_unlisted(
     read: Callable[[GroundTruth], Detections], ground_truth: GroundTruth, how: str | None
 ) -> tuple[GroundTruth, Detections]:
-    """Read detections; return them with the ground truth that lists their images."""
-    # Read as usual; only if images are not listed does anything else happen.
+    """Read detections; return them with the ground truth, which lists their images."""
+    # Read normally, and continue only if images are not listed.
     try:
         return ground_truth, read(ground_truth)
     except UnlistedImagesError as error:
@@ -56,16 +56,16 @@ def with_unlisted(
     try:
         detections = read(wider)
     except InputError:
-        # "background" keeps them as images without objects.
+        # "background" keeps the images, so their sizes matter.
         if how == "background":
             raise
-        # fractions of images of unknown size, which are left out: any size will do
+        # Fractions need image sizes; any size will do, because these detections are dropped.
         images = images_called(names, ground_truth.images, ANY_SIZE)
         wider = with_images(ground_truth, images, as_written=True)
         detections = read(wider)
     if how == "background":
         return wider, detections
-    # "drop" leaves their detections out, and maps the others back to the images that are listed.
+    # For "drop", remove the detections in these images, and map the others back to the listed images.
     rows = ground_truth.images.rows(wider.images.ids)
     image = rows[detections.image]
     listed = np.flatnonzero(image >= 0)
@@ -79,16 +79,16 @@ def with_unlisted(
 
 
 def images_called(names: Sequence[Id], images: Images, side: float) -> Images:
-    """Return images that are called so, whose ids are free."""
+    """Return images with these names and with unused ids."""
     taken = images.rows(list(names)) >= 0
     ids = [str(name) if is_taken else name for name, is_taken in zip(names, taken.tolist(), strict=True)]
     return Images.build(ids, file_names=[str(name) for name in names], sizes=np.full((len(ids), 2), side))
 
 
 def with_images(ground_truth: GroundTruth, more: Images, *, as_written: bool = False) -> GroundTruth:
-    """Return ground truth that lists further images as well, which have no object.
+    """Add images without objects to a ground truth.
 
-    With ``as_written`` they are matched by their exact names alone, and others as before.
+    With ``as_written``, added images only match their exact names, and others match as before.
     """
     old = ground_truth.images
     new = more.take(np.flatnonzero(old.rows(more.ids) < 0))
@@ -96,7 +96,7 @@ def with_images(ground_truth: GroundTruth, more: Images, *, as_written: bool = F
         return ground_truth
     images = Images.union([new, old])
     if old.columns:
-        images = _with_columns(images, old)
+        images = _add_columns(images, old)
     rows = images.rows(old.ids)
     if as_written:
         add_names(images, old, rows, new)
@@ -104,8 +104,8 @@ def with_images(ground_truth: GroundTruth, more: Images, *, as_written: bool = F
     return with_labels(wider, images=rows)
 
 
-def _with_columns(images: Images, old: Images) -> Images:
-    """Return images with the columns of some; the others have an empty text, or no number."""
+def _add_columns(images: Images, old: Images) -> Images:
+    """Add the columns of ``old`` to images; new images get an empty text or NaN."""
     rows = images.rows(old.ids)
     columns = {}
     for name, values in old.columns.items():
@@ -118,7 +118,7 @@ def _with_columns(images: Images, old: Images) -> Images:
 
 
 def listing(ground_truth: GroundTruth, tables: Iterable[Detections]) -> GroundTruth:
-    """Return ground truth that lists the images of all these detections."""
+    """Add the images of all these detections to a ground truth."""
     for table in tables:
         if table.images is not ground_truth.images:
             ground_truth = with_images(ground_truth, table.images, as_written=True)

@@ -1,11 +1,11 @@
-"""Define vocabularies: the images and categories that the row numbers of a table refer to.
+"""Define vocabularies: the images and categories of a table, to which it refers by row.
 
 Conventions
 -----------
-- Ids are integers or strings, unique, and sorted: integers first, ascending, then strings.
-  Row order is evaluation order: equally scored detections are taken image by image in it.
-- A row number is an ``int32``; -1 means "not in this vocabulary", only in the result of
-  :meth:`Vocabulary.rows`. An id is never a flag: 0 is an id like any other.
+- Ids are unique integers or strings, sorted: integers in ascending order, then strings. The order of images
+  breaks ties between equal scores.
+- A row is an ``int32``; -1 means "not in this vocabulary", only in the result of :meth:`Vocabulary.rows`. Ids
+  do not have special values: 0 is a normal id.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ if TYPE_CHECKING:
 Id = int | str
 
 SUPERCATEGORY = "supercategory"
-"""The column of classes with the group that each belongs to, as COCO has it."""
+"""Name of the column with the group of each class, as in COCO."""
 
 SKELETON = "skeleton"
-"""The column of classes with the pairs of keypoints to join in drawings, counted from 1: ``"1-2 2-3"``."""
+"""Name of the column with the pairs of keypoints to connect in drawings, from 1: ``"1-2 2-3"``."""
 
 
 def limbs_of_text(skeleton: object) -> list[tuple[int, int]]:
-    """Return the pairs of keypoints of a skeleton's text, counted from 1."""
+    """Parse the text of a skeleton into pairs of keypoints, counted from 1."""
     return [(int(first), int(second)) for first, second in re.findall(r"(\d{1,6})-(\d{1,6})", str(skeleton))]
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return the array as a view that refuses writes."""
+    """Return a read-only view of an array."""
     view = array.view()
     view.flags.writeable = False
     return view
 
 
 def positions(rows: slice | ArrayLike, count: int) -> NDArray[np.intp]:
-    """Return row numbers of a mask, a slice or row numbers."""
+    """Convert a mask, a slice or row numbers to row numbers."""
     if isinstance(rows, slice):
         return np.arange(count)[rows]
     array = checks.any_array(rows, name="rows")
@@ -69,17 +69,17 @@ def positions(rows: slice | ArrayLike, count: int) -> NDArray[np.intp]:
 
 
 def rows_among_all(image: NDArray[np.integer[Any]], place: int | NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the rows among all images of images of a part, [N].
+    """Convert rows of the images of a shard to rows of all images, [N].
 
-    ``place`` is the row among all of its first image, where they follow each other, or of each.
+    ``place`` is the row of its first image, if the images are consecutive, or of each image.
     """
     return image.astype(np.int64) + place if isinstance(place, int) else place[image]
 
 
 def rows_where(columns: Mapping[str, NDArray[Any]], selection: str, count: int) -> NDArray[np.bool_]:
-    """Whether each row has the value that ``"column=value"`` asks for, [N]; every row where it is empty.
+    """Whether each row matches ``"column=value"``, [N]; every row matches an empty selection.
 
-    ``"column=value|value"`` asks for one of several. No row has it where the column is unknown.
+    ``"column=value|value"`` matches any of several values. If the column is unknown, all rows are False.
     """
     if not selection:
         return np.ones(count, dtype=bool)
@@ -91,8 +91,8 @@ def rows_where(columns: Mapping[str, NDArray[Any]], selection: str, count: int) 
 
 
 def as_ids(values: Iterable[Any] | NDArray[Any], *, name: str) -> NDArray[Any]:
-    """Return ids as an int64 array, or as an object array when any is a string."""
-    # The usual cases return without a look at single ids: an int64 array, or a list of Python integers.
+    """Convert ids to an int64 array, or to an object array if any is a string."""
+    # Return the usual cases without checking single ids: an int64 array, or a list of Python integers.
     if type(values) is np.ndarray and values.dtype == np.int64 and values.ndim == 1:
         return values
     if not isinstance(values, np.ndarray):
@@ -103,47 +103,47 @@ def as_ids(values: Iterable[Any] | NDArray[Any], *, name: str) -> NDArray[Any]:
     array = (
         np.array(values, dtype=object) if isinstance(values, list) else checks.any_array(values, name=name)
     )
-    # Refuse other shapes, and dates, which NumPy would turn into integers without a word.
+    # Reject other shapes, and dates, which NumPy would silently convert to integers.
     if array.ndim != 1:
         raise InputError(name, "have shape [N]", got=f"shape {list(array.shape)}")
-    if array.dtype.kind in "mM":  # some of which become integers
+    if array.dtype.kind in "mM":
         raise InputError(name, "be integers or strings", got=str(array.dtype))
-    # Smaller integers widen without loss; uint64 may not fit, so it goes id by id.
+    # Widen smaller integers; check uint64 id by id, because it may not fit.
     if array.dtype.kind == "i" or (array.dtype.kind == "u" and array.dtype.itemsize < 8):
         return array.astype(np.int64, copy=False)
-    # Accept integers and strings only. ``bool`` is a subclass of ``int``, so it is refused by name.
+    # Accept integers and strings only; ``bool`` is a subclass of ``int``, so reject it explicitly.
     items = [item.item() if isinstance(item, np.generic) else item for item in array.tolist()]
     for row, item in enumerate(items):
         if isinstance(item, bool) or not isinstance(item, (int, str)):
             raise InputError(name, "be integers or strings", got=repr(item), place=f"row {row}")
-    # Integers beyond 64 bits stay Python integers, in an object array.
+    # Keep integers beyond 64 bits as Python integers in an object array.
     if all(isinstance(item, int) for item in items):
         try:
             return np.array(items, dtype=np.int64)
         except OverflowError:
-            pass  # larger than 64 bits: legal as an id, which stays a Python integer
+            pass  # an id beyond 64 bits
     ids = np.empty(len(items), dtype=object)
     ids[:] = items
     return ids
 
 
 def sort_key(identifier: Id) -> tuple[bool, Id]:
-    """Return what ids are in the order of: numbers before strings."""
+    """Return the sort key of an id: numbers before strings."""
     return isinstance(identifier, str), identifier
 
 
 BLOCK = 1 << 16
-"""Ids that are made text at a time."""
+"""Number of ids to convert to text at a time."""
 
 
 @record(frozen=True, eq=False, repr=False)
 class Vocabulary:
-    """Sorted unique ids, and what is known of each.
+    """Sorted unique ids.
 
     Attributes
     ----------
     ids : ndarray, [N]
-        int64, or object when any id is a string.
+        int64, or object if any id is a string.
     """
 
     ids: NDArray[Any]
@@ -162,7 +162,7 @@ class Vocabulary:
 
     @staticmethod
     def order(ids: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the positions that sort the ids, each id once: the last of its repetitions."""
+        """Return the indices that sort the ids; of repeated ids, only that of the last."""
         if ids.dtype != object:
             order = np.argsort(ids, kind="stable")
         else:
@@ -186,7 +186,7 @@ class Vocabulary:
         return {identifier: row for row, identifier in enumerate(self.ids.tolist())}
 
     def rows(self, ids: NDArray[Any] | Sequence[Id]) -> NDArray[np.int32]:
-        """Return the row number of each id; -1 where the vocabulary does not have it."""
+        """Return the row of each id; -1 if unknown."""
         values = ids if isinstance(ids, np.ndarray) else as_ids(ids, name="ids")
         if not len(self) or not len(values):
             return np.full(len(values), -1, dtype=np.int32)
@@ -197,11 +197,11 @@ class Vocabulary:
 
 
 def digest_of_names(ids: NDArray[Any]) -> int:
-    """Return the sum, modulo 2 ** 256, of the SHA-256 of each id as text: digests of disjoint ids add up."""
+    """Return the sum of the SHA-256 of all ids as text, modulo 2 ** 256; digests of disjoint ids add up."""
     import hashlib
 
     total = 0
-    for start in range(0, len(ids), BLOCK):  # few Python objects at a time, of very many images
+    for start in range(0, len(ids), BLOCK):  # bounds the number of Python objects in memory
         block = ids[start : start + BLOCK]
         if block.dtype == object:
             names = [str(identifier).encode("utf-8", "surrogatepass") for identifier in block.tolist()]
@@ -213,7 +213,7 @@ def digest_of_names(ids: NDArray[Any]) -> int:
 
 def _integer_rows(known: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int32]:
     low, high = int(known[0]), int(known[-1])
-    if high - low <= 8 * len(values) + 1_000_000:  # a table of all ids between is faster than searching
+    if high - low <= 8 * len(values) + 1_000_000:  # for a small range, a lookup table is faster than search
         table = np.full(high - low + 2, -1, dtype=np.int32)
         table[known - low] = np.arange(len(known), dtype=np.int32)
         outside = (values < low) | (values > high)
@@ -231,11 +231,11 @@ class Images(Vocabulary):
     Attributes
     ----------
     file_names : ndarray of object, [N]
-        A file name, or None where the data set gives none.
+        File name, or None if unknown.
     sizes : ndarray of float64, [N, 2]
-        Width and height in pixels; NaN where unknown.
+        Width and height in pixels; NaN if unknown.
     columns : mapping of str to ndarray, [N] each
-        Anything else known of each image (camera, weather), for slicing.
+        Additional columns (camera, weather), for slicing.
     """
 
     file_names: NDArray[np.object_]
@@ -258,7 +258,7 @@ class Images(Vocabulary):
         sizes: Any = None,
         columns: Mapping[str, Any] | None = None,
     ) -> Images:
-        """Sort the images by id; of repeated ids the last stays, as in pycocotools."""
+        """Build a vocabulary sorted by id; the last of repeated ids wins, as in pycocotools."""
         given = as_ids(ids, name="image ids")
         order = cls.order(given)
         names = np.full(len(given), None, dtype=object)
@@ -274,19 +274,19 @@ class Images(Vocabulary):
 
     @property
     def names(self) -> list[str]:
-        """The file name of each image, or its id where it has none or an empty one."""
+        """The file name of each image, or its id if the name is missing or empty."""
         pairs = zip(self.file_names.tolist(), self.ids.tolist(), strict=True)
         return [name or str(identifier) for name, identifier in pairs]
 
     @classmethod
     def of_ids(cls, ids: NDArray[Any], columns: Mapping[str, NDArray[Any]] | None = None) -> Images:
-        """Name images by their ids alone, which are sorted and unique; without sizes. Costs no memory."""
+        """Build images from sorted unique ids only, without names and sizes, and without extra memory."""
         nameless = np.broadcast_to(np.array(None, dtype=object), len(ids))
         return cls(ids, nameless, np.broadcast_to(np.nan, (len(ids), 2)), dict(columns or {}))
 
     @classmethod
     def union(cls, parts: Sequence[Images]) -> Images:
-        """Unite vocabularies; the last of a repeated id stays, and the columns that all have."""
+        """Merge vocabularies; the last of repeated ids wins, and columns that all of them have are kept."""
         shared = [key for key in parts[0].columns if all(key in part.columns for part in parts)]
         return cls.build(
             [identifier for part in parts for identifier in part.ids.tolist()],
@@ -301,7 +301,7 @@ class Images(Vocabulary):
         return Images(self.ids[rows], self.file_names[rows], self.sizes[rows], columns)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return ``image_id, file_name, width, height`` and the user's own columns, one row per image."""
+        """Return ``image_id, file_name, width, height`` and additional columns, one row per image."""
         import pandas as pd
 
         for name, column in self.columns.items():
@@ -325,12 +325,12 @@ class Categories(Vocabulary):
     Attributes
     ----------
     names : ndarray of object, [N]
-        A name for each; two ids may share one name and stay two classes.
+        Class names. Two classes may share a name.
     columns : mapping of str to ndarray, [N] each
-        Anything else known of each class (``frequency`` in LVIS, ``supercategory`` in COCO), which summary
-        metrics may select by.
+        Additional columns (``frequency`` in LVIS, ``supercategory`` in COCO), by which summary metrics may
+        select classes.
     are_positions : bool
-        Whether the ids are positions in a list of names, counted from 0: another program may count from 1.
+        Whether the ids are indices from 0 into a list of names; another tool may count from 1.
     """
 
     names: NDArray[np.object_]
@@ -351,7 +351,7 @@ class Categories(Vocabulary):
         names: Sequence[str] | None = None,
         columns: Mapping[str, Any] | None = None,
     ) -> Categories:
-        """Sort the classes by id; of repeated ids the last stays. Without names, the ids are the names."""
+        """Build a vocabulary sorted by id; the last of repeated ids wins. Names default to the ids."""
         given = as_ids(ids, name="category ids")
         order = cls.order(given)
         if names is not None:
@@ -363,8 +363,8 @@ class Categories(Vocabulary):
 
     @classmethod
     def union(cls, parts: Sequence[Categories]) -> Categories:
-        """Unite vocabularies, with the columns that all have; a repeated class has its last value."""
-        # Collect the classes in the order in which they occur; one id has one name.
+        """Merge vocabularies; the last of repeated ids wins, and columns that all of them have are kept."""
+        # Collect the classes in order of occurrence.
         names: dict[Id, str] = {}
         for part in parts:
             for identifier, name in zip(part.ids.tolist(), part.names.tolist(), strict=True):
@@ -372,7 +372,7 @@ class Categories(Vocabulary):
                     raise InputError(
                         f"class {identifier!r}", "have one name", got=f"{names[identifier]!r} and {name!r}"
                     )
-        # Keep the columns that every vocabulary has; of a repeated class the last value counts.
+        # Keep the columns that every vocabulary has; the last value of a repeated class wins.
         shared = [key for key in parts[0].columns if all(key in part.columns for part in parts)]
         columns = {}
         for key in shared:
@@ -381,29 +381,29 @@ class Categories(Vocabulary):
                 for part in parts
                 for identifier, value in zip(part.ids.tolist(), part.columns[key].tolist(), strict=True)
             }
-            # Text columns stay objects, so that no string is cut to the length of others.
+            # Keep dtype object for text, to avoid truncated strings.
             kind = object if any(part.columns[key].dtype.kind in "OU" for part in parts) else None
             columns[key] = np.array([values[identifier] for identifier in names], dtype=kind)
         return cls.build(list(names), names=list(names.values()), columns=columns)
 
     @property
     def shown_columns(self) -> dict[str, NDArray[Any]]:
-        """The columns that a table of classes shows: all but those that group or draw them."""
+        """The columns to show in a table of classes: all but groups and skeletons."""
         return {
             name: values for name, values in self.columns.items() if name not in (SUPERCATEGORY, SKELETON)
         }
 
     @property
     def labels(self) -> list[str]:
-        """Names that tell every class apart: if a name alone does not, its id is added in brackets."""
+        """Unique display names: the name of each class, with its id in parentheses if ambiguous."""
         return class_labels(self.names.tolist(), self.ids.tolist())
 
     def labels_beside(self, *words: str) -> list[str]:
-        """Return labels for use next to these words, which no class may have as its label."""
+        """Return labels that differ from these words."""
         labels = self.labels
         if set(words).isdisjoint(labels):
             return labels
-        return class_labels(self.names.tolist(), self.ids.tolist(), beside=words)
+        return class_labels(self.names.tolist(), self.ids.tolist(), avoid=words)
 
     def take(self, rows: NDArray[Any]) -> Categories:
         """Return these rows, which must be ascending, as another vocabulary."""
@@ -411,7 +411,7 @@ class Categories(Vocabulary):
         return Categories(self.ids[rows], self.names[rows], columns)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return ``category_id, class`` and further columns, one row per class."""
+        """Return ``category_id, class`` and additional columns, one row per class."""
         import pandas as pd
 
         sides = (self.ids, self.names)
@@ -430,12 +430,12 @@ class Categories(Vocabulary):
     def rows_by_id_or_name(
         self, values: Sequence[Id], *, what: str = "a class name", place: str = ""
     ) -> NDArray[np.int32]:
-        """Return the row of each value of a file: of the class with this id, else name, else label; or -1.
+        """Return the row of each value in a file, by id, else name, else label; -1 if unknown.
 
         Raises
         ------
         InputError
-            When several classes have a name.
+            If a name is shared by several classes.
         """
         named = self.rows_of_names()
         known: dict[Id, int] = {name: rows[0] if len(rows) == 1 else -2 for name, rows in named.items()}
@@ -449,7 +449,7 @@ class Categories(Vocabulary):
         return rows
 
     def refuse_several(self, name: Id, *, what: str = "a class name", place: str = "") -> NoReturn:
-        """Refuse a name that several classes have."""
+        """Raise an error for a name shared by several classes."""
         labels = self.labels
         several = [labels[row] for row in self.rows_of_names().get(str(name), ())]
         raise ambiguous(name, several, what=what, place=place)
@@ -457,22 +457,21 @@ class Categories(Vocabulary):
     def rows_by_word(
         self, words: Sequence[Id], *, what: str = "a class", numbers: bool = False
     ) -> NDArray[np.int32]:
-        """Return the row of each class given by id, name or label, -1 for unknown; refuse an ambiguous word.
+        """Return the row of each class given by id, name or label; -1 if unknown. Raise if ambiguous.
 
-        With ``numbers`` text that spells a number is an id as well, as on a command line.
+        With ``numbers``, text that spells a number is an id too, as on the command line.
         """
         finder = self.finder(numbers=numbers)
         return np.array([finder.row(word, what=what) for word in words], dtype=np.int32)
 
     def finder(self, *, numbers: bool = False) -> ClassFinder:
-        """Return the function that finds the class of a word; ``numbers`` as for :meth:`rows_by_word`."""
+        """Return a finder of classes by word; ``numbers`` as for :meth:`rows_by_word`."""
         return ClassFinder(self.names.tolist(), self.ids.tolist(), numbers=numbers)
 
     def rows_of_classes(self, other: Categories) -> NDArray[np.int32]:
-        """Return the row of each class of another vocabulary, numbered independently, [len(other)]; or -1.
+        """Return the row of each class of another, independently numbered vocabulary, [len(other)].
 
-        It is the class with its name; of several with this name, the one with its id too. Else it is -2:
-        the name can stand for several.
+        Classes are matched by name; if several share the name, by id too. -1 if unknown, -2 if ambiguous.
         """
         names = self.rows_of_names()
         ids = self.ids.tolist()

@@ -1,4 +1,4 @@
-"""Evaluate: two tables or files in, an :class:`~boxscore.evaluation.result.Evaluation` out."""
+"""Evaluate two tables or files, and return an :class:`~boxscore.evaluation.result.Evaluation`."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ __all__ = [
 ]
 
 SUMMARY_SHARED_FROM = 1_000_000
-"""Number of detections from which processes also divide the summary."""
+"""Number of detections above which processes also divide the summary."""
 
 MANY = 0.3
-"""Share of the best detections that match their class from which nothing is odd about its number."""
+"""Share of the best detections that match their class above which class numbers look right."""
 
 SAMPLED = 4096
-"""Scores among which the one is sought from which there are as many detections as objects."""
+"""Size of the sample of scores that estimates the score of the N-th best detection, for N objects."""
 
 
 class _ArrowTable(Protocol_):
@@ -70,7 +70,7 @@ class _ArrowTable(Protocol_):
 
 
 FrameLike: TypeAlias = "pd.DataFrame | _ArrowTable"
-"""A DataFrame of pandas or Polars, or a table of Arrow; none of them is imported."""
+"""A DataFrame of pandas or Polars, or a table of Arrow; none of these libraries is imported."""
 
 
 def evaluate(
@@ -99,34 +99,34 @@ def evaluate(
         :meth:`GroundTruth.from_pandas`.
     detections : Detections, str or Path
         A table, or a file or folder that :func:`boxscore.load_detections` reads, or a DataFrame. Their images
-        must all be in the ground truth. Classes that it does not have are left out.
+        must all be in the ground truth. Detections of classes that the ground truth lacks are left out.
     protocol : str, Path, mapping or Protocol, optional
-        A shipped name, a TOML file, its values, or a Protocol. When not given, ``"coco"``, and
-        ``"scoreless"`` where the detections have no scores.
+        A shipped name, a TOML file, its values, or a Protocol. The default is ``"coco"``, or ``"scoreless"``
+        for detections without scores.
     images, classes : sequence of ids, optional
         Evaluate only these, by id or name.
     exclude_classes : sequence of ids, optional
         Evaluate all classes but these, by id or name.
     unlisted_images : {"error", "background", "drop"}, optional
-        What becomes of detections in images that the ground truth does not list: an error; false positives in
-        images without objects, which are added; or they are left out, with a warning that counts them. If
-        nothing is said, images that ``image_sizes`` or ``image_folder`` names have no objects, and others are
-        an error.
+        Treatment of detections in images that the ground truth does not list: an error; false positives in
+        images without objects, which are added; or left out, with a warning that counts them. By default,
+        images named by ``image_sizes`` or ``image_folder`` are added without objects, and others are an
+        error.
     workers : int or "auto", default "auto"
-        How many processes, this one and forks of it, read large COCO files, and match masks or the boxes of
-        a million detections and more. ``"auto"``: one per processor where forking is safe (on Linux, in the
-        main thread, no other Python thread, nothing like torch imported, no daemon), else 1. With a number,
-        fewer boxes are matched in as many threads. The result does not depend on it.
+        Number of processes, including this one, that read large COCO files, and match masks or the boxes of a
+        million detections and more. ``"auto"``: one per processor if forking is safe (on Linux, in the main
+        thread, without other Python threads, without libraries like torch, not in a daemon), else 1. With a
+        number, fewer boxes are matched in as many threads. The result does not depend on it.
     digest : bool, default True
-        Check the input in passing, as the command does, and warn of what makes the numbers doubtful: scores
-        cut off or in per cent, flags and shapes that the protocol does not read, ... It takes milliseconds.
+        Run the quick checks of the command line, and warn of doubtful input: truncated or percent scores,
+        flags and shapes that the protocol does not read, ... It takes milliseconds.
     columns : mapping of str to str, optional
-        Of DataFrames and files with tables: which column is what, where names do not say it, as in
+        Column names of DataFrames and files with tables, if they differ from the default names, as in
         ``{"image": "photo", "class": "kind"}``. One side may lack some of them.
     box_format, class_map : optional
-        Of detections in a file or DataFrame, as for :func:`boxscore.load_detections`.
+        For detections in a file or DataFrame, as for :func:`boxscore.load_detections`.
     image_sizes, image_folder : optional
-        Of the images of files that do not hold their sizes, as for :func:`boxscore.load_ground_truth`.
+        For images of files that do not hold their sizes, as for :func:`boxscore.load_ground_truth`.
 
     Returns
     -------
@@ -135,7 +135,7 @@ def evaluate(
     Warns
     -----
     FindingWarning
-        Of each finding, gravest first; :func:`boxscore.validation.validate` has more, with examples.
+        One per finding, most severe first; :func:`boxscore.validation.validate` reports more, with examples.
 
     Raises
     ------
@@ -160,7 +160,7 @@ def evaluate(
     said: dict[str, Any] = {"columns": columns, "box_format": box_format, "class_map": class_map}
     said |= {"unlisted_images": unlisted_images, "workers": workers}
     said |= {"image_sizes": image_sizes, "image_folder": image_folder}
-    # Hold back warnings until the end: findings of the digest replace those that say the same.
+    # Hold back warnings until the end: findings of the digest replace warnings about the same problem.
     with _held_back() as held:
         tell = held.append if digest else warn_user
         ground_truth, unaligned = tables_of(ground_truth, detections, chosen, tell=tell, **said)
@@ -214,7 +214,7 @@ def _held_back() -> Iterator[list[BoxscoreWarning]]:
 
 
 def _warn_of_symptoms(result: Evaluation, workers: int) -> None:
-    """Warn of what may make the numbers wrong, where something hints at it."""
+    """Run checks that explain wrong numbers, if there is a hint of them."""
     ground_truth, protocol = result.ground_truth, result.protocol
     if protocol.matching.annotation_id_zero != "unmatched" and zero_ids(ground_truth.ids).any():
         ask("annotation 0", result)
@@ -256,7 +256,7 @@ def _matches_are_few(result: Evaluation) -> bool:
 
 
 def _shares_of_matching(workers: Workers, protocol: Protocol, detections: Detections) -> int:
-    """Return the number of workers that match; ``"auto"`` takes processes only, not threads."""
+    """Return the number of workers that match; ``"auto"`` only uses processes, not threads."""
     if workers == "auto" and not similarity_of(protocol).forks_for(detections):
         return 1
     return worker_count(workers)
@@ -276,8 +276,8 @@ def tables_of(
     workers: Workers = "auto",
     tell: Callable[[BoxscoreWarning], None] = warn_user,
 ) -> tuple[GroundTruth, Detections]:
-    """Read tables that are given as paths or DataFrames; refuse anything else."""
-    # DataFrames become tables first.
+    """Read tables that are given as paths or DataFrames; reject anything else."""
+    # Convert DataFrames to tables first.
     truth: Any = ground_truth
     predicted: Any = detections
     names = None if columns is None else _names_of_sides(columns, truth, predicted)
@@ -290,7 +290,7 @@ def tables_of(
         said: Any = box_format  # of the forms that arrays have, or refused
         predicted = Detections.from_pandas(predicted, columns=names, box_format=said)
         box_format = None
-    # Anything else must be a table or a path.
+    # Require a table or a path otherwise.
     for value, kind, name in (
         (truth, GroundTruth, "ground_truth"),
         (predicted, Detections, "detections"),
@@ -302,7 +302,7 @@ def tables_of(
                 got=f"a {type(value).__name__}",
                 cause="GroundTruth.from_arrays and Detections.from_arrays make tables of arrays",
             )
-    # Options that say how to read a file mean nothing for a table.
+    # Reject file options for a table.
     if isinstance(predicted, Detections):
         for name, given in (("box_format", box_format), ("class_map", class_map)):
             if given is not None:
@@ -330,7 +330,7 @@ def tables_of(
             **sizes[1],
         ),
     )
-    # Two paths are read at the same time; a table needs no waiting.
+    # Read two paths at the same time; a table needs no reading.
     if not isinstance(truth, GroundTruth):
         if not isinstance(predicted, Detections):
             return reading.load_both(truth, predicted, of_truth, of_detections)
@@ -376,7 +376,7 @@ def _sizes_of_sides(
         path is not None and reading.takes_sizes(path, side, box_format=form)
         for path, side, form in zip(paths, SIDES, (None, box_format), strict=True)
     ]
-    if not any(takes):  # the reader refuses what it has no use for
+    if not any(takes):  # the reader then rejects the options
         takes = [path is not None for path in paths]
     return given if takes[0] else {}, given if takes[1] else {}
 

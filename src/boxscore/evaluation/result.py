@@ -1,13 +1,13 @@
-"""Answer what is asked of an evaluation: each number is computed when it is first asked for.
+"""Compute the numbers of an evaluation lazily.
 
 Conventions
 -----------
 - An :class:`Evaluation` holds the two tables as evaluated, the protocol, and the matches. Every number is a
   function of the matches; ``_once`` caches it.
-- Results whose rows are not in this process are a subclass in an extension, which overrides the properties
-  that need them.
+- Results whose rows are in another process are a subclass in an extension, which overrides the properties
+  that need the rows.
 - Methods that forward to extensions or reports are thin: :data:`EXTENSIONS` names the function of each.
-- What is returned is read-only.
+- Returned values are read-only.
 """
 
 from __future__ import annotations
@@ -71,21 +71,21 @@ EXTENSIONS = {
     "weighted_metrics_shared": "boxscore.extensions.weights.shared",
     "write_report": "boxscore.reports",
 }
-"""Modules of the functions that methods, reports and ``evaluate`` call; one loads when it is needed.
+"""Modules of the functions that methods, reports and ``evaluate`` call; imported lazily.
 
 Only this table names packages above this one, and extensions.
 """
 
 Answer = TypeVar("Answer")
 MOST_BYTES = 4 << 30
-"""Most bytes of arrays over thresholds, recall points and classes; more is refused."""
+"""Largest size in bytes of arrays over thresholds, recall points and classes; larger ones raise an error."""
 
 PER_LINE = 4
 """Summary metrics per line of a ``repr``."""
 NOT_COUNTED = {"crowds": "crowd region", "difficult": "difficult object", "ignored": "ignored object"}
 """Keys of ``Evaluation.counts`` for objects that do not count, and their nouns."""
 SHOWN_CLASSES = 20
-"""Most classes that a notebook shows."""
+"""Largest number of classes that a notebook shows."""
 
 
 @record(frozen=True, eq=False)
@@ -99,7 +99,7 @@ class Evaluation(PicklesFields):
         As evaluated: aligned, and only the chosen images and classes.
     protocol : Protocol
     matched : Matches
-        What every number is computed from.
+        Every number is computed from them.
     """
 
     ground_truth: GroundTruth
@@ -163,7 +163,7 @@ class Evaluation(PicklesFields):
         per_class : bool, default False
             Add a second table, one row per class.
         columns : sequence of str, optional
-            Write only these columns, in this order; a table that has none of them is left out.
+            Write only these columns, in this order; a table without any of them is left out.
 
         Returns
         -------
@@ -181,9 +181,9 @@ class Evaluation(PicklesFields):
         ----------
         other : Evaluation
         names : sequence of str, default ("this", "other")
-            What the table calls the two.
+            Names of the two in the table.
         **options
-            Those of :func:`boxscore.diagnostics.compare_detectors`: ``resamples``, ``metrics``, ...
+            Options of :func:`boxscore.diagnostics.compare_detectors`: ``resamples``, ``metrics``, ...
 
         Returns
         -------
@@ -202,14 +202,15 @@ class Evaluation(PicklesFields):
         return extension("compare_detectors")(pair, **options)
 
     def plan(self, other: Evaluation, **options: Any) -> Any:
-        """Say which difference from another result these images can show, and how many images one takes.
+        """Estimate the smallest difference that these images can show, or the images that one needs.
 
         Parameters
         ----------
         other : Evaluation
-            Of the same ground truth.
+            A result on the same ground truth.
         **options
-            Those of :func:`boxscore.diagnostics.plan_comparison`: ``difference``, ``power``, ``metrics``, ...
+            Options of :func:`boxscore.diagnostics.plan_comparison`: ``difference``, ``power``, ``metrics``,
+            ...
 
         Returns
         -------
@@ -233,7 +234,7 @@ class Evaluation(PicklesFields):
             A function of :mod:`boxscore.plots`: ``pr_curve``, ``f1_curve``, ``froc``, ``miss_rate``,
             ``per_class``, ``errors``, ``error_curves``, ``confusion_matrix`` or ``reliability``.
         **options
-            Those of the function: ``classes``, ``iou_threshold``, ``ax``, ...
+            Options of the function: ``classes``, ``iou_threshold``, ``ax``, ...
 
         Returns
         -------
@@ -242,7 +243,7 @@ class Evaluation(PicklesFields):
         Raises
         ------
         InputError
-            When there is no such plot, or an option breaks a rule.
+            When the plot does not exist, or an option breaks a rule.
         MissingDependencyError
             When matplotlib is not installed.
         """
@@ -254,9 +255,9 @@ class Evaluation(PicklesFields):
         Parameters
         ----------
         folder : str or Path
-            Made where it does not exist.
+            Created if it does not exist.
         **options
-            Those of :class:`boxscore.reports.ReportOptions`: ``title``, ``image_folder``, ``gallery``, ...
+            Options of :class:`boxscore.reports.ReportOptions`: ``title``, ``image_folder``, ``gallery``, ...
 
         Raises
         ------
@@ -266,10 +267,10 @@ class Evaluation(PicklesFields):
         extension("write_report")(self, folder, **options)
 
     def save_part(self, path: str | Path) -> None:
-        """Save what scores need of this result, to be merged with that of other images.
+        """Save the contribution of this result to scores, for merging with other images.
 
-        :func:`boxscore.distributed.merge` and ``boxscore merge`` give the numbers of all images, bit for bit
-        those of one evaluation.
+        :func:`boxscore.distributed.merge` and ``boxscore merge`` compute the numbers of all images, bit for
+        bit equal to one evaluation.
 
         Parameters
         ----------
@@ -281,7 +282,7 @@ class Evaluation(PicklesFields):
         InputError
             When the file cannot be written.
         ProtocolError
-            When the protocol's rules cannot be met part by part.
+            When the protocol's rules need all images together.
         """
         extension("part_of")(self).save(path)
 
@@ -297,7 +298,7 @@ class Evaluation(PicklesFields):
 
     @functools.cached_property
     def labels(self) -> list[str]:
-        """A name for each class, [K]; the axis K of every array here."""
+        """Names of the classes, [K]; the axis K of every array here."""
         return read_only(self.ground_truth.categories.labels if self.protocol.matching.per_class else ["all"])
 
     @property
@@ -309,15 +310,15 @@ class Evaluation(PicklesFields):
     def counts(self) -> dict[str, int]:
         """Numbers of images, objects, detections and classes.
 
-        ``ground_truths`` count, in the first area range: the sum of that column in the per-class table. What
-        does not count is in ``crowds``, ``difficult`` or ``ignored``. Detections of unknown classes are
-        ``left_out``.
+        ``ground_truths`` are the counted ones in the first area range: the sum of that column in the
+        per-class table. Objects that do not count are in ``crowds``, ``difficult`` or ``ignored``. Detections
+        of unknown classes are ``left_out``.
         """
         return read_only(counts_of_tables(self.ground_truth, self.detections, self.matched))
 
     @property
     def _counts_text(self) -> str:
-        """``counts`` in words, in one line."""
+        """Format ``counts`` as one line of text."""
         counts = self.counts
         kinds = [counted(counts[kind], noun) for kind, noun in NOT_COUNTED.items() if counts[kind]]
         truths = enumerated([counted(counts["ground_truths"], "ground truth"), *kinds])
@@ -350,7 +351,7 @@ class Evaluation(PicklesFields):
 
     @property
     def class_values(self) -> dict[str, NDArray[np.float64]]:
-        """Each summary metric of each class alone, [K]; ``mAP`` is ``AP`` here (``Protocol.class_keys``)."""
+        """Each summary metric per class, [K]; ``mAP`` becomes ``AP`` (``Protocol.class_keys``)."""
         keys = self.protocol.class_keys
         rows = [row for row in self.protocol.rows if row.key in keys]
         return read_only({keys[row.key]: self._values_of_classes(row) for row in rows})
@@ -366,7 +367,7 @@ class Evaluation(PicklesFields):
     def _summarised(
         self, compute: Callable[[SummaryRow, Protocol, CurvesOf], Answer], row: SummaryRow
     ) -> Answer:
-        """Compute a summary row from curves, then free what these were computed from."""
+        """Compute a summary row from curves, then free the inputs of these."""
         asked: list[Curves] = []
 
         def curves_of(area: int, cap: int, pooled: str | None = None, /) -> Curves:
@@ -448,10 +449,10 @@ class Evaluation(PicklesFields):
     def class_rates(self) -> dict[str, NDArray[Any]]:
         """``precision``, ``recall`` and ``F1`` of each class at :attr:`operating_score`, [K] each.
 
-        One threshold for all classes, as a detector is used, at the first IoU threshold and area range. NaN
-        where undefined: precision without detections, recall without objects. A protocol that has a metric
-        of such a name, or the same one, keeps it. Without scores ``false_positives`` and ``false_negatives``
-        come first.
+        Computed at one threshold for all classes, the first IoU threshold and the first area range. NaN where
+        undefined: precision without detections, recall without objects. If the protocol has a metric with one
+        of these names, or an equal one, the metric is kept instead. Without scores, ``false_positives`` and
+        ``false_negatives`` come first.
         """
         known = {*self.protocol.class_keys.values(), *self.protocol.rates_at_first}
         unranked = not self.has_scores
@@ -463,7 +464,7 @@ class Evaluation(PicklesFields):
 
     @property
     def _without_class_rates(self) -> str:
-        """Why there are no :attr:`class_rates`, in words; empty if there are."""
+        """The reason why :attr:`class_rates` are missing; empty if present."""
         return ""
 
     @property
@@ -479,16 +480,16 @@ class Evaluation(PicklesFields):
         Parameters
         ----------
         prefix : str, default ""
-            Put before every name, with ``/`` behind it: ``"val"`` gives ``val/AP``.
+            Prefix of every name, followed by ``/``: ``"val"`` gives ``val/AP``.
         classes : bool or sequence of str, default False
-            Metrics of each class as well, as ``AP/person``: True for the first, or their names. Every class
-            of the ground truth is there, so the names are the same in every epoch.
+            Also return metrics of each class, as ``AP/person``: True for the first metric, or a list of
+            metrics. Every class of the ground truth is included, so the names are the same in every epoch.
 
         Returns
         -------
         dict of str to float
-            NaN where undefined. Names have letters, digits, ``_``, ``-``, ``.`` and ``/``: those of classes
-            have ``_`` in place of anything else.
+            NaN where undefined. Names have letters, digits, ``_``, ``-``, ``.`` and ``/``; other characters
+            in class names become ``_``.
 
         Raises
         ------
@@ -529,7 +530,7 @@ class Evaluation(PicklesFields):
     def summary(self) -> pd.DataFrame:
         """One row per summary metric: ``metric, value, kind, iou, area, max_detections``.
 
-        Where some metrics are of some classes alone, a column ``classes`` says which, as ``frequency=r``.
+        If some metrics cover only some classes, a column ``classes`` names these, as ``frequency=r``.
         """
         import pandas as pd
 
@@ -549,10 +550,10 @@ class Evaluation(PicklesFields):
 
     @property
     def per_class(self) -> pd.DataFrame:
-        """One row per class: ``class``, what is known of it, counts, rates, and summary metrics of it alone.
+        """One row per class: ``class``, its columns, counts, rates, and summary metrics.
 
-        What is known are the columns of the classes, such as ``frequency`` in LVIS. Rates are those of
-        :attr:`class_rates`, precision, recall and F1.
+        Its columns are those of the classes, such as ``frequency`` in LVIS. The rates of :attr:`class_rates`
+        are precision, recall and F1.
         """
         import pandas as pd
 
@@ -566,9 +567,9 @@ class Evaluation(PicklesFields):
         Parameters
         ----------
         area : str, default "all"
-            The name of an area range of the protocol; its first where none is called all.
+            The name of an area range of the protocol; its first if none is named all.
         max_detections : int, optional
-            One of the protocol's max detections; the largest when not given.
+            One of the protocol's max detections; by default the largest.
         cap : int, optional
             Deprecated: the position of ``max_detections`` among those of the protocol.
 
@@ -576,12 +577,12 @@ class Evaluation(PicklesFields):
         -------
         DataFrame
             ``class, iou, recall, precision, score``: one row per class, threshold and recall point.
-            ``score`` is the confidence at which the point is reached, NaN where it never is. Classes
-            without ground truth have no rows.
+            ``score`` is the confidence at which the point is reached, NaN if it is never reached. Classes
+            without ground truth are left out.
         """
         import pandas as pd
 
-        # Check what is asked: area range and max detections by name or value.
+        # Look up area range and max detections by name or value.
         self._require_scores()
         names = list(self.protocol.ignore.area_ranges)
         area = names[0] if area == "all" and "all" not in names else area
@@ -680,7 +681,7 @@ class Evaluation(PicklesFields):
         }
 
     def _check_size(self, name: str, count: int) -> None:
-        """Refuse to make ``count`` arrays [T, R, K] that take more than :data:`MOST_BYTES`."""
+        """Raise an error if ``count`` arrays [T, R, K] would take more than :data:`MOST_BYTES`."""
         T, R = len(self.protocol.matching.iou_thresholds), len(self.protocol.ap.recall_points)
         K = len(self.labels)
         if 8 * T * R * K * count > MOST_BYTES:
@@ -703,7 +704,7 @@ class Evaluation(PicklesFields):
         return self._once("matcher", lambda: Matcher(self.ground_truth, self.detections, self.protocol))
 
     def curves_of(self, area: int = 0, cap: int = -1, pooled: str | None = None) -> Curves:
-        """Return the curves of an area range and max detections; computed once.
+        """Return the curves of an area range and max detections; cached.
 
         Parameters
         ----------
@@ -798,12 +799,12 @@ class Evaluation(PicklesFields):
 
     @property
     def _image_count(self) -> int:
-        """Images that were evaluated, those without objects too."""
+        """Number of evaluated images, including those without objects."""
         return len(self.images)
 
     @property
     def images(self) -> Images:
-        """All images that were evaluated, those without objects too."""
+        """All evaluated images, including those without objects."""
         return self.ground_truth.images
 
     @property
@@ -818,12 +819,12 @@ class Evaluation(PicklesFields):
 
     @property
     def categories(self) -> Categories:
-        """The classes of the ground truth, also where the protocol pools them."""
+        """The classes of the ground truth, even if the protocol pools them."""
         return self.ground_truth.categories
 
     @property
     def _sources(self) -> tuple[str, str]:
-        """Where the ground truth and the detections come from."""
+        """The sources of the ground truth and of the detections."""
         return self.ground_truth.source, self.detections.source
 
     @property
@@ -832,12 +833,12 @@ class Evaluation(PicklesFields):
         return True
 
     def _require_overlaps(self, what: str) -> None:
-        """Refuse to answer a question about overlaps if this result has no overlaps.
+        """Raise an error if this result lacks overlaps.
 
         Parameters
         ----------
         what : str
-            What is asked for.
+            Name of the request, for the message.
 
         Raises
         ------
@@ -857,7 +858,7 @@ class Evaluation(PicklesFields):
         bool
         """
         if type(other) is not type(self):
-            return other._has_same_truth(self)  # it has no tables here, and knows another way
+            return other._has_same_truth(self)  # it lacks tables here, and compares in another way
         mine, yours = self.ground_truth, other.ground_truth
         return (
             mine.images.same_as(yours.images)
@@ -876,17 +877,17 @@ class Evaluation(PicklesFields):
         *,
         overlaps: bool = False,
     ) -> ScoreCounts:
-        """Return what each score threshold keeps; computed once.
+        """Return the counts at each score threshold; cached.
 
         Parameters
         ----------
         threshold, area : int
             Positions on the axes T and A.
         keep : callable, optional
-            Takes the counts of one curve, or of a range of its scores, and returns the positions that the
-            question may read: where no process holds all scores only these are returned. Pickles.
+            Takes the counts of one curve, or of a range of its scores, and returns the positions to keep: if
+            the scores are in several processes, only these are returned. Must be picklable.
         overlaps : bool, default False
-            Whether the question reads distances, which are else NaN where no process holds all scores.
+            Whether to compute distances; without it they are NaN if the scores are in several processes.
 
         Returns
         -------
@@ -895,24 +896,24 @@ class Evaluation(PicklesFields):
         Raises
         ------
         InputError
-            When the detections have no scores.
+            When the detections lack scores.
         """
         self._require_scores()
         return self._counts_at(threshold, area)
 
     def _require_scores(self) -> None:
-        """Refuse to answer a question that needs scores if there are no scores.
+        """Raise an error if the detections lack scores.
 
         Raises
         ------
         InputError
-            When the detections have no scores.
+            When the detections lack scores.
         """
         if not self.has_scores:
             raise no_scores(self.detections.source)
 
     def _counts_at(self, threshold: int, area: int) -> ScoreCounts:
-        """Count what each score threshold keeps; without scores there is one threshold, which keeps all."""
+        """Count at each score threshold; without scores, a single threshold keeps all detections."""
         from boxscore.scoring.score_counts import ScoreCounts, counted_detections
 
         return self._once(
@@ -921,14 +922,14 @@ class Evaluation(PicklesFields):
         )
 
     def _once(self, key: Hashable, compute: Callable[[], Answer]) -> Answer:
-        """Return what is cached under a key, computed when it is first asked for.
+        """Return the cached value of a key; compute it on first access.
 
         Parameters
         ----------
         key : hashable
             The question, with every option that changes the answer.
         compute : callable
-            Answers it.
+            Returns the value.
 
         Returns
         -------
@@ -963,7 +964,7 @@ def matched_tables(
     *,
     chosen_classes: bool = False,
 ) -> Evaluation:
-    """Match two tables, and keep the matcher, which has their overlaps, for further questions."""
+    """Match two tables; also return the matcher, which caches their overlaps."""
     matcher = Matcher(ground_truth, detections, protocol)
     stage("matching")
     matched = matcher.match(workers=workers)
@@ -985,7 +986,7 @@ def without_matches_of_id_zero(result: Evaluation) -> Evaluation:
 
 
 def counts_of_tables(truth: GroundTruth, detections: Detections, matched: Matches) -> dict[str, int]:
-    """Count images, ground truths, what does not count, detections, classes and left out."""
+    """Count images, ground truths, objects that do not count, detections, classes and left-out detections."""
     counts = matched.counted(0)
     rest = matched.truth_row[~counts]
     crowd = truth.crowd[rest]

@@ -1,4 +1,4 @@
-"""Reading and writing files; a format is one file and one line of the registry."""
+"""Load and save ground truth and detections in any supported format."""
 
 from __future__ import annotations
 
@@ -44,51 +44,50 @@ def load_ground_truth(
     unlisted_images: Literal["error", "background", "drop"] | None = None,
     workers: Workers = "auto",
 ) -> GroundTruth:
-    """Read ground truth.
+    """Load ground truth.
 
-    Masks and keypoints are read when they are first needed. The file must stay in place until then.
+    Masks and keypoints are loaded lazily, on first use; the file must stay in place until then.
 
     Parameters
     ----------
     path : str or Path
-        A COCO JSON file, a VOC folder (``VOC2007``, or a folder of XML files), a YOLO data set, a table, ...:
-        the page "File formats" lists them all.
+        A COCO JSON file, a VOC folder (``VOC2007``, or a folder of XML files), a YOLO data set, a table, ...
+        The page "File formats" lists all formats.
     format : str, default "auto"
-        One of :func:`boxscore.formats.format_names`; ``"auto"`` detects it from the content of the path.
+        One of :func:`boxscore.formats.format_names`; ``"auto"`` detects it from the file content.
     image_set : str or Path, optional
         VOC: the name of a set in ``ImageSets/Main``, or a file of image ids. YOLO: ``train``, ``val``, ...
     classes : str, Path or sequence of str, optional
-        The names of classes that the files number from 0, or a file of them: one per line, or YOLO's
-        ``data.yaml``. For Open Images its class descriptions (``LabelName,DisplayName``), or a label map
+        Class names, in order of the class numbers from 0, or a file that lists them: one per line, or a YOLO
+        ``data.yaml``. For Open Images: class descriptions (``LabelName,DisplayName``) or a label map
         (``LabelName,Id``).
     image_sizes : str, Path or mapping, optional
-        Width and height of each image in pixels, by id or file name; or a CSV file with the columns
-        ``image, width, height``; or ``"640x480"``, of all images. For files that hold fractions of the
-        image's size. Images that are named there alone are added.
+        Image sizes in pixels, for files that store fractions of the image size: a mapping from image id or
+        file name to ``(width, height)``, a CSV file with the columns ``image, width, height``, or
+        ``"640x480"`` for all images. Images listed only here are added as images without objects.
     image_folder : str or Path, optional
-        The images: their names and sizes, in place of a table.
+        A folder of images, from which names and sizes are read instead of from ``image_sizes``.
     box_format : {"xyxy", "xywh", "cxcywh", "yxyx", "yxhw", "xyxyn", ...}, optional
-        What the four numbers of a box are, for files that do not say, or that say it wrongly: in pixels; with
-        ``n`` behind the form (``"xyxyn"``, ``"cxcywhn"``) they are fractions of the image's size. Without it
-        the numbers of formats that hold fractions (YOLO, ...) stay fractions.
+        The order of the four numbers of a box, if the file does not define it or gets it wrong. Values are in
+        pixels; with a trailing ``n`` (``"xyxyn"``, ``"cxcywhn"``) they are fractions of the image size. By
+        default, boxes of formats that store fractions (YOLO, ...) are fractions.
     segments : str or Path, optional
-        Masks for the boxes of a table, as Open Images has them: a CSV file with the boxes' columns, ``Mask``,
-        ``ImageWidth`` and ``ImageHeight``. A box without a row there has no mask.
+        Open Images masks for the boxes of a table: a CSV file with the columns of the boxes, ``Mask``,
+        ``ImageWidth`` and ``ImageHeight``. Boxes that are not listed there do not get a mask.
     image_labels : str or Path, optional
-        Labels of whole images, as Open Images has them: a CSV file ``ImageID,LabelName,Confidence``. Images
-        and classes that have only labels are added.
+        Open Images image-level labels: a CSV file ``ImageID,LabelName,Confidence``. Images and classes that
+        only have labels are added.
     hierarchy : str, Path or mapping, optional
-        A hierarchy of classes in Open Images' form, or a JSON file of it: what is there is of the classes
-        above as well (:func:`boxscore.expand_classes`).
+        An Open Images class hierarchy, or a JSON file with one. Each object is also added to the ancestors of
+        its class (:func:`boxscore.expand_classes`).
     columns : mapping of str to str, optional
-        What the columns of a table are, where their names do not show it:
-        ``{"image": "photo", "class": "kind"}``.
+        The roles of table columns, if their names do not show them: ``{"image": "photo", "class": "kind"}``.
     unlisted_images : {"error", "background", "drop"}, optional
-        As for :func:`load_detections`. If it is given, images that ``image_sizes`` or ``image_folder`` alone
-        name are not added.
+        As for :func:`load_detections`. If given, images listed only in ``image_sizes`` or ``image_folder``
+        are not added.
     workers : int or "auto", default "auto"
-        How many processes read a large COCO file, this one and forks of it. ``"auto"``: one per processor
-        where forking is safe, as for :func:`boxscore.evaluate`.
+        Number of processes that read a large COCO file: this one and its forks. ``"auto"``: one per CPU core
+        if forking is safe, as for :func:`boxscore.evaluate`.
 
     Returns
     -------
@@ -97,17 +96,16 @@ def load_ground_truth(
     Raises
     ------
     FileFormatError
-        When the file breaks a rule of its format; the message names file, place, rule and value. Also
-        raised when masks or keypoints are first read and break one, or the file has changed.
+        If the file is not valid in its format; the message gives the file, the place, the rule and the value.
+        Also raised on first use of masks or keypoints, if they are invalid or the file has changed.
     InputError
-        When a value does; for example a box with a negative side. When the format does not take an option.
+        If a value is invalid, such as a box with a negative side, or the format does not support an option.
 
     Warns
     -----
     BoxscoreWarning
-        When boxes look like another box format, areas are missing, ids are repeated, or image sizes are
-        needed and unknown. When more than a tenth of the images are added by ``image_sizes`` or
-        ``image_folder``.
+        If boxes look like another box format, areas are missing, ids are repeated, or required image sizes
+        are unknown. If ``image_sizes`` or ``image_folder`` add more than a tenth of the images.
     """
     options = read_options(
         format=format,
@@ -143,61 +141,61 @@ def load_detections(
     loose: bool = False,
     workers: Workers = "auto",
 ) -> Detections:
-    """Read detections of the images of a ground truth.
+    """Load detections and align them with a ground truth.
 
     Parameters
     ----------
     path : str or Path
         A COCO results file, a folder of the VOC devkit's ``comp4_det_<set>_<class>.txt`` files, a folder of
-        YOLO predictions, a table, a file of columns, ... Any goes with every kind of ground truth. Results
-        with masks or keypoints need no boxes; masks and keypoints beside boxes are read when they are first
-        needed.
+        YOLO predictions, a table, a file of columns, ... The format may differ from that of the ground truth.
+        Boxes are optional for results with masks or keypoints; if there are boxes, masks and keypoints are
+        loaded lazily.
     ground_truth : GroundTruth
     format, classes, image_sizes, image_folder, box_format, columns : optional
-        As for :func:`load_ground_truth`, of this side. COCO results take ``classes`` too: the name of number
-        ``i`` is the class.
+        As for :func:`load_ground_truth`, but for the detections. COCO results accept ``classes`` too: class
+        number ``i`` is then the class with the ``i``-th name, counting from 0.
     class_map : str, Path or mapping, optional
-        Which class of the ground truth each class of the detections is, where the files do not agree: ids or
-        names ``{from: to}``, a file of lines ``from,to``, or a name. ``"zero-based"`` and ``"one-based"``:
-        the numbers count the ground truth's classes, in the order of their ids, or the names in ``classes``.
-        ``"plus-one"`` and ``"minus-one"``: the class whose id is 1 higher or lower.
-        ``"coco80to91"`` and ``"coco91to80"``: between COCO's 80 classes in order and their ids. ``"auto"``
-        infers the map from the boxes, and refuses where they are not clear. The page "File formats" defines
-        them. For COCO results beside ground truth with a list of names (YOLO) the default is a named map, if
-        one is inferred.
+        How detection classes map to ground-truth classes, if the files differ: a mapping ``{from: to}`` of
+        ids or names, a file of lines ``from,to``, or one of these names (see the page "File formats"):
+        ``"zero-based"`` and ``"one-based"`` index the ground-truth classes in the order of their ids, or the
+        names in ``classes``; ``"plus-one"`` and ``"minus-one"`` shift the class id by 1; ``"coco80to91"`` and
+        ``"coco91to80"`` convert between the indices and the ids of the 80 COCO classes; ``"auto"`` infers the
+        map from the boxes and raises an error if they are ambiguous. For COCO results with ground truth that
+        has a list of names (YOLO), the default is the named map inferred from the boxes, if there is one.
     unlisted_images : {"error", "background", "drop"}, optional
-        What becomes of detections in images that the ground truth does not list: an error, the default; or
-        they stay, in images without objects, for which :func:`boxscore.evaluate` takes the same option; or
-        they are left out, with a warning that counts them.
+        How to treat detections in images that the ground truth does not list. ``"error"``, the default:
+        raise. ``"background"``: keep them, in images without objects (:func:`boxscore.evaluate` takes the
+        same option). ``"drop"``: drop them, with a warning that gives their number.
     coordinates : str, optional
-        What the numbers in a model's answers are: ``"pixels"``, ``"1000"``, ``"1000-yx"``, ``"unit"``, ...:
-        the page "File formats" lists them. By default their tags or the numbers of the whole file say it.
+        The coordinate system of the boxes in model answers: ``"pixels"``, ``"1000"``, ``"1000-yx"``,
+        ``"unit"``, ... (see the page "File formats"). By default it is inferred from tags, or from all
+        numbers in the file.
     repeated : {"keep", "once"}, optional
-        What becomes of boxes that an answer repeats exactly: they stay, the default, or only the first does.
+        How to treat boxes that an answer repeats exactly: keep all, the default, or only the first.
     loose : bool, default False
-        Whether the first four numbers in brackets are a box where an answer has only prose.
+        Read the first four bracketed numbers of an answer in prose as a box.
     workers : int or "auto", default "auto"
         As for :func:`load_ground_truth`.
 
     Returns
     -------
     Detections
-        Without those of classes that the ground truth does not have: ``left_out`` counts them.
+        Detections of classes that the ground truth does not have are dropped; ``left_out`` counts them.
 
     Raises
     ------
     FileFormatError
-        When the file breaks a rule of its format; the message names file, place, rule and value. Also
-        raised when masks or keypoints are first read and break one, or the file has changed.
+        If the file is not valid in its format; the message gives the file, the place, the rule and the value.
+        Also raised on first use of masks or keypoints, if they are invalid or the file has changed.
     InputError
-        When a value does, an image is not in the ground truth, the format does not take an option, or the
-        numbering of images or classes cannot be inferred.
+        If a value is invalid, an image is not in the ground truth, the format does not support an option, or
+        the numbering of images or classes cannot be inferred.
 
     Warns
     -----
     BoxscoreWarning
-        When detections were left out, or boxes look like another box format. When a class map was inferred
-        from the boxes, with ``class_map="auto"`` or by default.
+        If detections are dropped, boxes look like another box format, or a class map is inferred from the
+        boxes, with ``class_map="auto"`` or by default.
     """
     options = read_options(
         format=format,
@@ -217,7 +215,7 @@ def load_detections(
 
 
 def save_columns(table: GroundTruth | Detections, path: str | Path) -> None:
-    """Save ground truth or detections as columns, which load fast and come back to the bit.
+    """Save ground truth or detections as columns: a file that loads fast and preserves every bit.
 
     Parameters
     ----------
@@ -228,7 +226,7 @@ def save_columns(table: GroundTruth | Detections, path: str | Path) -> None:
     Raises
     ------
     InputError
-        When the name does not end in ``.npz``, the file cannot be written, a mask is invalid, or a user
-        column holds what such a file cannot; the message names it.
+        If the name does not end in ``.npz``, the file cannot be written, a mask is invalid, or a user column
+        has values that such a file cannot store.
     """
     format_named("columns").save(table, Path(path))

@@ -1,10 +1,10 @@
-"""Read further keys of COCO's records and images as columns, because a protocol asks for them.
+"""Read additional keys of COCO records and images as columns, on request of a protocol.
 
 Conventions
 -----------
-- A key holds a number, a flag, or a list of numbers, as long in every record. A record without it has NaN, or
-  a list of zeros; a key that no record has becomes no column.
-- Records are read a second time for these keys alone, so that only protocols that ask for them pay.
+- The value of a key is a number, a flag, or a list of numbers of the same length in every record. Records
+  without the key get NaN, or a list of zeros. Keys that do not occur are dropped.
+- The keys are read in a second pass, so only protocols that need them pay for it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from boxscore.formats import _json
 from boxscore.formats._coco_records import DECODING_ERRORS, Text, text_in_memory
 
 LARGEST_LIST = 100_000
-"""Numbers of one record."""
+"""Maximum length of a list of numbers."""
 
 
 class _Images(msgspec.Struct):
@@ -34,16 +34,16 @@ class _Images(msgspec.Struct):
 def key_columns(
     text: Text, keys: Sequence[str], path: Path, *, record: str, of_text: bool = False
 ) -> dict[str, NDArray[Any]]:
-    """Return the columns of some keys of an array of records, each [N] or [N, n] numbers, or [N] texts."""
+    """Read some keys of an array of records as columns: [N] or [N, n] numbers, or [N] texts."""
     if not keys:
         return {}
-    # Records are decoded to these keys alone; all other text is skipped without making objects.
+    # Decode these keys only; msgspec skips all other text without creating objects.
     names = {f"key{number}": key for number, key in enumerate(keys)}
     fields: list[tuple[str, Any, Any]] = [(name, Any, None) for name in names]
     kind = msgspec.defstruct("_Keys", fields, rename=names, gc=False)
     decode = msgspec.json.Decoder(list[kind]).decode  # type: ignore[valid-type]
     values: dict[str, list[Any]] = {key: [] for key in keys}
-    # Slice by slice, so only the values of the keys are held.
+    # Read one slice at a time to keep only the values of the keys in memory.
     try:
         with paused_collector():
             for records in _json.decode_records(text.chunks(0, text.size), decode, text.whole):
@@ -52,14 +52,14 @@ def key_columns(
     except DECODING_ERRORS as error:
         whole = (f"{record}s", "a list")
         raise _json.explain(error, path, record=record, text=text.whole(), whole=whole) from None
-    # A key that no record has is no column.
-    make = _text_column if of_text else _column
+    # Drop keys that do not occur.
+    make = _make_text_column if of_text else _make_column
     columns = {key: make(given, key, path, record) for key, given in values.items()}
     return {key: column for key, column in columns.items() if column is not None}
 
 
 def image_key_columns(path: Path, keys: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Return the columns of some keys of the images of a COCO file, in its order."""
+    """Read some keys of the images of a COCO file as columns, in file order."""
     if not keys:
         return {}
     with _json.open_binary(path) as file:
@@ -67,8 +67,8 @@ def image_key_columns(path: Path, keys: Sequence[str]) -> dict[str, NDArray[Any]
     return key_columns(text_in_memory(images), keys, path, record="image")
 
 
-def _column(given: list[Any], key: str, path: Path, record: str) -> NDArray[np.float64] | None:
-    """Make a column of what records have under a key; None where none has it."""
+def _make_column(given: list[Any], key: str, path: Path, record: str) -> NDArray[np.float64] | None:
+    """Convert the values of a key to a column; None if the key does not occur."""
     length = max((len(value) for value in given if isinstance(value, list)), default=0)
     if all(value is None for value in given):
         return None
@@ -84,8 +84,8 @@ def _column(given: list[Any], key: str, path: Path, record: str) -> NDArray[np.f
     return column
 
 
-def _text_column(given: list[Any], key: str, path: Path, record: str) -> NDArray[np.object_] | None:
-    """Make a column of texts or whole numbers; None where no record has the key, or a record lacks it."""
+def _make_text_column(given: list[Any], key: str, path: Path, record: str) -> NDArray[np.object_] | None:
+    """Convert texts or integers to a column, with None for missing ones; None if the key does not occur."""
     if all(value is None for value in given):
         return None
     for row, value in enumerate(given):

@@ -1,23 +1,21 @@
-"""Read COCO's records as columns: what annotations and results have in common.
+"""Read COCO records (annotations and results) as columns.
 
-Goal
-----
-Half a million records in a fraction of a second, with flat memory and without compiled code of this project.
+Half a million records take a fraction of a second, in constant memory and without compiled code.
 
 Conventions
 -----------
-- Text is decoded a slice at a time, each slice into columns before the next is read. Large texts may be cut
-  between records and read by several processes.
-- Records of numbers only, as in nearly every file, are read by ``_packed``; others (ids that are text, null,
-  masks) attribute by attribute.
-- An id is a whole number or text; ``7.0`` is 7, as in pycocotools.
-- ``segmentation`` stays as the file has it: polygons, or an RLE. ``keypoints`` are
-  ``x1, y1, v1, x2, ...``; a record without them has none labelled. Both are skipped while boxes are read.
-- ``[]`` for a ``segmentation`` or ``keypoints`` is none: many programs write it where there are only boxes.
-- A ``bbox`` has four numbers, ``x, y, width, height``, or five, a rotated box: centre, width, height, and the
-  angle in degrees counter-clockwise on the screen, as in detectron2. The first record decides for all.
-- Results may leave out ``bbox``. As in pycocotools the first record decides for all whether the results
-  carry boxes; where they do not, boxes are those around the masks or else the keypoints.
+- Text is decoded one slice at a time and converted to columns before the next slice is read. Large texts may
+  be split between records and read by several processes.
+- Records of numbers only, the usual case, are read by ``_packed``. Other records (text ids, null, masks) are
+  read attribute by attribute.
+- An id is an integer or text; ``7.0`` is 7, as in pycocotools.
+- ``segmentation`` is kept as it is in the file: polygons or an RLE. ``keypoints`` are
+  ``x1, y1, v1, x2, ...``; in a record without them, all are unlabeled. Both are skipped while boxes are read.
+- ``[]`` for ``segmentation`` or ``keypoints`` means that there are only boxes; many programs write it.
+- A ``bbox`` has four numbers, ``x, y, width, height``, or five for a rotated box: center, width, height, and
+  the angle in degrees, counter-clockwise on the screen, as in detectron2. The first record decides for all.
+- ``bbox`` is optional in results. As in pycocotools, the first record decides for all; without ``bbox``, the
+  boxes enclose the masks, or else the keypoints.
 """
 
 from __future__ import annotations
@@ -53,18 +51,18 @@ if TYPE_CHECKING:
 Box = tuple[float, float, float, float]
 RotatedBox = tuple[float, float, float, float, float]
 Columns = dict[str, Any]
-"""Arrays, and what shapes are read as."""
+"""Columns by name: arrays, or an object that a shape defines."""
 Readers = Mapping[str, Callable[[list[Any], str], Any]]
-"""How a list of records becomes each column."""
+"""A function for each column, which makes it from a list of records."""
 DECODING_ERRORS = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 IDS = ("image_id", "category_id", "id")
 FLAGS = ("iscrowd", "difficult", "ignore")
 COUNTS = ("num_keypoints",)
 LARGEST_FLAG = 255
 EXACT = 2.0**53
-"""Whole numbers below it are exact as floats."""
+"""Integers below it are exact as floats."""
 PEEK_BYTES = 1 << 12
-"""Decoded first to read the first record."""
+"""Size of the piece that is decoded to find the first record."""
 
 
 class _Result(msgspec.Struct, gc=False):
@@ -75,7 +73,7 @@ class _Result(msgspec.Struct, gc=False):
 
 
 class NumericResult(msgspec.Struct, gc=False):
-    """A result of numbers alone, as nearly every one is."""
+    """A result with numeric ids, the usual case."""
 
     image_id: float
     category_id: float
@@ -91,7 +89,7 @@ class _UnscoredResult(msgspec.Struct, gc=False):
 
 
 class NumericUnscoredResult(msgspec.Struct, gc=False):
-    """A result of numbers alone without a score; one with a score is none of these."""
+    """A result with numeric ids and without a score; decoding fails if it has one."""
 
     image_id: float
     category_id: float
@@ -120,11 +118,11 @@ class _NumericAnnotation(msgspec.Struct, gc=False):
 
 
 class _NumericInstance(msgspec.Struct, gc=False):
-    """The numbers of a record that is read for an instance column alone."""
+    """Base of the numeric records that are read for a single instance column."""
 
 
 class FirstRecord(msgspec.Struct):
-    """What the first record has, which decides for all."""
+    """The keys of the first record, which decide how all records are read."""
 
     bbox: Any = None
     segmentation: Any = None
@@ -136,28 +134,28 @@ class FirstRecord(msgspec.Struct):
 
     @property
     def scored(self) -> bool:
-        """Whether results have scores; a first record with a flag of ground truth ought to have one."""
+        """Whether scores are required: the first record has one, or it is an annotation (``iscrowd``)."""
         return self.score is not None or self.iscrowd is not None
 
     @property
     def names_its_file(self) -> bool:
-        """Whether a record has the file name of its image."""
+        """Whether records have the file name of their image."""
         return isinstance(self.file_name, str)
 
     @property
     def sides(self) -> int:
-        """How many numbers a box has: 5 for rotated ones."""
+        """Count of numbers in a box: 5 if it is rotated, else 4."""
         return 5 if isinstance(self.bbox, list) and len(self.bbox) == 5 else 4
 
     @property
     def instances(self) -> frozenset[str]:
-        """The instance columns that it has a value of."""
+        """The instance columns for which the record has a value."""
         values = {"masks": self.segmentation, "keypoints": self.keypoints}
         return frozenset(name for name, value in values.items() if value not in (None, [], ""))
 
     @property
     def fallback(self) -> str | None:
-        """The instance column whose extents are the boxes; None where boxes are given, or nothing has any."""
+        """The instance column to derive boxes from; None if boxes are given or cannot be derived."""
         if self.bbox not in (None, []):
             return None
         if self.segmentation is not None:
@@ -170,13 +168,13 @@ Field = tuple[str, Any, Any]
 
 
 class RecordShape(abc.ABC):
-    """A shape that records may have beside their boxes: how it is read and written.
+    """Read and write one kind of shape in records, such as masks.
 
     Attributes
     ----------
     readers : mapping of str to callable
-        How a list of records becomes the columns of its keys; without one, an array of objects. What is no
-        array has ``take``, and ``joined`` for several.
+        A function for each key, which makes its column from a list of records; keys without one become arrays
+        of objects. A column that is not an array must have the methods ``take`` and ``joined``.
     """
 
     readers: ClassVar[Readers] = {}
@@ -186,43 +184,43 @@ class RecordShape(abc.ABC):
         """Return the fields of a record."""
 
     def numeric_fields(self, first: FirstRecord, *, of_results: bool) -> Sequence[tuple[str, Any]] | None:
-        """Return the fields of a record of numbers alone, key and type; None where it holds more."""
+        """Return the key and type of each field of a numeric record; None if a value is not numeric."""
         return None
 
     @abc.abstractmethod
     def columns(
         self, records: Columns, image_sizes: Callable[[], FloatArray], place: Place
     ) -> dict[str, Any]:
-        """Return the instance columns of the records by name; None for one that no record has."""
+        """Return the instance columns by name, each None if the shape does not occur."""
 
     @abc.abstractmethod
     def written(self, table: BoxTable) -> dict[str, list[Any]]:
-        """Return the values of the records of a table that has the shape, by key."""
+        """Return the values to write for each row of a table, by key."""
 
 
 def shapes_of(instances: Iterable[str]) -> list[RecordShape]:
-    """Return the shapes of records that are these instance columns."""
+    """Return the shapes for these instance columns."""
     return [loaded(SHAPES_OF_RECORDS[name]) for name in instances if name in SHAPES_OF_RECORDS]
 
 
 class Kind(NamedTuple):
-    """One kind of record, and how it becomes columns."""
+    """One kind of record, and how to convert it to columns."""
 
     name: str
-    """What messages call one: ``"detection"``."""
+    """The name of a record in messages, such as ``"detection"``."""
     whole: str
     """The rule for the whole array in messages: ``"a list of results"``."""
     general: type[msgspec.Struct]
     readers: Readers
-    """How a list of ``general`` becomes columns."""
+    """Convert a list of ``general`` to columns."""
     numeric: type[msgspec.Struct] | None
-    """The same of floats alone; None where records have parts that are no numbers."""
+    """The same record with float fields only; None if a field is not numeric."""
     in_arrays: bool
-    """Whether the columns are arrays, which another process hands over as they are."""
+    """Whether all columns are arrays, which are cheap to send between processes."""
 
 
 class Text(NamedTuple):
-    """The text of a JSON array of records, in a file or in memory, and how to read some of it."""
+    """The text of a JSON array of records, in a file or in memory, with random access."""
 
     size: int
     chunks: Callable[[int, int], Iterable[bytes | memoryview]]
@@ -230,12 +228,12 @@ class Text(NamedTuple):
 
 
 def text_in_file(path: Path) -> Text:
-    """Return the text of a file that is an array."""
+    """Return the text of a file that holds a single array."""
     return Text(path.stat().st_size, functools.partial(_json.chunks_of, path), path.read_bytes)
 
 
 def text_in_memory(array: msgspec.Raw) -> Text:
-    """Return the text of an array inside a larger text that was read whole."""
+    """Return the text of an array that is part of a larger text in memory."""
     view = memoryview(array)
 
     def chunks(start: int, end: int) -> Iterator[memoryview]:
@@ -245,20 +243,20 @@ def text_in_memory(array: msgspec.Raw) -> Text:
 
 
 class Reading:
-    """Records that are being read; a context, at whose end no process of it is left.
+    """Read records, in several processes if the text is large; a context that ends these processes.
 
     Parameters
     ----------
     text : Text
     path : Path
-        Where it is from, for messages.
+        The source of the text, for messages.
     kind : Kind
     processes : int or "auto"
-        That read a large text together, this one included. Keypoints are Python objects, which
-        take as long to hand over as to read.
-    beside : float, default 0
-        Work this process has to do before it needs the columns, as a share of all work; it gets as much
-        less of the text.
+        Number of processes, including this one. Columns of Python objects are read in this one only, because
+        sending them takes as long as reading them.
+    other_work : float, default 0
+        Other work of this process before it needs the columns, as a fraction of all work. Its chunk of the
+        text is smaller accordingly.
     """
 
     def __init__(
@@ -268,17 +266,16 @@ class Reading:
         kind: Kind,
         *,
         processes: Workers,
-        beside: float = 0,
+        other_work: float = 0,
     ) -> None:
-        # Only arrays pass cheaply between processes.
+        # Only arrays are cheap to send between processes.
         self._text, self._path, self._kind = text, path, kind
         most = text.size // _json.PART_BYTES if kind.in_arrays else 0
         count = min(worker_count(processes), most) if most > 1 else 1
-        # This process gets less of the text, because it has other work; the others get equal parts of the
-        # rest.
-        share = max(1 / count - beside, 0.0) / (1 - beside) if count > 1 else 1.0
+        # Give this process less of the text if it has other work; split the rest equally among the others.
+        share = max(1 / count - other_work, 0.0) / (1 - other_work) if count > 1 else 1.0
         others = [(1 - share) / (count - 1)] * (count - 1) if count > 1 else []
-        # Parts are cut between records; the other processes start here.
+        # Split the text between records, and start the other processes.
         self._parts = _json.parts_of(text.size, self._read, [share, *others])
         self._forked = Forked([functools.partial(self._part, part) for part in self._parts[1:]])
 
@@ -289,11 +286,11 @@ class Reading:
         self.close()
 
     def close(self) -> None:
-        """Leave no process behind."""
+        """End all processes."""
         self._forked.close()
 
     def columns(self) -> Columns:
-        """Read what is left to read, and return the columns: ``bbox`` is [N, 4] or [N, 5], others are [N]."""
+        """Finish reading and return the columns: ``bbox`` [N, 4] or [N, 5], others [N]."""
         try:
             columns = self._in_parts()
         except DECODING_ERRORS as error:
@@ -304,7 +301,7 @@ class Reading:
                 text=self._text.whole(),
                 whole=(f"{self._kind.name}s", self._kind.whole),
             ) from None
-        return {name: self._finished(name, values) for name, values in columns.items()}
+        return {name: self._convert_column(name, values) for name, values in columns.items()}
 
     def _in_parts(self) -> Columns:
         if len(self._parts) > 1:
@@ -312,14 +309,14 @@ class Reading:
                 first = self._part(self._parts[0])
                 return concatenated([first, *self._forked.results()])
             except DECODING_ERRORS:
-                pass  # a cut fell inside a record, or the file breaks a rule: read it whole, for the place
+                pass  # a split inside a record, or an invalid file: read it whole, to locate the error
         return self._decoded(lambda: self._text.chunks(0, self._text.size), self._text.whole, self._text.size)
 
     def _read(self, start: int, end: int) -> bytes:
         return b"".join(self._text.chunks(start, end))
 
     def _part(self, part: tuple[int, int]) -> Columns:
-        """Read one of several parts; what ends before the text's end lacks the closing bracket."""
+        """Read one chunk of the text; add the closing bracket unless it is the last one."""
         start, end = part
         closing = [b"]"] if end < self._text.size else []
         chunks = lambda: itertools.chain(self._text.chunks(start, end), closing)  # noqa: E731
@@ -328,19 +325,19 @@ class Reading:
     def _decoded(
         self, chunks: Callable[[], Iterable[bytes | memoryview]], whole: Callable[[], bytes], size: int
     ) -> Columns:
-        # Fast way: records of floats alone decode without a Python object per number.
+        # Fast path: numeric records decode without a Python object per number.
         kind = self._kind
         if kind.numeric is not None:
             decode = msgspec.json.Decoder(list[kind.numeric]).decode  # type: ignore[name-defined]
             slices = _json.decode_records(chunks(), decode, _refuse)
             try:
                 columns = self.packed(slices, kind.numeric, size / _json.SLICE_BYTES)
-                # Floats hold whole numbers below 2^53 exactly; larger ids are read again, as integers.
+                # Integers below 2^53 are exact as floats; if an id is larger, read again with integers.
                 if _have_exact_numbers(columns):
                     return _with_boxes(columns, kind.readers)
             except DECODING_ERRORS:
-                pass  # something else than numbers: text, null, or what breaks a rule
-        # General way: Python objects, slice by slice; they hold no cycles, so the collector may pause.
+                pass  # not numeric (text, null), or invalid
+        # General path: Python objects. They cannot form cycles, so pause the garbage collector.
         decode = msgspec.json.Decoder(list[kind.general]).decode  # type: ignore[name-defined]
         with paused_collector():
             pieces = (
@@ -352,16 +349,16 @@ class Reading:
     def packed(
         self, slices: Iterable[list[msgspec.Struct]], kind: type[msgspec.Struct], expected: float
     ) -> Columns:
-        """Return the columns of slices of records of floats; about ``expected`` slices come."""
+        """Convert about ``expected`` slices of numeric records to columns."""
         return packed_columns(slices, kind, expected_slices=expected)
 
     def joined(self, slices: Iterable[Columns]) -> Columns:
-        """Return the columns of all slices."""
+        """Concatenate the columns of all slices."""
         return concatenated(list(slices))
 
-    def _finished(self, name: str, values: Any) -> Any:
-        """Return a column of records as tables need it."""
-        # Columns of the fast way are floats that hold whole numbers exactly.
+    def _convert_column(self, name: str, values: Any) -> Any:
+        """Convert a column to the dtype that tables need."""
+        # On the fast path, columns are floats that represent integers exactly.
         if name in FLAGS:
             self._check_flags(name, values)
             return values.astype(bool)
@@ -369,7 +366,7 @@ class Reading:
             return values
         if values.dtype != object:
             return values.astype(np.int64)
-        # Columns of the general way are objects: 7.0 is the id 7, and other floats are refused.
+        # On the general path, columns are objects: 7.0 is the id 7; reject other floats.
         ids = list(map(whole, values))
         for row, value in enumerate(ids):
             if isinstance(value, float):
@@ -379,13 +376,13 @@ class Reading:
                     got=repr(value),
                     place=f"{self._kind.name} {row} of {self._path}",
                 )
-        # If any annotation lacks an id, all are numbered from 1.
+        # Number all annotations from 1 if one does not have an id.
         if name == "id" and None in ids:
             return np.arange(1, len(ids) + 1)
         return as_ids(ids, name=name)
 
     def _check_flags(self, name: str, values: FloatArray) -> None:
-        """Refuse what does not go into a byte, as pycocotools does; 2 to 255 are true there, and here."""
+        """Reject flags outside 0..255, as pycocotools does; 1 to 255 are true."""
         if not len(values) or 0 <= values.min() <= values.max() <= LARGEST_FLAG:
             return
         row = int(np.argmax((values < 0) | (values > LARGEST_FLAG)))
@@ -394,7 +391,7 @@ class Reading:
 
 
 def whole(identifier: Any) -> Any:
-    """Return an id, a whole number written ``7.0`` as an integer."""
+    """Convert ids such as ``7.0`` to integers; return others unchanged."""
     is_whole = isinstance(identifier, float) and identifier.is_integer()
     return int(identifier) if is_whole else identifier
 
@@ -404,7 +401,7 @@ def _refuse() -> bytes:
 
 
 def _have_exact_numbers(columns: Columns) -> bool:
-    """Whether ids, flags and counts are whole numbers, and small enough for a float to hold them exactly."""
+    """Whether all ids, flags and counts are integers that are exact as floats."""
     return all(
         bool((np.abs(values) < EXACT).all() and (np.trunc(values) == values).all())
         for values in (columns[name] for name in {*IDS, *FLAGS, *COUNTS} & {*columns})
@@ -412,11 +409,11 @@ def _have_exact_numbers(columns: Columns) -> bool:
 
 
 def concatenated(parts: Sequence[Columns]) -> Columns:
-    """Return the columns of several lists of records, one after the other."""
-    return {name: _joined([part[name] for part in parts]) for name in parts[0]}
+    """Concatenate the columns of several lists of records."""
+    return {name: _join_columns([part[name] for part in parts]) for name in parts[0]}
 
 
-def _joined(parts: Sequence[Any]) -> Any:
+def _join_columns(parts: Sequence[Any]) -> Any:
     if len(parts) == 1:
         return parts[0]
     if not isinstance(parts[0], np.ndarray):
@@ -427,7 +424,7 @@ def _joined(parts: Sequence[Any]) -> Any:
 
 
 def _as_objects(part: NDArray[Any]) -> NDArray[Any]:
-    """Return a column as objects; rows of numbers as lists, which is what they are where lengths differ."""
+    """Convert a column to dtype object, with a list per row if it is 2-D."""
     if part.ndim == 1:
         return part.astype(object)
     rows = np.empty(len(part), dtype=object)
@@ -436,17 +433,17 @@ def _as_objects(part: NDArray[Any]) -> NDArray[Any]:
 
 
 def _with_boxes(columns: Columns, readers: Readers) -> Columns:
-    """Return the columns of numbers, with missing boxes where no record has one."""
+    """Add a column of missing boxes if boxes are expected and do not occur."""
     if "bbox" in readers and "bbox" not in columns:
         columns["bbox"] = np.full((len(columns["image_id"]), 4), np.nan)
     return columns
 
 
-# ---------------------------------------------------------------- records that hold more than numbers
+# ---------------------------------------------------------------- records that are not numeric
 
 
-def _ids(records: list[Any], name: str) -> NDArray[Any]:
-    """Read a column of ids: int64, or object where any is no integer or a large one."""
+def _read_ids(records: list[Any], name: str) -> NDArray[Any]:
+    """Read a column of ids: int64, or object if an id is not an integer or does not fit."""
     values = list(map(operator.attrgetter(name), records))
     try:
         return numbers_of(values, "q")
@@ -456,8 +453,8 @@ def _ids(records: list[Any], name: str) -> NDArray[Any]:
         return column
 
 
-def _numbers(records: list[Any], name: str) -> NDArray[np.float64]:
-    """Read a column of numbers; null is NaN."""
+def _read_numbers(records: list[Any], name: str) -> NDArray[np.float64]:
+    """Read a column of numbers; null becomes NaN."""
     values = list(map(operator.attrgetter(name), records))
     try:
         return numbers_of(values, "d")
@@ -465,18 +462,18 @@ def _numbers(records: list[Any], name: str) -> NDArray[np.float64]:
         return np.array(values, dtype=np.float64)
 
 
-def _flags(records: list[Any], name: str) -> FloatArray:
-    """Read a column of flags; null is 0."""
+def _read_flags(records: list[Any], name: str) -> FloatArray:
+    """Read a column of flags; null becomes 0."""
     values = list(map(operator.attrgetter(name), records))
     try:
         flags: FloatArray = np.clip(numbers_of(values, "d"), -EXACT, EXACT)
         return flags
-    except (struct.error, OverflowError):  # null, or more than a float holds
+    except (struct.error, OverflowError):  # null, or too large for a float
         whole_numbers = (max(-EXACT, min(value or 0, EXACT)) for value in values)
         return np.fromiter(whole_numbers, np.float64, len(values))
 
 
-def _boxes(records: list[Any], name: str, *, sides: int) -> FloatArray:
+def _read_boxes(records: list[Any], name: str, *, sides: int) -> FloatArray:
     """Read boxes [N, sides]."""
     flat: list[float] = []
     for record in records:
@@ -484,12 +481,12 @@ def _boxes(records: list[Any], name: str, *, sides: int) -> FloatArray:
     return numbers_of(flat, "d").reshape(-1, sides).copy()  # the table overwrites it
 
 
-def _objects(records: list[Any], name: str) -> NDArray[Any]:
+def _read_objects(records: list[Any], name: str) -> NDArray[Any]:
     return np.fromiter(map(operator.attrgetter(name), records), dtype=object, count=len(records))
 
 
-def _boxes_or_nan(records: list[Any], name: str, *, sides: int) -> FloatArray:
-    """Read boxes [N, sides]; NaN for a record without one, infinite for one of another length."""
+def _read_optional_boxes(records: list[Any], name: str, *, sides: int) -> FloatArray:
+    """Read boxes [N, sides]: NaN if missing, infinite if the length is wrong."""
     missing, wrong = [np.nan] * sides, [np.inf] * sides
     if not any(map(operator.attrgetter(name), records)):
         return np.full((len(records), sides), np.nan)
@@ -498,43 +495,48 @@ def _boxes_or_nan(records: list[Any], name: str, *, sides: int) -> FloatArray:
     return np.array(rows, dtype=np.float64).reshape(-1, sides)
 
 
-# ---------------------------------------------------------------- the kinds
+# ---------------------------------------------------------------- kinds of records
 
 
 def annotation_kind(instances: Sequence[str], first: FirstRecord, *, with_ignore: bool = False) -> Kind:
-    """Return the kind of ground truth's records, read for boxes, these instance columns and LVIS's flag."""
+    """Return the kind of annotations with boxes, these instance columns and optionally LVIS's ``ignore``."""
     readers: Readers = {
-        "image_id": _ids,
-        "category_id": _ids,
-        "bbox": functools.partial(_boxes, sides=first.sides),
-        "id": _ids,
-        "area": _numbers,
-        "iscrowd": _flags,
-        "difficult": _flags,
+        "image_id": _read_ids,
+        "category_id": _read_ids,
+        "bbox": functools.partial(_read_boxes, sides=first.sides),
+        "id": _read_ids,
+        "area": _read_numbers,
+        "iscrowd": _read_flags,
+        "difficult": _read_flags,
     }
     if not with_ignore:
         return _kind(_Annotation, _NumericAnnotation, readers, instances, first, of_results=False)
     flag, number = ("ignore", int | bool | None, 0), ("ignore", float, 0.0)
     general = msgspec.defstruct(_Annotation.__name__, [flag], bases=(_Annotation,), gc=False)
     numeric = msgspec.defstruct(_NumericAnnotation.__name__, [number], bases=(_NumericAnnotation,), gc=False)
-    return _kind(general, numeric, {**readers, "ignore": _flags}, instances, first, of_results=False)
+    return _kind(general, numeric, {**readers, "ignore": _read_flags}, instances, first, of_results=False)
 
 
 def result_kind(instances: Sequence[str], first: FirstRecord, *, with_file_name: bool = False) -> Kind:
-    """Return the kind of results' records, read for boxes, these instance columns and file names."""
-    boxes = functools.partial(_boxes, sides=first.sides)
-    readers: Readers = {"image_id": _ids, "category_id": _ids, "bbox": boxes, "score": _numbers}
+    """Return the kind of results with boxes, these instance columns and optionally file names."""
+    boxes = functools.partial(_read_boxes, sides=first.sides)
+    readers: Readers = {
+        "image_id": _read_ids,
+        "category_id": _read_ids,
+        "bbox": boxes,
+        "score": _read_numbers,
+    }
     general: type[msgspec.Struct] = _Result if first.scored else _UnscoredResult
     numeric: type[msgspec.Struct] = NumericResult if first.scored else NumericUnscoredResult
     if not with_file_name:
         return _kind(general, numeric, readers, instances, first, of_results=True)
     file_name = [("file_name", str | None, None)]
     base = msgspec.defstruct(general.__name__, file_name, bases=(general,), gc=False)
-    return _kind(base, None, {**readers, "file_name": _objects}, instances, first, of_results=True)
+    return _kind(base, None, {**readers, "file_name": _read_objects}, instances, first, of_results=True)
 
 
 def instance_kind(instance: str, first: FirstRecord, *, of_results: bool) -> Kind:
-    """Return the kind of records that are read for one instance column and nothing else."""
+    """Return a kind that reads one instance column only."""
     base = msgspec.defstruct("_Instance", [], gc=False)
     return _kind(base, _NumericInstance, {}, [instance], first, of_results=of_results)
 
@@ -548,8 +550,8 @@ def _kind(
     *,
     of_results: bool,
 ) -> Kind:
-    """Return a kind that has instance columns as well; of results, with or without a box."""
-    # Rotated boxes have five numbers in both kinds, so that any other length is refused while decoding.
+    """Add instance columns to a kind; in results with them, boxes become optional."""
+    # Rotated boxes have five numbers; decoding rejects any other length.
     sides = first.sides
     if sides == 5 and "bbox" in readers:
         rotated = [("bbox", RotatedBox)]
@@ -558,29 +560,29 @@ def _kind(
     # Add the fields of instance columns.
     shapes = shapes_of(instances)
     fields = [field for shape in shapes for field in shape.fields(of_results=of_results)]
-    readers = {**readers, **dict.fromkeys((name for name, _, _ in fields), _objects)}
+    readers = {**readers, **dict.fromkeys((name for name, _, _ in fields), _read_objects)}
     for shape in shapes:
         readers = {**readers, **shape.readers}
-    # A shape of as many numbers in every record decodes as floats too; others need the general way.
+    # A shape with the same count of numbers in every record is numeric too; others need the general path.
     if fields and numeric is not None:
         of_numbers = [shape.numeric_fields(first, of_results=of_results) for shape in shapes]
-        numeric = _numeric_with(numeric, of_numbers, first)
-    # Results with masks or keypoints may lack boxes.
+        numeric = _add_numeric_fields(numeric, of_numbers, first)
+    # Boxes are optional in results with masks or keypoints.
     if fields and "bbox" in readers and of_results:
         fields.append(("bbox", list[float] | None, None))
-        readers = {**readers, "bbox": functools.partial(_boxes_or_nan, sides=sides)}
+        readers = {**readers, "bbox": functools.partial(_read_optional_boxes, sides=sides)}
     if fields:
         base = msgspec.defstruct(base.__name__, fields, bases=(base,), kw_only=True, gc=False)
-    # Lists of Python objects cost as much to hand over as to read, so they stay in this process.
+    # Python objects cost as much to send to another process as to read, so they are read in this one.
     name, whole = ("detection", "a list of results") if of_results else ("annotation", "a list")
-    in_arrays = numeric is not None or not any(reader is _objects for reader in readers.values())
+    in_arrays = numeric is not None or not any(reader is _read_objects for reader in readers.values())
     return Kind(name, whole, base, readers, numeric, in_arrays)
 
 
-def _numeric_with(
+def _add_numeric_fields(
     numeric: type[msgspec.Struct], of_shapes: Sequence[Sequence[tuple[str, Any]] | None], first: FirstRecord
 ) -> type[msgspec.Struct] | None:
-    """Return a kind of numbers alone with the fields of shapes; None where one holds something else."""
+    """Add the fields of shapes to a numeric kind; None if a shape is not numeric."""
     fields: list[Any] = (
         [("bbox", None, None)] if "bbox" in numeric.__struct_fields__ and not first.bbox else []
     )
@@ -592,7 +594,7 @@ def _numeric_with(
 
 
 def first_record(text: Text) -> FirstRecord:
-    """Return the first record; an empty one where there is none, or none that can be read."""
+    """Return the first record; an empty one if the array is empty or invalid."""
     decode = msgspec.json.Decoder(list[FirstRecord]).decode
     pieces = (
         piece
@@ -604,23 +606,23 @@ def first_record(text: Text) -> FirstRecord:
     try:
         return next((records[0] for records in slices if records), FirstRecord())
     except DECODING_ERRORS:
-        return FirstRecord()  # the next reader raises the error
+        return FirstRecord()  # the full pass raises the error
 
 
 def rotated_boxes(records: FloatArray | None) -> FloatArray | None:
-    """Return rotated boxes as tables have them, in radians from x towards y; None for upright ones."""
+    """Convert boxes of records to rotated boxes of tables, in radians from x to y; None if upright."""
     if records is None or records.shape[1] != 5:
         return None
     return np.hstack([records[:, :4], -np.deg2rad(records[:, 4:])])
 
 
 def rotated_records(rotated: FloatArray) -> FloatArray:
-    """Return rotated boxes of a table as records have them, in degrees counter-clockwise."""
+    """Convert rotated boxes of tables to those of records, in degrees counter-clockwise."""
     return np.hstack([rotated[:, :4], -np.rad2deg(rotated[:, 4:])])
 
 
 def given_boxes(boxes: NDArray[np.float64], *, place: Place) -> NDArray[np.float64] | None:
-    """Return the boxes of results, or None where there is a first record and it has none."""
+    """Return the boxes of results; None if the first record does not have one."""
     if len(boxes) and np.isnan(boxes[0, 0]):
         return None
     bad = ~np.isfinite(boxes).all(axis=1)
@@ -639,7 +641,7 @@ def instance_columns(
     image_sizes: Callable[[], NDArray[np.float64]],
     place: Place,
 ) -> dict[str, Any]:
-    """Return these instance columns of records; None for one that no record has."""
+    """Return these instance columns, each None if it does not occur."""
     arrays: dict[str, Any] = {}
     for shape in shapes_of(instances):
         arrays |= shape.columns(columns, image_sizes, place)

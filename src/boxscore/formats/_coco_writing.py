@@ -1,4 +1,4 @@
-"""Write COCO files: a results file with fewer records, and tables as results or ground truth."""
+"""Write COCO files: tables as ground truth or results, and subsets of a results file."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ from boxscore.formats._packed import packed_columns
 from boxscore.formats._survivors import Survivors
 
 RECORDS = 1 << 14
-"""Records made into text together."""
+"""Number of records encoded at a time."""
 
 
 def rewrite_results(path: Path, survivors: Survivors, output: Path) -> None:
-    """Write the surviving records of a file; one that does not change stays byte by byte."""
+    """Copy the surviving records of a results file; unchanged records keep their exact bytes."""
     _refuse_folder(output)
     if _json.first_byte(path) == b"[":
-        records = _json.decode_records(_json.chunks_of(path), _decode_raw, lambda: _changed(path))
+        records = _json.decode_records(_json.chunks_of(path), _decode_raw, lambda: _raise_changed(path))
         write_atomically(output, itertools.chain(_array(path, records, survivors), [b"\n"]))
     else:
         write_atomically(output, _object(path, survivors))
 
 
 def save_ground_truth(table: GroundTruth, output: Path) -> None:
-    """Write ground truth: one image or annotation a line; columns that a table lacks have no key."""
+    """Write ground truth, one image or annotation per line, without keys for columns the table lacks."""
     _refuse_folder(output, "COCO ground truth")
-    write_atomically(output, _encoded(_ground_truth(table), table.source))
+    write_atomically(output, _with_named_errors(_ground_truth(table), table.source))
 
 
 def save_results(table: Detections, output: Path) -> None:
-    """Write detections: one record a line, boxes as ``x, y, width, height``, rotated ones as five numbers."""
+    """Write detections, one per line; boxes are ``x, y, width, height``, or five numbers if rotated."""
     _refuse_folder(output, "COCO results")
-    write_atomically(output, _encoded(_array_of(_results(table)), table.source))
+    write_atomically(output, _with_named_errors(_array_of(_results(table)), table.source))
 
 
 def _refuse_folder(path: Path, what: str = "COCO results") -> None:
@@ -53,23 +53,23 @@ def _refuse_folder(path: Path, what: str = "COCO results") -> None:
         raise InputError(f"the output of {what}", "be a file", got=f"the folder {path}")
 
 
-def _changed(path: Path) -> bytes:
+def _raise_changed(path: Path) -> bytes:
     raise changed_while_read(path, got="data other than a list of records")
 
 
 def _array(path: Path, parts: Iterable[list[msgspec.Raw]], survivors: Survivors) -> Iterator[bytes]:
-    """Text of the array of the surviving records, piece by piece."""
-    # Number the records as the reader did, and choose the surviving ones of each slice.
+    """Yield the text of the array of surviving records."""
+    # Number the records as the reader did, and select the surviving ones of each slice.
     before, row = b"[", 0
     for records in parts:
         if row + len(records) <= survivors.total:
             rows = survivors.rows_between(row, row + len(records))
             if len(rows):
                 chosen = [records[index] for index in (rows - row).tolist()]
-                # The clock cannot show that a young file stayed the same, so its records are compared.
+                # Timestamps do not prove that a file written just before is unchanged; compare its records.
                 if survivors.are_compared:
-                    _check(path, survivors, rows, chosen)
-                # Records that stay as they are keep their text, byte for byte.
+                    _check_records(path, survivors, rows, chosen)
+                # Keep the exact bytes of unchanged records.
                 texts: Sequence[bytes | msgspec.Raw] = chosen
                 if survivors.are_changed:
                     numbered = zip(rows.tolist(), chosen, strict=True)
@@ -79,7 +79,7 @@ def _array(path: Path, parts: Iterable[list[msgspec.Raw]], survivors: Survivors)
                 yield before + b"\n" + b",\n".join(texts)
                 before = b","
         row += len(records)
-    # A file that grew or shrank is refused before the closing bracket is written.
+    # Reject a file that grew or shrank, before the closing bracket is written.
     if row != survivors.total:
         raise changed_while_read(path, got=f"{row} records after {survivors.total}")
     survivors.check_files()
@@ -87,7 +87,7 @@ def _array(path: Path, parts: Iterable[list[msgspec.Raw]], survivors: Survivors)
 
 
 def _object(path: Path, survivors: Survivors) -> Iterator[bytes]:
-    """Text of a COCO object with the surviving annotations, piece by piece."""
+    """Yield the text of a COCO object with the surviving annotations."""
     text = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
     before = b"{"
     for key, value in msgspec.json.decode(text, type=dict[str, msgspec.Raw]).items():
@@ -100,14 +100,16 @@ def _object(path: Path, survivors: Survivors) -> Iterator[bytes]:
     yield b"}\n"
 
 
-def _check(path: Path, survivors: Survivors, rows: NDArray[np.int64], records: list[msgspec.Raw]) -> None:
-    """Refuse records that are not those of the table."""
-    # Read the records again, as numbers if possible.
+def _check_records(
+    path: Path, survivors: Survivors, rows: NDArray[np.int64], records: list[msgspec.Raw]
+) -> None:
+    """Reject records that differ from the rows of the table."""
+    # Decode the records, as numbers if possible.
     text = b"[" + b",".join(records) + b"]"
     given = survivors.table.boxes_given
-    columns = _packed(text)
-    # Ids that are text, rotated boxes or none need Python objects.
-    if columns is None:  # ids that are text or very large, rotated boxes or none
+    columns = _decode_numeric(text)
+    # Text ids, very large ids, rotated boxes and missing boxes need Python objects.
+    if columns is None:
         upright = given and survivors.table.rotated is None
         try:
             stated = _STATED.decode(text)
@@ -115,7 +117,7 @@ def _check(path: Path, survivors: Survivors, rows: NDArray[np.int64], records: l
             columns["bbox"] = np.array(columns["bbox"], dtype=np.float64).reshape(-1, 4) if upright else None
         except (*DECODING_ERRORS, TypeError, ValueError):
             raise changed_while_read(path, got="another form of records") from None
-    # Inverted boxes are not compared: the table has them otherwise.
+    # Do not compare inverted boxes, which the table stores differently.
     boxes, corners = columns["bbox"], None
     if boxes is not None and given:
         corners = survivors.written("xywh").corners_of(boxes)
@@ -125,8 +127,8 @@ def _check(path: Path, survivors: Survivors, rows: NDArray[np.int64], records: l
     )
 
 
-def _packed(text: bytes) -> dict[str, Any] | None:
-    """Return the columns of records of numbers, ids as floats; None where one would not be exact."""
+def _decode_numeric(text: bytes) -> dict[str, Any] | None:
+    """Decode numeric records to columns, with ids as floats; None if an id would not be exact."""
     try:
         records = cast(list[msgspec.Struct], _NUMERIC.decode(text))
     except DECODING_ERRORS:
@@ -154,7 +156,7 @@ _RAW_KEYS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def _record(record: msgspec.Raw, score: float | None, box: list[float] | None) -> bytes:
-    """Text of a record, with a new score or box where there is one; its other keys unchanged."""
+    """Return the text of a record, with its score or box replaced if given."""
     if score is None and box is None:
         return bytes(record)
     keys = _RAW_KEYS.decode(record)
@@ -169,8 +171,8 @@ def _record(record: msgspec.Raw, score: float | None, box: list[float] | None) -
 Record = dict[str, Any]
 
 
-def _encoded(pieces: Iterator[bytes], source: str) -> Iterator[bytes]:
-    """Text piece by piece, with a message for what JSON's encoder does not write."""
+def _with_named_errors(pieces: Iterator[bytes], source: str) -> Iterator[bytes]:
+    """Pass on text, and convert errors of the JSON encoder to errors that name the source."""
     try:
         yield from pieces
     except (OverflowError, UnicodeEncodeError) as error:
@@ -178,7 +180,7 @@ def _encoded(pieces: Iterator[bytes], source: str) -> Iterator[bytes]:
 
 
 def _ground_truth(table: GroundTruth) -> Iterator[bytes]:
-    """Text of a ground-truth file, piece by piece."""
+    """Yield the text of a ground-truth file."""
     yield b'{"info":{},"licenses":[],\n"images":'
     yield from _array_of(_images(table))
     yield b',"categories":'
@@ -189,7 +191,7 @@ def _ground_truth(table: GroundTruth) -> Iterator[bytes]:
 
 
 def _array_of(records: Iterable[Record]) -> Iterator[bytes]:
-    """Text of an array, one record a line, piece by piece."""
+    """Yield the text of an array, one record per line."""
     before, records = b"[\n", iter(records)
     while some := list(itertools.islice(records, RECORDS)):
         yield before + b",\n".join(map(msgspec.json.encode, some))
@@ -225,7 +227,7 @@ def _categories(categories: Categories) -> Iterator[Record]:
 
 
 def _side(side: float) -> float | None:
-    """Return a side of an image as whole pixels, where it is; None where it is not known."""
+    """Return the side of an image, as an integer if it is whole; None if unknown."""
     if side != side:
         return None
     return int(side) if side.is_integer() else side
@@ -234,13 +236,13 @@ def _side(side: float) -> float | None:
 def _annotations(table: GroundTruth) -> Iterator[Record]:
     columns: dict[str, list[Any]] = {
         "id": table.ids.tolist(),
-        **_common(table),
+        **_common_columns(table),
         "area": table.area.tolist(),
         "iscrowd": table.crowd.astype(int).tolist(),
     }
     if table.difficult.any():
         columns["difficult"] = table.difficult.astype(int).tolist()
-    if table.ignore.any():  # read where images have lists of classes
+    if table.ignore.any():  # the reader only reads it if images list classes, as in LVIS
         columns["ignore"] = table.ignore.astype(int).tolist()
     if table.keypoint_count is not None:
         columns["num_keypoints"] = table.keypoint_count.tolist()
@@ -248,16 +250,16 @@ def _annotations(table: GroundTruth) -> Iterator[Record]:
 
 
 def _results(table: Detections) -> Iterator[Record]:
-    columns = _common(table)
+    columns = _common_columns(table)
     if not table.boxes_given and ("segmentation" in columns or "keypoints" in columns):
-        del columns["bbox"]  # the boxes around the others, which readers make again
+        del columns["bbox"]  # derived from the shapes, as the reader does
     if table.scored:
         columns["score"] = table.scores.tolist()
     return _records(columns)
 
 
-def _common(table: BoxTable) -> dict[str, list[Any]]:
-    """Columns of annotations and of results, by key."""
+def _common_columns(table: BoxTable) -> dict[str, list[Any]]:
+    """Return the columns that annotations and results share, by key."""
     rotated = table.rotated
     boxes = np.hstack([table.boxes[:, :2], table.sizes]) if rotated is None else rotated_records(rotated)
     columns: dict[str, list[Any]] = {
@@ -271,7 +273,7 @@ def _common(table: BoxTable) -> dict[str, list[Any]]:
 
 
 def _records(columns: dict[str, list[Any]]) -> Iterator[Record]:
-    """Rows of columns; a mask that a row does not have is no key."""
+    """Yield each row as a record; leave out the key of a missing mask."""
     for row in zip(*columns.values(), strict=True):
         record = dict(zip(columns, row, strict=True))
         if "segmentation" in record and record["segmentation"] is None:

@@ -1,15 +1,14 @@
-"""Define the interface of a file format: how it is detected, read and written.
+"""Define the interface of a file format: detection, reading and writing.
 
 Conventions
 -----------
-A format is one file with one :class:`Format` and one line of the registry. The options of a path are in
-:class:`ReadOptions`; a format names those that it takes in ``takes``, and the others are refused before it
-is called. ``instances`` and ``processes`` are hints that it may ignore.
+A format is a module with a :class:`Format`, and a line in the registry. It receives the options in
+:class:`ReadOptions` and lists those it supports in ``takes``; others are rejected before it is called.
+``instances`` and ``processes`` are hints that it may ignore.
 
-A path is detected once: :func:`boxscore.formats.registry.open_at` makes an :class:`Opened`, which carries the
-path and its format to everything that reads there. Its ``data`` may be elsewhere than its ``path``: the
-content of an unpacked archive, or data in a folder below. Messages and tables name the archive, never the
-temporary folder.
+The format of a path is detected once: :func:`boxscore.formats.registry.open_at` returns an :class:`Opened`,
+which holds the path and its format. Its ``data`` may differ from its ``path``: an unpacked archive, or data
+in a subfolder. Messages and tables show the path of the archive, not of the temporary folder.
 """
 
 from __future__ import annotations
@@ -49,50 +48,49 @@ CONTENT = frozenset(
     | {"image labels", "positive labels", "ignore together with image labels"}
     | {"class columns", "class column frequency", f"class column {SUPERCATEGORY}", "negative sides"}
 )
-"""What a table may have besides images, classes, upright boxes and scores; not every file can hold it.
+"""Optional content of a table, which not every file format can store.
 
-``sides below 0`` are those of inverted boxes, ``areas`` those other than width times height, ``sizes`` and
-``file names`` those of images, ``columns`` the user's, ``image columns`` further columns of images,
-``classes`` those without objects, and ``fractions`` coordinates in place of pixels. ``image labels`` are
-classes verified as absent from whole images, or not annotated in full, ``positive labels`` those verified as
-present, and ``class columns`` further columns of classes.
+``negative sides`` are those of inverted boxes, ``areas`` differ from width times height, ``sizes`` and
+``file names`` are those of images, ``columns`` are the user's, ``image columns`` are additional columns of
+images, ``classes`` are those without objects, and ``fractions`` are used instead of pixels. ``image labels``
+are classes verified as absent from an image, or not annotated exhaustively, ``positive labels`` are classes
+verified as present, and ``class columns`` are additional columns of classes.
 """
 
 
 @record(frozen=True)
 class ReadOptions:
-    """The options of a path that a format sees; the others are in ``FileOptions``, of ``reading``.
+    """Options that a format receives; ``FileOptions`` in ``reading`` adds the others.
 
     Attributes
     ----------
     format : str, default "auto"
-        The format's name; ``"auto"`` detects it.
+        The name of the format; ``"auto"`` detects it.
     image_set : str or Path, optional
-        Which part of a data set.
+        The split of a data set to read.
     classes : tuple of str, optional
-        The names behind class numbers that count from 0.
+        Class names, in order of the class numbers from 0.
     image_sizes : ImageSizes, optional
-        Width and height of images in pixels, and which images there are.
+        Image sizes in pixels, and a list of images.
     box_format : str, optional
-        What the four numbers of a box are, one of ``WRITTEN_FORMATS``: for files that do not say, or say it
-        wrongly.
+        The form of the boxes, one of ``WRITTEN_FORMATS``, if the file does not define it or gets it wrong.
     instances : tuple of str
-        Instance columns worth reading with the boxes.
+        Instance columns to read together with the boxes.
     processes : int or "auto"
-        That may read a large file together.
+        Number of processes for a large file.
     any_sides : bool
-        Whether boxes with sides below 0 are read, because the protocol drops them.
+        Whether to accept boxes with negative sides, because the protocol drops them.
     needs_areas : bool
-        Whether the protocol needs the areas of objects, so that sizes of images matter.
+        Whether the protocol needs object areas, and therefore image sizes.
     keys, image_keys : tuple of str
-        Further keys of records and of images, which the protocol asks for.
+        Additional keys of records and of images that the protocol needs.
     text_keys : tuple of str
-        Further keys of records whose values are texts.
+        Additional keys of records with text values.
     columns : ColumnMap, optional
-        Which columns of a table are the image, the class, ...
+        The roles of table columns.
     further : mapping of str to any
-        Options that few formats take or that change ground truth once it is read, checked, by name; those
-        that are not given are not there. The table ``FURTHER`` of ``reading`` lists them.
+        The given options of ``FURTHER`` in ``reading``, checked, by name: options that few formats support,
+        or that change the ground truth after it is read.
     """
 
     format: str = "auto"
@@ -117,7 +115,7 @@ class ReadOptions:
 
     @property
     def lowest_side(self) -> float:
-        """The least side of a box that is read: 0 but for rounding, unless the protocol drops others."""
+        """The smallest accepted side of a box: 0 up to rounding, or any if the protocol drops such boxes."""
         return -math.inf if self.any_sides else -ROUNDING
 
 
@@ -127,25 +125,24 @@ class Format(abc.ABC):
     Attributes
     ----------
     name : str
-        Its value for ``--format``.
+        The value of ``--format``.
     boxes : {"xywh", "xyxy"} or None
-        The box form of its files, for warnings of the box order. None: boxes were checked when written.
+        The form of boxes in its files, to warn of boxes in another form. None: boxes were checked on writing.
     has_class_numbers : bool
-        Whether class ids are the user's, and results refer to classes by them alone.
+        Whether class ids are chosen by the user and results refer to classes by id only.
     takes : frozenset of str
-        The options that it takes, of ``image_set``, ``classes``, ``image_sizes``, ...
+        The supported options: ``image_set``, ``classes``, ``image_sizes``, ...
     has_boxes : bool
-        Whether its files have upright boxes of four numbers, to which ``box_format`` applies.
+        Whether files have upright boxes of four numbers, to which ``box_format`` applies.
     holds : mapping of str to frozenset of str
-        What its files can hold beside images, classes, upright boxes and scores, of the words of
-        ``CONTENT``, or ``"column NAME"``: by the kind of table, ``"ground truth"`` or
-        ``"detections"``. A kind that is not there cannot be written.
+        The optional content that files can store, as words of ``CONTENT`` or ``"column NAME"``, for
+        ``"ground truth"`` and ``"detections"``. If one of the two is missing, it cannot be written.
     holds_any_text : bool
-        Whether names may be any text; else they are printable, without blanks at their ends.
+        Whether names may be any text; otherwise they must be printable, without surrounding spaces.
     endings : tuple of str
-        How the names of its files end: what chooses it for a file that is written.
+        File name endings that select this format for output.
     folder_endings : tuple of str
-        How the names of the files that it reads in a folder end; none where that may be any.
+        Endings of the files to read in a folder; empty for any.
     """
 
     name: ClassVar[str]
@@ -160,7 +157,7 @@ class Format(abc.ABC):
 
     @abc.abstractmethod
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Return how this format is recognised at an existing path; None where it is another."""
+        """Return the reason why an existing path has this format; None if it does not."""
 
     @abc.abstractmethod
     def load_ground_truth(self, path: Path, options: ReadOptions) -> GroundTruth:
@@ -170,24 +167,24 @@ class Format(abc.ABC):
     def load_detections(
         self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
     ) -> Detections:
-        """Read detections, aligned to a ground truth or, with None, in their own vocabularies."""
+        """Read detections, aligned with a ground truth or, with None, in their own vocabularies."""
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
-        """Write a table; ``like`` gives the file names where a format has several files."""
+        """Write a table; if a format has several files, ``like`` is a path with the file names to use."""
         raise InputError(
             "the format of the output", "be a format that boxscore can write", got=repr(self.name)
         )
 
     def lists_images(self, ground_truth: GroundTruth) -> bool:
-        """Whether its files name images without objects too, so that no other is one of the data set."""
+        """Whether the files list all images of the data set, including those without objects."""
         return True
 
     def check_written(self, table: BoxTable) -> None:
-        """Refuse a table whose values would not be read as they are."""
+        """Reject a table with values that the reader would change."""
         return
 
     def class_ids(self, table: BoxTable) -> list[Id]:
-        """Return the ids that a reader of its files gives the classes of ground truth."""
+        """Return the ids that classes of ground truth have after writing and reading."""
         ids: list[Id] = table.categories.ids.tolist()
         return ids
 
@@ -199,53 +196,53 @@ _Table = TypeVar("_Table", bound=BoxTable)
 
 
 class Opened(NamedTuple):
-    """A path, its format, and where its data are."""
+    """A path with its detected format."""
 
     path: Path
-    """As it was given."""
+    """The path given by the user."""
     format: Format
-    """Of several files, that of each."""
+    """The format of the data, or of each of several files."""
     reason: str
-    """How the format was recognized; empty if it was not, and the user names the format."""
+    """Why the path has this format; empty if the user named the format and detection failed."""
     data: Path
-    """What the format reads."""
+    """The path to read."""
     unpacked: Path | None = None
-    """The file or folder that an archive was unpacked to."""
+    """The file or folder to which an archive was unpacked."""
     note: str = ""
-    """Tells the user that data in a folder below are read."""
+    """A note for the user that data in a subfolder are read."""
     files: tuple[Opened, ...] = ()
-    """Several files that are read one by one."""
+    """Several files to read one by one."""
 
     @property
     def is_direct(self) -> bool:
-        """Whether the format reads the given path itself, not an archive, data below it or several files."""
+        """Whether the path is read directly: no archive, subfolder or list of files."""
         return self.data == self.path and not self.files
 
     def load_ground_truth(self, options: ReadOptions) -> GroundTruth:
         """Read ground truth."""
         if self.files:
-            return _joined_ground_truth([file.load_ground_truth(options) for file in self.files], self.path)
+            return _join_ground_truth([file.load_ground_truth(options) for file in self.files], self.path)
         return self.read(lambda data: self.format.load_ground_truth(data, options))
 
     def load_detections(self, options: ReadOptions, ground_truth: GroundTruth | None) -> Detections:
-        """Read detections, aligned to a ground truth or, with None, in their own vocabularies."""
+        """Read detections, aligned with a ground truth or, with None, in their own vocabularies."""
         if self.files:
             tables = [file.load_detections(options, ground_truth) for file in self.files]
-            return _joined_detections(tables, self.path)
+            return _join_detections(tables, self.path)
         return self.read(lambda data: self.format.load_detections(data, options, ground_truth))
 
     def read(self, load: Callable[[Path], _Table]) -> _Table:
-        """Return what ``load`` reads of the data, and tell the user where they are."""
+        """Load the data with ``load``, and show the user a note if they are in a subfolder."""
         self.tell()
         return self.loaded(lambda: load(self.data))
 
     def tell(self) -> None:
-        """Tell the user where the data are, if that is elsewhere."""
+        """Show the user a note if the data are in a subfolder."""
         if self.note:
             warn_user(BoxscoreWarning(self.note, severity="note"))
 
     def loaded(self, load: Callable[[], _Table]) -> _Table:
-        """Return what ``load`` reads; the table and errors name an archive, not its temporary folder."""
+        """Call ``load``; show the archive instead of its temporary folder in the table and in errors."""
         with self.named():
             table = load()
         if self.unpacked is None:
@@ -254,7 +251,7 @@ class Opened(NamedTuple):
 
     @contextlib.contextmanager
     def named(self) -> Iterator[None]:
-        """Name the archive in place of its temporary folder in errors."""
+        """Show the archive instead of its temporary folder in errors."""
         try:
             yield
         except (FileFormatError, InputError) as error:
@@ -264,8 +261,8 @@ class Opened(NamedTuple):
             raise type(error)(text) from None
 
 
-def _joined_ground_truth(tables: Sequence[GroundTruth], path: Path) -> GroundTruth:
-    """Return the images of all files as one table, which is named after the path."""
+def _join_ground_truth(tables: Sequence[GroundTruth], path: Path) -> GroundTruth:
+    """Concatenate the ground truth of several files; the path becomes the source."""
     known: dict[Id, str] = {}
     for table in tables:
         for image in table.images.ids.tolist():
@@ -278,13 +275,13 @@ def _joined_ground_truth(tables: Sequence[GroundTruth], path: Path) -> GroundTru
                 raise InputError("an image", rule, got=got, place=table.source, cause=cause)
             known[image] = table.source
     whole = concatenate(tables)[0].replaced(source=str(path))
-    if len(np.unique(whole.ids)) < len(whole):  # each file counts its annotations from 1
+    if len(np.unique(whole.ids)) < len(whole):  # each file numbers its annotations from 1
         whole = whole.replaced(ids=np.arange(1, len(whole) + 1))
     return whole
 
 
-def _joined_detections(tables: Sequence[Detections], path: Path) -> Detections:
-    """Return the detections of all files as one table, which is named after the path."""
+def _join_detections(tables: Sequence[Detections], path: Path) -> Detections:
+    """Concatenate the detections of several files; the path becomes the source."""
     left_out = sum((Counter(table.left_out) for table in tables), Counter[str]())
     if len({table.scored for table in tables}) > 1:
         without = next(table.source for table in tables if not table.scored)

@@ -1,13 +1,13 @@
-"""Read typed JSON, in slices so that memory stays flat.
+"""Read typed JSON in slices, in constant memory.
 
 Conventions
 -----------
-- An array of records is decoded a slice at a time, cut between two records, straight into msgspec
-  structs; the caller converts each slice to columns before the next is read. Where a cut falls wrong
-  (a record that itself holds records), brackets are counted to find the next ones.
-- The garbage collector is paused meanwhile: it would walk objects that cannot form cycles.
-- Text is UTF-8 also in the keys that are skipped, which msgspec does not check: ``json`` refuses it too.
-- Errors name the file, the record, the field, the rule and the value.
+- An array of records is decoded one slice at a time into msgspec structs; the caller converts each slice to
+  columns before the next is read. Slices end between two records. If a guessed end is wrong (a record that
+  contains records), later ends are found by counting brackets.
+- Callers pause the garbage collector, because the decoded objects cannot form cycles.
+- Skipped keys must be UTF-8 too, as in ``json``; msgspec does not check them.
+- Errors give the file, the record, the field, the rule and the value.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ Record = TypeVar("Record")
 
 SLICE_BYTES = 1 << 17
 PART_BYTES = 1 << 22
-"""Smallest part of a file that is worth another process."""
+"""Smallest chunk of a file that is worth another process."""
 PROGRESS_BYTES = 1 << 27
-"""Files from this size on take about a second to read."""
+"""Minimum size of a file for a progress bar: it takes about a second to read."""
 
 
 @contextlib.contextmanager
 def open_binary(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for reading, with an error that names it when that fails."""
+    """Open a file for reading; errors name the file."""
     try:
         file = path.open("rb")
     except (OSError, ValueError) as error:  # a NUL in the path
@@ -48,14 +48,14 @@ def open_binary(path: Path) -> Iterator[BinaryIO]:
 
 
 def first_byte(path: Path) -> bytes:
-    """Return the first byte that is not white space, empty for an empty file."""
+    """Return the first byte that is not whitespace; empty for an empty file."""
     with open_binary(path) as file:
         start = file.read(4096)
         return start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
 
 
 def chunks_of(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-    """Read bytes [start, end) of a file in slices, with a progress bar on stderr where that takes long."""
+    """Read bytes [start, end) of a file in slices, with a progress bar on stderr if the file is large."""
     with open_binary(path) as file, _progress(path) as advance:
         file.seek(start)
         left = path.stat().st_size - start if end is None else end - start
@@ -78,10 +78,10 @@ def _progress(path: Path) -> Iterator[Callable[[int], object]]:
 
 
 def parts_of(size: int, read: Callable[[int, int], bytes], shares: Sequence[float]) -> list[tuple[int, int]]:
-    """Cut a JSON array between records into byte ranges of about these shares; one where it has no cut."""
+    """Split a JSON array between records into byte ranges of about these shares; one range if that fails."""
     starts, ends = [0], []
     for middle in [int(size * share) for share in itertools.accumulate(shares[:-1])]:
-        boundary = _last_boundary(read(middle, middle + SLICE_BYTES))
+        boundary = _find_last_boundary(read(middle, middle + SLICE_BYTES))
         if boundary is None:
             return [(0, size)]
         ends.append(middle + boundary[0])
@@ -94,75 +94,77 @@ def decode_records(
     decode: Callable[[bytes], list[Record]],
     whole: Callable[[], bytes],
 ) -> Iterator[list[Record]]:
-    """Decode a JSON array piece by piece; whole, so that an error is located, where a piece fails."""
+    """Decode a JSON array in slices; if one fails, decode the whole text to locate the error."""
     done = 0
     try:
-        for records in _decoded_pieces(chunks, decode):
+        for records in _decode_slices(chunks, decode):
             yield records
             done += len(records)
         return
     except (msgspec.MsgspecError, UnicodeDecodeError):
         pass
-    yield _decoded(decode, whole().removeprefix(b"\xef\xbb\xbf"))[done:]
+    yield _decode_checked(decode, whole().removeprefix(b"\xef\xbb\xbf"))[done:]
 
 
-def _decoded_pieces(
+def _decode_slices(
     chunks: Iterable[bytes | memoryview], decode: Callable[[bytes], list[Record]]
 ) -> Iterator[list[Record]]:
-    """Decode pieces between cuts, which are guessed until a guess is wrong."""
+    """Decode slices; guess where each one ends, and count brackets after a wrong guess."""
     buffer = b""
     done = least = 0
-    find_cut: Callable[[bytes], tuple[int, int] | None] = _last_boundary
+    find_cut: Callable[[bytes], tuple[int, int] | None] = _find_last_boundary
     for chunk in chunks:
         if not buffer and not done:
             chunk = bytes(chunk).removeprefix(b"\xef\xbb\xbf").lstrip()
-            if chunk[:1] == b"]":  # not an array: a bracket put before it would make it one
+            if chunk[:1] == b"]":  # not an array, but would become one with the bracket added below
                 raise msgspec.DecodeError("not an array")
             chunk = chunk.removeprefix(b"[")
         buffer += chunk
         if len(buffer) < least or not (cut := find_cut(buffer)):
             continue
         try:
-            # A cut inside a record or a string leaves a bracket or a quote open: the piece does not decode.
-            records = _decoded(decode, _piece(buffer, cut[0]))
+            # A slice that ends inside a record or a string does not decode: a bracket or quote is open.
+            records = _decode_checked(decode, _as_array(buffer, cut[0]))
         except (msgspec.MsgspecError, UnicodeDecodeError):
             find_cut = _outer_boundary
             outer = find_cut(buffer)
             try:
-                records = _decoded(decode, b"[" + buffer if outer is None else _piece(buffer, outer[0]))
+                records = _decode_checked(
+                    decode, b"[" + buffer if outer is None else _as_array(buffer, outer[0])
+                )
             except (msgspec.MsgspecError, UnicodeDecodeError) as error:
                 if outer is not None or "truncated" not in str(error):
                     raise
             if outer is None:
-                least = 2 * len(buffer)  # a long record, of which more is to come
+                least = 2 * len(buffer)  # a long record that is still incomplete
                 continue
             cut = outer
         yield records
         done += len(records)
         buffer, least = buffer[cut[1] :], 0
-    yield _decoded(decode, b"[" + buffer)
+    yield _decode_checked(decode, b"[" + buffer)
 
 
-def _piece(text: bytes, end: int) -> bytes:
+def _as_array(text: bytes, end: int) -> bytes:
     return b"".join((b"[", memoryview(text)[:end], b"]"))
 
 
-def _decoded(decode: Callable[[bytes], list[Record]], text: bytes) -> list[Record]:
+def _decode_checked(decode: Callable[[bytes], list[Record]], text: bytes) -> list[Record]:
     records = decode(text)
     check_utf8(text)
     return records
 
 
 def check_utf8(text: bytes) -> None:
-    """Raise ``UnicodeDecodeError`` where JSON that was decoded is not UTF-8 in what was skipped."""
+    """Raise ``UnicodeDecodeError`` if skipped text is not UTF-8."""
     if not text.isascii():
         decode = codecs.getincrementaldecoder("utf-8")().decode
-        for start in range(0, len(text), SLICE_BYTES):  # a piece at a time: no second copy of the text
+        for start in range(0, len(text), SLICE_BYTES):  # in slices, to avoid a second copy of the text
             decode(text[start : start + SLICE_BYTES], final=start + SLICE_BYTES >= len(text))
 
 
-def _last_boundary(text: bytes) -> tuple[int, int] | None:
-    """Find the last ``}, {``: the end of a record and the start of the next."""
+def _find_last_boundary(text: bytes) -> tuple[int, int] | None:
+    """Find the last ``}, {``; return the end of a record and the start of the next."""
     start = len(text)
     for _ in range(64):
         start = text.rfind(b"{", 0, start)
@@ -176,7 +178,7 @@ def _last_boundary(text: bytes) -> tuple[int, int] | None:
 
 
 def _outer_boundary(text: bytes) -> tuple[int, int] | None:
-    """Find the last comma between two records, from the brackets and quotes of all text before."""
+    """Find the last comma between two records by counting all brackets and quotes."""
     plain = re.sub(rb"\\.", b"__", text, flags=re.DOTALL) if b"\\" in text else text
     letters = np.frombuffer(plain, np.uint8)
     outside = np.cumsum(letters == ord('"'), dtype=np.int64) % 2 == 0
@@ -207,20 +209,20 @@ def explain(
     text: bytes,
     whole: tuple[str, str],
 ) -> FileFormatError:
-    """Convert an error of msgspec to one that names record and field, or the rule of the whole file."""
-    # Rules of the whole file first: msgspec names no record for these.
+    """Convert an error of msgspec to one that names the record and field, or the rule for the whole file."""
+    # Start with rules for the whole file, for which msgspec does not name a record.
     if not text.strip():
         return FileFormatError("a JSON file", "hold JSON", got="an empty file", place=str(path))
     text_of_error = str(error)
     if isinstance(error, RecursionError):
         return FileFormatError("a JSON file", "not nest deeper", got="too many levels", place=str(path))
     if isinstance(error, UnicodeDecodeError):
-        return _not_utf8(text, path)
+        return _utf8_error(text, path)
     if "truncated" in text_of_error:
-        return _cut_short(path)
+        return _truncated_error(path)
     if "malformed" in text_of_error:
-        return _malformed(text_of_error, text, path)
-    # Split msgspec's message into rule and path; the path has the record's number and the key.
+        return _malformed_error(text_of_error, text, path)
+    # Split the message of msgspec into rule and path; the path has the index of the record and the key.
     located = _JSON_PATH.search(text_of_error)
     json_path = located["path"] if located else ""
     rule = text_of_error[: located.start()] if located else text_of_error
@@ -241,12 +243,12 @@ def explain(
     kinds = re.match(r"Expected `([^`]+)`, got `(\w+)`", rule)
     if kinds:
         named = [kind.strip() for kind in kinds[1].split("|")]
-        if {"int", "float"} <= {*named}:  # an id or a count: 7.0 passes for 7
+        if {"int", "float"} <= {*named}:  # an id or a count, where 7.0 is accepted as 7
             named.remove("float")
         wanted = " or ".join(_KINDS.get(kind, kind) for kind in named)
         wanted = wanted if index or field else whole[1]
         return FileFormatError(what, f"be {wanted}", got=_KINDS.get(kinds[2], kinds[2]), place=where)
-    # A list of another length, and a number that no float holds.
+    # A list of another length, or a number too large for a float.
     length = re.match(r"Expected `array` of length (\d+)(?:, got (\d+))?", rule)
     if length:
         got = length[2] or "another number"
@@ -267,7 +269,7 @@ def _cause_of_missing(record: str, field: str, after_first: bool) -> str:
     }.get(field, "")
 
 
-def _cut_short(path: Path) -> FileFormatError:
+def _truncated_error(path: Path) -> FileFormatError:
     return FileFormatError(
         "a JSON file",
         "be complete",
@@ -277,7 +279,7 @@ def _cut_short(path: Path) -> FileFormatError:
     )
 
 
-def _not_utf8(text: bytes, path: Path) -> FileFormatError:
+def _utf8_error(text: bytes, path: Path) -> FileFormatError:
     cause = "UTF-16?" if text[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
     try:
         text.decode("utf-8")
@@ -287,8 +289,8 @@ def _not_utf8(text: bytes, path: Path) -> FileFormatError:
     return FileFormatError("a JSON file", "be UTF-8", got="other bytes", place=str(path))
 
 
-def _malformed(error: str, text: bytes, path: Path) -> FileFormatError:
-    # JSON has no NaN or Infinity, but Python writes them: look around the place, and name the key before it.
+def _malformed_error(error: str, text: bytes, path: Path) -> FileFormatError:
+    # Python writes NaN and Infinity, which JSON does not allow: find them near the error, and name the key.
     position = re.search(r"byte (\d+)", error)
     start = int(position[1]) if position else 0
     for word in (b"-Infinity", b"Infinity", b"NaN"):
@@ -302,10 +304,10 @@ def _malformed(error: str, text: bytes, path: Path) -> FileFormatError:
                 place=f"{path}, byte {begin}",
                 cause="a diverged model? JSON has no NaN or Infinity",
             )
-    # The text ends where a value should be.
+    # The text ends before a value is complete.
     if start >= len(text.rstrip()):
-        return _cut_short(path)
-    # Not text at all; else show the text around the place.
+        return _truncated_error(path)
+    # Binary data; otherwise show the text near the error.
     if b"\0" in text[:64] or text[:2] in (b"\x1f\x8b", b"PK"):
         kind = "compressed" if text[:2] in (b"\x1f\x8b", b"PK") else "binary or UTF-16"
         return FileFormatError("a JSON file", "be JSON text", got=f"{kind} data", place=str(path))

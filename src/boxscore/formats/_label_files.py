@@ -1,10 +1,10 @@
-"""Name label files, one per image, and read the lines of those that are text.
+"""Handle folders of label files, one file per image.
 
 Conventions
 -----------
-- Predictions of YOLO, and those in text files, may lie in folders alone: they are read as one set, whose
-  images are called by folder and file. Images of the ground truth must lie in folders of these names: several
-  runs side by side, ``exp1`` and ``exp2``, are not one.
+- Predictions may be in subfolders only. They are read as one set if the ground truth has images in folders of
+  the same names; image names then include the folder. Subfolders of several runs, such as ``exp1`` and
+  ``exp2``, are rejected.
 """
 
 from __future__ import annotations
@@ -25,11 +25,14 @@ from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._sniffer import Sniffer, is_text_file, listed
 
 LARGEST = 16_000_000
-"""Bytes of a file."""
+"""Maximum size of a file in bytes."""
 
 
 class TextLines:
-    """The lines that are not blank, each a row; ``head`` checks a file and returns where its rows begin."""
+    """Iterate over the lines of files that are not blank, and remember the file and line of each row.
+
+    ``head`` checks the lines of a file and returns the index of the first row.
+    """
 
     def __init__(
         self,
@@ -54,7 +57,7 @@ class TextLines:
                     yield line
 
     def leave_out(self) -> int:
-        """Remove the last line from the rows, and return its image."""
+        """Drop the last row, and return its image."""
         self._line.pop()
         return self._image.pop()
 
@@ -64,12 +67,12 @@ class TextLines:
         return np.array(self._image, dtype=np.int64)
 
     def place(self, row: int = -1) -> str:
-        """Name the file and line of a row, by default of the last."""
+        """Return the file and line of a row, by default the last."""
         return f"{self._files[self._image[row]]}, line {self._line[row]}"
 
 
 def text_files(folder: Path, what: str, detect: Callable[[Sniffer], str | None]) -> list[str]:
-    """Return the names of a folder's text files, sorted; warn of folders in it that are not read."""
+    """Return the names of the text files in a folder, sorted; warn if subfolders are not read."""
     if not folder.is_dir():
         raise FileFormatError(
             what, "be the folder of the .txt files, one per image", got=f"one file, {folder}"
@@ -81,7 +84,7 @@ def text_files(folder: Path, what: str, detect: Callable[[Sniffer], str | None])
 
 
 def check_folders(folder: Path, names: Iterable[str], ground_truth: GroundTruth | None) -> None:
-    """Refuse label files in folders where no image of the ground truth lies in a folder of the same name."""
+    """Reject label files in subfolders that do not match a folder of ground-truth images."""
     inner = inner_folders(names)
     if not inner or ground_truth is None:
         return
@@ -99,12 +102,12 @@ def check_folders(folder: Path, names: Iterable[str], ground_truth: GroundTruth 
 
 
 def inner_folders(names: Iterable[str]) -> list[str]:
-    """Return the folders in the names of files."""
+    """Return the distinct folders of file names, sorted."""
     return sorted({name.rpartition("/")[0] for name in names if "/" in name})
 
 
 def numbers_of(fields: Sequence[str]) -> list[float] | None:
-    """Return the numbers that fields spell; None where one spells none, or has the underscores of Python."""
+    """Convert fields to numbers; None if one is not a number, or has an underscore as in Python."""
     try:
         return None if "_" in "".join(fields) else [float(field) for field in fields]
     except ValueError:
@@ -112,10 +115,10 @@ def numbers_of(fields: Sequence[str]) -> list[float] | None:
 
 
 def file_stems(table: BoxTable, *, in_lines: bool = False) -> list[str]:
-    """Return the name of each image's file, without ending: that of the image file, or else the id.
+    """Return the stem of the label file of each image: that of the image file, or else the id.
 
-    Where several images would have files of one name, all are named by their ids, if these are text. Names
-    ``in_lines`` of a file lose blanks at their ends when they are read.
+    If stems are not unique, the ids of all images are used, provided that they are text. With ``in_lines``,
+    the names will be listed in a file, and surrounding spaces are rejected.
     """
     stems, ids = [], table.images.ids.tolist()
     for identifier, file_name in zip(ids, table.images.file_names.tolist(), strict=True):
@@ -135,7 +138,7 @@ def file_stems(table: BoxTable, *, in_lines: bool = False) -> list[str]:
 
 
 def refuse_shared_names(table: BoxTable) -> None:
-    """Refuse classes that share a name and differ only by id."""
+    """Reject classes that share a name and differ only by id."""
     names = table.categories.names.tolist()
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)

@@ -1,16 +1,14 @@
-"""Read columns from JSON records of numbers, without Python code for each record.
+"""Convert numeric JSON records to columns without a Python loop over the records.
 
-Goal
-----
-Records decode into msgspec structs of floats. The same structs, encoded as MessagePack, where a float always
-takes a marker and eight bytes, are a NumPy record array: its fields are the columns. This is three times
-faster than reading the attributes of every struct.
+Records decode to msgspec structs of floats. Encoded as MessagePack, where every float takes a marker and
+eight bytes, the structs form a NumPy record array whose fields are the columns. This is three times faster
+than reading the attributes of every struct.
 
 Conventions
 -----------
-- Columns are allocated once, for the number of records estimated from the first slice; memory pages that are
-  never touched cost nothing.
-- A struct's fields are ``float``, a tuple of them, or ``None``, which gives no column.
+- Columns are preallocated for the number of records estimated from the first slice; untouched memory pages
+  cost nothing.
+- The fields of a struct are ``float``, a tuple of floats, or ``None``, which does not become a column.
 
 References
 ----------
@@ -33,35 +31,35 @@ Columns = dict[str, NDArray[Any]]
 
 _NUMBER = np.dtype({"names": ["number"], "formats": [">f8"], "offsets": [1], "itemsize": 9})
 _SPARE = 17 / 16
-"""Room for this multiple of the estimate."""
+"""Allocate this multiple of the estimated number of records."""
 
 
 def numbers_of(values: Sequence[Any], code: str) -> NDArray[Any]:
-    """Convert Python numbers to an array; struct reads them several times faster than NumPy."""
+    """Convert Python numbers to an array; ``struct`` is several times faster than NumPy."""
     return np.frombuffer(struct.pack(f"{len(values)}{code}", *values), dtype=code)
 
 
 def packed_columns(
     slices: Iterable[list[msgspec.Struct]], kind: type[msgspec.Struct], *, expected_slices: float
 ) -> Columns:
-    """Convert slices of records, whose fields are ``float`` or tuples of it, to columns [N] or [N, n]."""
-    # A struct of floats is, as MessagePack, a record of fixed layout.
+    """Convert slices of numeric records to columns [N] or [N, n]."""
+    # As MessagePack, a struct of floats has a fixed layout.
     layout = _layout(kind)
     encode = msgspec.msgpack.Encoder().encode
-    columns = _allocated(layout, 0)
+    columns = _allocate(layout, 0)
     count = room = 0
     with paused_collector():
         for records in slices:
             end = count + len(records)
-            # The first slice estimates the room; where that was too little, doubling keeps the copies few.
+            # Allocate by the estimate of the first slice; if that is too little, double the capacity.
             if end > room:
                 room = int(max(end * 2, len(records) * expected_slices * _SPARE) if count == 0 else end * 2)
-                larger = _allocated(layout, room)
+                larger = _allocate(layout, room)
                 for name, column in columns.items():
                     larger[name][:count] = column[:count]
                 columns = larger
             packed = encode(records)
-            # The header of the list, 1 to 5 bytes, comes first: count the records from the end.
+            # The header of the list takes 1 to 5 bytes, so locate the records from the end.
             rows = np.frombuffer(packed, layout, offset=len(packed) - len(records) * layout.itemsize)
             for name, column in columns.items():
                 column[count:end] = rows[name]["number"]
@@ -70,7 +68,7 @@ def packed_columns(
 
 
 def _layout(kind: type[msgspec.Struct]) -> np.dtype[Any]:
-    """Where MessagePack puts the numbers of one record: a map of names to floats or arrays of floats."""
+    """Return the layout of a record in MessagePack: a map from names to floats or arrays of floats."""
     offset = 1
     names, formats, offsets = [], [], []
     hints = get_type_hints(kind)
@@ -89,5 +87,5 @@ def _layout(kind: type[msgspec.Struct]) -> np.dtype[Any]:
     return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": offset})
 
 
-def _allocated(layout: np.dtype[Any], room: int) -> Columns:
+def _allocate(layout: np.dtype[Any], room: int) -> Columns:
     return {name: np.empty((room, *layout[name].shape)) for name in layout.names or ()}

@@ -1,4 +1,4 @@
-"""Read results of VOC's and DOTA's devkits, a file per class: lines of an image, a score and the box."""
+"""Read and write results of the VOC and DOTA devkits: a file per class, lines of image, score and box."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from boxscore.formats._survivors import Survivors
 
 
 class ResultLines(NamedTuple):
-    """The lines of a file, or some of them."""
+    """Lines of a file."""
 
     images: list[str]
     numbers: FloatArray
@@ -27,27 +27,27 @@ class ResultLines(NamedTuple):
 
 
 Refusal = Callable[[list[str], int, str], FileFormatError]
-"""Makes the error of a line with other columns: its fields, what there should be, its place."""
+"""Return the error for a line with a wrong number of columns: (fields, expected number, place)."""
 
 
 @paused_collector()
 def read_results(file: Path, columns: int, refusal: Refusal) -> ResultLines:
-    """Return the image of each line of a file, and its score and box."""
+    """Read all lines of a file."""
     return lines_of(file, read_text(file), 0, columns, refusal)
 
 
 def lines_of(file: Path, text: str, first: int, columns: int, refusal: Refusal) -> ResultLines:
-    """Return the lines of a text; ``first`` lines of the file are before it."""
-    # Check the count of fields first, which names the line of a wrong one.
+    """Parse the lines of a text that starts after the ``first`` lines of a file."""
+    # Check the number of fields first, to report the line.
     lines = [fields for line in text.splitlines() if (fields := line.split())]
     for row, fields in enumerate(lines):
         if len(fields) != columns:
             raise refusal(fields, columns, place_of_row([file], [0], first + row))
-    # float takes "1_0" and other digits; only where a text has neither may it read all fields.
+    # float accepts "1_0" and non-ASCII digits, so use it only if the text has neither.
     images = [fields[0] for fields in lines]
     plain = text.isascii() and text.count("_") == "".join(images).count("_")
     read = float if plain else checks.plain_number
-    # One pass over all numbers; the bad one is searched for only when there is one.
+    # Convert all numbers in one pass; search for the invalid one only if that fails.
     try:
         values = [read(field) for fields in lines for field in fields[1:]]
     except ValueError:
@@ -68,14 +68,14 @@ def _is_number(text: str) -> bool:
 
 
 def place_of_row(files: Sequence[Path], starts: Sequence[int], row: int) -> str:
-    """Name the file and line of a row; ``starts`` is the first row of each file."""
+    """Return the file and line of a row; ``starts`` has the first row of each file."""
     index = int(np.searchsorted(starts, row, side="right")) - 1
     filled = (n for n, line in enumerate(read_text(files[index]).splitlines(), start=1) if line.split())
     return f"{files[index]}, line {next(itertools.islice(filled, row - starts[index], None))}"
 
 
 def results_texts(table: Detections, images: Sequence[str], boxes: FloatArray) -> list[str]:
-    """Return the text of the file of each class."""
+    """Return the text of the results file of each class."""
     lines: list[list[str]] = [[] for _ in range(len(table.categories))]
     rows = (table.image.tolist(), table.category.tolist(), table.scores.tolist(), boxes.tolist())
     for image, category, score, box in zip(*rows, strict=True):
@@ -92,11 +92,11 @@ def rewrite_results(
     *,
     corners: Callable[[FloatArray], FloatArray | None],
 ) -> None:
-    """Write the remaining lines, each as it stood unless it changes.
+    """Copy the surviving lines, with new scores and boxes where they change.
 
-    ``corners`` makes those of boxes of the numbers of lines, to be compared with the table's; None for none.
+    ``corners`` converts the box columns to corners to compare with the table; None skips the comparison.
     """
-    # Number the lines over all files, as the reader did.
+    # Number the lines across files, as the reader did.
     contents: dict[str, str | bytes] = {}
     row = 0
     for file in files:
@@ -105,22 +105,24 @@ def rewrite_results(
         row += len(lines)
         if row > len(survivors.wanted):
             break
-        # The clock cannot show that a young file stayed the same, so its lines are compared.
+        # Timestamps do not prove that a file written just before is unchanged; compare its lines.
         if survivors.are_compared:
-            images, numbers = _compared(file, lines, columns)
+            images, numbers = _parse_lines(file, lines, columns)
             survivors.check_rows(rows, numbers[:, 0], corners(numbers[:, 1:]), images=images)
-        # Lines stay as they are unless a score or a box changes.
-        texts = [_line(lines[at - rows[0]], *survivors.changes(at)) for at in rows[survivors.wanted[rows]]]
+        # Keep lines unless their score or box changes.
+        texts = [
+            _format_line(lines[at - rows[0]], *survivors.changes(at)) for at in rows[survivors.wanted[rows]]
+        ]
         contents[file.name] = "".join(f"{text}\n" for text in texts)
-    # Nothing is written unless every line was met; then all files appear together.
+    # Write all files together, and only if the number of lines is right.
     if row != len(survivors.wanted):
         raise changed_while_read(path, got=f"more or fewer than {len(survivors.wanted)} lines")
     survivors.check_files()
     write_folder(output, contents)
 
 
-def _compared(file: Path, lines: Sequence[str], columns: int) -> tuple[list[str], FloatArray]:
-    """Return the image of each line, and its numbers."""
+def _parse_lines(file: Path, lines: Sequence[str], columns: int) -> tuple[list[str], FloatArray]:
+    """Parse lines to compare them; return images and numbers."""
     fields = [line.split() for line in lines]
     try:
         numbers = np.array([[float(text) for text in some[1:]] for some in fields]).reshape(-1, columns - 1)
@@ -129,8 +131,8 @@ def _compared(file: Path, lines: Sequence[str], columns: int) -> tuple[list[str]
     return [some[0] for some in fields], numbers
 
 
-def _line(line: str, score: float | None, box: list[float] | None) -> str:
-    """Text of a line, with a new score or box where there is one."""
+def _format_line(line: str, score: float | None, box: list[float] | None) -> str:
+    """Return a line, with its score or box replaced if given."""
     fields = line.split()
     if score is not None:
         fields[1] = repr(score)

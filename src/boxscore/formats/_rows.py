@@ -1,21 +1,18 @@
-"""Convert rows of boxes, as most formats read them, to tables.
+"""Convert rows of boxes, which most formats read, to tables.
 
-Goal
-----
-A format reads its files as :class:`Rows`. This module handles class lists, fractions of the image's size,
-image names and the ground truth's numbering once, for all of them.
+A format reads its files as :class:`Rows`. This module handles class lists, fractions of the image size, image
+names and the numbering of the ground truth for all of them.
 
 Conventions
 -----------
-- A class is a name, or a number that counts from 0 in a class list. The list that the user gives for a side
-  wins over the one in its files. Numbers without a list are ids, unless the format says otherwise
-  (``Rows.numbers``).
-- Fractions become pixels by the image's size: that which the user gives, else that of the files, else that of
-  the ground truth. Ground truth with images of unknown size stays in fractions: IoU needs no pixels, but
+- A class is a name, or an index from 0 into a class list. A list given by the user overrides the one in the
+  files. Numbers without a list are ids, unless the format sets ``Rows.numbers``.
+- Fractions are converted to pixels by the image size from the user, else from the files, else from the ground
+  truth. If a ground truth has images of unknown size, it stays in fractions; IoU does not need pixels, but
   areas do.
-- In ``category`` arrays -1 is a class that the ground truth lacks, whose rows are left out and counted; -2 is
-  a name that several classes have, which is refused.
-- Rows of detections keep their file order, which decides between equal scores.
+- In ``category`` arrays, -1 is a class that the ground truth does not have; its rows are dropped and counted.
+  -2 is a name shared by several classes, which is rejected.
+- Detections keep their file order, which breaks ties between equal scores.
 """
 
 from __future__ import annotations
@@ -50,63 +47,62 @@ from boxscore.formats.image_sizes import known_sizes
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Rows:
-    """The content of the files of one side, one row per object or detection, in file order.
+    """Boxes from files of ground truth or detections, one row per object or detection, in file order.
 
     Attributes
     ----------
     source : str
-        The name of the files in messages.
+        The path of the files, for messages.
     images : sequence of int or str
-        The id of every image, once, including images without a row; if there is a file per image, its name
-        without ending.
+        Distinct image ids, including images without rows; if there is a file per image, its stem.
     image : ndarray of int, [N]
-        Position in ``images``.
+        Index into ``images``.
     labels : sequence of int or str
-        Every class that occurs, once, as it is written: a name, or a number.
+        Distinct classes as written in the files: names or numbers.
     label : ndarray of int, [N]
-        Position in ``labels``.
+        Index into ``labels``.
     label_names : sequence of str, or None
         A name for each of ``labels``, which are then ids.
     boxes : ndarray of float64, [N, 4], or None
-        If the user gives ``box_format``, the four numbers as the files have them. None: make the boxes around
-        the other shapes.
+        If the user gives ``box_format``, the four numbers as in the files. None: derive boxes from the other
+        shapes.
     box_format : {"xyxy", "xywh", "cxcywh"}
         The form of ``boxes``, unless the user gives another.
     form_applied : bool
-        Whether ``boxes`` have been converted from the user's ``box_format`` already.
+        Whether ``boxes`` are already converted from the ``box_format`` of the user.
     place : callable
-        Names row ``i`` in messages.
+        Returns the place of row ``i`` for messages.
     fractions : bool
-        Whether coordinates are fractions of the image's size instead of pixels.
+        Whether coordinates are fractions of the image size.
     stays_in_fractions : bool, or None
-        Whether these fractions stay fractions, if that was decided from more than these rows.
+        Whether to keep fractions, if that was already decided from more rows than these.
     named_by_id : bool
-        Whether images of detections are ids of the ground truth, and never file names.
+        Whether images of detections are always ids of the ground truth, not file names.
     scores : ndarray of float64, [N], or None
-        Scores of detections; None if no detection has one.
+        Scores of detections, or None.
     classes : sequence of str, or None
-        The class list of the files.
+        The class list in the files.
     numbers : str
-        The meaning of numbers without a class list: ``"ids"``, ``"positions"`` that count from 0, ``"names"``
-        that are numbers, or ``"words"``: ids or names.
+        The meaning of numbers without a class list: ``"ids"``, ``"positions"`` (indices from 0), ``"names"``
+        or ``"words"`` (ids or names).
     file_names : sequence of str or None, or None
         File names of the images.
     sizes : ndarray of float64, [I, 2], or None
         Width and height of the images in pixels; NaN where unknown.
     outlines : sequence, [N], or None
-        Polygons of a row, each a flat array ``x, y, x, y, ...``; None for a row without.
+        Polygons of a row, each a flat array ``x, y, x, y, ...``; None for a row without polygons.
     keypoints : ndarray of float64, [N, J, 3], or None
     corners : ndarray of float64, [N, 4, 2], or None
         Corners of rotated rectangles.
     given : mapping
-        Further columns by their names in the schema: ``area`` in the unit of coordinates, squared, ``crowd``,
-        ``ids``, ``masks``; ``sizes`` if the files have both corners in pixels and sizes.
+        Additional columns by their names in the schema: ``area`` in squared units of the coordinates,
+        ``crowd``, ``ids``, ``masks``; ``sizes`` if the files have both corners in pixels and sizes.
     columns : mapping of str to array_like
-        Further columns by which a user may slice.
+        Additional columns by which a user may slice.
     image_columns : mapping of str to array_like
-        Further columns of the images.
+        Additional columns of the images.
     any_sides : bool
-        Whether boxes with sides below 0 are accepted; they overlap nothing.
+        Whether to accept boxes with negative sides, which do not overlap anything.
     """
 
     source: str
@@ -154,8 +150,8 @@ class RowFormat(Format):
         return detections_of(self.rows(path, options, of_results=True), options, ground_truth)
 
 
-def _in_given_form(rows: Rows, options: ReadOptions) -> Rows:
-    """Return rows whose boxes are converted from the user's ``box_format``, if one is given."""
+def _apply_box_format(rows: Rows, options: ReadOptions) -> Rows:
+    """Convert boxes from the ``box_format`` of the user, if given."""
     written = options.written
     if written is None or rows.form_applied:
         return rows
@@ -176,16 +172,16 @@ def _may_be_fractions(boxes: FloatArray) -> bool:
 
 def ground_truth_of(rows: Rows, options: ReadOptions) -> GroundTruth:
     """Convert rows to ground truth."""
-    # Bring boxes to the user's form, and collect the sizes of images from all sources.
-    rows = _in_given_form(rows, options)
+    # Apply the box format of the user, and collect image sizes from all sources.
+    rows = _apply_box_format(rows, options)
     sizes = _sizes(rows, options)
-    # Make the vocabularies; images are sorted there, so rows are looked up once per image.
+    # Build the vocabularies. They sort images, so look up the row of each image once.
     categories, category = file_categories(rows, options)
     ids = as_ids(rows.images, name="image ids")
     images = Images.build(ids, file_names=rows.file_names, sizes=sizes, columns=rows.image_columns)
     image = images.rows(ids)[rows.image]
-    # Fractions become pixels only if every image with an object has a size: a mix would have no unit.
-    unknown = _unknown(sizes)
+    # Convert fractions to pixels only if the size of every image with objects is known: never mix units.
+    unknown = _are_unknown(sizes)
     in_fractions = rows.stays_in_fractions
     if in_fractions is None:
         in_fractions = rows.fractions and bool(unknown[rows.image].any())
@@ -203,25 +199,25 @@ def ground_truth_of(rows: Rows, options: ReadOptions) -> GroundTruth:
 
 
 def detections_of(rows: Rows, options: ReadOptions, ground_truth: GroundTruth | None) -> Detections:
-    """Convert rows to detections; with ground truth, in its vocabularies."""
-    rows = _in_given_form(rows, options)
+    """Convert rows to detections, aligned with the ground truth if given."""
+    rows = _apply_box_format(rows, options)
     sizes = _sizes(rows, options)
-    unknown = _unknown(sizes)
+    unknown = _are_unknown(sizes)
     left_out: dict[str, int] = {}
-    # Without ground truth, the vocabularies are those of the files.
+    # Without ground truth, build the vocabularies from the files.
     if ground_truth is None:
         ids = as_ids(rows.images, name="image ids")
         images = Images.build(ids, file_names=rows.file_names, sizes=sizes)
         image = images.rows(ids)[rows.image]
         categories, category = file_categories(rows, options)
         in_fractions = rows.fractions and bool(unknown[rows.image].any())
-    # With ground truth, look up images and classes in its vocabularies, and take sizes that only it knows.
+    # With ground truth, use its vocabularies, and its image sizes where they are otherwise unknown.
     else:
         images, categories = ground_truth.images, ground_truth.categories
         image_rows = _image_rows(rows, ground_truth)
         image = image_rows[rows.image]
         sizes[unknown & (image_rows >= 0)] = images.sizes[image_rows[unknown & (image_rows >= 0)]]
-        unknown = _unknown(sizes)
+        unknown = _are_unknown(sizes)
         category, left_out = _category_rows(rows, options, ground_truth)
         in_fractions = ground_truth.units == "fractions"
         if len(image) and (in_fractions and not rows.fractions):
@@ -240,7 +236,7 @@ def detections_of(rows: Rows, options: ReadOptions, ground_truth: GroundTruth | 
                 place=rows.place(row),
                 cause=checks.GIVE_SIZES,
             )
-    # Leave out the rows of classes that the ground truth lacks.
+    # Drop rows of classes that the ground truth does not have.
     known_class = np.flatnonzero(category >= 0)
     vocabularies = {
         "images": images,
@@ -248,7 +244,7 @@ def detections_of(rows: Rows, options: ReadOptions, ground_truth: GroundTruth | 
         "image": image[known_class],
         "category": category[known_class],
     }
-    # Fractions become pixels in the same float64 products as those of the ground truth.
+    # Convert fractions to pixels with the same float64 products as for the ground truth.
     table = _table(
         DETECTIONS,
         rows,
@@ -274,10 +270,10 @@ def _table(
     sizes: FloatArray | None,
     options: ReadOptions,
 ) -> dict[str, Any]:
-    """Build the columns of the ``chosen`` rows, in pixels where ``sizes`` are given."""
-    # Scale all shapes by their images' sizes; columns are selected once, without a copy if all rows stay.
+    """Build the columns of the ``chosen`` rows, in pixels if ``sizes`` are given."""
+    # Scale all shapes by the image sizes. Select rows once, without a copy if all are chosen.
     extent = None if sizes is None else sizes[rows.image]
-    shapes = _scaled(rows, extent)
+    shapes = _scale_shapes(rows, extent)
     given: dict[str, Any] = {
         name: _of_rows(np.asarray(values), chosen) for name, values in rows.given.items() if name != "masks"
     }
@@ -291,7 +287,7 @@ def _table(
         for name, values in shapes.items()
         if name != "boxes"
     }
-    # Sides are given where corners alone would round; detections take only the columns of their schema.
+    # Use given sides, because corners alone would round; detections only take the columns of their schema.
     sides = given.pop("sizes", None)
     if schema is DETECTIONS:
         given["scores"] = None if rows.scores is None else _of_rows(rows.scores, chosen)
@@ -310,7 +306,7 @@ def _table(
 
 
 def _of_rows(values: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[Any]:
-    """Return ascending rows; copy nothing if they are all rows."""
+    """Return these rows, in ascending order, without a copy if they are all rows."""
     return values if len(rows) == len(values) else values[rows]
 
 
@@ -318,10 +314,10 @@ def _names(schema: Schema) -> set[str]:
     return {column.name for column in (*schema.needed, *schema.instances)}
 
 
-def _scaled(rows: Rows, extent: FloatArray | None) -> dict[str, Any]:
-    """Return boxes, masks, keypoints and rotated boxes, times the image's size [N, 2] if it is given."""
+def _scale_shapes(rows: Rows, extent: FloatArray | None) -> dict[str, Any]:
+    """Return boxes, masks, keypoints and rotated boxes, scaled by the image size [N, 2] if given."""
     shapes: dict[str, Any] = {}
-    # Boxes and keypoints: one product per coordinate, which is all that rounds.
+    # Scale boxes and keypoints with one product per coordinate, the only rounding step.
     if rows.boxes is not None:
         shapes["boxes"] = rows.boxes if extent is None else rows.boxes * np.tile(extent, 2)
     if rows.keypoints is not None:
@@ -330,8 +326,8 @@ def _scaled(rows: Rows, extent: FloatArray | None) -> dict[str, Any]:
             points[:, :, :2] *= extent[:, None]
         shapes["keypoints"] = points
     if rows.fractions and extent is None:
-        return shapes  # masks and rotated boxes mean nothing without pixels
-    # Polygons stay a list per object: their numbers of corners differ.
+        return shapes  # masks and rotated boxes are undefined without pixels
+    # Keep polygons as a list per object, because their numbers of corners differ.
     if rows.outlines is not None:
         shapes["masks"] = [
             None
@@ -342,7 +338,7 @@ def _scaled(rows: Rows, extent: FloatArray | None) -> dict[str, Any]:
             ]
             for row, parts in enumerate(rows.outlines)
         ]
-    # Rotated boxes come from scaled corners, because scaling with unequal factors changes their angles.
+    # Compute rotated boxes from scaled corners, because scaling by unequal factors changes angles.
     if rows.corners is not None:
         shapes["rotated"] = rotated_of_corners(
             rows.corners if extent is None else rows.corners * extent[:, None]
@@ -350,14 +346,14 @@ def _scaled(rows: Rows, extent: FloatArray | None) -> dict[str, Any]:
     return shapes
 
 
-def _unknown(sizes: FloatArray) -> BoolArray:
+def _are_unknown(sizes: FloatArray) -> BoolArray:
     unknown: BoolArray = np.isnan(sizes[:, 0]) | np.isnan(sizes[:, 1])
     return unknown
 
 
 def images_of_unknown_size(rows: Rows, options: ReadOptions) -> tuple[set[Id], set[Id]]:
-    """Return the images that have rows but no known size, and all images of known size."""
-    unknown = _unknown(_sizes(rows, options))
+    """Return the images with rows whose size is unknown, and all images of known size."""
+    unknown = _are_unknown(_sizes(rows, options))
     used = np.bincount(rows.image, minlength=len(rows.images)) > 0
     pairs = list(zip(rows.images, unknown.tolist(), used.tolist(), strict=True))
     unsized = {name for name, is_unknown, is_used in pairs if is_unknown and is_used}
@@ -365,7 +361,7 @@ def images_of_unknown_size(rows: Rows, options: ReadOptions) -> tuple[set[Id], s
 
 
 def _sizes(rows: Rows, options: ReadOptions) -> FloatArray:
-    """Return width and height of every image of the files, [I, 2]; NaN if unknown."""
+    """Return width and height of every image in the files, [I, 2]; NaN if unknown."""
     sizes = (
         np.full((len(rows.images), 2), np.nan)
         if rows.sizes is None
@@ -376,15 +372,15 @@ def _sizes(rows: Rows, options: ReadOptions) -> FloatArray:
 
 
 def _image_rows(rows: Rows, ground_truth: GroundTruth) -> NDArray[np.int32]:
-    """Return the ground truth's row of each image, [I], -1 without rows; an unknown one is an error."""
-    # Look up only images with rows: a file of detections may list images that the ground truth lacks.
+    """Return the row of each image in the ground truth, [I]; -1 for an image without boxes."""
+    # Look up images with boxes only: detection files may list images that the ground truth does not have.
     used = np.flatnonzero(np.bincount(rows.image, minlength=len(rows.images)))
     ids = as_ids([rows.images[image] for image in used.tolist()], name="image ids")
     names = None
     if rows.file_names is not None and any(rows.file_names):
         names = np.array([rows.file_names[image] for image in used.tolist()], dtype=object)
 
-    # Messages name the first row of an image; a row of images without rows stays -1.
+    # Messages give the first row of an image.
     def place(number: int) -> str:
         return rows.place(int(np.argmax(rows.image == used[number])))
 
@@ -396,7 +392,7 @@ def _image_rows(rows: Rows, ground_truth: GroundTruth) -> NDArray[np.int32]:
     def count_matched(image_rows: NDArray[np.int32]) -> int:
         return _count_matched(rows, of_images(image_rows)[rows.image], ground_truth)
 
-    # Ids are looked up exactly; names also without folder or ending, where the boxes decide.
+    # Match ids exactly, and names also without folder or extension; if ambiguous, the boxes decide.
     if rows.named_by_id:
         return of_images(rows_of_ids(ids, ground_truth.images, place=place))
     return of_images(
@@ -405,7 +401,7 @@ def _image_rows(rows: Rows, ground_truth: GroundTruth) -> NDArray[np.int32]:
 
 
 def _count_matched(rows: Rows, image: NDArray[np.int32], ground_truth: GroundTruth) -> int:
-    """Count how many of the best detections overlap an annotation if each row is in this image."""
+    """Count the best detections that overlap an annotation under this assignment of rows to images."""
     if rows.boxes is None or not np.isfinite(rows.boxes).all():
         return 0
     boxes = box_convert(rows.boxes, rows.box_format, "xyxy")
@@ -419,8 +415,7 @@ def _category_rows(
     rows: Rows, options: ReadOptions, ground_truth: GroundTruth
 ) -> tuple[NDArray[np.int32], dict[str, int]]:
     """Return each row's class in the ground truth, [N], -1 if unknown; and the counts of unknown classes."""
-    # A class list turns numbers into names, unless the ground truth has no names itself: its names are its
-    # ids.
+    # A class list maps numbers to names, unless the ground truth only has ids (names that repeat the ids).
     categories = ground_truth.categories
     unnamed = categories.ids.dtype != object and categories.names.tolist() == list(
         map(str, categories.ids.tolist())
@@ -430,10 +425,10 @@ def _category_rows(
     listed = class_list is not None and not (
         unnamed and numbered and not {*class_list} <= {*categories.names.tolist()}
     )
-    names = _named(rows, options) if listed else list(rows.labels)
+    names = _name_labels(rows, options) if listed else list(rows.labels)
     if not unnamed and rows.numbers == "positions" and any(isinstance(name, int) for name in names):
         _refuse_other_numbering(rows, categories)
-    # Look labels up as pairs of id and name, as ids, or as words that may be either.
+    # Look up labels as pairs of id and name, as ids, or as words that may be either.
     if rows.label_names is not None and options.classes is None:
         names = list(rows.label_names)
         known = _rows_of_pairs(rows, rows.label_names, categories)
@@ -451,10 +446,10 @@ def _category_rows(
 
 
 def _rows_of_pairs(rows: Rows, label_names: Sequence[str], categories: Categories) -> NDArray[np.int32]:
-    """Return the class of each label with its name, [L].
+    """Return the class of each pair of id and name, [L].
 
-    It is the class with this id, if that has this name or no name is given; else the class with this name. If
-    several have the name, it is the one with this id, as text or number.
+    It is the class with this id, if it has this name or the name only repeats the id; else the class with
+    this name. If several classes share the name, it is the one with this id, compared as text.
     """
     of_id, of_name = categories.index(), categories.rows_of_names()
     ids, names = categories.ids.tolist(), categories.names.tolist()
@@ -467,27 +462,27 @@ def _rows_of_pairs(rows: Rows, label_names: Sequence[str], categories: Categorie
                 candidates = [row for row in candidates if str(ids[row]) == str(label)] or [-2]
             row = candidates[0]
         known.append(row)
-    return _one_each(rows, label_names, np.array(known, dtype=np.int32), categories)
+    return _check_unique(rows, label_names, np.array(known, dtype=np.int32), categories)
 
 
 def _rows_of_words(
     rows: Rows, words: Sequence[Id], categories: Categories, *, are_names: bool
 ) -> NDArray[np.int32]:
-    """Return the class of each label, [L]: by id if all are known ids and not all known names, else by name.
+    """Return the class of each word, [L]: by id if all are known ids but not all known names, else by name.
 
-    A word that is the id of one class and the name of another is refused, unless it must be a name.
+    A word that is the id of one class and the name of another is rejected, unless words must be names.
     """
-    # Look every word up in both ways: -1 is unknown, -2 a name of several classes.
+    # Look up every word as a name and as an id: -1 is unknown, -2 a name of several classes.
     of_name = categories.rows_of_names()
     candidates = [of_name.get(str(word), [-1]) for word in words]
     by_name = np.array([rows_[0] if len(rows_) == 1 else -2 for rows_ in candidates], dtype=np.int32)
     of_id = categories.index()
-    rows_by_id = [of_id.get(word, of_id.get(_spelled(word), -1)) for word in words]
+    rows_by_id = [of_id.get(word, of_id.get(_respell(word), -1)) for word in words]
     by_id = np.array(rows_by_id, dtype=np.int32)
-    # Words that are all ids, and not all names, are ids.
+    # If all words are ids, and not all are names, they are ids.
     if (by_id >= 0).all() and (by_name == -1).any():
         return by_id
-    # Refuse a word that is the id of one class and the name of another, unless words must be names.
+    # Reject a word that is the id of one class and the name of another, unless words must be names.
     are_names = are_names or (rows.numbers == "names" and categories.ids.dtype != object)
     if not are_names and ((by_name == -1).any() or (by_id >= 0).all()):
         differ = np.flatnonzero((by_id >= 0) & (by_name != -1) & (by_id != by_name))
@@ -501,7 +496,7 @@ def _rows_of_words(
                 cause="a column category_id holds ids, a column class_name names",
             )
     known = np.where(by_name == -1, by_id, by_name)
-    # The rest may be labels, which tell classes of the same name apart.
+    # Others may be display labels, which distinguish classes of the same name.
     if (known == -1).any():
         of_label = {label: row for row, label in enumerate(categories.labels)}
         known = np.array(
@@ -511,11 +506,11 @@ def _rows_of_words(
             ],
             dtype=np.int32,
         )
-    return _one_each(rows, words, known, categories)
+    return _check_unique(rows, words, known, categories)
 
 
-def _spelled(word: Id) -> Id:
-    """Return a number as text, and text as the number that it spells; other text as it is."""
+def _respell(word: Id) -> Id:
+    """Convert a number to text, and the decimal text of a number to that number."""
     if isinstance(word, int):
         return str(word)
     digits = word.removeprefix("-")
@@ -523,10 +518,10 @@ def _spelled(word: Id) -> Id:
     return int(word) if is_number and str(int(word)) == word else word
 
 
-def _one_each(
+def _check_unique(
     rows: Rows, names: Sequence[Id], known: NDArray[np.int32], categories: Categories
 ) -> NDArray[np.int32]:
-    """Refuse labels that occur and whose row is -2, since several classes have the name."""
+    """Reject labels that occur and match several classes (row -2)."""
     used = np.bincount(rows.label, minlength=len(known)) > 0
     unclear = np.flatnonzero((known < -1) & used)
     if len(unclear):
@@ -536,7 +531,7 @@ def _one_each(
 
 
 def _refuse_other_numbering(rows: Rows, categories: Categories) -> None:
-    """Refuse class numbers that count from 0 where the ground truth's ids do not."""
+    """Reject class numbers that count from 0 if the class ids of the ground truth do not."""
     ids = categories.ids
     if ids.dtype != object and len(ids) and ids[0] == 0 and ids[-1] == len(ids) - 1:
         return
@@ -548,8 +543,8 @@ def _refuse_other_numbering(rows: Rows, categories: Categories) -> None:
     )
 
 
-def _named(rows: Rows, options: ReadOptions) -> list[Id]:
-    """Return the labels, with numbers replaced by names if there is a class list."""
+def _name_labels(rows: Rows, options: ReadOptions) -> list[Id]:
+    """Return the labels; replace numbers by names if there is a class list."""
     names = options.classes if options.classes is not None else rows.classes
     if names is None:
         return list(rows.labels)
@@ -572,9 +567,9 @@ def _name(rows: Rows, names: Sequence[str], position: int) -> Id:
 
 
 def file_categories(rows: Rows, options: ReadOptions) -> tuple[Categories, NDArray[np.int32]]:
-    """Return the vocabulary of classes of the files, and each row's class in it, [N]."""
+    """Return the classes of the files, and the class of each row, [N]."""
     names = options.classes if options.classes is not None else rows.classes
-    written = _named(rows, options)
+    written = _name_labels(rows, options)
     if names is None:
         categories = Categories.build(written, names=rows.label_names)
         known = categories.rows(as_ids(written, name="classes"))
@@ -598,7 +593,7 @@ def _warn_of_fractions(rows: Rows, unknown: NDArray[np.bool_]) -> None:
 
 
 def check_sides(sides: FloatArray, place: Place, cause: str = "") -> None:
-    """Refuse boxes with a side [N, 2] below 0."""
+    """Reject boxes with a negative side; ``sides`` is [N, 2]."""
     negative = (sides < 0).any(axis=1)
     if negative.any():
         row = int(np.argmax(negative))
@@ -607,14 +602,14 @@ def check_sides(sides: FloatArray, place: Place, cause: str = "") -> None:
 
 
 class Collected(NamedTuple):
-    """Distinct values, and the position of each given value among them."""
+    """Distinct values, and the index of each given value."""
 
     values: list[Id]
     positions: IntArray
 
 
 def collected(values: Sequence[Id]) -> Collected:
-    """Return the distinct values in the order of their first occurrence, and each value's position, [N]."""
+    """Return distinct values in order of first occurrence, and the index of each value, [N]."""
     known: dict[Id, int] = {}
     positions = np.fromiter((known.setdefault(value, len(known)) for value in values), np.int64, len(values))
     return Collected(list(known), positions)

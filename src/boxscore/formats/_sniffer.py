@@ -1,4 +1,4 @@
-"""Sniff a path: read once what every format's detection needs to know."""
+"""Sniff a path: read the data that formats need for detection, once for all formats."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from boxscore.data.boxes import OTHER_FORMS
 from boxscore.errors import FileFormatError, InputError
 
 HEAD = 1 << 16
-"""Bytes of a file that detection may read."""
+"""Maximum number of bytes to read from a file."""
 
 MOST_NAMES = 2_000
-"""Entries of a folder that detection may list."""
+"""Maximum number of folder entries to list."""
 
 MOST_TEXTS = 20
-"""Text files of a folder that detection may read, of each the head."""
+"""Maximum number of text files in a folder to open."""
 
 
 class Sniffer:
-    """Reads the beginning of what lies at an existing path, each part when it is first needed.
+    """Read the beginning of an existing file or folder; every property is computed lazily.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Sniffer:
 
     @functools.cached_property
     def head(self) -> bytes:
-        """The first bytes of a file, without a byte order mark; none of a folder."""
+        """The first bytes of a file, without a byte order mark; empty for a folder."""
         if self.is_folder:
             return b""
         try:
@@ -55,26 +55,26 @@ class Sniffer:
 
     @functools.cached_property
     def first_line(self) -> str:
-        """The first line of a file that is not blank, stripped."""
+        """The first non-blank line of a file, stripped."""
         return next((line.strip() for line in self.text.splitlines() if line.strip()), "")
 
     @functools.cached_property
     def is_json(self) -> bool:
-        """Whether a file begins as a JSON object or list."""
+        """Whether a file starts like a JSON object or list."""
         return self.text.lstrip()[:1] in ("{", "[")
 
     def has_keys(self, *names: str) -> bool:
-        """Whether JSON has all of these keys near its beginning, at any depth."""
+        """Whether a JSON file has all these keys near its beginning, at any depth."""
         return self.is_json and all(re.search(rf'"{name}"\s*:', self.text) for name in names)
 
     @functools.cached_property
     def is_xml(self) -> bool:
-        """Whether a file begins as XML."""
+        """Whether a file starts like XML."""
         return self.text.lstrip().startswith("<")
 
     @functools.cached_property
     def names(self) -> tuple[str, ...]:
-        """Names of the first entries of a folder, sorted; hidden ones are left out."""
+        """Names of the first entries of a folder that are not hidden, sorted."""
         if not self.is_folder:
             return ()
         with listed(self.path) as entries:
@@ -82,26 +82,26 @@ class Sniffer:
 
     @functools.cached_property
     def texts(self) -> tuple[Sniffer, ...]:
-        """The first text files of a folder that are not empty; an image without objects has an empty one."""
+        """The first non-empty text files of a folder; files of images without objects are empty."""
         files = (self.path / name for name in self.names if name.lower().endswith(".txt"))
         filled = (file for file in files if file.is_file() and file.stat().st_size)
         return tuple(Sniffer(file) for file in itertools.islice(filled, MOST_TEXTS))
 
     def first_with(self, *endings: str) -> Path | None:
-        """Return the first file of a folder whose name has one of these endings, in lower case."""
+        """Return the first folder entry whose lowercase name has one of these endings."""
         name = next((name for name in self.names if name.lower().endswith(endings)), None)
         return None if name is None else self.path / name
 
     def inside(self, name: str) -> Sniffer | None:
-        """Sniff an entry of a folder; None where there is none."""
+        """Sniff an entry of a folder; None if it does not exist."""
         return Sniffer(self.path / name) if name in self.names else None
 
 
 @contextlib.contextmanager
 def errors_named(path: Path, *, side: str = "") -> Iterator[None]:
-    """Convert the system's errors, such as loops of links, into errors that name the file.
+    """Convert OS errors, such as loops of links, to errors that name the file.
 
-    Where boxes are evidently of another form, the option of a ``side``, ``gt`` or ``dt``, is named.
+    If boxes are clearly in another form, the error suggests the option for the ``side``, ``gt`` or ``dt``.
     """
     try:
         yield
@@ -121,7 +121,7 @@ def errors_named(path: Path, *, side: str = "") -> Iterator[None]:
 
 @contextlib.contextmanager
 def listed(folder: Path) -> Iterator[Iterator[os.DirEntry[str]]]:
-    """Yield the entries of a folder that are not hidden; a folder that cannot be listed is refused."""
+    """Yield the entries of a folder that are not hidden; raise if it cannot be listed."""
     try:
         with os.scandir(folder) as entries:
             yield (entry for entry in entries if not entry.name.startswith("."))

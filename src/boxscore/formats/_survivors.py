@@ -1,4 +1,4 @@
-"""Keep results as they were read, and write the rows that survive again."""
+"""Hold results as they were read, and the rows of them to write."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from boxscore.formats._format import Format
 
 
 class Results(NamedTuple):
-    """A results file and its rows."""
+    """A results file and its rows as a table."""
 
     path: Path
     format: str
     table: Detections
-    """Every record or line, in the order of the file."""
+    """All records or lines, in file order."""
     snapshots: tuple[Snapshot, ...]
-    """The states of the files before they were read."""
+    """The state of each file before it was read."""
     written: WrittenForm | None = None
-    """The form of the four numbers of a box, if the user gives one."""
+    """The form of the boxes in the file, if the user gives one."""
 
 
 Changes = tuple[float | None, list[float] | None]
-"""The new score of a row and its new box, each None where it stays."""
+"""The new score and the new box of a row, each None if unchanged."""
 
 
 class Survivors:
-    """The rows of a table that survive, with their new scores and boxes.
+    """The surviving rows of a table, with their new scores and boxes.
 
-    ``form`` is the format of the results, ``files_at`` lists their files.
+    ``form`` is the format of the results; ``files_at`` lists their files.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Survivors:
 
     @property
     def total(self) -> int:
-        """Rows of the file."""
+        """Number of rows in the file."""
         return len(self.wanted)
 
     @property
@@ -73,15 +73,15 @@ class Survivors:
         return self.scores is not None or self.boxes is not None
 
     def rows_between(self, start: int, stop: int) -> NDArray[np.int64]:
-        """Return the rows from ``start`` up to ``stop`` that survive."""
+        """Return the surviving rows in [start, stop)."""
         return np.flatnonzero(self.wanted[start:stop]) + start
 
     def written(self, usual: BoxFormat) -> WrittenForm:
-        """Return what the four numbers of a box in the file are, ``usual`` unless the user says otherwise."""
+        """Return the form of boxes in the file: ``usual`` unless the user gives another."""
         return self._written or WrittenForm(usual, y_first=False, fractions=False)
 
     def check_files(self) -> None:
-        """Refuse results that have changed since their first reading began."""
+        """Raise if the files have changed since they were read."""
         for snapshot in self._results.snapshots:
             snapshot.check_reading()
         if self._files_at(self._results.path) != [snapshot.path for snapshot in self._results.snapshots]:
@@ -90,13 +90,13 @@ class Survivors:
     def check_rows(
         self, rows: NDArray[np.int64], scores: Any, corners: FloatArray | None, **ids: Sequence[Any]
     ) -> None:
-        """Refuse rows [K], read a second time, that are not those of the table.
+        """Raise if rows [K] that were read again differ from the table.
 
-        ``corners`` [K, 4] are NaN where a box is not compared; ``ids`` are of ``images`` and ``categories``.
+        Boxes with NaN in ``corners`` [K, 4] are not compared; ``ids`` are of ``images`` and ``categories``.
         """
         table = self.table
         try:
-            # Compare scores, ids and corners bit for bit; a value of another type differs too.
+            # Compare scores, ids and corners exactly; a value of another type differs too.
             same = table.scores[rows] == np.asarray(scores, dtype=np.float64)
             for name, vocabulary, column in (
                 ("images", table.images, table.image),
@@ -113,7 +113,7 @@ class Survivors:
             raise changed_while_read(self._results.path, got=f"another detection {row} than before")
 
     def as_table(self) -> Detections:
-        """Return the remaining rows as a table, with the new scores and boxes."""
+        """Return the surviving rows as a table, with the new scores and boxes."""
         table, changes = self.table.take(self.rows), {}
         if self.scores is not None:
             changes["scores"] = self.scores
@@ -124,7 +124,7 @@ class Survivors:
         return table.replaced(**changes)
 
     def changes(self, row: int, usual: BoxFormat = "xyxy") -> Changes:
-        """Return the new score of a row and its new box as the file writes it, each None where it stays."""
+        """Return the new score of a row and its new box in the form of the file, each None if unchanged."""
         position, score, box = self._position[row], None, None
         if self.scores is not None and self._changed_scores is not None and self._changed_scores[position]:
             score = float(self.scores[position])
@@ -134,5 +134,5 @@ class Survivors:
 
 
 def rewrite_table(path: Path, survivors: Survivors, output: Path) -> None:
-    """Write the remaining rows as a table, with new scores and boxes where given."""
+    """Write the surviving rows as a new table file."""
     survivors.form.save(survivors.as_table(), output)

@@ -1,17 +1,15 @@
-"""Read tables of boxes from any kind of file: their columns become rows.
+"""Convert tables of boxes from CSV, JSON lines or Parquet files to rows.
 
-Goal
-----
-CSV, JSON lines and Parquet are read as columns (:class:`Table`); what the columns mean is decided once, here
-and in :mod:`boxscore.data.column_names`.
+Formats read files as columns (:class:`Table`). This module and :mod:`boxscore.data.column_names` interpret
+the columns for all of them.
 
 Conventions
 -----------
 - A row without a box (four empty numbers) is an image without objects.
-- An image's id is the value in the image's column: a number where all are whole numbers without leading
-  zeros, else text. Text also refers to the image with that file name.
-- Coordinates are pixels, unless all of them lie in 0..1 and some are not whole: then they are fractions of
-  the image's size.
+- Image ids are the values of the image column: numbers if all are integers without leading zeros, else text.
+  Text also refers to the image with that file name.
+- Coordinates are fractions of the image size if all are in 0..1 and some are not integers; otherwise they are
+  pixels.
 """
 
 from __future__ import annotations
@@ -57,23 +55,23 @@ HELD_BY_TABLES = frozenset(
         "repeated ids",
     }
 )
-"""What a table in a file can hold of ground truth; see ``Format.holds``."""
+"""Content of ground truth that tables can store; see ``Format.holds``."""
 
 
 OBJECTS = ("objects", "annotations", "detections", "predictions", "instances")
-"""Names of columns and keys of records that hold lists of boxes, in lower case."""
+"""Lowercase names of columns, or keys of records, that hold lists of boxes."""
 
 MOST_COLUMNS = 1_000
 _SIZE_RULE = "be 1 pixel or more"
 ROUNDED = 1.01
-"""How far widths and heights may differ from the corners, in pixels: rounded, or counted at both ends."""
+"""Maximum difference between a given side and the corners, in pixels: due to rounding or inclusive ends."""
 
 _TRUE, _FALSE = {"1", "true", "yes", "1.0"}, {"", "0", "false", "no", "-1", "0.0", "-1.0", "none"}
-"""Open Images writes -1 for unknown."""
+"""Texts of flags; Open Images uses -1 for unknown."""
 
 
 class Distinct(NamedTuple):
-    """The distinct values of a column, and each row's position among them, -1 where it is empty."""
+    """The distinct values of a column, and the index of each row's value; -1 if empty."""
 
     values: list[Any]
     positions: IntArray
@@ -85,18 +83,19 @@ class Table(abc.ABC):
     Attributes
     ----------
     source : str
-        For messages.
+        The path of the file, for messages.
     names : sequence of str
+        Column names.
     count : int
-        Rows.
+        Number of rows.
     class_list : sequence of str, or None
-        Names of the class numbers that count from 0, if the file has them.
+        Class names in the order of the class numbers from 0, if the file lists them.
     class_names : sequence of (id, name), or None
-        All classes, if the file has them.
+        All classes, if the file lists them.
     boxes_around : bool
-        Whether its boxes are those around its shapes.
+        Whether the boxes are derived from the shapes.
     absent : mapping of str to str
-        Of several files, the first that does not have a column, by column.
+        For each column that one of several files does not have, the first such file.
     """
 
     source: str
@@ -109,32 +108,32 @@ class Table(abc.ABC):
 
     @abc.abstractmethod
     def distinct(self, name: str) -> Distinct:
-        """Return the values of a column, each once: texts and whole numbers as ids are."""
+        """Return the distinct values of a column, as ids: text or integers."""
 
     @abc.abstractmethod
     def numbers(self, name: str) -> FloatArray:
-        """Return a column of numbers, NaN where a cell is empty; anything else is an error."""
+        """Return a column of numbers, NaN for empty cells; raise for any other value."""
 
     @abc.abstractmethod
     def fours(self, name: str) -> FloatArray:
-        """Return a column of four numbers each, [N, 4], NaN where a cell is empty."""
+        """Return a column of four numbers per cell, [N, 4]; NaN for empty cells."""
 
     @abc.abstractmethod
     def user_column(self, name: str) -> NDArray[Any] | None:
-        """Return a user column; None for one that cannot be sliced by."""
+        """Return a user column; None if slicing by it is not supported."""
 
     @abc.abstractmethod
     def place(self, row: int) -> str:
-        """Name a row in messages."""
+        """Return the place of a row, for messages."""
 
     def ids_of_cells(self, name: str, cells: Sequence[Any], positions: IntArray) -> Distinct:
-        """Return the cells that rows point to as ids are: 7.0 is 7, and null, NaN and "" are empty."""
+        """Convert cells to ids, and drop those without rows: 7.0 becomes 7; null, NaN and "" are empty."""
         known: dict[Any, int] = {}
         position_of = np.full(len(cells) + 1, -1, dtype=np.int64)
         used = np.zeros(len(cells) + 1, dtype=bool)
         used[positions] = True
         for number, (cell, is_used) in enumerate(zip(cells, used.tolist(), strict=False)):
-            # A dictionary may have values of rows that are gone.
+            # A dictionary column may have values that no longer occur.
             if not is_used or cell is None or cell == "":
                 continue
             if type(cell) is float:
@@ -159,7 +158,7 @@ class TableFormat(RowFormat):
         """Read the columns of a file."""
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
-        """Read a file alone, or with its segments."""
+        """Read a file, with the masks of ``segments`` if given."""
         rows = rows_of(self.table(path, options), options, None, of_results=of_results)
         segments = options.further.get("segments")
         if segments is None or of_results:
@@ -168,12 +167,12 @@ class TableFormat(RowFormat):
         return joined
 
     def lists_images(self, ground_truth: GroundTruth) -> bool:
-        """Images without a row are not listed."""
+        """Return False: a table does not list images without rows."""
         return False
 
     def check_written(self, table: BoxTable) -> None:
-        """Refuse values that readers refuse, and pixels that they would take for fractions of the size."""
-        # Values that no reader takes.
+        """Reject values that the reader rejects, and pixels that it would read as fractions."""
+        # Values that the reader rejects.
         checks.finite(
             table.boxes, name="the corners of a box", place=lambda row: f"row {row} of {table.source}"
         )
@@ -182,7 +181,7 @@ class TableFormat(RowFormat):
             row = int(np.argmax(wrong))
             got = f"{_size_text(table.images.sizes[row])}, image {table.images.ids[row]!r}"
             raise InputError("an image size", _SIZE_RULE, got=got, place=table.source)
-        # Tiny boxes in pixels would be read as fractions: nothing in a table tells them apart.
+        # Tiny boxes in pixels look like fractions, and a table does not store the unit.
         if table.units == "pixels" and are_fractions(table.boxes):
             raise InputError(
                 "the boxes",
@@ -195,13 +194,13 @@ class TableFormat(RowFormat):
     def load_detections(
         self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
     ) -> Detections:
-        """Read detections; the image sizes of the ground truth help to infer the form of boxes."""
+        """Read detections; use the image sizes of the ground truth to infer the form of boxes."""
         rows = rows_of(self.table(path, options), options, ground_truth, of_results=True)
         return detections_of(rows, options, ground_truth)
 
 
 def refuse_without_scores(absent: Mapping[str, str], parts: ColumnParts, source: str) -> None:
-    """Refuse several files of detections of which one does not have the column of scores."""
+    """Reject several files of detections if one does not have the score column."""
     if parts.score is not None and parts.score in absent:
         got = f"no column {parts.score!r} in {absent[parts.score]}"
         raise FileFormatError("part files", "have the same columns", got=got, place=source)
@@ -215,15 +214,15 @@ def rows_of(
     of_results: bool,
     fractions: bool | None = None,
 ) -> Rows:
-    """Return the rows of boxes that a table holds; ``fractions`` is given where more than them decides it."""
-    # Tell the columns by their names, and refuse results without scores.
+    """Convert a table to rows; ``fractions`` says whether coordinates are fractions, None infers it."""
+    # Identify columns by name, and reject results without scores.
     parts = column_parts(table.names, place=table.source, column_map=options.columns)
     if of_results:
         absent = absent_score(options.columns, table.names, table.source)
         if absent is not None:
             raise absent
         refuse_without_scores(table.absent, parts, table.source)
-    # A row with neither box nor score is an image without objects: it stays an image and leaves the rows.
+    # A row with neither box nor score is an image without objects: keep the image, drop the row.
     images, image = images_of(table, parts)
     boxes = boxes_of(table, parts) if parts.box else None
     mask_texts = None if parts.mask is None else table.distinct(parts.mask)
@@ -231,7 +230,7 @@ def rows_of(
         empty = np.isnan(boxes).all(axis=1)
     else:
         empty = np.asarray(mask_texts.positions < 0 if mask_texts is not None else [], dtype=bool)
-    # A row with a score is a detection, so a box that it lacks is an error below.
+    # A row with a score is a detection; if its box is missing, this is an error below.
     scores = table.numbers(parts.score) if of_results and parts.score is not None else None
     if scores is not None:
         empty &= np.isnan(scores)
@@ -243,12 +242,12 @@ def rows_of(
     def place(row: int) -> str:
         return table.place(int(with_box[row]))
 
-    # Copy no column where all rows have a box, the usual case.
+    # Avoid copies in the usual case that all rows have a box.
     all_rows = len(with_box) == table.count
     if boxes is not None:
         boxes = boxes if all_rows else boxes[with_box]
         _refuse_halves(boxes, parts, place)
-    # Masks are decoded once per distinct text; they need their image's size.
+    # Decode masks once per distinct text; they need the image size.
     sizes = _image_sizes(table, parts, len(images), image)
     image_of_box = image if all_rows else image[with_box]
     masks = None
@@ -260,20 +259,20 @@ def rows_of(
         )
         if boxes is None and ground_truth is not None and ground_truth.units == "fractions":
             boxes = loaded(SHAPES_OF_TABLES["boxes"])(masks, place=place)
-    # All rows have a score or none.
+    # Scores are required in all rows or in none.
     if scores is not None:
         scores = all_or_none(scores if all_rows else scores[with_box], place)
-    # Fractions: as the user says, as the caller found in all files, or as the numbers show.
+    # Fractions or pixels: given by the user or the caller, or inferred from the numbers.
     given_fractions = fractions
     fractions = False
     if boxes is not None:
         if options.written is not None and parts.box:
             boxes = options.written.x_first(boxes)
             if options.box_format != parts.box_format:
-                parts = parts._replace(sides=None)  # of another form
+                parts = parts._replace(sides=None)  # sides in another form
         fractions = not parts.box or (are_fractions(boxes) if given_fractions is None else given_fractions)
         fractions |= options.written is not None and options.written.fractions
-    # The form of the boxes, which may be inferred from the sizes of images: these are looked up only then.
+    # Infer the form of the boxes if necessary; look up image sizes only in that case.
     form: BoxFormat = "xyxy"
     if boxes is not None:
         form = _box_format(
@@ -284,14 +283,14 @@ def rows_of(
             table,
             side="dt" if of_results else "gt",
         )
-    # Classes, and every column that is left.
+    # Classes, then all other columns.
     labels, label, names = classes_of(table, parts, options, with_box, place)
     given, columns = _other_columns(
         table, parts, with_box, boxes, form, fractions, place, of_results=of_results
     )
     if masks is not None:
         given["masks"] = masks
-    # Shapes of several columns each, such as keypoints; boxes around them are made again from them.
+    # Shapes that take several columns, such as keypoints; derive boxes from them if needed.
     shapes: dict[str, Any] = {}
     if parts.shapes:
         shapes = loaded(SHAPES_OF_TABLES["read"])(
@@ -324,7 +323,7 @@ def rows_of(
 
 
 def images_of(table: Table, parts: ColumnParts) -> Distinct:
-    """Return the images of a table, and the position of each row's among them."""
+    """Return the distinct images of a table, and the image of each row."""
     images = table.distinct(parts.image)
     if len(images.positions) and images.positions.min() < 0:
         row = int(np.argmin(images.positions))
@@ -335,7 +334,7 @@ def images_of(table: Table, parts: ColumnParts) -> Distinct:
 def _file_names(
     table: Table, parts: ColumnParts, images: Sequence[Id], image: IntArray
 ) -> list[str | None] | None:
-    """Return the file name of each image: from the column of file names, or its id where that is text."""
+    """Return the file name of each image, from the column of file names or from ids that are text."""
     if parts.file_name is None:
         if not any(isinstance(name, str) and re.search(r"\.[A-Za-z]{3,4}$", name) for name in images[:100]):
             return None
@@ -351,14 +350,14 @@ def _file_names(
 
 
 def boxes_of(table: Table, parts: ColumnParts) -> FloatArray:
-    """Return the four numbers of every box as the table has them, [N, 4]."""
+    """Return the four numbers of every box as they are in the table, [N, 4]."""
     if len(parts.box) == 1:
         return table.fours(parts.box[0])
     return np.column_stack([table.numbers(name) for name in parts.box])
 
 
 def _refuse_halves(boxes: FloatArray, parts: ColumnParts, place: Any) -> None:
-    """Refuse rows with some of a box's numbers."""
+    """Reject rows in which some numbers of the box are missing."""
     wrong = np.isnan(boxes).any(axis=1)
     if wrong.any():
         row = int(np.argmax(wrong))
@@ -374,16 +373,16 @@ def _refuse_halves(boxes: FloatArray, parts: ColumnParts, place: Any) -> None:
 
 
 def _image_sizes(table: Table, parts: ColumnParts, count: int, image: IntArray) -> FloatArray | None:
-    """Width and height of each image by its rows; None without columns of them."""
+    """Return width and height of each image; None without such columns."""
     if parts.image_size is None:
         return None
-    # The first row of an image gives its size, and all others must agree.
+    # The first row of an image defines its size; the others must agree.
     given = np.column_stack([table.numbers(name) for name in parts.image_size])
     sizes = np.full((count, 2), np.nan)
     sizes[image[::-1]] = given[::-1]  # the last assignment counts: backwards, that of the first row
     different = (sizes[image] != given) & ~np.isnan(given)
     if different.any():
-        # Columns that fit the boxes in every row are their sides.
+        # Columns that match the boxes in every row are their sides, not image sizes.
         if may_be_sides(parts) and are_sides(table, parts, given):
             return None
         row = int(np.argmax(different.any(axis=1)))
@@ -394,7 +393,7 @@ def _image_sizes(table: Table, parts: ColumnParts, count: int, image: IntArray) 
             place=table.place(row),
             cause="are these the sizes of boxes? then rename the columns w and h",
         )
-    # Sizes must be above 0, and not absurdly large.
+    # Sizes must be positive and plausible.
     wrong = _are_wrong_sizes(sizes)
     if wrong.any():
         row = int(np.argmax(wrong[image]))
@@ -404,19 +403,19 @@ def _image_sizes(table: Table, parts: ColumnParts, count: int, image: IntArray) 
 
 
 def _are_wrong_sizes(sizes: FloatArray) -> NDArray[np.bool_]:
-    """Whether sizes [N, 2] cannot be those of images; unknown ones can."""
+    """Whether each image size [N, 2] is invalid, [N]; unknown sizes are valid."""
     wrong: NDArray[np.bool_] = np.any((sizes <= 0) | (sizes > 1e9), axis=1)
     return wrong
 
 
 def may_be_sides(parts: ColumnParts) -> bool:
-    """Whether the columns of the image's size may be those of boxes, if there are corners."""
+    """Whether the columns taken for the image size may be the sides of the boxes instead."""
     named = parts.image_size is not None and parts.image_size[0].lower() in ("width", "w")
     return named and parts.box_format == "xyxy" and len(parts.box) == 4
 
 
 def are_sides(table: Table, parts: ColumnParts, given: FloatArray) -> bool:
-    """Whether columns width and height that may be those of the boxes fit them in every row."""
+    """Whether width and height columns match the boxes in every row."""
     boxes = boxes_of(table, parts)
     with np.errstate(all="ignore"):
         off = np.abs(boxes[:, 2:] - boxes[:, :2] - given)
@@ -430,7 +429,7 @@ def _size_text(size: FloatArray) -> str:
 def _known_sizes(
     images: Sequence[Id], sizes: FloatArray | None, options: ReadOptions, ground_truth: GroundTruth | None
 ) -> FloatArray:
-    """Width and height of every image from any source, [I, 2]; NaN where unknown."""
+    """Return width and height of every image from all sources, [I, 2]; NaN if unknown."""
     known = known_sizes(options.image_sizes, images)
     if sizes is not None:
         known = np.where(np.isnan(known), sizes, known)
@@ -450,7 +449,7 @@ def _box_format(
     *,
     side: str,
 ) -> BoxFormat:
-    """Return the form of boxes: given by the user, by the column names, or inferred from the boxes."""
+    """Return the form of boxes: from the user, from the column names, or inferred from the boxes."""
     if options.written is not None and parts.box:
         return options.written.form
     if parts.box_format is not None:
@@ -466,15 +465,15 @@ def _box_format(
 
 
 def usual_form(table: Table) -> BoxFormat | None:
-    """Return the form of boxes if other columns have COCO's names: COCO's form."""
+    """Return the COCO form if other columns have COCO names, else None."""
     return "xywh" if {"image_id", "category_id"} <= set(table.names) else None
 
 
 def classes_of(
     table: Table, parts: ColumnParts, options: ReadOptions, rows: NDArray[np.intp], place: Any
 ) -> tuple[list[Id], IntArray, list[str] | None]:
-    """Return the classes, each row's position among them, and their names where they are ids."""
-    # An id tells classes apart better than a name; one class needs no column.
+    """Return the classes, the class of each row, and the names of the classes if they are ids."""
+    # Prefer ids to names; with a single class, the column is optional.
     column = parts.class_name if parts.class_id is None else parts.class_id
     if column is None:
         if options.classes is not None and len(options.classes) == 1:
@@ -488,7 +487,7 @@ def classes_of(
             or f"{say_columns('class=NAME')}; or, where there is only one class, name it in a class list "
             "(--gt-classes, --dt-classes)",
         )
-    # Texts are compared once per distinct value; rows hold positions.
+    # Compare texts once per distinct value; rows hold indices.
     values, positions = table.distinct(column)
     positions = positions[rows]
     if len(positions) and positions.min() < 0:
@@ -497,20 +496,20 @@ def classes_of(
     names: list[str] | None = None
     if parts.class_id is not None and parts.class_name is not None and options.classes is None:
         names = _names_of(table, parts, values, positions, rows, place)
-    # Rows without a box may have left values unused: the used ones are renumbered in order.
+    # Dropped rows may leave values unused: renumber the used ones in order.
     used = np.bincount(positions, minlength=len(values)) > 0 if len(values) else np.zeros(0, dtype=bool)
     number = np.cumsum(used) - 1
     labels: list[Id] = [value for value, is_used in zip(values, used.tolist(), strict=True) if is_used]
     if names is not None:
         names = [name for name, is_used in zip(names, used.tolist(), strict=True) if is_used]
-    # A file that lists its classes also keeps those without a row.
+    # If a file lists its classes, keep those without rows too.
     if table.class_names is not None and options.classes is None:
-        labels, names = _with_all(labels, names, table.class_names)
+        labels, names = _add_all_classes(labels, names, table.class_names)
     return labels, number[positions] if len(positions) else positions, names
 
 
 def _numbers(table: Table, parts: ColumnParts) -> str:
-    """Return what whole numbers in the column of classes are; see ``Rows.numbers``."""
+    """Return the meaning of integers in the class column; see ``Rows.numbers``."""
     if table.class_list is not None:
         return "positions"
     if parts.class_id is not None or parts.class_name is None:
@@ -518,10 +517,10 @@ def _numbers(table: Table, parts: ColumnParts) -> str:
     return "names" if "name" in parts.class_name.lower() else "words"
 
 
-def _with_all(
+def _add_all_classes(
     labels: list[Id], names: list[str] | None, known: Sequence[tuple[Id, str]]
 ) -> tuple[list[Id], list[str]]:
-    """Add the classes without a row, and the names that the file gives."""
+    """Add classes without rows, and the names listed in the file."""
     by_id = dict(known)
     of_rows = dict(zip(labels, map(str, labels) if names is None else names, strict=True))
     every = [*labels, *(identifier for identifier in by_id if identifier not in of_rows)]
@@ -536,7 +535,7 @@ def _names_of(
     rows: NDArray[np.intp],
     place: Any,
 ) -> list[str]:
-    """Return the name of each class id; one id has one name."""
+    """Return the name of each class id; raise if an id has several names."""
     texts, at = table.distinct(parts.class_name)  # type: ignore[arg-type]
     at = at[rows]
     first = np.full(len(values), -1, dtype=np.int64)
@@ -570,8 +569,8 @@ def _other_columns(
     *,
     of_results: bool,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the other columns of the schema that a table has, and the user's."""
-    # Sides stay if they fit the corners to the last digit; rounded ones are left out, others refused.
+    """Return the remaining columns of the schema, and the user columns."""
+    # Keep sides that match the corners exactly, drop rounded ones, and reject others.
     given: dict[str, Any] = {}
     if parts.sides is not None and boxes is not None and not fractions:
         sides = np.column_stack([table.numbers(name)[rows] for name in parts.sides])
@@ -584,7 +583,7 @@ def _other_columns(
                 off = np.abs(sides - (boxes[:, 2:] - boxes[:, :2]))
             if (off > ROUNDED).any():
                 raise
-    # Flags of ground truth become columns of the schema; in results they are the user's.
+    # Flags are columns of the schema in ground truth, and user columns in results.
     others = list(parts.other)
     if of_results:
         others += [name for part, name in parts.flags.items() if part not in ("area", "ids")]
@@ -593,17 +592,17 @@ def _other_columns(
             if flag in parts.flags:
                 given[flag] = _flag(table, parts.flags[flag])[rows]
         if "group" in given and "crowd" not in given:
-            given["crowd"] = given["group"]  # as other protocols have it: a region that absorbs
-        # A missing area is that of the box.
+            given["crowd"] = given["group"]  # other protocols treat groups as crowd regions
+        # Replace missing areas by box areas.
         if "area" in parts.flags and boxes is not None and not fractions:
             area = table.numbers(parts.flags["area"])[rows]
             missing = np.isnan(area)
             if missing.any():
-                with np.errstate(all="ignore"):  # what is too large is refused when the table is built
+                with np.errstate(all="ignore"):  # building the table rejects values that are too large
                     extent = boxes[:, 2:] - boxes[:, :2] if form == "xyxy" else boxes[:, 2:]
                     area[missing] = extent[missing].prod(axis=1)
             given["area"] = area
-        # Ids count only if every row has one.
+        # Use ids only if every row has one.
         if "ids" in parts.flags:
             values, positions = table.distinct(parts.flags["ids"])
             positions = positions[rows]
@@ -611,7 +610,7 @@ def _other_columns(
                 given["ids"] = as_ids(values, name="ids")[positions]
         if parts.score is not None:
             others.append(parts.score)
-    # All other columns are the user's, but for names that tables use themselves.
+    # All other columns are user columns, except for names that tables use themselves.
     columns = {}
     for name in others:
         column = table.user_column(name) if name and name not in GROUND_TRUTH.frame_names else None
@@ -639,31 +638,31 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
 def ids_of_texts(texts: Sequence[str]) -> list[Id]:
-    """Return texts as ids: as numbers where all are whole numbers, written as these are."""
+    """Convert texts to ids: integers if all are decimal integers in canonical form, else text."""
     if texts and all(_WHOLE.fullmatch(text) for text in texts):
         return [int(text) for text in texts]
     return list(texts)
 
 
 def saved_columns(table: BoxTable) -> dict[str, Any]:
-    """Return the columns of a table to save, named as in a DataFrame, with those of its images.
+    """Return the columns to save, named as in a DataFrame, including those of images.
 
-    Images without objects are rows without a class and a box at the end.
+    Images without objects become rows without class and box, at the end.
     """
-    # One frame has every column under its public name.
+    # Start from the columns with public names.
     there = [
         column for column in table.schema.plain if not column.plain or table.instances.shows(column.name)
     ]
     names = ("image_id", "category_id", "class", *(name for column in there for name in column.frame))
     frame = table.to_pandas([*names, *table.columns])
     columns: dict[str, Any] = {str(name): frame[name].to_numpy() for name in frame.columns}
-    # Images without objects get rows at the end, so that reading gives the same images.
+    # Append rows for images without objects, so that the reader restores them.
     without_objects = np.zeros(0, dtype=np.int64)
     if not isinstance(table, Detections):
         without_objects = np.setdiff1d(np.arange(len(table.images)), table.image)
-    # Ids and sizes of images repeat in every row; a reader takes the first of each image.
+    # Repeat ids and sizes of images in every row; the reader uses the first row of an image.
     image = np.concatenate([table.image, without_objects])
-    columns = {name: _extended(values, len(without_objects)) for name, values in columns.items()}
+    columns = {name: _extend(values, len(without_objects)) for name, values in columns.items()}
     columns["image_id"] = table.images.ids[image]
     if not isinstance(table, Detections):
         if any(name is not None for name in table.images.file_names.tolist()):
@@ -673,8 +672,8 @@ def saved_columns(table: BoxTable) -> dict[str, Any]:
     return columns
 
 
-def _extended(values: NDArray[Any], more: int) -> NDArray[Any]:
-    """Add empty cells."""
+def _extend(values: NDArray[Any], more: int) -> NDArray[Any]:
+    """Append empty cells."""
     if not more:
         return values
     empty = np.full(more, None, dtype=object)

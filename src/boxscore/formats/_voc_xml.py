@@ -1,19 +1,19 @@
-"""Read VOC's XML annotations safely and quickly, with line numbers for messages; write them.
+"""Read VOC XML annotations safely and quickly, with line numbers in error messages; write them.
 
 Conventions
 -----------
-- A document type declaration is refused before the parser sees it: entities, internal or external, are how
-  an XML file blows up memory or reads other files, and no annotation tool writes them. To be sure that what
-  is searched is what is parsed, the text is decoded here, by its byte order mark or its declaration, and may
-  hold no NUL: by NULs the parser would recognise UTF-16 in text that was decoded as something else.
-- Only encodings that people write XML in are decoded, each in time proportional to the file.
-- A file of plain tags without attributes, as annotation tools write them, is split at its tags: the position
-  of each value follows from the sequence of tags, which most files of a folder share. Whatever is not as
-  plain, or breaks a rule, goes to the parser, so that both give the same and only the parser refuses.
-- Elements are the standard library's. They do not know their lines: a file that breaks a rule is parsed once
-  more, by the parser beneath, which counts lines.
-- Missing ``difficult``, ``truncated`` and ``occluded`` mean 0.
-- Classes are the names that occur: sorted, with ids 1, 2, ... in that order.
+- Document type declarations are rejected before parsing: entities can exhaust memory or read other files, and
+  annotation tools do not write them. To guarantee that the searched text is the parsed text, it is decoded
+  here, by its byte order mark or declaration, and must not contain NUL, which would make the parser detect
+  UTF-16.
+- Only common encodings are decoded, each in linear time.
+- Fast path: a file of plain tags without attributes, as annotation tools write, is split at its tags. The
+  position of each value follows from the sequence of tags, which most files of a folder share. All other
+  files, including invalid ones, go to the parser. Both paths give the same result; only the parser raises.
+- Elements of the standard library do not know their lines, so an invalid file is parsed again by expat, which
+  counts lines.
+- Missing ``difficult``, ``truncated`` and ``occluded`` are 0.
+- Classes are the names that occur, sorted, with ids 1, 2, ... in that order.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from boxscore.formats._label_files import file_stems
 SIDES = ("xmin", "ymin", "xmax", "ymax")
 FLAGS = ("difficult", "truncated", "occluded")
 IMAGE_SET = "all"
-"""The name of the set of all images in a folder that is written."""
+"""Name of the image set that lists all images, for output."""
 
 _DECLARED = re.compile(rb"""\A\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]*)["']""")
 _ENCODINGS = frozenset(
@@ -69,26 +69,26 @@ _ENCODINGS = frozenset(
         *(f"cp{page}" for page in (866, 874, 932, 950, *range(1250, 1259))),
     ]
 )
-"""What a declaration may name, as Python's codecs call it. UTF-16 is recognised by its byte order mark."""
+"""Accepted encodings, as named by Python's codecs; UTF-16 is detected by its byte order mark."""
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 
 
 class XmlFile(NamedTuple):
-    """An XML file, its outermost element, and its text."""
+    """An XML file with its root element and text."""
 
     path: Path
     root: ElementTree.Element
     text: str
 
     def place(self, element: ElementTree.Element) -> str:
-        """Name the file and the line in which an element starts."""
+        """Return the file and line where an element starts."""
         number = next(number for number, other in enumerate(self.root.iter()) if other is element)
         return f"{self.path}, line {_line_of(self.text, number)}"
 
 
 def read_xml(path: Path) -> XmlFile:
-    """Read an XML file."""
-    # Refuse what would be misread, or read without end: NULs of UTF-16, and entities that expand.
+    """Parse an XML file."""
+    # Reject NULs, which look like UTF-16, and entities, which may expand without limit.
     text = _text(path)
     if not text.strip():
         raise FileFormatError("an XML file", "hold XML", got="an empty file", place=str(path))
@@ -100,12 +100,12 @@ def read_xml(path: Path) -> XmlFile:
         if start >= 0:
             place = f"{path}, line {text.count(chr(10), 0, start) + 1}"
             raise FileFormatError("an XML file", f"have no {what}", got="one", place=place, cause=cause)
-    # expat names the line of an error.
+    # expat reports the line of an error.
     try:
         return XmlFile(path, ElementTree.fromstring(text), text)
     except (ElementTree.ParseError, ValueError) as error:
         line = error.position[0] if isinstance(error, ElementTree.ParseError) else 1
-        raise _malformed(path, line, str(error).split(":")[0]) from None
+        raise _malformed_error(path, line, str(error).split(":")[0]) from None
 
 
 def _text(path: Path) -> str:
@@ -115,19 +115,19 @@ def _text(path: Path) -> str:
         raise FileFormatError(f"{path}: cannot be read: {error.strerror}.") from None
     declared = _DECLARED.search(content, 0, 200)
     encoding = next((name for mark, name in _MARKS if content.startswith(mark)), "")
-    encoding = encoding or _allowed(declared[1].decode("ascii") if declared else "utf-8", path)
+    encoding = encoding or _check_encoding(declared[1].decode("ascii") if declared else "utf-8", path)
     try:
         text = content.decode(encoding)
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise _malformed(path, line, f"bytes that are not {encoding}") from None
+        raise _malformed_error(path, line, f"bytes that are not {encoding}") from None
     if text.startswith("\ufeff"):
-        raise _malformed(path, 1, "a second byte order mark")
+        raise _malformed_error(path, 1, "a second byte order mark")
     return text
 
 
-def _allowed(declared: str, path: Path) -> str:
-    """Return a declared encoding if it may be decoded."""
+def _check_encoding(declared: str, path: Path) -> str:
+    """Return a declared encoding if it is accepted; raise otherwise."""
     try:
         known = codecs.lookup(declared).name in _ENCODINGS
     except LookupError:
@@ -143,12 +143,12 @@ def _allowed(declared: str, path: Path) -> str:
     return declared
 
 
-def _malformed(path: Path, line: int, got: str) -> FileFormatError:
+def _malformed_error(path: Path, line: int, got: str) -> FileFormatError:
     return FileFormatError("an XML file", "be well-formed", got=got, place=f"{path}, line {line}")
 
 
 def _line_of(text: str, number: int) -> int:
-    """Return the line in which the element with this number, in document order from 0, starts."""
+    """Return the line where an element starts; ``number`` counts elements from 0 in document order."""
     lines: list[int] = []
     parser = expat.ParserCreate()
     parser.StartElementHandler = lambda *_: lines.append(parser.CurrentLineNumber)
@@ -160,7 +160,7 @@ def _line_of(text: str, number: int) -> int:
 def read_annotations(
     path: Path, folder: Path, names: Sequence[str], written: WrittenForm = CORNERS
 ) -> GroundTruth:
-    """Read the annotations of the named images in a folder; messages name the whole as ``path``."""
+    """Read the annotations of these images in a folder; ``path`` is the data set, for messages."""
     annotations = list(annotations_in(path, folder, names))
     classes = {label for annotation in annotations for label in annotation.classes}
     return joined_annotations(path, folder, names, annotations, classes, written)
@@ -169,7 +169,7 @@ def read_annotations(
 def annotations_in(path: Path, folder: Path, names: Sequence[str]) -> Iterator[Annotation]:
     """Read the file of each image."""
     for name in progress(names, desc=f"reading {path.name}", unit="file", delay=1, leave=False):
-        # Files of plain tags, nearly all, are split as text; the rest goes through the parser.
+        # Split files of plain tags, nearly all, as text; parse the others.
         file = f"{folder}{os.sep}{name}.xml"
         yield _plainly_read(file) or _parsed(Path(file))
 
@@ -182,22 +182,22 @@ def joined_annotations(
     known: Iterable[str],
     written: WrittenForm,
 ) -> GroundTruth:
-    """Make a table of the annotations of the named images; ``known`` are all classes."""
-    # Join the lists of all images into columns, once.
+    """Build a table from the annotations of these images; ``known`` are all classes."""
+    # Concatenate the lists of all images to columns.
     counts = [len(annotation.classes) for annotation in annotations]
     classes = [label for annotation in annotations for label in annotation.classes]
     marks = np.array([mark for annotation in annotations for mark in annotation.flags], dtype=bool)
     marks = marks.reshape(-1, len(FLAGS))
     boxes = np.array([side for annotation in annotations for side in annotation.boxes], dtype=np.float64)
     sizes = np.array([annotation.size for annotation in annotations]).reshape(-1, 2)
-    # Classes are numbered 1, 2, ... in the order of their names.
+    # Number the classes 1, 2, ... in the order of their names.
     numbers = {label: index for index, label in enumerate(sorted(known), start=1)}
 
     def place(row: int) -> str:
         image = int(np.searchsorted(np.cumsum(counts), row, side="right"))
         return _place_of_object(folder / f"{names[image]}.xml", row - sum(counts[:image]))
 
-    # The table checks the boxes; images without objects stay in the vocabulary.
+    # The table checks the boxes, and keeps images without objects.
     return GroundTruth.from_arrays(
         [name for name, count in zip(names, counts, strict=True) for _ in range(count)],
         np.array([numbers[label] for label in classes], dtype=np.int64),
@@ -217,7 +217,7 @@ def joined_annotations(
 
 
 class Annotation(NamedTuple):
-    """What is read of one file; boxes and flags of all objects one after the other."""
+    """The annotation of one image, with the boxes and flags of all objects in flat lists."""
 
     file_name: str | None
     size: tuple[float, float]
@@ -227,8 +227,8 @@ class Annotation(NamedTuple):
 
 
 def _parsed(file: Path) -> Annotation:
-    """Read a file by the parser."""
-    # Refuse a missing or foreign file.
+    """Read a file with the parser."""
+    # Reject a missing file, or one that is not a VOC annotation.
     if not is_file(file):
         raise FileFormatError(
             "every image of the set",
@@ -247,7 +247,7 @@ def _parsed(file: Path) -> Annotation:
             place=str(file),
             cause="was it written by another program?",
         )
-    # Read the objects in file order; each function names the line of a value that it refuses.
+    # Read the objects in file order; each function reports the line of an invalid value.
     file_name, size = _text_of(root, "filename"), _image_size(read)
     classes: list[str] = []
     boxes: list[float] = []
@@ -263,26 +263,26 @@ def _parsed(file: Path) -> Annotation:
 
 _DECLARATION = re.compile(rb'<\?xml version="1\.0"(?: encoding="[Uu][Tt][Ff]-8")?\?>')
 _PLAIN = bytes({*b"\t\n", *range(0x20, 0x7F)} - {*b"&<>"})
-"""ASCII but control characters and what marks something up."""
+"""ASCII without control characters and markup."""
 _NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _FLAG_VALUES = {"": False, "0": False, "1": True}
 LARGEST_PLAIN, MOST_TAGS = 1 << 16, 1000
-"""Bytes and tags of a file that is split; larger ones are parsed."""
+"""Maximum number of bytes and tags of a file on the fast path."""
 Pick = Callable[[Sequence[str]], tuple[str, ...]]
 
 
 class _Layout(NamedTuple):
-    """Picks the values out of the parts of a file; the last one picked of each kind is not a value."""
+    """Functions that pick the values from the parts of a file; the last part that each returns is padding."""
 
     head: Pick
-    """The file's name, its width and height."""
+    """File name, width and height."""
     names: Pick
     sides: Pick
     flags: Pick
 
 
 def _plainly_read(path: str) -> Annotation | None:
-    """Read a file of plain tags that breaks no rule; None for every other."""
+    """Read a valid file of plain tags; None for any other file."""
     try:
         content = _small_file(path)
     except (OSError, ValueError):
@@ -290,17 +290,17 @@ def _plainly_read(path: str) -> Annotation | None:
     if content.startswith(b"<?"):
         declared = _DECLARATION.match(content)
         content = b"" if declared is None else content[declared.end() :]
-    # Only < and > in turn: no entity or comment. Tags with attributes fail ``_NAME`` in ``_layout``.
+    # Alternating < and > rule out entities and comments; ``_layout`` rejects attributes.
     marks = content.translate(None, _PLAIN)
     if not 0 < len(marks) <= 2 * MOST_TAGS or marks != b"<>" * (len(marks) // 2):
         return None
-    # Text and tags in turn; files with equal tags share a layout, which says where the values are.
+    # Split into text and tags; files with the same tags share a layout, which locates the values.
     parts = content.decode("ascii").replace(">", "<").split("<")  # text, tag, text, ..., tag, text
     layout = _layout(tuple(parts[1::2]))
     if layout is None or parts[0].strip() or parts[-1].strip():
         return None
     parts[-1] = ""
-    # Pick the values; whatever is not a plain number is left to the parser, which has the message.
+    # Pick the values; leave values that are not plain numbers to the parser, which has the error messages.
     file_name, *size = (value.strip() for value in layout.head(parts)[:-1])
     classes = [name.strip() for name in layout.names(parts)[:-1]]
     sides = layout.sides(parts)[:-1]
@@ -315,7 +315,7 @@ def _plainly_read(path: str) -> Annotation | None:
 
 
 def _small_file(path: str) -> bytes:
-    """Return the content of a regular file; none of a larger one."""
+    """Return the content of a small regular file; empty for any other."""
     status = os.stat(path)  # noqa: PTH116, one of thousands
     if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_PLAIN:
         return b""
@@ -329,11 +329,11 @@ def _small_file(path: str) -> bytes:
 
 @functools.lru_cache(maxsize=1024)
 def _layout(tags: tuple[str, ...]) -> _Layout | None:
-    """Return the positions of values among tags and the texts behind them; None for tags that do not nest.
+    """Locate the values in a file with these tags; None if the tags do not nest.
 
-    A missing value has the position of the end of the file, where there is only blank text.
+    The position of a missing value is the end of the file, where the text is blank.
     """
-    # Walk through the tags with a stack, and note where the text behind each opening tag is.
+    # Walk through the tags with a stack, and record where the text after each opening tag is.
     outermost: dict[str, _Node] = {}
     unclosed: list[tuple[str, dict[str, _Node]]] = []
     objects: list[dict[str, _Node]] = []
@@ -346,7 +346,7 @@ def _layout(tags: tuple[str, ...]) -> _Layout | None:
         if _NAME.fullmatch(tag) is None:
             return None
         node = _Node(2 * number + 2, {})
-        # The children of the annotation, and of each object, are all that is looked up later.
+        # Record children, and the objects of the annotation.
         if unclosed:
             unclosed[-1][1].setdefault(tag, node)  # the first child with this tag counts
             if [name for name, _ in unclosed] == ["annotation"] and tag == "object":
@@ -356,7 +356,7 @@ def _layout(tags: tuple[str, ...]) -> _Layout | None:
         else:
             return None
         unclosed.append((tag, node.children))
-    # Files without a name or a corner in every object go to the parser, which has the messages.
+    # Leave files with objects that lack a name or a corner to the parser, which has the error messages.
     missing = _Node(end, {})
     boxes = [children.get("bndbox", missing).children for children in objects]
     if (
@@ -365,7 +365,7 @@ def _layout(tags: tuple[str, ...]) -> _Layout | None:
         or not all("name" in children for children in objects)
     ):
         return None
-    # Turn positions into itemgetters: another file with these tags is read by four calls, from the cache.
+    # Build itemgetters from the positions: with the cache, another file with these tags takes four calls.
     size = outermost.get("size", missing).children
     picked = (
         [outermost.get("filename", missing), *(size.get(side, missing) for side in ("width", "height"))],
@@ -377,7 +377,7 @@ def _layout(tags: tuple[str, ...]) -> _Layout | None:
 
 
 class _Node(NamedTuple):
-    """Position of the text behind an element's tag, and its first child of each tag."""
+    """Position of the text after an element's tag, and its first child of each tag."""
 
     text: int
     children: dict[str, _Node]
@@ -386,7 +386,7 @@ class _Node(NamedTuple):
 def _picker(positions: list[int], end: int) -> Pick:
     if not positions:
         return lambda parts: ("",)
-    return operator.itemgetter(*positions, end)  # of at least two positions, so that it returns a tuple
+    return operator.itemgetter(*positions, end)  # at least two positions, so that it returns a tuple
 
 
 def _place_of_object(path: Path, number: int) -> str:
@@ -398,7 +398,7 @@ def _place_of_object(path: Path, number: int) -> str:
 
 
 def _text_of(element: Element, tag: str) -> str | None:
-    """Return the text of the first child with a tag, None without one or when it is blank."""
+    """Return the text of the first child with this tag; None if it is missing or blank."""
     return (element.findtext(tag) or "").strip() or None
 
 
@@ -451,8 +451,8 @@ def _flag(element: Element, tag: str, file: XmlFile) -> bool:
 
 
 def annotation_files(table: GroundTruth) -> dict[str, str | bytes]:
-    """Return the files of a data set by their names in its folder: XML per image, and the image set."""
-    # Look up everything by column once, and escape each class name once.
+    """Return the files to write by relative path: an XML file per image, and the image set."""
+    # Escape each class name once.
     names = file_stems(table, in_lines=True)
     labels = [_xml_text(label, "a class name") for label in table.categories.names.tolist()]
     objects: list[list[str]] = [[] for _ in names]
@@ -464,14 +464,14 @@ def annotation_files(table: GroundTruth) -> dict[str, str | bytes]:
         table.boxes.tolist(),
         *map(np.ndarray.tolist, flags),
     )
-    # One pass over the rows appends each object's text to its image.
+    # Append the text of each object to its image in one pass.
     for image, category, box, *raised in zip(*rows, strict=True):
         sides = "".join(f"<{side}>{_plain(at)}</{side}>" for side, at in zip(SIDES, box, strict=True))
         states = "".join(f"<{flag}>{int(is_so)}</{flag}>" for flag, is_so in zip(FLAGS, raised, strict=True))
         objects[image].append(
             f"  <object><name>{labels[category]}</name>{states}<bndbox>{sides}</bndbox></object>\n"
         )
-    # One file per image, also without objects; a size is left out where it is unknown.
+    # Write a file for every image, with or without objects; leave out unknown sizes.
     files: dict[str, str | bytes] = {}
     known = zip(names, table.images.file_names.tolist(), table.images.sizes.tolist(), objects, strict=True)
     for name, file_name, (width, height), texts in known:
@@ -483,19 +483,19 @@ def annotation_files(table: GroundTruth) -> dict[str, str | bytes]:
         )
         head += f"  <size>{sides}<depth>3</depth></size>\n" if sides else ""
         files[f"Annotations/{name}.xml"] = f"<annotation>\n{head}{''.join(texts)}</annotation>\n"
-    # The lines of an image set hold names without blanks only.
+    # Image sets only support names without spaces.
     if names and all(len(name.split()) == 1 for name in names):
         files[f"ImageSets/Main/{IMAGE_SET}.txt"] = "".join(f"{name}\n" for name in names)
     return files
 
 
 def _plain(number: float) -> str:
-    """Return a number with all its digits, a whole one without a point."""
+    """Format a number with all its digits, and integers without a decimal point."""
     return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
 
 
 def _xml_text(text: str, name: str) -> str:
-    """Return text between tags; refuse what an XML file cannot give back."""
+    """Escape text; reject text that XML does not preserve."""
     if text != text.strip() or not text.isprintable() or not text:
         rule = "be printable, without blanks at its ends, to be written in XML"
         raise InputError(name, rule, got=repr(text)[:60])

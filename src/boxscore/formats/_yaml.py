@@ -1,4 +1,4 @@
-"""Read small YAML files: YOLO's ``data.yaml``."""
+"""Read small YAML files such as YOLO's ``data.yaml``."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from boxscore._utils.files import read_text
 from boxscore.errors import FileFormatError
 
 LARGEST = 5_000_000
-"""Bytes of a YAML file; ImageNet's 21,841 names take half a megabyte."""
+"""Maximum size of a YAML file in bytes; the 21,841 names of ImageNet take half a megabyte."""
 
 MOST_ALIASES = 100
-"""Aliases (``*name``) in a file: a few lines of them can stand for billions of values."""
+"""Maximum number of aliases (``*name``); a few lines of them can expand to billions of values."""
 
 MOST_VALUES = 1_000_000
-"""Values of a file with aliases, each counted as often as it occurs."""
+"""Maximum number of values after the expansion of aliases."""
 
 DEEPEST = 100
-"""Values inside values; libyaml's loader recurses in C, and overruns the stack at some ten thousand."""
+"""Maximum nesting depth; the loader of libyaml recurses in C and overflows the stack at about 10,000."""
 
 _OPENING = re.compile(r"[\[{?-]")
 
 
 def read_yaml(path: Path) -> Mapping[str, Any]:
-    """Read a YAML file that is a mapping; nothing in it is executed."""
+    """Read a YAML mapping; only plain values are created, and no code is executed."""
     import yaml
 
-    # A few aliases can expand to billions of values, so they are counted before anything is built.
+    # Count aliases before loading, because a few of them can expand to billions of values.
     text = read_text(path, "a YAML file", largest=LARGEST)
     try:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -41,11 +41,11 @@ def read_yaml(path: Path) -> Mapping[str, Any]:
         ):
             rule = f"have at most {MOST_ALIASES} aliases"
             raise FileFormatError("a YAML file", rule, got="more", place=str(path))
-        # Deep nesting would overflow the stack of the C parser; a cheap test comes first.
+        # Deep nesting overflows the stack of the C parser; run a cheap test first.
         if _may_be_deep(text) and _is_too_deep(text, loader):
             rule = f"have at most {DEEPEST} values inside each other"
             raise FileFormatError("a YAML file", rule, got="more", place=str(path))
-        # The safe loader makes plain values only.
+        # The safe loader creates plain values only.
         content = yaml.load(text, Loader=loader)
         if "*" in text and _values(content, {}) > MOST_VALUES:
             rule = f"hold at most {MOST_VALUES:,} values"
@@ -68,14 +68,14 @@ def read_yaml(path: Path) -> Mapping[str, Any]:
 
 
 def _may_be_deep(text: str) -> bool:
-    """Whether a file may nest too deep: a level takes a bracket, a mark or a column of indentation."""
+    """Whether the nesting may be too deep: each level takes a bracket, a mark or a column of indentation."""
     marks = sum(1 for _ in itertools.islice(_OPENING.finditer(text), DEEPEST))
     indentation = max((len(line) - len(line.lstrip(" ")) for line in text.split("\n")), default=0)
     return marks + indentation >= DEEPEST
 
 
 def _is_too_deep(text: str, loader: Any) -> bool:
-    """Whether values nest too deep; libyaml refuses depth itself since 0.2.6, before its first event."""
+    """Whether the nesting is too deep; libyaml 0.2.6 and later reject it before the first event."""
     import yaml
 
     try:
@@ -87,7 +87,7 @@ def _is_too_deep(text: str, loader: Any) -> bool:
 
 
 def _depth(events: Iterable[Any]) -> int:
-    """Count the levels of the events of a parser, which does not recurse; no further than too many."""
+    """Return the nesting depth of parser events; stop counting once it is too deep."""
     import yaml
 
     depth = deepest = 0
@@ -100,19 +100,19 @@ def _depth(events: Iterable[Any]) -> int:
 
 
 def _values(node: Any, known: dict[int, int]) -> int:
-    """Count the values of a node; ``known`` has those of nodes that were counted."""
+    """Count the values in a node; ``known`` caches the counts of nodes by id."""
     if not isinstance(node, (list, tuple, dict)):
         return 1
     if id(node) not in known:
         inner = node.values() if isinstance(node, dict) else node
-        known[id(node)] = MOST_VALUES + 1  # in itself
+        known[id(node)] = MOST_VALUES + 1  # too many if the node contains itself
         known[id(node)] = 1 + sum(_values(value, known) for value in inner)
     return known[id(node)]
 
 
 def names_of(content: Mapping[str, Any], path: Path) -> list[str] | None:
-    """Return the class names of a ``data.yaml``, a list or a mapping from numbers; None where it has none."""
-    # A mapping must number its classes 0, 1, ... for positions to be the class numbers.
+    """Return the class names in a ``data.yaml``, a list or a mapping from numbers, or None."""
+    # A mapping must number the classes 0, 1, ..., so that the index of a name is the class number.
     names = content.get("names")
     if names is None:
         return None
@@ -125,7 +125,7 @@ def names_of(content: Mapping[str, Any], path: Path) -> list[str] | None:
     if not isinstance(names, list):
         rule = "be a list, or a mapping from numbers"
         raise FileFormatError("names", rule, got=f"a {type(names).__name__}", place=str(path))
-    # YAML reads yes, 1 and dates as other types; as text they are names.
+    # YAML loads yes, 1 and dates as other types; convert them to text.
     for number, name in enumerate(names):
         if isinstance(name, (list, Mapping)) or name is None:
             got = f"{str(name)[:60]!r} for class {number}"

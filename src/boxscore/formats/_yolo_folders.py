@@ -2,11 +2,11 @@
 
 Conventions
 -----------
-- The labels of ``.../images/.../a.b.jpg`` are ``.../labels/.../a.b.txt``; without such folders they lie
-  beside the image.
-- A ``data.yaml`` or a list of images was often written on another machine. A path in it is tried as it is
-  written, and then by its last parts below the file's folder.
-- All images of a split count, also those without labels. Where there are no images, the label files count.
+- The labels of ``.../images/.../a.b.jpg`` are ``.../labels/.../a.b.txt``; without such folders they are next
+  to the image.
+- A ``data.yaml`` or a list of images was often written on another machine. Its paths are tried as written,
+  then by their last components relative to the folder of the file.
+- A split consists of all its images, with or without labels; if image files are missing, of all label files.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ IMAGE_ENDINGS = frozenset(
 TEXT = frozenset({".txt"})
 CLASS_LISTS = ("classes.txt", "obj.names", "_darknet.labels")
 SPLITS = ("val", "valid", "validation", "test", "train")
-"""The splits that are read by default, the first that exists."""
+"""Default splits; the first that exists is read."""
 
 DEEPEST = 4
-"""Folders inside a split's folder."""
+"""Maximum depth of subfolders of a split."""
 
 LARGEST_LIST = 1_000_000_000
-"""Bytes of a list of images."""
+"""Maximum size of a list of images in bytes."""
 
 _SAME_SPLITS = (("val", "valid", "validation"),)
 _NO_LABELS = re.compile(
     r"(?:classes|train|val|valid|test|trainval|minival|readme.*|notes.*|license.*|origin)\.txt", re.I
 )
-"""Text files in folders of labels that usually are not labels."""
+"""Names of text files in label folders that are usually not labels."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,17 +61,17 @@ class DataSet:
     Attributes
     ----------
     source : str
-        For messages.
+        The path of the data set, for messages.
     images : list of str
-        The id of each image: its name without ending; with its folder where names occur twice.
+        The id of each image: its stem, with the folder if stems are not unique.
     labels : list of str
-        The path of the label file of each image, empty where there is none.
+        The path of the label file of each image; empty if missing.
     paths : list of str, or None
-        The path of each image; None where only label files are there.
+        The path of each image; None if there are only label files.
     file_names : list of str, or None
     classes : sequence of str, or None
     keypoint_shape : (int, int), or None
-        Keypoints of an object, and numbers of a keypoint, 2 or 3.
+        Keypoints per object, and numbers per keypoint (2 or 3).
     """
 
     source: str
@@ -84,7 +84,7 @@ class DataSet:
 
 
 class _File(NamedTuple):
-    """An image of a split: its name below the folder, without ending, and its files; empty where unknown."""
+    """An image of a split: its relative path without extension, and its files; empty if unknown."""
 
     name: str
     label: str
@@ -94,7 +94,7 @@ class _File(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class _Split:
-    """Folders of one split that belong together; either may be missing."""
+    """The label folder and the image folder of a split; one may be missing."""
 
     labels: Path | None
     images: Path | None
@@ -102,7 +102,7 @@ class _Split:
 
 @dataclasses.dataclass(frozen=True)
 class _Source:
-    """The splits and classes that a ``data.yaml``, an ``obj.data`` or a folder declares."""
+    """The splits and classes defined by a ``data.yaml``, an ``obj.data`` or a folder."""
 
     path: Path
     splits: Mapping[str, Any]
@@ -112,7 +112,7 @@ class _Source:
 
 
 def read_elsewhere(path: Path) -> list[Path]:
-    """Return the lists and folders that the splits of a data set name, wherever they are."""
+    """Return the image lists and folders that the splits of a data set refer to."""
     source = _source(path)
     entries = (
         (name, entry)
@@ -123,7 +123,7 @@ def read_elsewhere(path: Path) -> list[Path]:
     for name, entry in entries:
         try:
             location = _location_of(source, name, entry)
-        except FileFormatError:  # a split that does not exist, and may not be wanted
+        except FileFormatError:  # a missing split, which may not be needed
             continue
         if isinstance(location, _Split):
             read += [location.labels, location.images]
@@ -136,9 +136,9 @@ def read_elsewhere(path: Path) -> list[Path]:
 
 
 def data_set(path: Path, image_set: str | Path | None) -> DataSet:
-    """Find the images and labels of the chosen split of the data set at a path."""
+    """Find the images and labels of a split of the data set at a path."""
     source = _source(path)
-    name = _chosen(source, None if image_set is None else str(image_set))
+    name = _choose_split(source, None if image_set is None else str(image_set))
     value = source.splits[name]
     entries = value if isinstance(value, list) else [value]
     title = f"{source.path}, {name}" if name and len(source.splits) > 1 else str(source.path)
@@ -147,7 +147,7 @@ def data_set(path: Path, image_set: str | Path | None) -> DataSet:
 
 
 def _source(path: Path) -> _Source:
-    """Read what is at a path: a description, a list of images, or a folder."""
+    """Read a description of a data set, a list of images, or a folder."""
     description = path if path.is_file() else _description(path)
     if description is None:
         return _folder_source(path)
@@ -159,7 +159,7 @@ def _source(path: Path) -> _Source:
 
 
 def label_folder(path: Path) -> Path:
-    """Return the folder of label files of predictions: the path itself, or ``labels`` in it."""
+    """Return the folder of the label files of predictions: the path, or its subfolder ``labels``."""
     if not path.is_dir():
         rule = "be the folder of the .txt files, one per image"
         raise FileFormatError("YOLO predictions", rule, got=f"one file, {path}")
@@ -168,28 +168,25 @@ def label_folder(path: Path) -> Path:
 
 
 def label_files(folder: Path) -> list[tuple[str, str]]:
-    """Return name without ending and path of the label files of a folder, sorted.
-
-    If none is right in it, those in inner folders.
-    """
+    """Return stem and path of the label files in a folder, or else in its subfolders, sorted."""
     files = sorted(
         (entry.name[:-4], entry.path)
         for entry in _entries(folder)
-        if entry.name[-4:].lower() == ".txt" and entry.is_file() and not _is_no_labels(entry.path)
+        if entry.name[-4:].lower() == ".txt" and entry.is_file() and not _is_not_labels(entry.path)
     )
-    return files or sorted(file for file in files_below(folder, TEXT) if not _is_no_labels(file[1]))
+    return files or sorted(file for file in files_below(folder, TEXT) if not _is_not_labels(file[1]))
 
 
-# ---------------------------------------------------------------- what a path is
+# ---------------------------------------------------------------- kinds of paths
 
 
 def is_darknet_data(text: str) -> bool:
-    """Whether a text is darknet's ``obj.data``: lines ``key = value``, with a list of images."""
+    """Whether a text is a darknet ``obj.data``: lines ``key = value``, with a list of images."""
     return re.search(r"^\s*(?:train|valid|val|test)\s*=", text, re.MULTILINE) is not None
 
 
 def is_image_list(text: str) -> bool:
-    """Whether a text is lines with the path of an image each, by its beginning."""
+    """Whether a text starts with lines that are paths of images."""
     lines = [line.strip() for line in text[:4096].split("\n")]
     whole = [line for line in (lines[:-1] if len(text) > 4096 else lines) if line]
     return bool(whole) and all(map(_is_image, whole))
@@ -200,18 +197,18 @@ def _is_image(line: str) -> bool:
 
 
 def _description(folder: Path) -> Path | None:
-    """Return the ``data.yaml`` or ``obj.data`` of a folder; None where there is none."""
-    # Look at files by their endings first: the folder may hold thousands of others.
+    """Return the ``data.yaml`` or ``obj.data`` of a folder, or None."""
+    # Filter files by extension first, because the folder may hold thousands of others.
     files = [
         entry
         for entry in _entries(folder)
         if entry.name.lower().endswith((".yaml", ".yml", ".data")) and entry.is_file()
     ]
-    # A YAML file may be of another tool, so its keys decide; it comes before darknet's file.
+    # Check the keys, because the YAML file may belong to another tool; it takes precedence over obj.data.
     for entry in sorted(files, key=lambda entry: entry.name):
         if entry.name.lower().endswith((".yaml", ".yml")) and _is_data_yaml(Path(entry.path)):
             return Path(entry.path)
-    # The same for darknet's, where an unreadable file is only not the one.
+    # The same for obj.data; skip unreadable files.
     for entry in files:
         if entry.name.lower().endswith(".data"):
             try:
@@ -236,20 +233,20 @@ def _is_data_yaml(path: Path) -> bool:
 
 
 def is_data_yaml(text: str) -> bool:
-    """Whether a text is a ``data.yaml``: folders of splits, and names or as many as there are."""
+    """Whether a text is a ``data.yaml``: it has splits, and class names or their count."""
     return _SPLIT_KEY.search(text) is not None and (
         _NAMES_KEY.search(text) is not None or (re.search(r"^nc\s*:", text, re.MULTILINE) is not None)
     )
 
 
 def looks_like_labels(folder: Path) -> bool:
-    """Whether the first text files of a folder, or of the folders in it, hold lines of YOLO."""
+    """Whether the first text files in a folder, or in its subfolders, have YOLO lines."""
     empty = other = False
     read = 0
     for file in itertools.islice(_text_files(folder), MOST_NAMES):
         if read > MOST_TEXTS:
             break
-        # An empty file is an image without objects, and says nothing.
+        # An empty file is an image without objects, which does not decide.
         if not file.stat().st_size and _NO_LABELS.fullmatch(file.name) is None:
             empty = True  # an image without objects
             continue
@@ -257,14 +254,14 @@ def looks_like_labels(folder: Path) -> bool:
         if _NO_LABELS.fullmatch(file.name) is not None and not _looks_like_label(file):
             other = True
             continue
-        # The first file that says yes or no decides.
+        # The first conclusive file decides.
         verdict = _looks_like_label(file)
         if verdict is False:
             return False
         if verdict:
             return True
         empty = True
-    # Else the folders below decide.
+    # Otherwise the subfolders decide.
     if empty and not other:
         return True  # images without objects
     return any(
@@ -276,10 +273,10 @@ def _depth(entry: os.DirEntry[str]) -> bool:
     return not entry.is_symlink() and entry.name in {*SPLITS, "labels", "obj_train_data", "Annotations"}
 
 
-def _is_no_labels(file: str) -> bool:
-    """Whether a text file is a class list, a list of images or a notice.
+def _is_not_labels(file: str) -> bool:
+    """Whether a text file is a class list, a list of images or a readme instead of labels.
 
-    An empty one is ``classes.txt``, or else the labels of an image of such a name, without objects.
+    An empty file, other than ``classes.txt``, is the label file of an image without objects.
     """
     name = os.path.split(file)[1]
     if _NO_LABELS.fullmatch(name) is None:
@@ -289,7 +286,7 @@ def _is_no_labels(file: str) -> bool:
 
 
 def _looks_like_label(file: Path) -> bool | None:
-    """Whether the beginning of a file has lines of YOLO; None where it is empty."""
+    """Whether a file starts with YOLO lines; None if it is empty."""
     try:
         with file.open("rb") as opened:
             lines = opened.read(4096).decode("utf-8-sig", errors="replace").split("\n")
@@ -301,7 +298,7 @@ def _looks_like_label(file: Path) -> bool | None:
 
 
 def _looks_like_line(line: str) -> bool:
-    """Whether a line is a class and fractions."""
+    """Whether a line has a class followed by fractions."""
     fields = line.split()
     last = next((i for i in range(len(fields) - 1, -1, -1) if not is_number(fields[i])), -1)
     if last > 0 and is_number(fields[0]):
@@ -317,13 +314,13 @@ def _looks_like_line(line: str) -> bool:
 
 def _yaml_source(path: Path) -> _Source:
     content = read_yaml(path)
-    # The splits, under any of their usual keys.
+    # Splits, under any of their usual keys.
     splits = {
         str(key): _folder_names(content[key], str(key), path)
         for key in ("train", "val", "valid", "validation", "test")
         if content.get(key)
     }
-    # Class names as a list, a mapping or a single text; a wrong count is only worth a warning.
+    # Class names: a list, a mapping or a single text; warn if the count is wrong.
     given = content.get("names")
     names = [given] if isinstance(given, str) else names_of(content, path)
     number = content.get("nc")
@@ -332,14 +329,14 @@ def _yaml_source(path: Path) -> _Source:
             f"{path}: nc is {number}, but there {verb(len(names), 'are')} {counted(len(names), 'name')}; "
             "using the names.",
         )
-    # Paths are relative to "path" if that is a folder here, else to the file: archives keep foreign paths.
+    # Paths are relative to "path" if that folder exists, else to the file: "path" may be of another machine.
     roots = [path.parent]
     root = content.get("path")
     if isinstance(root, str) and "\0" not in root:
         inside = path.parent / root.replace("\\", "/")
         if _is_folder(inside):
             roots.insert(0, inside)
-    # Keypoints per object; and a file without splits describes the folder that it is in.
+    # Keypoints per object; a file without splits describes its own folder.
     shape = content.get("kpt_shape")
     keypoints = None if shape is None else _keypoint_shape(shape, path)
     if not splits:
@@ -378,7 +375,7 @@ def _darknet_source(path: Path) -> _Source:
         raise FileFormatError("a data file of darknet", rule, got="neither", place=str(path))
     names = None
     if "names" in pairs:
-        file_of_names = _below(
+        file_of_names = _find_below(
             pairs["names"], (path.parent,), lambda file: _inside(file, path.parent) and is_file(file)
         )
         names = None if file_of_names is None else class_list(file_of_names)
@@ -386,26 +383,26 @@ def _darknet_source(path: Path) -> _Source:
 
 
 def _folder_source(folder: Path, *, quiet: bool = False) -> _Source:
-    """Find the splits of a folder by its folders."""
+    """Find the splits of a folder by its subfolders."""
     splits = _layout(folder)
     if not splits and not quiet:
         raise FileFormatError(
             "a YOLO data set",
             "have folders images/ and labels/, or .txt files",
             got=f"neither in {folder}",
-            cause=_instead_of_labels(folder),
+            cause=_cause_of_missing_labels(folder),
         )
     return _Source(folder, splits, _near_classes(folder), _near_keypoints(folder), (folder,))
 
 
-def _instead_of_labels(folder: Path) -> str:
-    """Return a cause for a data set without YOLO labels, empty where none is known."""
+def _cause_of_missing_labels(folder: Path) -> str:
+    """Return the probable cause of missing YOLO labels; empty if unknown."""
     dota_labels = next(folder.glob("*/labelTxt"), None)
     return "" if dota_labels is None else f"{dota_labels.relative_to(folder)} is a folder of DOTA labels"
 
 
 def _layout(folder: Path) -> dict[str, _Split]:
-    # labels/ next to images/, with or without a folder per split.
+    # labels/ next to images/, with or without a subfolder per split.
     labels, images = folder / "labels", folder / "images"
     if labels.is_dir():
         names = _inner_names(labels) if not any(_text_files(labels)) else []
@@ -416,22 +413,22 @@ def _layout(folder: Path) -> dict[str, _Split]:
     inner = [name for name in _inner_names(folder) if (folder / name / "labels").is_dir()]
     if inner:
         return {name: _Split(folder / name / "labels", _existing(folder / name / "images")) for name in inner}
-    # A folder of labels itself; its images are found by exchanging the name in its path.
+    # The folder itself holds labels; find its images by replacing "labels" in its path.
     if any(_text_files(folder)):
-        twin = _twin(folder, "labels", "images")
+        twin = _replace_component(folder, "labels", "images")
         return {"": _Split(folder, folder if twin is None or not _is_folder(twin) else twin)}
-    # Folders of labels inside, such as those of labels/.
+    # Subfolders hold labels, as in labels/.
     with_labels = [name for name in _inner_names(folder) if any(_text_files(folder / name))]
-    twin = _twin(folder, "labels", "images")
+    twin = _replace_component(folder, "labels", "images")
     return {
         name: _Split(folder / name, folder / name if twin is None else _existing(twin / name))
         for name in with_labels
     }
 
 
-def _chosen(source: _Source, name: str | None) -> str:
-    """Return the key of the named split, or of the default one."""
-    # A named split: val, valid and validation are one name.
+def _choose_split(source: _Source, name: str | None) -> str:
+    """Return the key of the named split, or of the default split."""
+    # A named split; val, valid and validation are synonyms.
     known = list(source.splits)
     if name is not None:
         spellings = next((group for group in _SAME_SPLITS if name in group), (name,))
@@ -445,7 +442,7 @@ def _chosen(source: _Source, name: str | None) -> str:
                 "image_set", "be a split of the data set", got=repr(name), place=str(source.path), cause=cause
             )
         return match
-    # Without a name: the only split, or the first usual one that is not for training.
+    # By default, the only split, or the first of ``SPLITS`` that is not for training.
     if len(known) == 1:
         return known[0]
     chosen = next((key for key in SPLITS if key in source.splits), None)
@@ -460,19 +457,19 @@ def _chosen(source: _Source, name: str | None) -> str:
 
 
 def _files_of(source: _Source, name: str, entry: Any) -> list[_File]:
-    """Return the files of each image."""
+    """Return the files of each image of a split."""
     location = _location_of(source, name, entry)
-    return _paired(location) if isinstance(location, _Split) else _listed_files(location, source.roots)
+    return _pair_files(location) if isinstance(location, _Split) else _files_in_list(location, source.roots)
 
 
 def _location_of(source: _Source, name: str, entry: Any) -> _Split | Path:
-    """Return the folders of a split, or its list of images."""
+    """Return the folders of a split, or the path of its list of images."""
     if isinstance(entry, _Split):
         return entry
     home = source.roots[-1]
     for spelling in _spellings(entry, name):
-        fewest = 1 if spelling.lower().endswith(".txt") else 2  # "images" alone may be another split's
-        path = _below(spelling, source.roots, lambda path: _is_list_or_split(path, home), fewest=fewest)
+        fewest = 1 if spelling.lower().endswith(".txt") else 2  # "images" alone may belong to another split
+        path = _find_below(spelling, source.roots, lambda path: _is_list_or_split(path, home), fewest=fewest)
         if path is not None:
             return path if path.is_file() else _split_at(path)
     layout = _layout(home)
@@ -485,7 +482,7 @@ def _location_of(source: _Source, name: str, entry: Any) -> _Split | Path:
         "be a folder of images or labels, or a list of images",
         got=f"{entry!r}, which is not there",
         place=str(source.path),
-        cause=_instead_of_labels(source.path.parent)
+        cause=_cause_of_missing_labels(source.path.parent)
         or "pass the folder of the labels itself, and this file as class list (--gt-classes)",
     )
 
@@ -501,10 +498,10 @@ def _spellings(entry: str, name: str) -> Iterator[str]:
                         yield changed
 
 
-def _below(
+def _find_below(
     entry: str, roots: Sequence[Path], exists: Callable[[Path], bool], *, fewest: int = 1
 ) -> Path | None:
-    """Find a path as it is written, or by its last parts, at least ``fewest``, in one of the folders."""
+    """Find a path as written, or by its last components (at least ``fewest``) in one of the ``roots``."""
     text = entry.replace("\\", "/").strip()
     for root in roots:
         if exists(root / text):
@@ -521,15 +518,16 @@ def _below(
 
 
 def _inside(path: Path, folder: Path) -> bool:
-    """Whether a path lies in a folder, as it is written."""
+    """Whether a path is lexically inside a folder, or equal to it."""
     inner, outer = os.path.normpath(path.absolute()), os.path.normpath(folder.absolute())
     return inner == outer or inner.startswith(outer.rstrip(os.sep) + os.sep)
 
 
 def _is_list_or_split(path: Path, home: Path) -> bool:
-    """Whether a list of images, or a folder of images or labels, is at a path.
+    """Whether a path is a list of images, or a folder of images or labels.
 
-    Outside the data set's folder only names that say so are accepted: no file can send the reader elsewhere.
+    Outside the folder of the data set, only telling names are accepted, so that a file cannot redirect the
+    reader to arbitrary paths.
     """
     if not _inside(path, home):
         near = (
@@ -539,16 +537,16 @@ def _is_list_or_split(path: Path, home: Path) -> bool:
             return False
     if path.suffix.lower() == ".txt":
         return is_file(path)
-    twin = _twin(path, "images", "labels")
+    twin = _replace_component(path, "images", "labels")
     return _is_folder(path) or (twin is not None and _is_folder(twin))
 
 
 def _split_at(path: Path) -> _Split:
-    """Return the folders of the split whose images, or labels, are at a path."""
-    labels = _twin(path, "images", "labels")
+    """Return the folders of the split whose images or labels are at a path."""
+    labels = _replace_component(path, "images", "labels")
     if labels is not None and _is_folder(labels):
         return _Split(labels, _existing(path))
-    images = _twin(path, "labels", "images")
+    images = _replace_component(path, "labels", "images")
     if images is not None and _is_folder(images):
         return _Split(path, images)
     if not any(_text_files(path)) and (path / "labels").is_dir():
@@ -556,8 +554,8 @@ def _split_at(path: Path) -> _Split:
     return _Split(path, path)
 
 
-def _twin(path: Path, name: str, replacement: str) -> Path | None:
-    """Replace the last part that is ``name``; None where there is none."""
+def _replace_component(path: Path, name: str, replacement: str) -> Path | None:
+    """Replace the last path component ``name``; None if it does not occur."""
     parts = list((path if name in path.parts else path.absolute()).parts)
     for position in range(len(parts) - 1, -1, -1):
         if parts[position] == name:
@@ -565,9 +563,9 @@ def _twin(path: Path, name: str, replacement: str) -> Path | None:
     return None
 
 
-def _listed_files(file: Path, roots: Sequence[Path]) -> list[_File]:
-    """Return the images of a list."""
-    # Lists have up to millions of lines, so a folder is looked up once for all its images.
+def _files_in_list(file: Path, roots: Sequence[Path]) -> list[_File]:
+    """Return the images in a list."""
+    # Look up each folder once, because lists may have millions of lines.
     text = read_text(file, "a list of images", largest=LARGEST_LIST)
     folders: dict[str, tuple[Path, Path] | None] = {}
     files = []
@@ -580,7 +578,7 @@ def _listed_files(file: Path, roots: Sequence[Path]) -> list[_File]:
             raise FileFormatError(
                 "a line of a list of images", "be an image", got=repr(line[:60]), place=place
             )
-        # Find the folder of the image here, and the one of its labels.
+        # Find the folders of the image and its labels on this machine.
         parent, _, name = line.rpartition("/")
         if parent not in folders:
             folders[parent] = _folder_listed(parent, (*roots, file.parent))
@@ -593,48 +591,48 @@ def _listed_files(file: Path, roots: Sequence[Path]) -> list[_File]:
                 place=place,
                 cause="pass the folder of the labels itself",
             )
-        # An empty text says that a file does not exist; the image may lack either.
+        # Use an empty path if the label file or the image does not exist.
         stem = name.rpartition(".")[0]
         label, image = pair[0] / f"{stem}.txt", pair[1] / name
         files.append(_File(stem, str(label) * is_file(label), str(image) * is_file(image), name))
     if not files:
         rule = "name at least one image"
         raise FileFormatError("a list of images", rule, got="an empty file", place=str(file))
-    # A dictionary drops repeated lines and keeps the order.
+    # Drop repeated lines, and keep the order.
     return list(dict.fromkeys(files))
 
 
 def _folder_listed(parent: str, roots: Sequence[Path]) -> tuple[Path, Path] | None:
-    """Return the folders of labels and images for a folder in a list."""
+    """Return the label folder and the image folder for a folder in a list."""
     if not parent:
         folder: Path | None = roots[-1]
     else:
-        folder = _below(parent, roots, lambda path: any(_is_list_or_split(path, root) for root in roots))
+        folder = _find_below(parent, roots, lambda path: any(_is_list_or_split(path, root) for root in roots))
     if folder is None:
         return None
-    twin = _twin(folder, "images", "labels")
+    twin = _replace_component(folder, "images", "labels")
     return (folder if twin is None or not _is_folder(twin) else twin), folder
 
 
 # ---------------------------------------------------------------- files of a split
 
 
-def _paired(split: _Split) -> list[_File]:
-    """Return the files of every image of a split."""
+def _pair_files(split: _Split) -> list[_File]:
+    """Match the images and labels of a split."""
     # Without images, every label file is an image.
     labels = {} if split.labels is None else dict(files_below(split.labels, TEXT))
     images = [] if split.images is None else files_below(split.images, IMAGE_ENDINGS)
     if not images:
         return [
-            _File(name, label, "", "") for name, label in sorted(labels.items()) if not _is_no_labels(label)
+            _File(name, label, "", "") for name, label in sorted(labels.items()) if not _is_not_labels(label)
         ]
-    # With images, each takes the label file of its name; two dictionaries replace a search per image.
+    # With images, find the label file of each by name.
     files = sorted(
         _File(name, labels.get(name, ""), image, os.path.split(image)[1]) for name, image in images
     )
-    # Labels without image are left out, as in ultralytics, but not silently.
+    # Drop labels without an image, as ultralytics does, but with a warning.
     names = {file.name for file in files}
-    alone = [name for name, label in labels.items() if name not in names and not _is_no_labels(label)]
+    alone = [name for name, label in labels.items() if name not in names and not _is_not_labels(label)]
     if alone:
         warn_user(
             f"{split.labels}: ignoring {counted(len(alone), 'label file')} without an image in "
@@ -646,7 +644,7 @@ def _paired(split: _Split) -> list[_File]:
 def files_below(
     folder: Path, endings: frozenset[str], below: str = "", depth: int = 0
 ) -> list[tuple[str, str]]:
-    """Return name below the folder without ending, and path, of the files with these endings."""
+    """Return relative path without extension, and path, of the files with these endings."""
     files: list[tuple[str, str]] = []
     inner = []
     for entry in _entries(folder):
@@ -661,7 +659,7 @@ def files_below(
 
 
 def _data_set_of(source: str, files: Sequence[_File], data_source: _Source) -> DataSet:
-    # Refuse a split that has nothing to compare.
+    # Reject an empty split.
     if not files:
         rule = "have images or label files"
         raise FileFormatError("a split", rule, got="neither", place=source)
@@ -673,7 +671,7 @@ def _data_set_of(source: str, files: Sequence[_File], data_source: _Source) -> D
             place=source,
             cause="labels of .../images/a.jpg must be in .../labels/a.txt or next to the image",
         )
-    # Short names where they are unique; else with their folder.
+    # Use stems if they are unique, otherwise include the folder.
     names = [file.name.rpartition("/")[2] for file in files]
     if len(set(names)) < len(names):
         names = [file.name for file in files]
@@ -687,8 +685,8 @@ def _data_set_of(source: str, files: Sequence[_File], data_source: _Source) -> D
             place=source,
             cause="both would have the same label file",
         )
-    # Label files and images stay parallel lists, one entry per image.
-    # A file name keeps the inner folder, as several may have images of the same name.
+    # Keep parallel lists, one entry per image.
+    # File names include the subfolder, because several may have images of the same name.
     has_file_names = any(file.file_name for file in files)
     return DataSet(
         source,
@@ -704,7 +702,7 @@ def _data_set_of(source: str, files: Sequence[_File], data_source: _Source) -> D
 
 
 def _near_classes(folder: Path) -> Sequence[str] | None:
-    """Return the class list in a folder, or in its two parents."""
+    """Return the class list in a folder, or in one of its two parents."""
     for near in (folder, *list(folder.absolute().parents)[:2]):
         names = classes_in(near)
         if names is not None:
@@ -713,7 +711,7 @@ def _near_classes(folder: Path) -> Sequence[str] | None:
 
 
 def classes_in(folder: Path) -> Sequence[str] | None:
-    """Return the class list in a folder; None where there is none, or it is empty: labels of an image."""
+    """Return the class list in a folder, or None; an empty file is the label file of an image instead."""
     for name in CLASS_LISTS:
         if is_file(folder / name) and (folder / name).stat().st_size:
             return class_list(folder / name)
@@ -722,7 +720,7 @@ def classes_in(folder: Path) -> Sequence[str] | None:
 
 
 def _near_keypoints(folder: Path) -> tuple[int, int] | None:
-    """Return the keypoints that a ``data.yaml`` in a folder or its two parents declares."""
+    """Return the keypoint shape of a ``data.yaml`` in a folder or in one of its two parents."""
     for near in (folder, *list(folder.absolute().parents)[:2]):
         content = _near_yaml(near)
         if content is not None and content.get("kpt_shape") is not None:
@@ -750,7 +748,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
-    """Yield the entries of a folder that are not hidden; none if it cannot be listed."""
+    """Yield the entries of a folder that are not hidden; nothing if it cannot be listed."""
     try:
         with os.scandir(folder) as entries:
             yield from (entry for entry in entries if not entry.name.startswith("."))

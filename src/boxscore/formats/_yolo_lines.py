@@ -1,9 +1,9 @@
-"""Parse the lines of YOLO's text files: many small files of numbers, read as one.
+"""Parse the lines of YOLO text files: many small files of numbers, parsed together.
 
 Conventions
 -----------
-A line is a class and numbers, between spaces. The class is a number, or words in the forms that write names.
-Numbers are ASCII decimals; what Python would also take (``3_7``, ``nan``, other alphabets) is refused.
+A line is a class and numbers, separated by spaces. The class is a number, or a name that may contain spaces.
+Numbers are ASCII decimals; other texts that Python accepts (``3_7``, ``nan``, other digits) are rejected.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from boxscore._utils.files import read_at_most
 from boxscore.errors import FileFormatError
 
 LARGEST = 16_000_000
-"""Bytes of one label file."""
+"""Maximum size of a label file in bytes."""
 
 _PIECE = 1 << 23
-"""Bytes of text that are parsed in one call: numbers pass through Python objects."""
+"""Maximum size of the text that is parsed in one call, to bound the number of Python objects."""
 
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _OF_NUMBERS = b"0123456789+-.eE \n"
@@ -34,19 +34,19 @@ _decode = msgspec.json.Decoder(list[float]).decode
 
 
 class Lines(NamedTuple):
-    """The lines of all files that are not blank, in order.
+    """The non-blank lines of all files, in order.
 
     Attributes
     ----------
     files : sequence of str
     ends : ndarray of int, [F]
-        The row after the last of each file.
+        The end row of each file, exclusive.
     values : ndarray of float64, [V]
-        The numbers of all lines, one after another; a class that is words counts as 0.
+        The numbers of all lines, concatenated; a class name is replaced by 0.
     counts : ndarray of int, [N]
-        How many of them a line has.
+        Count of numbers in each line.
     words : list of str, or None
-        The class of each line where classes are words.
+        The class name of each line, if classes are names.
     """
 
     files: Sequence[str]
@@ -57,11 +57,11 @@ class Lines(NamedTuple):
 
     @property
     def starts(self) -> IntArray:
-        """Where the numbers of each line begin, [N]."""
+        """Index in ``values`` of the first number of each line, [N]."""
         return np.cumsum(self.counts) - self.counts
 
     def columns(self, rows: IntArray) -> FloatArray:
-        """Return the numbers of lines that have equally many, [len(rows), count]."""
+        """Return the numbers of lines with the same count of numbers, [len(rows), count]."""
         count = int(self.counts[rows[0]])
         if len(rows) == len(self.counts):
             return self.values.reshape(-1, count)
@@ -69,21 +69,21 @@ class Lines(NamedTuple):
         return taken
 
     def place(self, row: int) -> str:
-        """Name the file and line of a row."""
+        """Return the file and line of a row."""
         return _place(self.files, self.ends, row)
 
     def text(self, row: int) -> str:
-        """Return the beginning of a row as it is written."""
+        """Return the beginning of the text of a row."""
         return _line(self.files, self.ends, row)[1]
 
 
 def is_number(text: str) -> bool:
-    """Whether a word is a decimal number."""
+    """Whether a text is a decimal number."""
     return _NUMBER.fullmatch(text) is not None
 
 
 def read_lines(files: Sequence[str]) -> Lines:
-    """Read files of lines; an empty file has none."""
+    """Read and parse all lines of label files."""
     reading = _Reading(files)
     for number, file in enumerate(files):
         reading.take(number, _read(file))
@@ -92,7 +92,7 @@ def read_lines(files: Sequence[str]) -> Lines:
 
 
 class _Reading:
-    """Files being read: a piece of text that grows, and what is parsed already."""
+    """Accumulate the text of files, and parse it in chunks."""
 
     def __init__(self, files: Sequence[str]) -> None:
         self.files = files
@@ -104,7 +104,7 @@ class _Reading:
         self.words: list[str] = []
 
     def take(self, number: int, text: bytes) -> None:
-        """Add a file's text."""
+        """Add the text of a file."""
         if text:
             self.rows[number] = text.count(b"\n") + 1
             self.piece[number] = text
@@ -113,12 +113,12 @@ class _Reading:
             self.parse()
 
     def parse(self) -> None:
-        """Parse the piece."""
+        """Parse the accumulated text."""
         if not self.piece:
             return
         parsed = _numbers(b"\n".join(self.piece.values()))
         if parsed is None:
-            tidy = {number: _tidy(text) for number, text in self.piece.items()}
+            tidy = {number: _normalize(text) for number, text in self.piece.items()}
             self.rows[list(tidy)] = [text.count(b"\n") + 1 for text in tidy.values()]
             text = b"\n".join(tidy.values())
             parsed = _numbers(text) or self._with_words(text)
@@ -127,7 +127,7 @@ class _Reading:
         self.piece, self.size = {}, 0
 
     def lines(self) -> Lines:
-        """Return everything that was parsed."""
+        """Return all parsed lines."""
         ends = np.cumsum(self.rows)
         counts = np.concatenate([np.empty(0, np.int64), *self.counts])
         values = np.concatenate([np.empty(0), *self.values])
@@ -137,8 +137,8 @@ class _Reading:
         return Lines(self.files, ends, values, counts, self.words if any(self.words) else None)
 
     def _with_words(self, text: bytes) -> tuple[FloatArray, IntArray]:
-        """Parse lines whose class is words."""
-        # Only lines that are not numbers alone come here, so a Python loop is fast enough.
+        """Parse lines with class names."""
+        # Files with class names are rare, so a Python loop is fast enough.
         values: list[float] = []
         counts: list[int] = []
         self.words += [""] * (sum(map(len, self.counts)) - len(self.words))
@@ -149,14 +149,14 @@ class _Reading:
                 raise FileFormatError(
                     "a label file", "be UTF-8", got="other bytes", place=self._place_of_next()
                 ) from None
-            # The class is everything up to the last word: names may hold blanks and digits.
+            # The class is everything up to the last non-number: names may contain spaces and numbers.
             last = next((i for i in range(len(fields) - 1, -1, -1) if not is_number(fields[i])), -1)
             if last > 0 and is_number(fields[0]):
                 got = repr(fields[last][:60])
                 raise FileFormatError(
                     "the numbers of a label", "be numbers", got=got, place=self._place_of_next()
                 )
-            # A class of words counts as one number, 0, so that the columns stay where they are.
+            # Replace a class name by the number 0, to keep the positions of the columns.
             numbers = fields[last + 1 :]
             self.words.append(" ".join(fields[: last + 1]))
             values += [0.0] * (last >= 0)
@@ -169,7 +169,7 @@ class _Reading:
 
 
 def _read(file: str) -> bytes:
-    """Read a file, without blanks at its ends."""
+    """Read a file, and strip whitespace at its ends."""
     try:
         handle = os.open(file, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         try:
@@ -186,16 +186,16 @@ def _read(file: str) -> bytes:
     return text.removeprefix(b"\xef\xbb\xbf").strip()
 
 
-def _tidy(text: bytes) -> bytes:
-    """Return the lines that are not blank, with one space between words."""
+def _normalize(text: bytes) -> bytes:
+    """Drop blank lines, and normalize whitespace to single spaces."""
     return b"\n".join(b" ".join(line.split()) for line in text.splitlines() if line.strip())
 
 
 def _numbers(text: bytes) -> tuple[FloatArray, IntArray] | None:
-    """Parse lines of numbers with single blanks between them; None where there is anything else."""
+    """Parse lines of numbers separated by single spaces; None if there is anything else."""
     if text.translate(None, _OF_NUMBERS):
         return None
-    # Every single blank ends a number: a line has as many numbers as there are blanks up to its break.
+    # Each space or line break ends a number, so their count is the count of numbers.
     letters = np.frombuffer(text, np.uint8)
     blanks = np.flatnonzero(letters <= 32)
     if len(blanks) > 1 and np.diff(blanks).min() == 1:
@@ -204,7 +204,7 @@ def _numbers(text: bytes) -> tuple[FloatArray, IntArray] | None:
     counts = np.diff(np.concatenate([[-1], breaks, [len(blanks)]]))
     try:
         values = _decode(b"[" + text.translate(_TO_JSON) + b"]")
-    except msgspec.MsgspecError:  # 007, +1, .5 and 1. are numbers, though not JSON's
+    except msgspec.MsgspecError:  # 007, +1, .5 and 1. are valid here, but not in JSON
         try:
             values = list(map(float, text.split()))
         except ValueError:
@@ -213,7 +213,7 @@ def _numbers(text: bytes) -> tuple[FloatArray, IntArray] | None:
 
 
 def _refuse_mixed(words: Sequence[str], files: Sequence[str], ends: IntArray) -> None:
-    """Refuse a mix of lines that begin with a number and lines that begin with a word."""
+    """Reject a mix of class numbers and class names."""
     numbered = [row for row, word in enumerate(words) if not word]
     if not numbered:
         return
@@ -229,7 +229,7 @@ def _refuse_mixed(words: Sequence[str], files: Sequence[str], ends: IntArray) ->
 
 
 def _line(files: Sequence[str], ends: IntArray, row: int) -> tuple[int, str]:
-    """Return the number of a row's line in its file, and the beginning of its text."""
+    """Return the line number of a row in its file, and the beginning of its text."""
     file = int(np.searchsorted(ends, row, side="right"))
     before = row - (int(ends[file - 1]) if file else 0)
     for number, line in enumerate(_raw_lines(files[file]), start=1):

@@ -1,9 +1,9 @@
-"""Infer what the numbers of YOLO's lines are: boxes, and where the confidence is.
+"""Interpret the numbers in YOLO lines, and infer the position of the confidence.
 
 Conventions
 -----------
-Lines of boxes have 5 numbers, 6 with a confidence, or 7 with a track behind it. Others are polygons or
-keypoints, which an extension reads.
+Lines of boxes have 5 numbers, 6 with a confidence, or 7 with a confidence and a track id. Other lines are
+polygons or keypoints, which an extension reads.
 """
 
 from __future__ import annotations
@@ -25,37 +25,37 @@ from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._yolo_lines import Lines
 
 CLEARLY = 10
-"""How many more boxes than twice as many must lie inside their image, where not all do."""
+"""One reading must put at least twice as many boxes plus this number inside the image as the other."""
 
 OUTSIDE = 0.01
-"""How far a label may reach beyond its image; ultralytics skips images with labels that reach further."""
+"""Tolerance for labels that extend beyond their image; ultralytics skips images with labels beyond it."""
 
 
 def is_last(
     columns: FloatArray, path: Path, written: WrittenForm | None = None, *, noted: bool | None = None
 ) -> bool:
-    """Whether the confidence of lines of 6 numbers [N, 6] is the last of them, not the second.
+    """Whether the confidence is the last of 6 numbers [N, 6]; otherwise it is the second.
 
-    A confidence lies in 0..1, and most boxes of predictions lie inside their image: read at the wrong
-    position, most do not. A note in the folder (``noted``) is followed if every number fits it.
+    Confidences are in 0..1, and most predicted boxes are inside their image; with the wrong position, most
+    are not. A note in the folder (``noted``) is used unless a number contradicts it.
     """
-    # A note decides, if no number contradicts it.
-    if noted is not None and not _is_no_confidence(
-        _centred(columns[:, 1:5] if noted else columns[:, 2:], written), columns[:, 5 if noted else 1]
+    # The note decides, unless a number contradicts it.
+    if noted is not None and not _is_not_confidence(
+        _to_centers(columns[:, 1:5] if noted else columns[:, 2:], written), columns[:, 5 if noted else 1]
     ):
         return noted
-    # Then the numbers: if only one reading has confidences in 0..1 and no negative side, it is right.
-    read_last, read_second = _centred(columns[:, 1:5], written), _centred(columns[:, 2:], written)
-    last = not _is_no_confidence(read_last, columns[:, 5])
-    second = not _is_no_confidence(read_second, columns[:, 1])
+    # Then the numbers: accept the only reading with confidences in 0..1 and without negative sides.
+    read_last, read_second = _to_centers(columns[:, 1:5], written), _to_centers(columns[:, 2:], written)
+    last = not _is_not_confidence(read_last, columns[:, 5])
+    second = not _is_not_confidence(read_second, columns[:, 1])
     if last != second:
         return last
-    # Then the boxes: if only one reading has all of them inside their image, it is right.
+    # Then the boxes: accept the only reading with all of them inside their image.
     count = len(columns)
     inside_last, inside_second = (int(_is_inside(boxes).sum()) for boxes in (read_last, read_second))
     if (inside_last == count) != (inside_second == count):
         return inside_last == count
-    # Else one must have clearly more inside, and at least half; a close case is an error, not a guess.
+    # Otherwise, one reading must have clearly more boxes inside, and at least half; do not guess.
     fewer, more = sorted((inside_last, inside_second))
     if 2 * more >= count and more >= 2 * fewer + CLEARLY:
         return inside_last > inside_second
@@ -70,17 +70,17 @@ def is_last(
     )
 
 
-def _centred(boxes: FloatArray, written: WrittenForm | None) -> FloatArray:
+def _to_centers(boxes: FloatArray, written: WrittenForm | None) -> FloatArray:
     return boxes if written is None else box_convert(written.x_first(boxes), written.form, "cxcywh")
 
 
-def _is_no_confidence(boxes: FloatArray, scores: FloatArray) -> bool:
-    """Whether any number [N] is no confidence, or any size of a box [N, 4] is negative."""
+def _is_not_confidence(boxes: FloatArray, scores: FloatArray) -> bool:
+    """Whether a score [N] is outside 0..1, or a box [N, 4] has a negative side."""
     return bool(((scores < 0) | (scores > 1)).any() or (boxes[:, 2:] < 0).any())
 
 
 def _is_inside(boxes: FloatArray) -> NDArray[np.bool_]:
-    """Whether each box [N, 4] lies inside its image, [N]."""
+    """Whether each box [N, 4] is inside its image, [N]."""
     reach = np.abs(boxes[:, :2] - 0.5) + boxes[:, 2:] / 2
     inside: NDArray[np.bool_] = reach.max(axis=1) <= 0.5 + OUTSIDE
     return inside
@@ -90,7 +90,7 @@ def _is_inside(boxes: FloatArray) -> NDArray[np.bool_]:
 
 
 class Shapes(NamedTuple):
-    """The numbers of lines without the class."""
+    """The shapes in lines: boxes and others, without the class."""
 
     boxes: FloatArray
     box_format: BoxFormat
@@ -104,7 +104,7 @@ class Shapes(NamedTuple):
 def shapes_of_labels(
     lines: Lines, keypoint_shape: tuple[int, int] | None, written: WrittenForm | None
 ) -> Shapes:
-    """Return the boxes of labels, or their other shapes; not checked where the user gives their form."""
+    """Return the boxes or other shapes of labels; they are not checked if the user gives their form."""
     if keypoint_shape is None and (lines.counts == 5).all():
         return _boxes(lines, written)
     shapes: Shapes = loaded(SHAPES_OF_LINES["labels"])(lines, keypoint_shape, written)
@@ -114,8 +114,8 @@ def shapes_of_labels(
 def shapes_of_predictions(
     lines: Lines, joints: Callable[[], int | None], written: WrittenForm | None, *, last: bool
 ) -> Shapes:
-    """Return the boxes of predictions, or their other shapes, and the confidence, last or second."""
-    # The confidence second: boxes alone.
+    """Return the boxes or other shapes of predictions, with the confidence last or second."""
+    # With the confidence second, there are only boxes.
     if not last:
         wrong = lines.counts[lines.counts != 6]
         if len(wrong):
@@ -123,7 +123,7 @@ def shapes_of_predictions(
                 lines, int(wrong.min()), "a line of predictions", "be class confidence cx cy w h", ""
             )
         return _boxes(lines, written, first=2, score=1)
-    # Boxes in every line: without a confidence, with one, or with one and a track.
+    # Boxes in every line, without confidence, with confidence, or with confidence and track id.
     if (lines.counts == 5).all():
         return _boxes(lines, written)
     for count in (6, 7):
@@ -134,13 +134,13 @@ def shapes_of_predictions(
 
 
 def _ends_in_tracks(lines: Lines) -> bool:
-    """Whether the last numbers of lines, all of which have equally many, are those of tracks."""
+    """Whether the last numbers are track ids; all lines must have the same count of numbers."""
     tracks = lines.columns(np.arange(len(lines.counts)))[:, -1]
     return bool((tracks == np.floor(tracks)).all() and (tracks >= 1).any())
 
 
 def _boxes(lines: Lines, written: WrittenForm | None, *, first: int = 1, score: int | None = None) -> Shapes:
-    """Return lines of boxes, which have equally many numbers: four from ``first`` on, and a confidence."""
+    """Return boxes, from column ``first``, and confidences; all lines must have the same count of numbers."""
     rows = np.arange(len(lines.counts))
     if not len(rows):
         return Shapes(np.empty((0, 4)), "cxcywh", np.empty(0))
@@ -157,7 +157,7 @@ def _boxes(lines: Lines, written: WrittenForm | None, *, first: int = 1, score: 
 
 
 def refuse_count(lines: Lines, count: int, name: str, rule: str, cause: str) -> NoReturn:
-    """Refuse the first line with a count of numbers."""
+    """Reject the first line with this count of numbers."""
     row = int(np.argmax(lines.counts == count))
     number = count - (lines.words is not None)
     got = f"{lines.text(row)!r}, {counted(number, 'number')},"
@@ -165,7 +165,7 @@ def refuse_count(lines: Lines, count: int, name: str, rule: str, cause: str) -> 
 
 
 def by_count(counts: IntArray) -> list[IntArray]:
-    """Return the rows of lines with equally many numbers."""
+    """Group rows by count of numbers."""
     if not len(counts) or (counts == counts[0]).all():
         return [np.arange(len(counts))] if len(counts) else []
     order = np.argsort(counts, kind="stable")
@@ -173,7 +173,7 @@ def by_count(counts: IntArray) -> list[IntArray]:
 
 
 def check_fractions(numbers: FloatArray, rows: IntArray, lines: Lines) -> None:
-    """Refuse coordinates [n, C] that cannot be fractions; NaN and infinity are among them."""
+    """Reject coordinates [n, C] that cannot be fractions, including NaN and infinity."""
     if not numbers.size or -1 <= numbers.min() <= numbers.max() <= 2:
         return
     at = int(np.argmax(~((numbers >= -1) & (numbers <= 2)).all(axis=1)))
@@ -189,12 +189,12 @@ def check_fractions(numbers: FloatArray, rows: IntArray, lines: Lines) -> None:
 
 
 def check_sides(sizes: FloatArray, rows: IntArray, lines: Lines) -> None:
-    """Refuse widths and heights [n, 2] below 0."""
+    """Reject negative widths and heights [n, 2]."""
     checks.sizes_not_negative(sizes, place=lambda at: lines.place(int(rows[at])), cause="")
 
 
 def check_scores(scores: FloatArray, lines: Lines) -> None:
-    """Refuse confidences [N] that are none."""
+    """Reject confidences [N] outside 0..1."""
     wrong = ~((scores >= 0) & (scores <= 1))
     if wrong.any():
         row = int(np.argmax(wrong))

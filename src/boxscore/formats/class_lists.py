@@ -1,10 +1,10 @@
-"""Read class lists: the names behind class numbers that count from 0.
+"""Read class lists: names in the order of class numbers from 0.
 
 Conventions
 -----------
-A list is a text file with one name per line (``classes.txt``, ``obj.names``), YOLO's ``data.yaml`` with its
-``names``, a JSON list, or a sequence. The first name is class 0. Blank lines may only be at the end: one
-between two names would make the numbers of all that follow doubtful.
+A list is a text file with one name per line (``classes.txt``, ``obj.names``), a YOLO ``data.yaml`` with
+``names``, a JSON list, or a sequence. The first name is class 0. Blank lines are only allowed at the end;
+elsewhere they would make the numbers of the following classes ambiguous.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._yaml import names_of, read_yaml
 
 LARGEST = 10_000_000
-"""Bytes of a list of names."""
+"""Maximum size of a class list in bytes."""
 
 _NUMBERED = re.compile(r"(\d{1,9})\s*[,;:\t].*\S")
 
 
 class ClassList(tuple[str, ...]):
-    """The names of a list, in their order; ``source`` is its file, or empty."""
+    """Class names in order; ``source`` is the file, or empty."""
 
     source = ""
 
 
 def class_list(source: str | Path | Sequence[str]) -> ClassList:
-    """Return the names, in their order; the class of name ``i`` is number ``i``."""
+    """Return class names in order; name ``i`` is class number ``i``."""
     if not isinstance(source, (str, Path)):
-        return _checked([(_text(name), "classes") for name in source], "classes")
+        return _check_names([(_text(name), "classes") for name in source], "classes")
     path = Path(source)
     if path.suffix.lower() in (".yaml", ".yml"):
         names = names_of(read_yaml(path), path)
         if names is None:
             raise FileFormatError("a class list", "have names", got="no such key", place=str(path))
-        class_names = _checked([(name, str(path)) for name in names], str(path))
+        class_names = _check_names([(name, str(path)) for name in names], str(path))
     else:
         text = read_text(path, "a class list", largest=LARGEST)
-        class_names = _checked(_of_json(text, path) or _of_lines(text, path), str(path))
+        class_names = _check_names(_parse_json(text, path) or _parse_lines(text, path), str(path))
     class_names.source = str(path)
     return class_names
 
 
-def _of_json(text: str, path: Path) -> list[tuple[str, str]] | None:
-    """Return the names of a JSON list; None of what is not JSON. Any other JSON is refused."""
+def _parse_json(text: str, path: Path) -> list[tuple[str, str]] | None:
+    """Return the names in a JSON list; None if the text is not JSON. Reject other JSON."""
     try:
         content = json.loads(text) if text.lstrip()[:1] in ("[", "{") else None
     except (ValueError, RecursionError):
@@ -70,8 +70,8 @@ def _of_json(text: str, path: Path) -> list[tuple[str, str]] | None:
     )
 
 
-def _of_lines(text: str, path: Path) -> list[tuple[str, str]]:
-    """Return the name on each line, with its place for messages."""
+def _parse_lines(text: str, path: Path) -> list[tuple[str, str]]:
+    """Return the name on each line, with its place."""
     lines = [line.strip() for line in text.rstrip().splitlines()]
     blank = next((number for number, line in enumerate(lines, start=1) if not line), None)
     if blank is not None:
@@ -87,7 +87,7 @@ def _of_lines(text: str, path: Path) -> list[tuple[str, str]]:
 
 
 def _refuse_numbered(lines: list[str], path: Path) -> None:
-    """Refuse lines as ``0,cat``, which would be names; the first may be a head."""
+    """Reject lines such as ``0,cat``; the first line may be a header."""
     numbers = [_NUMBERED.fullmatch(line) for line in lines]
     head = int(bool(numbers) and numbers[0] is None)
     given = [int(match[1]) for match in numbers[head:] if match is not None]
@@ -103,7 +103,7 @@ def _refuse_numbered(lines: list[str], path: Path) -> None:
 
 
 def check_listed(numbers: NDArray[Any], names: Sequence[str], path: Path) -> None:
-    """Refuse class numbers that a list does not have; class names are not checked."""
+    """Reject class numbers beyond the end of a list; class names are not checked."""
     ids = [number for number in set(numbers.tolist()) if isinstance(number, int)]
     if not ids or (min(ids) >= 0 and max(ids) < len(names)):
         return
@@ -120,7 +120,7 @@ def check_listed(numbers: NDArray[Any], names: Sequence[str], path: Path) -> Non
 
 
 def list_name(names: Sequence[str]) -> str:
-    """Return what messages call a list: its file, where it has one."""
+    """Return the name of a list in messages, with its file if known."""
     source = getattr(names, "source", "")
     return f"class list {source}" if source else "class list"
 
@@ -131,8 +131,8 @@ def _text(name: object) -> str:
     return name
 
 
-def _checked(names: Sequence[tuple[str, str]], place: str) -> ClassList:
-    """Return names, each given with its place, as a list; a repeated name is refused."""
+def _check_names(names: Sequence[tuple[str, str]], place: str) -> ClassList:
+    """Convert pairs of name and place to a class list; reject repeated names."""
     if not names:
         raise InputError("a class list", "name at least one class", got="none", place=place)
     seen: set[str] = set()

@@ -2,23 +2,24 @@
 
 Conventions
 -----------
-- Boxes are ``x, y, width, height``, or five numbers for rotated ones, ``cx, cy, width, height`` and degrees
-  counter-clockwise, as in detectron2; ``area`` is the annotation's (that of its mask), width times height
-  where it has none.
-- Images and classes are those of ``images`` and ``categories``, sorted by id, as in pycocotools.
-- Annotations of images or classes that are not listed are left out, as in pycocotools, with a warning.
-- If annotations share one id, the last one replaces the others, as in pycocotools, with a warning.
-- A box with a side below 0 by rounding stays as it is, as in pycocotools: it overlaps nothing.
-- ``"2299"`` and 2299 are one id where only one of them is listed, with a warning.
-- ``supercategory`` is a column of the classes where it is text; ``skeleton`` where it is pairs of keypoints.
-- ``iscrowd`` overwrites ``ignore``, as in pycocotools. ``difficult`` is read where a file has it.
-- A file whose images list classes is LVIS's: ``neg_category_ids`` and ``not_exhaustive_category_ids`` become
-  labels of images, ``frequency`` a column of the classes, and ``ignore`` is read.
-- Results are a list of records, or a COCO object whose annotations carry a ``score``, or an object with such
-  a list under ``results`` or ``predictions``. Extra keys are skipped.
-- If a record has a ``file_name``, that names its image: ultralytics writes it next to an id made from the
-  name.
-- Masks and keypoints are read by reading the file again when they are first needed.
+- Boxes are ``x, y, width, height``; rotated boxes are ``cx, cy, width, height`` and degrees
+  counter-clockwise, as in detectron2. ``area`` is that of the annotation (of its mask), or else width times
+  height.
+- Images and classes are those in ``images`` and ``categories``, sorted by id, as in pycocotools.
+- Annotations of unlisted images or classes are dropped, as in pycocotools, with a warning.
+- If annotations share an id, the last one replaces the others, as in pycocotools, with a warning.
+- A side that is slightly negative due to rounding is kept, as in pycocotools; the box does not overlap
+  anything.
+- ``"2299"`` and 2299 are the same id if only one of them is listed, with a warning.
+- ``supercategory`` becomes a column of the classes if it is text, ``skeleton`` if it is pairs of keypoints.
+- ``iscrowd`` overwrites ``ignore``, as in pycocotools. ``difficult`` is read if present.
+- If images list classes, the file is in LVIS format: ``neg_category_ids`` and ``not_exhaustive_category_ids``
+  become image labels, ``frequency`` becomes a column of the classes, and ``ignore`` is read.
+- Results are a list of records, a COCO object whose annotations have a ``score``, or an object with such a
+  list under ``results`` or ``predictions``. Unknown keys are skipped.
+- If a record has a ``file_name``, it identifies the image; ultralytics writes it next to an id derived from
+  the name.
+- Masks and keypoints are loaded lazily, by reading the file again.
 
 References
 ----------
@@ -95,7 +96,7 @@ class _Image(msgspec.Struct, gc=False):
 
 
 MOST_LIMBS = 10_000
-"""Largest number of limbs of a skeleton, and largest keypoint number in one; other skeletons are dropped."""
+"""Maximum number of limbs in a skeleton, and maximum keypoint number; other skeletons are dropped."""
 
 
 class _Category(msgspec.Struct, gc=False):
@@ -114,7 +115,7 @@ class _File(msgspec.Struct):
     predictions: msgspec.Raw = msgspec.Raw(b"")
 
     def records(self) -> msgspec.Raw:
-        """Return the records of results, from the first of the usual keys that is there."""
+        """Return the records of results, from the first of the usual keys that is present."""
         keys = (self.annotations, self.results, self.predictions)
         return next((raw for raw in keys if len(memoryview(raw))), self.annotations)
 
@@ -137,7 +138,7 @@ class CocoFormat(Format):
     }
 
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Accept any JSON file, and a folder with one of annotations; reading refuses JSON of other forms."""
+        """Accept any JSON file, and a folder with an annotation file; reading rejects other JSON."""
         if sniffer.is_folder:
             name = _annotations_in(sniffer.path)
             return None if name is None else f"a folder with {name.name}"
@@ -152,7 +153,7 @@ class CocoFormat(Format):
     def load_detections(
         self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
     ) -> Detections:
-        """Read a results file; several processes read a large one."""
+        """Read a results file, with several processes if it is large."""
         with begin(path, options, 0) as reading:
             return reading.detections(ground_truth)
 
@@ -172,16 +173,15 @@ OPTIONS_OF_DETECTIONS = frozenset({"classes"})
 
 
 class TruthReading:
-    """A ground-truth file that is being read: its text, its images and classes, and its kind of records."""
+    """Read a ground-truth file in steps."""
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
-        # Decode the top level; the annotations stay text until their columns are known.
+        # Decode the top level; keep the annotations as text until their columns are known.
         self.path, self.options = (_annotations_in(path) or path) if path.is_dir() else path, options
         self._snapshot = Snapshot(self.path)
         self._content = _ground_truth_object(self.path)
         self.text = text_in_memory(self._content.annotations)
-        # The first record decides the width of boxes and which columns there are, so that one decoder fits
-        # all.
+        # The first record determines the columns and the width of boxes, so that one decoder fits all.
         self.is_federated = _is_federated(self._content)
         self._first = first_record(self.text)
         self.kind = annotation_kind(options.instances, self._first, with_ignore=self.is_federated)
@@ -196,23 +196,23 @@ class TruthReading:
         return records
 
     def reading(self) -> Reading:
-        """Begin to read the annotations."""
+        """Start to read the annotations."""
         return Reading(self.text, self.path, self.kind, processes=self.options.processes)
 
     def keys(self, records: Columns) -> dict[str, NDArray[Any]]:
-        """Read the user's keys in a second pass: the first stays a pass over numbers."""
+        """Read the requested keys in a second pass, to keep the first one numeric."""
         keys = key_columns(self.text, self.options.keys, self.path, record="annotation")
         return keys | key_columns(
             self.text, self.options.text_keys, self.path, record="annotation", of_text=True
         )
 
     def place(self, records: Columns) -> Place:
-        """Return a function that names an annotation in messages."""
+        """Return a function from a row to the place of its annotation, for messages."""
         path = self.path
         return lambda row: f"annotation {row} (id {records['id'].tolist()[row]}) of {path}"
 
     def reader(self, read: Callable[[str], Mapping[str, Any]]) -> Reader | None:
-        """Return what reads masks and keypoints when they are first needed."""
+        """Return the lazy reader of masks and keypoints."""
         return Reader(read, self._first.instances)
 
     def ground_truth(self) -> GroundTruth:
@@ -220,10 +220,10 @@ class TruthReading:
         records = self.records()
         keys, place = self.keys(records), self.place(records)
         path, options, images, categories = self.path, self.options, self.images, self._categories
-        # Choose the annotations that pycocotools would see, in its order.
+        # Select the annotations that pycocotools uses, in its order.
         image, category = _listed_rows(records, images, categories, path)
-        chosen = _rows_read(records["id"], image, category, path)
-        # Masks and keypoints may need the image's size: NaN, the last row, for an image that is not listed.
+        chosen = _select_rows(records["id"], image, category, path)
+        # Masks and keypoints may need the image size; the last row, NaN, is for unlisted images.
         rotated = rotated_boxes(records["bbox"])
 
         def extent() -> NDArray[np.float64]:
@@ -231,13 +231,13 @@ class TruthReading:
             return sizes
 
         parts = instance_columns(records, options.instances, image_sizes=extent, place=place)
-        # Convert boxes to pixels in float64 where the user gives their form; else they stay as they are.
+        # Convert boxes to pixels in float64 if the user gives their form; otherwise keep them.
         boxes, form = records["bbox"], COCO_FORM if options.written is None else options.written
         if options.written is not None:
             _refuse_box_format(options.box_format, rotated is not None, path)
             images = _with_sizes(images, options.image_sizes)
             boxes = in_pixels(boxes, form, extent(), place=place)
-        # Check and build the columns once; boxes are new arrays here, so the table may take them over.
+        # Check and build the columns; the table may reuse the arrays, which are not shared.
         table = built_columns(
             GROUND_TRUTH,
             {
@@ -274,7 +274,7 @@ class TruthReading:
             reuse=True,
             place=lambda row: place(int(np.arange(len(image))[chosen][row])),
         )
-        # Warn of what pycocotools evaluates silently, and add LVIS's labels of images.
+        # Warn of boxes that pycocotools evaluates silently, and add LVIS image labels.
         if not options.any_sides:
             _warn_of_negative_sides(table["sizes"], path)
         labels = None
@@ -284,17 +284,17 @@ class TruthReading:
         return GroundTruth(**table, image_labels=labels, source=str(path))
 
 
-def begin(path: Path, options: ReadOptions, beside: float) -> ResultsReading:
-    """Begin to read a results file in other processes, and return a context.
+def begin(path: Path, options: ReadOptions, other_work: float) -> ResultsReading:
+    """Start to read a results file in other processes, and return a context that ends them.
 
-    ``beside`` is the fraction of the work that this process has until then. Its ``detections`` finishes the
-    reading; the processes end with the context.
+    ``other_work`` is the other work of this process, as a fraction of all work. Call ``detections`` of the
+    context to finish.
     """
-    return ResultsReading(path, options, beside)
+    return ResultsReading(path, options, other_work)
 
 
 def _annotations_in(folder: Path) -> Path | None:
-    """Return the file of annotations in a split of Roboflow's export, or the only one of CVAT's."""
+    """Return the annotation file in a split of a Roboflow export, or the only one of a CVAT export."""
     roboflow = folder / ROBOFLOW
     if is_file(roboflow):
         return roboflow
@@ -305,51 +305,51 @@ def _annotations_in(folder: Path) -> Path | None:
 
 
 class ResultsReading:
-    """A results file that is being read, in part by other processes, which end with the context.
+    """Read a results file, in several processes if it is large; a context that ends these processes.
 
     Parameters
     ----------
     path : Path
         A list of records ``image_id, category_id, bbox, score``, or a COCO object whose annotations have a
-        ``score``; without a score where no record has one. An empty list is legal.
+        ``score``. Scores are present in all records or in none. The list may be empty.
     options : ReadOptions
-    beside : float
+    other_work : float
         As for :class:`~boxscore.formats._coco_records.Reading`.
     """
 
-    def __init__(self, path: Path, options: ReadOptions, beside: float) -> None:
-        self.path, self.options, self._beside = path, options, beside
+    def __init__(self, path: Path, options: ReadOptions, other_work: float) -> None:
+        self.path, self.options, self._other_work = path, options, other_work
         self.vocabulary: DeclaredVocabulary | None = None
         self._snapshot = Snapshot(path)
-        # Peek at the first record: it decides the columns, so that all are read in one pass.
+        # Peek at the first record, which determines the columns, to read all records in one pass.
         text = self._object() if _json.first_byte(path) == b"{" else text_in_file(path)
         self.first = first = first_record(text)
         self._instances = list(
             dict.fromkeys([*options.instances, *([first.fallback] if first.fallback else [])])
         )
-        # The fastest kind of record that fits the first one; class numbers get the names of a class list.
+        # Choose the fastest kind of record that fits; a class list gives names to class numbers.
         kind = result_kind(self._instances, first, with_file_name=first.names_its_file)
         if options.classes is not None:
-            self.vocabulary = self._named_classes(options.classes)
-        # Other processes start here, while the caller still reads the ground truth.
+            self.vocabulary = self._name_classes(options.classes)
+        # Start other processes, while the caller still reads the ground truth.
         self._reading = self.reading(text, kind)
 
     def reading(self, text: Text, kind: Kind) -> Reading:
-        """Begin to read the records."""
-        return Reading(text, self.path, kind, processes=self.options.processes, beside=self._beside)
+        """Start to read the records."""
+        return Reading(text, self.path, kind, processes=self.options.processes, other_work=self._other_work)
 
     def keys(self, records: Columns) -> dict[str, NDArray[Any]]:
-        """Read the user's keys in a second pass."""
+        """Read the requested keys in a second pass."""
         keys = self.options.keys
         return key_columns(_results_text(self.path), keys, self.path, record="detection") if keys else {}
 
     def place(self, records: Columns) -> Place:
-        """Return a function that names a detection in messages."""
+        """Return a function from a row to the place of its detection, for messages."""
         path = self.path
         return lambda row: f"detection {row} of {path}"
 
     def reader(self, read: Callable[[str], Mapping[str, Any]]) -> Reader | None:
-        """Return what reads masks and keypoints when they are first needed."""
+        """Return the lazy reader of masks and keypoints."""
         return Reader(read, self.first.instances)
 
     def __enter__(self) -> ResultsReading:
@@ -358,7 +358,7 @@ class ResultsReading:
     def __exit__(self, *_: object) -> None:
         self._reading.close()
 
-    def _named_classes(self, classes: Sequence[str]) -> DeclaredVocabulary:
+    def _name_classes(self, classes: Sequence[str]) -> DeclaredVocabulary:
         if self.vocabulary is not None and len(self.vocabulary.categories):
             raise InputError(
                 "classes",
@@ -384,8 +384,8 @@ class ResultsReading:
         return text_in_memory(records)
 
     def detections(self, ground_truth: GroundTruth | None) -> Detections:
-        """Return the table, in file order; without ground truth it has the images and classes that occur."""
-        # Collect the columns from all processes; a file that changed meanwhile is refused.
+        """Return the table, in file order; without ground truth, with the images and classes that occur."""
+        # Collect the columns from all processes; reject a file that changed in the meantime.
         records = self._reading.columns()
         self._snapshot.check_reading()
         path, options, instances = self.path, self.options, self._instances
@@ -396,7 +396,7 @@ class ResultsReading:
 
             check_listed(records["category_id"], options.classes, path)
 
-        # Find each record's box, image and class; records of unknown classes leave the table here.
+        # Find the box, image and class of each record; drop records of unknown classes.
         boxes = records["bbox"]
         given = given_boxes(boxes, place=place) if instances else boxes
         rotated = rotated_boxes(given)
@@ -404,21 +404,21 @@ class ResultsReading:
         known = np.flatnonzero(rows["category"] >= 0) if left_out else slice(None)
         images, image = rows["images"], rows["image"]
 
-        # Make the other columns: masks and keypoints where they are needed now, and the user's keys.
+        # Build the other columns: masks and keypoints if needed now, and the requested keys.
         def extent() -> NDArray[np.float64]:
             sizes: NDArray[np.float64] = images.sizes[image]
             return sizes
 
         parts = instance_columns(records, instances, image_sizes=extent, place=place)
         keys = self.keys(records)
-        # Convert boxes to pixels in float64 where the user gives their form.
+        # Convert boxes to pixels in float64 if the user gives their form.
         form, fractions = COCO_FORM, False
         if self.options.box_format is not None:
             _refuse_box_format(self.options.box_format, given is None or rotated is not None, path)
             form, fractions = self._form(ground_truth)
             sizes = _with_sizes(images, self.options.image_sizes).sizes[image]
             given = in_pixels(boxes, form, sizes, place=place)
-        # Check and build the columns once; what is not needed now is read from the file when it is asked for.
+        # Check and build the columns; others are read from the file lazily.
         table = built_columns(
             DETECTIONS,
             {**rows, "image": image[known], "category": rows["category"][known]},
@@ -458,7 +458,7 @@ class ResultsReading:
         return detections
 
     def _form(self, ground_truth: GroundTruth | None) -> tuple[WrittenForm, bool]:
-        """Return the form of the boxes, and whether they stay fractions, like those of the ground truth."""
+        """Return the form of the boxes, and whether to keep fractions, as the ground truth does."""
         form = COCO_FORM if self.options.box_format is None else written_form(self.options.box_format)
         stays = form.fractions and ground_truth is not None and ground_truth.units == "fractions"
         return form._replace(fractions=form.fractions and not stays), stays
@@ -466,21 +466,24 @@ class ResultsReading:
     def _rows(
         self, records: Columns, ground_truth: GroundTruth | None, place: Place
     ) -> tuple[dict[str, Any], dict[str, int]]:
-        """Vocabularies and every record's row in them; -1 for a class that the ground truth does not have."""
-        # Without ground truth, the vocabularies are those of the file, or the ids that occur.
+        """Return the vocabularies and the rows of each record in them, and counts of unknown classes by name.
+
+        The row of an unknown class is -1.
+        """
+        # Without ground truth, use the vocabularies of the file, or the ids that occur.
         image_ids, category_ids, vocabulary = records["image_id"], records["category_id"], self.vocabulary
         if ground_truth is None:
             images = vocabulary.images if vocabulary is not None and len(vocabulary.images) else None
             categories = (
                 vocabulary.categories if vocabulary is not None and len(vocabulary.categories) else None
             )
-            image_ids = self._of_one_kind(image_ids, "image_id")
-            category_ids = self._of_one_kind(category_ids, "category_id")
+            image_ids = self._unify_ids(image_ids, "image_id")
+            category_ids = self._unify_ids(category_ids, "category_id")
             rows = vocabulary_columns(
                 image_ids, category_ids, images, categories, count=None, of="detections", place=place
             )
             return rows, {}
-        # With ground truth, its vocabularies hold, and ids spelled as text are read by value.
+        # With ground truth, use its vocabularies, and compare ids that are text by value.
         rows = {"images": ground_truth.images, "categories": ground_truth.categories}
         rows["image"] = self._images(records, ground_truth, place)
         listed = vocabulary.categories if vocabulary is not None and len(vocabulary.categories) else None
@@ -491,9 +494,9 @@ class ResultsReading:
         return rows, left_out
 
     def _images(self, records: Columns, ground_truth: GroundTruth, place: Place) -> NDArray[np.int32]:
-        """Every record's image; where ids may be read in two ways, the boxes decide."""
+        """Return the image of every record; if ids are ambiguous, the boxes decide."""
 
-        # Count matches under one reading of the ids: the right one overlaps far more annotations.
+        # Count matches for one interpretation of the ids: the right one overlaps far more annotations.
         def count_matched(rows: NDArray[np.int32]) -> int:
             form = self._form(ground_truth)[0]
             sizes = _with_sizes(ground_truth.images, self.options.image_sizes).sizes[rows]
@@ -503,7 +506,7 @@ class ResultsReading:
             ).matched
             return matched
 
-        # Ask the boxes only where they can answer: four finite numbers each.
+        # Boxes can only decide if they are four finite numbers each.
         vocabulary, boxes = self.vocabulary, records["bbox"]
         return find_images(
             records["image_id"],
@@ -514,8 +517,8 @@ class ResultsReading:
             place=place,
         )
 
-    def _of_one_kind(self, ids: NDArray[Any], key: str) -> NDArray[Any]:
-        """Write text as a number where the same number occurs as one."""
+    def _unify_ids(self, ids: NDArray[Any], key: str) -> NDArray[Any]:
+        """Convert text to a number if the same number also occurs as an integer."""
         if ids.dtype != object:
             return ids
         ids, changed = spelled_as(ids, {each for each in ids.tolist() if isinstance(each, int)})
@@ -524,7 +527,7 @@ class ResultsReading:
 
 
 def _refuse_box_format(box_format: WrittenFormat | None, is_otherwise: bool, path: Path) -> None:
-    """Refuse ``box_format`` for boxes that are not four numbers."""
+    """Reject ``box_format`` for boxes that are not four numbers."""
     if is_otherwise:
         rule = "be left out where boxes are not four numbers"
         raise InputError("box_format", rule, got=box_format, place=str(path))
@@ -548,7 +551,7 @@ def _instance_reader(
     processes: Workers,
     rows: NDArray[np.intp] | slice = slice(None),
 ) -> Callable[[str], Mapping[str, Any]]:
-    """Return a function that reads an instance column of a file at ``rows``."""
+    """Return a function that reads an instance column of these ``rows`` of a file."""
 
     def read(name: str) -> Mapping[str, Any]:
         name = "keypoints" if name == "keypoint_count" else name
@@ -575,8 +578,8 @@ def _results_text(path: Path) -> Text:
 
 
 def _ground_truth_object(path: Path) -> _File:
-    """Decode the top level of a ground-truth file, which must have its three keys."""
-    # Refuse a list before the file is decoded.
+    """Decode the top level of a ground-truth file, and check its three keys."""
+    # Reject a list before decoding the file.
     if _json.first_byte(path) == b"[":
         raise FileFormatError(
             "ground truth",
@@ -585,7 +588,7 @@ def _ground_truth_object(path: Path) -> _File:
             place=str(path),
             cause="is this a results file?",
         )
-    # An empty list counts as there; only a missing key is refused.
+    # An empty list is valid; only reject missing keys.
     content = _read_object(path)
     present = {
         "images": content.images is not None,
@@ -600,7 +603,7 @@ def _ground_truth_object(path: Path) -> _File:
 
 
 def _read_object(path: Path) -> _File:
-    """Decode the top level of a COCO object; its annotations stay text."""
+    """Decode the top level of a COCO object, and keep the annotations as text."""
     with _json.open_binary(path) as file:
         text = file.read().removeprefix(b"\xef\xbb\xbf")
     try:
@@ -624,7 +627,7 @@ def _vocabularies(
     content: _File, path: Path, columns: Mapping[str, Any] = MappingProxyType({})
 ) -> tuple[Images, Categories]:
     images, categories = content.images or [], content.categories or []
-    # Transposed and copied, because the column of sizes must be contiguous.
+    # Transpose and copy, because the column of sizes must be contiguous.
     sizes = [[image.width for image in images], [image.height for image in images]]  # None becomes NaN
     return (
         Images.build(
@@ -644,14 +647,14 @@ def _vocabularies(
 
 
 def _file_name(image: _Image) -> str | None:
-    """Return an image's file name; LVIS v1 has only its address, as ``.../val2017/000000266409.jpg``."""
+    """Return the file name of an image; LVIS v1 only has a URL such as ``.../val2017/000000266409.jpg``."""
     if image.file_name is not None or image.coco_url is None:
         return image.file_name
     return image.coco_url.rpartition("/")[2] or None
 
 
 def _class_columns(categories: Sequence[_Category]) -> dict[str, list[str | None]]:
-    """Return LVIS's ``frequency``, COCO's ``supercategory`` and ``skeleton`` of each class, where given."""
+    """Return the columns of classes that occur: ``frequency`` (LVIS), ``supercategory``, ``skeleton``."""
     columns = {
         "frequency": [category.frequency for category in categories],
         SUPERCATEGORY: [
@@ -664,7 +667,7 @@ def _class_columns(categories: Sequence[_Category]) -> dict[str, list[str | None
 
 
 def _skeleton_text(given: Any) -> str | None:
-    """Return pairs of keypoints as text; None if they are not pairs, since they are only drawn."""
+    """Convert pairs of keypoints to text; None if invalid, because skeletons are only drawn."""
     if not isinstance(given, list) or not given or len(given) > MOST_LIMBS:
         return None
     if not all(isinstance(limb, list) and len(limb) == 2 for limb in given):
@@ -675,7 +678,7 @@ def _skeleton_text(given: Any) -> str | None:
 
 
 def _is_federated(content: _File) -> bool:
-    """Whether a file has LVIS's lists of classes per image; ``ignore`` is read then."""
+    """Whether images have LVIS lists of classes."""
     return any(
         image.neg_category_ids is not None or image.not_exhaustive_category_ids is not None
         for image in content.images or []
@@ -683,7 +686,7 @@ def _is_federated(content: _File) -> bool:
 
 
 def _listed_ids(records: Sequence[_Image | _Category], record: str, path: Path) -> NDArray[Any]:
-    """Ids of images or categories; text becomes a number if others are numbers and none has its value."""
+    """Return ids of images or categories; convert text if others are numbers and its value is unused."""
     ids = [each.id for each in records]
     if not set(map(type, ids)) <= {int}:
         ids = list(map(whole, ids))
@@ -708,8 +711,8 @@ def _warn_of_spelling(count: int, what: str, path: Path) -> None:
 def _listed_rows(
     records: Columns, images: Images, categories: Categories, path: Path
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Row of each annotation's image and category; -1 where the file does not list it."""
-    # Look ids up by value, for both vocabularies; what is not listed is counted by id for the warning.
+    """Return the rows of the image and category of each annotation; -1 if unlisted."""
+    # Look up ids by value in both vocabularies; count unlisted ones by id for the warning.
     rows, texts = [], []
     for key, noun, plural, vocabulary in (
         ("category_id", "category", "categories", categories),
@@ -718,49 +721,50 @@ def _listed_rows(
         ids, changed = spelled_as(records[key], vocabulary.ids.tolist())
         _warn_of_spelling(changed, key, path)
         rows.append(vocabulary.rows(ids))
-        # Few ids are named in the warning, and all of their annotations counted.
+        # The warning names a few ids, and counts all their annotations.
         unlisted = Counter(records[key][rows[-1] < 0].tolist())
         if unlisted:
             names = ", ".join(map(repr, list(unlisted)[:5])) + (", ..." if len(unlisted) > 5 else "")
             nouns = f"{noun} that is" if len(unlisted) == 1 else f"{plural} that are"
             texts.append(f"{unlisted.total()} of {len(unlisted)} {nouns} not listed ({names})")
-    # One warning for both: an annotation may lack its image and its class.
+    # One warning for both, because an annotation may lack both image and class.
     if texts:
         total = int(((rows[0] < 0) | (rows[1] < 0)).sum())
         warn_user(f"{path}: ignoring {counted(total, 'annotation')}, as in pycocotools: {', '.join(texts)}.")
     return rows[1], rows[0]
 
 
-def _rows_read(
+def _select_rows(
     ids: NDArray[Any], image: NDArray[np.int32], category: NDArray[np.int32], path: Path
 ) -> NDArray[np.intp] | slice:
-    """Return the annotations that make up the table, in its order: the listed ones.
+    """Return the listed annotations, in the order of the table.
 
-    If several share an id, the last replaces the others, provided it is listed. pycocotools iterates over the
-    images in order: inside an image, replacements come in the order of the images of what they replace.
+    If several share an id, the last one replaces the others, if it is listed. As pycocotools iterates over
+    images in order, replacements within an image are ordered by the images of the annotations they replace.
     """
-    # Distinct ids, the normal case, need one sort of integers and no Python objects.
+    # Unique ids, the normal case, only need a sort of integers.
     listed = (image >= 0) & (category >= 0)
     every = bool(listed.all())
     if ids.dtype != object and (np.diff(np.sort(ids)) > 0).all():
         return slice(None) if every else np.flatnonzero(listed)
-    # Other ids need a dictionary, as in pycocotools: the last record with an id wins.
+    # Other ids need a dictionary, as in pycocotools, where the last record with an id wins.
     last: dict[Id, int] = {identifier: row for row, identifier in enumerate(ids.tolist())}
     if len(last) == len(ids):
         return slice(None) if every else np.flatnonzero(listed)
+    repeated = len(ids) - len(last)
     text = (
-        f"{path}: {len(ids) - len(last)} annotation ids occur more than once; only the last annotation "
-        "with an id counts, as in pycocotools."
+        f"{path}: {counted(repeated, 'annotation id')} {verb(repeated, 'occur')} more than once; only the "
+        "last annotation with an id counts, as in pycocotools."
     )
     warning = BoxscoreWarning(text, code="repeated-annotation-id", severity="error")
     warn_user(warning)
-    # Replace each listed annotation by the last one with its id, if that is listed.
+    # Replace each listed annotation by the last one with its id, if that one is listed.
     rows = np.flatnonzero(listed)
     final = np.array([last[identifier] for identifier in ids[rows].tolist()], dtype=np.intp)
     rows, final = rows[listed[final]], final[listed[final]]
-    # Then sort twice: by the image of the replaced one, as pycocotools iterates, and by the image it ends in.
+    # Sort by the image of the replaced annotation, as pycocotools iterates, then by the final image.
     by_image = np.argsort(image[rows], kind="stable")
-    ordered = np.empty_like(final)  # each image's places in file order, filled in pycocotools' order
+    ordered = np.empty_like(final)  # slots of each image in file order, filled in the order of pycocotools
     ordered[np.argsort(image[final], kind="stable")] = final[
         by_image[np.argsort(image[final[by_image]], kind="stable")]
     ]
@@ -768,13 +772,13 @@ def _rows_read(
 
 
 def _warn_of_negative_sides(sizes: NDArray[np.float64] | None, path: Path) -> None:
-    if sizes is None or not sizes.size or sizes.min() >= 0:  # None: those around masks are not
+    if sizes is None or not sizes.size or sizes.min() >= 0:  # None: derived from masks, never negative
         return
     count = int((sizes < 0).any(axis=1).sum())
     warn_user(
         f"{path}: {counted(count, 'box')} with a slightly negative side from rounding (down to "
-        f"{sizes.min():g}); as in pycocotools they match nothing, and such detections are dropped by "
-        "area.",
+        f"{sizes.min():g}); as in pycocotools, such boxes match nothing, and such detections are ignored "
+        "because of their area.",
     )
 
 

@@ -1,11 +1,12 @@
-"""Read CSV: tables of boxes as text, with commas, semicolons, tabs or bars between the columns.
+"""Read and write CSV tables of boxes, with commas, semicolons, tabs or pipes as separators.
 
 Conventions
 -----------
-- The head line names the columns. Without one, six columns are keras-retinanet's ``path,x1,y1,x2,y2,class``.
-- pandas reads the columns; numbers are read to the last bit, and anything else in a column of numbers is an
-  error that names the line.
-- Decimal commas are read where the numbers are quoted, or the columns are not separated by commas.
+- The header names the columns. Six columns without a header are ``path,x1,y1,x2,y2,class``, as in
+  keras-retinanet.
+- pandas reads the columns. Numbers are exact to the last bit; any other text in a numeric column is an error
+  that gives the line.
+- Decimal commas are supported if the numbers are quoted, or the separator is not a comma.
 
 References
 ----------
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 
 _SEPARATORS = (",", ";", "\t", "|")
 _CLICK = re.compile(r"XClick[1-4][XY]")
-"""The corners that annotators of Open Images clicked: eight columns that are not read."""
+"""Points that Open Images annotators clicked: eight columns to skip."""
 ROWS_TOGETHER = 1 << 18
 _RETINANET = ("path", "x1", "y1", "x2", "y2", "class")
 _NUMBER = r"\s*[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\s*"
@@ -56,7 +57,7 @@ _DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]+,[0-9]+(?:[eE][-+]?[0-9]+)?\s*")
 
 
 class CsvFormat(TableFormat):
-    """Tables of boxes as text."""
+    """CSV tables of boxes."""
 
     name = "csv"
     takes = TableFormat.takes | {"segments"}
@@ -67,7 +68,7 @@ class CsvFormat(TableFormat):
     }
 
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Recognise a head line of boxes, or a file called a table."""
+        """Accept a file with a header of boxes, or with the extension of a table."""
         if sniffer.is_folder or sniffer.is_json or sniffer.is_xml:
             return None
         form = None if b"\0" in sniffer.head else form_of(sniffer.text, str(sniffer.path))
@@ -84,7 +85,7 @@ class CsvFormat(TableFormat):
         return _CsvTable(path, form, _cells(path, form))
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
-        """Write one row per box, every number with all its digits; images without objects come last."""
+        """Write one row per box, with all digits of every number; images without objects come last."""
         self.check_written(table)
         write_csv(path, {name: values.tolist() for name, values in saved_columns(table).items()})
 
@@ -93,7 +94,7 @@ FORMAT = CsvFormat()
 
 
 def write_csv(path: Path, columns: Mapping[str, Sequence[Any]]) -> None:
-    """Write columns under a head line."""
+    """Write columns with a header."""
     output = io.StringIO(newline="")
     writer = csv.writer(output, lineterminator="\n")
     writer.writerow(columns)
@@ -102,7 +103,7 @@ def write_csv(path: Path, columns: Mapping[str, Sequence[Any]]) -> None:
 
 
 def _cell_text(value: Any) -> Any:
-    """Return a value as it is written: flags as 0 and 1, unknown numbers as nothing."""
+    """Convert a value for output: flags to 0 and 1, NaN to an empty cell."""
     if isinstance(value, bool):
         return int(value)
     return None if isinstance(value, float) and value != value else value
@@ -112,18 +113,18 @@ def _cell_text(value: Any) -> Any:
 
 
 class _Form(NamedTuple):
-    """How a file is written."""
+    """The dialect and columns of a file."""
 
     separator: str
     names: tuple[str, ...]
     parts: ColumnParts
     head: int | None
-    """1 where the first line names the columns, else 0."""
+    """Number of header lines, 0 or 1."""
     decimal: str
 
 
 def form_of(text: str, place: str, column_map: ColumnMap | None = None) -> _Form | None:
-    """Return the form of a file that begins like this; None where nothing shows that it holds boxes."""
+    """Infer the form of a file from its beginning; None if it does not look like a table of boxes."""
     for separator in _SEPARATORS:
         lines = _first_lines(text, separator)
         if not lines or not 3 <= len(lines[0]) <= MOST_COLUMNS:
@@ -131,7 +132,7 @@ def form_of(text: str, place: str, column_map: ColumnMap | None = None) -> _Form
         for names, head in ((tuple(name.strip() for name in lines[0]), 1), (_RETINANET, 0)):
             if head == 0 and not (separator == "," and _is_retinanet(lines)):
                 continue
-            if any("{" in name for name in names):  # JSON without its beginning
+            if any("{" in name for name in names):  # truncated JSON
                 continue
             try:
                 parts = column_parts(names, place=place, column_map=column_map if head else None)
@@ -142,13 +143,13 @@ def form_of(text: str, place: str, column_map: ColumnMap | None = None) -> _Form
 
 
 def _form_of_table(sniffer: Sniffer, path: Path, column_map: ColumnMap | None) -> _Form:
-    """Raise the error that explains why a file is not a table of boxes."""
-    # Bytes that are no text.
+    """Raise an error that explains why a file is not a table of boxes."""
+    # Empty or binary files.
     if not sniffer.head.strip():
         raise FileFormatError("a table", "have a header line", got="an empty file", place=str(path))
     if sniffer.head[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in sniffer.head:
         raise FileFormatError("a table", "be UTF-8", got="other bytes", place=str(path))
-    # Split the head line at the separator that occurs most, and judge its names.
+    # Split the header at the most frequent separator, and check its names.
     separator = max(_SEPARATORS, key=sniffer.first_line.count)
     lines = _first_lines(sniffer.text, separator)
     names = tuple(name.strip() for name in lines[0]) if lines else ()
@@ -163,7 +164,7 @@ def _form_of_table(sniffer: Sniffer, path: Path, column_map: ColumnMap | None) -
             place=str(path),
             cause="add a header line such as image,class,x1,y1,x2,y2 (detections: also score)",
         )
-    # The columns themselves have the best message: which one is missing, or named twice.
+    # The best message is that of the columns: one is missing, or occurs twice.
     try:
         column_parts(names, place=str(path), column_map=column_map)
     except InputError as error:
@@ -178,7 +179,7 @@ def _parts_of(error: InputError) -> tuple[str]:
 
 
 def _first_lines(text: str, separator: str, most: int = 50) -> list[list[str]]:
-    """Return the cells of the first lines that are not blank."""
+    """Return the cells of the first non-blank lines."""
     lines = []
     try:
         for line in csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True):
@@ -192,7 +193,7 @@ def _first_lines(text: str, separator: str, most: int = 50) -> list[list[str]]:
 
 
 def _is_retinanet(lines: Sequence[Sequence[str]]) -> bool:
-    """Whether all lines are ``path,x1,y1,x2,y2,class``."""
+    """Whether all lines have the form ``path,x1,y1,x2,y2,class``."""
     return all(
         len(line) == 6
         and re.fullmatch(_NUMBER, line[0]) is None
@@ -201,12 +202,12 @@ def _is_retinanet(lines: Sequence[Sequence[str]]) -> bool:
             if any(line[1:])
             else re.search(r"\.\w+$", line[0]) is not None
         )
-        for line in lines[:-1] or lines  # the last one may be cut off
+        for line in lines[:-1] or lines  # the last one may be truncated
     )
 
 
 def _decimal(lines: Sequence[Sequence[str]], names: Sequence[str], parts: ColumnParts) -> str:
-    """Return the decimal mark of the numbers of boxes."""
+    """Infer the decimal separator from the numbers of boxes."""
     if len(parts.box) == 1:
         return "."
     places = [names.index(name) for name in parts.box]
@@ -218,7 +219,7 @@ def _decimal(lines: Sequence[Sequence[str]], names: Sequence[str], parts: Column
 
 
 def _refuse_nul(path: Path) -> None:
-    """Refuse a file with NUL, where pandas would end a cell."""
+    """Reject a file with NUL, at which pandas ends a cell."""
     try:
         with path.open("rb") as file:
             while piece := file.read(1 << 22):
@@ -229,7 +230,7 @@ def _refuse_nul(path: Path) -> None:
 
 
 def _number_names(form: _Form) -> list[str]:
-    """Return the columns that hold numbers."""
+    """Return the names of numeric columns."""
     parts = form.parts
     several = parts.box if len(parts.box) == 4 else ()
     area = [parts.flags["area"]] if "area" in parts.flags else []
@@ -243,16 +244,16 @@ class _Cells(NamedTuple):
     rows: int
     numbers: dict[str, FloatArray]
     texts: dict[str, tuple[list[str], NDArray[np.int64]]]
-    """Distinct texts in the order of their first row, and each cell's index among them; -1 where missing."""
+    """Distinct texts in order of first occurrence, and the index of each cell's text; -1 if missing."""
 
 
 def _cells(path: Path, form: _Form) -> _Cells:
-    """Read all columns, some rows at a time: a text per cell would take ten times the memory."""
+    """Read all columns in chunks of rows; storing a text per cell would take ten times the memory."""
     import pandas as pd
 
-    # Numbers become float64; texts become one code per cell, and every distinct text is stored once.
-    numbers = [name for name in _number_names(form) if name in _unique(form.names)]
-    texts = [name for name in _unique(form.names) if name not in numbers and not _CLICK.fullmatch(name)]
+    # Store numbers as float64, and texts as one code per cell plus the distinct texts.
+    numbers = [name for name in _number_names(form) if name in _make_unique(form.names)]
+    texts = [name for name in _make_unique(form.names) if name not in numbers and not _CLICK.fullmatch(name)]
     known: dict[str, dict[Any, int]] = {name: {} for name in texts}
     number_parts: dict[str, list[FloatArray]] = {name: [] for name in numbers}
     code_parts: dict[str, list[NDArray[np.int32]]] = {name: [] for name in texts}
@@ -262,44 +263,44 @@ def _cells(path: Path, form: _Form) -> _Cells:
         for name in numbers:
             number_parts[name].append(frame[name].to_numpy(dtype=np.float64))
         for name in texts:
-            # pandas numbers the texts of a piece; a dictionary gives them their number in the file.
+            # pandas numbers the texts within a chunk; map them to their numbers in the file.
             codes, values = pd.factorize(frame[name])
             table = known[name]
             position_of = [table.setdefault(value, len(table)) for value in values.tolist()]
-            # A missing cell has code -1, which picks the last element.
+            # The code -1 of a missing cell selects the last element.
             code_parts[name].append(np.array([*position_of, -1], dtype=np.int32)[codes])
-    # The pieces are joined column by column and dropped, so that memory never holds two copies of all.
+    # Concatenate and drop chunks one column at a time, to avoid two copies of everything in memory.
     return _Cells(
         rows,
-        {name: _joined(number_parts.pop(name), np.float64) for name in numbers},
+        {name: _join(number_parts.pop(name), np.float64) for name in numbers},
         {
-            name: ([str(text) for text in known[name]], _joined(code_parts.pop(name), np.int32))
+            name: ([str(text) for text in known[name]], _join(code_parts.pop(name), np.int32))
             for name in texts
         },
     )
 
 
-def _joined(parts: list[NDArray[Any]], dtype: type) -> NDArray[Any]:
+def _join(parts: list[NDArray[Any]], dtype: type) -> NDArray[Any]:
     if len(parts) == 1:
         return parts[0]
     return np.concatenate(parts) if parts else np.empty(0, dtype=dtype)
 
 
 def _frames(path: Path, form: _Form) -> Iterator[pd.DataFrame]:
-    """Read all columns, some rows at a time: numbers as float64, others as texts."""
+    """Read all columns in chunks of rows: numbers as float64, others as text."""
     import pandas as pd
 
-    # Older versions of pandas round decimals differently in their fast parser.
+    # The fast parser of older pandas versions rounds differently.
     numbers = _number_names(form)
-    unique = _unique(form.names)
+    unique = _make_unique(form.names)
     precise: dict[str, Any] = {}
     if tuple(int(part) for part in pd.__version__.split(".")[:2]) < (3, 1):
-        precise["float_precision"] = "round_trip"  # others were not exact to the last bit
+        precise["float_precision"] = "round_trip"  # the only exact option
     try:
-        # A warning of the parser means a lost value, so it is an error here.
+        # A parser warning means that a value was lost; make it an error.
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            # Nothing is guessed: types are given, only an empty cell is missing, and names are unique.
+            # Do not let pandas guess: give all types, treat only empty cells as missing, use unique names.
             with pd.read_csv(
                 path,
                 sep=form.separator,
@@ -322,15 +323,15 @@ def _frames(path: Path, form: _Form) -> Iterator[pd.DataFrame]:
             ) as reader:
                 yield from reader
     except (ValueError, OverflowError, pd.errors.ParserWarning, MemoryError, RecursionError) as error:
-        # Read again, slowly, to name the line; the text of pandas is the last resort.
+        # Read again, slowly, to find the line; the message of pandas is the last resort.
         _explain(path, form, error)
         raise FileFormatError(
             "a table", "be readable", got=str(error).splitlines()[0][:200], place=str(path)
         ) from None
 
 
-def _unique(names: Sequence[str]) -> list[str]:
-    """Return names for pandas, which must differ."""
+def _make_unique(names: Sequence[str]) -> list[str]:
+    """Make column names unique for pandas."""
     seen: set[str] = set()
     unique = []
     for position, name in enumerate(names):
@@ -340,7 +341,7 @@ def _unique(names: Sequence[str]) -> list[str]:
 
 
 def _records(path: Path, form: _Form) -> Iterator[tuple[int, list[str]]]:
-    """Read the rows again, one by one with the number of their last line, for messages."""
+    """Read the rows again one by one, with the number of their last line, for messages."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file, delimiter=form.separator, skipinitialspace=True)
@@ -359,7 +360,7 @@ def _records(path: Path, form: _Form) -> Iterator[tuple[int, list[str]]]:
 
 
 def _explain(path: Path, form: _Form, error: Exception) -> None:
-    """Raise the error that names the line that pandas cannot read."""
+    """Raise an error that gives the line that pandas cannot read."""
     numbers = set(_number_names(form))
     for line, row in _records(path, form):
         place = f"line {line} of {path}"
@@ -387,20 +388,20 @@ class _CsvTable(Table):
     """The columns of a CSV file."""
 
     def __init__(self, path: Path, form: _Form, cells: _Cells) -> None:
-        names = [name for name in _unique(form.names) if name in cells.numbers or name in cells.texts]
+        names = [name for name in _make_unique(form.names) if name in cells.numbers or name in cells.texts]
         self.source, self.count, self.names = str(path), cells.rows, names
         self._path, self._form, self._cells = path, form, cells
         self._known: dict[str, Distinct] = {}
 
     def distinct(self, name: str) -> Distinct:
-        """Return the values of a column, each once."""
+        """Return the distinct values of a column."""
         if name not in self._known:
             texts, codes = self._texts(name)
-            self._known[name] = _stripped(texts, codes)
+            self._known[name] = _strip_texts(texts, codes)
         return self._known[name]
 
     def _texts(self, name: str) -> tuple[list[str], NDArray[np.int64]]:
-        """Return the distinct texts of a column, and each cell's index among them."""
+        """Return the distinct texts of a column, and the index of each cell's text."""
         if name in self._cells.texts:
             return self._cells.texts[name]
         import pandas as pd
@@ -413,7 +414,7 @@ class _CsvTable(Table):
         return self._cells.numbers[name]
 
     def fours(self, name: str) -> FloatArray:
-        """Return a column of texts with four numbers each: ``[1, 2, 3, 4]``, ``1 2 3 4``."""
+        """Parse a column of texts with four numbers each, such as ``[1, 2, 3, 4]`` or ``1 2 3 4``."""
         texts, codes = self._texts(name)
         fours = np.full((len(texts), 4), np.nan)
         for number, text in enumerate(texts):
@@ -427,7 +428,7 @@ class _CsvTable(Table):
         return fours[codes]
 
     def user_column(self, name: str) -> NDArray[Any] | None:
-        """Return a user column, as numbers where all cells are numbers."""
+        """Return a user column, as numbers if all cells are numbers."""
         if name in self._cells.numbers:
             return self._cells.numbers[name]
         texts, codes = self._texts(name)
@@ -442,7 +443,7 @@ class _CsvTable(Table):
         return values[codes]
 
     def place(self, row: int) -> str:
-        """Name the line of a row."""
+        """Return the line of a row."""
         for number, (line, _) in enumerate(_records(self._path, self._form)):
             if number == row:
                 return f"line {line} of {self._path}"
@@ -452,8 +453,8 @@ class _CsvTable(Table):
 _NO_BRACKETS = str.maketrans("[](){},;", "        ")
 
 
-def _stripped(texts: list[str], codes: NDArray[np.int64]) -> Distinct:
-    """Return texts without surrounding blanks, each once, and the codes that then apply; "" is empty."""
+def _strip_texts(texts: list[str], codes: NDArray[np.int64]) -> Distinct:
+    """Strip texts and merge equal ones, with updated codes; "" is empty."""
     known: dict[str, int] = {}
     position_of = np.empty(len(texts) + 1, dtype=np.int64)
     position_of[-1] = -1

@@ -1,4 +1,4 @@
-"""Read image sizes from a table or from the images' headers, for files that hold fractions of them."""
+"""Read image sizes from a table or from image headers, for formats that store fractions."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from boxscore.errors import FileFormatError, InputError
 
 
 class ImageSizes(NamedTuple):
-    """What a user gives about the images in addition to a path.
+    """Image sizes given by the user.
 
     Attributes
     ----------
     named : mapping of str to (float, float)
-        Width and height by the id or file name of an image; NaN where only the image is known.
+        Width and height by image id or file name; NaN if the size is unknown.
     every : (float, float), or None
-        Those of all images that are not named.
+        Default width and height for other images.
     source : str
-        Where the names are, for messages.
+        The file or folder with the names, for messages.
     """
 
     named: Mapping[str, tuple[float, float]]
@@ -42,7 +42,7 @@ class ImageSizes(NamedTuple):
 
 
 LARGEST = 1_000_000_000
-"""Bytes of a table of sizes."""
+"""Maximum size of a table of sizes in bytes."""
 
 LONGEST_NUMBER = 19
 
@@ -56,7 +56,7 @@ _IMAGE, _WIDTH, _HEIGHT = (
 def image_sizes_of(
     source: str | Path | Mapping[Any, Sequence[float]] | None, folder: str | Path | None = None
 ) -> ImageSizes | None:
-    """Return the sizes given by a table, ``WIDTHxHEIGHT`` or the pictures in a folder; None without any."""
+    """Read sizes from a table, ``WIDTHxHEIGHT`` or a folder of images; None if none of these is given."""
     if source is None and folder is None:
         return None
     if not isinstance(source, (str, os.PathLike, Mapping, type(None))):
@@ -66,23 +66,23 @@ def image_sizes_of(
             got=repr(source)[:80],
             cause="'640x480' is the size of every image",
         )
-    # Sizes of pictures in a folder come from their heads.
+    # Read the sizes of images in a folder from their headers.
     named = {} if folder is None else _sizes_in(Path(folder))
     if source is None:
         return ImageSizes(named, source=str(folder))
-    # 640x480 is one size for all, unless a file has that name.
+    # 640x480 is one size for all images, unless there is a file of that name.
     text = Path(source).name if isinstance(source, (str, Path)) else ""
     both = re.fullmatch(r"(\d{1,10})[xX](\d{1,10})", text, re.ASCII)
     if both and not Path(text).exists():
         return ImageSizes(named, _size(both[1], both[2], "image sizes"), str(folder))
-    # A table overrides the pictures.
+    # The table overrides the image headers.
     table = str(source) if text else "image_sizes"
     both_sources = table if folder is None else f"{table} and {folder}"
     return ImageSizes({**named, **_table(source)}, source=both_sources)
 
 
 def _sizes_in(folder: Path) -> dict[str, tuple[float, float]]:
-    """Return the pictures in a folder and the folders in it, with the size in their headers."""
+    """Return the image files in a folder and its subfolders, with the sizes in their headers."""
     if not folder.is_dir():
         raise InputError("the image folder", "be a folder", got=repr(str(folder)))
     from boxscore.formats._yolo_folders import IMAGE_ENDINGS, files_below
@@ -97,7 +97,7 @@ def _sizes_in(folder: Path) -> dict[str, tuple[float, float]]:
 
 
 def with_listed_images(ground_truth: GroundTruth, sizes: ImageSizes) -> GroundTruth:
-    """Return ground truth that lists the named images as well, which have no object."""
+    """Add the named images to a ground truth, without objects."""
     images, names = ground_truth.images, [*sizes.named]
     numbers = _numbers(names) if images.ids.dtype != object and not any(images.file_names.tolist()) else None
     wanted: list[Id] = [*names] if numbers is None else [*numbers]
@@ -116,7 +116,7 @@ def with_listed_images(ground_truth: GroundTruth, sizes: ImageSizes) -> GroundTr
 
 
 def _numbers(names: Sequence[str]) -> list[int] | None:
-    """Return the numbers that names without folder and ending are; None unless all are, and differ."""
+    """Return the stems of names as integers; None unless all stems are distinct integers."""
     stems = stems_of(names)
     if not all(stem.isascii() and stem.isdecimal() and len(stem) < LONGEST_NUMBER for stem in stems):
         return None
@@ -125,7 +125,7 @@ def _numbers(names: Sequence[str]) -> list[int] | None:
 
 
 def _have_endings(images: Images) -> bool:
-    """Whether ids are names of files."""
+    """Whether any id is a file name with an extension."""
     return any(
         isinstance(identifier, str) and without_ending(identifier) != identifier
         for identifier in images.ids.tolist()
@@ -134,7 +134,7 @@ def _have_endings(images: Images) -> bool:
 
 def _table(source: str | Path | Mapping[Any, Sequence[float]]) -> dict[str, tuple[float, float]]:
     """Return width and height by image, from a mapping or a CSV file ``image, width, height``."""
-    # A mapping is read as it is.
+    # Read a mapping.
     table: dict[str, tuple[float, float]] = {}
     if isinstance(source, Mapping):
         for image, size in source.items():
@@ -145,7 +145,7 @@ def _table(source: str | Path | Mapping[Any, Sequence[float]]) -> dict[str, tupl
                 )
             table[str(image)] = _size(values[0], values[1], f"image {image!r}")
         return table
-    # A file is CSV; without a head line, its first line is data already.
+    # Read a CSV file, with or without a header.
     path = Path(source)
     rows = csv.reader(read_text(path, "a table of image sizes", largest=LARGEST).splitlines())
     columns: tuple[int, int, int] | None = None
@@ -153,7 +153,7 @@ def _table(source: str | Path | Mapping[Any, Sequence[float]]) -> dict[str, tupl
         if not any(cell.strip() for cell in row):
             continue
         place = f"{path}, line {number}"
-        # The first line with text is the head, or data without one.
+        # The first non-blank line is the header, or data.
         if columns is None:
             columns = _columns(row, place)
             if columns is not None:
@@ -171,7 +171,7 @@ def _table(source: str | Path | Mapping[Any, Sequence[float]]) -> dict[str, tupl
 
 
 def with_known_sizes(images: Images, table: ImageSizes | None) -> Images:
-    """Return images with the sizes that a user gives where theirs are unknown."""
+    """Replace unknown image sizes by those given by the user."""
     unknown = np.isnan(images.sizes).any(axis=1, keepdims=True)
     sizes = known_sizes(table, images.ids.tolist(), images.file_names.tolist())
     return dataclasses.replace(images, sizes=np.where(unknown, sizes, images.sizes))
@@ -180,11 +180,11 @@ def with_known_sizes(images: Images, table: ImageSizes | None) -> Images:
 def known_sizes(
     given: ImageSizes | None, ids: Sequence[Id], file_names: Sequence[str | None] | None = None
 ) -> FloatArray:
-    """Return the width and height that a user gives for images, [I, 2]; NaN where none is given.
+    """Return the width and height that the user gives for each image, [I, 2]; NaN if not given.
 
-    An image is looked up by its id as it is written, then by its file name, or by its id where it has none.
+    Images are looked up by exact id, then by file name, or by id if the file name is unknown.
     """
-    # The size of every image is a default that the table overrides.
+    # Start from the default size, which the table overrides.
     sizes = np.full((len(ids), 2), np.nan)
     if given is None or not len(ids):
         return sizes
@@ -193,7 +193,7 @@ def known_sizes(
     table = given.named
     if not table:
         return sizes
-    # Names are looked up together, once per distinct name: the table may have millions.
+    # Look up all names together, because the table may be large.
     rows = ImageNames([*table])
     names: list[str] = [
         str(identifier) if name is None else name
@@ -202,7 +202,7 @@ def known_sizes(
     unique = list(dict.fromkeys(names))
     table_rows = dict(zip(unique, rows.find(unique).rows.tolist(), strict=True))
     values = [*table.values()]
-    # An id as written wins; a name that fits several entries counts if these agree.
+    # An exact id wins; a name that matches several entries counts if these agree.
     for image, (identifier, name) in enumerate(zip(ids, names, strict=True)):
         if str(identifier) in table:
             sizes_given = {table[str(identifier)]}
@@ -216,8 +216,8 @@ def known_sizes(
 
 
 def _columns(row: Sequence[str], place: str) -> tuple[int, int, int] | None:
-    """Positions of image, width and height in a head line; None where the line is no head."""
-    # A head line has a known name for each of the three.
+    """Return the indices of image, width and height in a header; None if the line is data."""
+    # A header has a known name for each of the three.
     names = [cell.strip().lower() for cell in row]
     positions = [
         next((names.index(name) for name in known if name in names), None)
@@ -253,11 +253,11 @@ def _size(width: Any, height: Any, place: str) -> tuple[float, float]:
 
 
 def header_size(path: Path) -> tuple[float, float] | None:
-    """Return an image's size from its header; None where it cannot be read."""
+    """Read the size of an image from its header; None if that fails."""
     import imagesize
 
     try:
         width, height = imagesize.get(str(path))
-    except Exception:  # a damaged header raises many kinds
+    except Exception:  # damaged headers raise exceptions of many types
         return None
     return (float(width), float(height)) if 0 < width <= 1e9 and 0 < height <= 1e9 else None

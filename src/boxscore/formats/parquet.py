@@ -1,12 +1,12 @@
-"""Read Parquet: tables of boxes as columns, one row per box or per image; needs pyarrow.
+"""Read and write Parquet tables of boxes; needs pyarrow.
 
 Conventions
 -----------
-- A row is a box; or an image with lists of its boxes; or an image with one list of structures, Hugging Face's
-  ``objects``. An image with empty lists has no objects.
-- A folder of part files is one table, in the order of their names.
-- Class names are those of the schema's metadata, Hugging Face's ``ClassLabel`` or boxscore's; float32 is
-  widened without loss.
+- A row is a box, an image with lists of boxes, or an image with a list of structs (``objects`` of Hugging
+  Face). Lists are empty for an image without objects.
+- A folder of part files is one table, in the order of the file names.
+- Class names are read from the schema metadata: ``ClassLabel`` of Hugging Face, or boxscore's own key.
+- float32 is converted to float64 without loss.
 
 References
 ----------
@@ -54,19 +54,19 @@ if TYPE_CHECKING:
 
 
 TAIL = 8
-"""Bytes after the footer: its length, and the mark of the format."""
+"""Number of bytes after the footer: its length and the magic bytes."""
 
 LIKELY = 1 << 16
-"""Bytes at the end of a file that are likely to have all of its footer."""
+"""Number of bytes at the end of a file that are likely to include the footer."""
 
 COPIED = 1 << 20
-"""Bytes that are copied at a time."""
+"""Number of bytes to copy at a time."""
 
 MARK = b"PAR1"
-"""The first and the last bytes of a file."""
+"""Magic bytes at the beginning and the end of a file."""
 
 _METADATA_KEY = b"boxscore"
-"""Key of the metadata that holds all classes, also those without an object."""
+"""Metadata key under which all classes are stored, including those without objects."""
 
 
 _SHAPES = frozenset({"keypoints", "rotated", "quadrilaterals"})
@@ -84,7 +84,7 @@ class ParquetFormat(TableFormat):
     takes = frozenset({"classes", "columns", "image_sizes", "image_set"})
 
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Recognise Parquet's first bytes, or a folder of such files."""
+        """Accept a file with Parquet's magic bytes, or a folder of such files."""
         if not sniffer.is_folder:
             return "a Parquet file" if sniffer.head.startswith(MARK) else None
         first = sniffer.first_with(".parquet")
@@ -100,17 +100,17 @@ class ParquetFormat(TableFormat):
         return ArrowTable(str(path), joined(tables, str(path)), options.columns, absent=absent_columns(there))
 
     def check_written(self, table: BoxTable) -> None:
-        """Refuse ids that Parquet has no integers for."""
+        """Reject ids that do not fit Parquet integers."""
         super().check_written(table)
         for ids in (table.images.ids, table.categories.ids):
             _arrow_column(ids)
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
-        """Write one row per box; images without objects come last. Classes are in the metadata."""
+        """Write one row per box; images without objects come last, and classes are in the metadata."""
         write_atomically(path, self._encoded(table, table))
 
     def save_partitions(self, table: BoxTable, folder: Path, count: int) -> None:
-        """Write a folder of part files, each with all rows of its images, which follow each other by id."""
+        """Write a folder of ``count`` part files; each has all rows of a range of images, ordered by id."""
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise InputError("a folder of part files", "be new or empty", got=repr(str(folder)))
         images = len(table.images)
@@ -126,21 +126,21 @@ class ParquetFormat(TableFormat):
         write_folder(folder, files())
 
     def _encoded(self, table: BoxTable, whole: BoxTable) -> bytes:
-        """Encode a table, a part of the whole one, with the columns of the whole."""
+        """Encode a table, which is a partition of ``whole``, with the columns of ``whole``."""
         self.check_written(table)
         pa, pq = arrow()
         ids, names = table.categories.ids.tolist(), table.categories.names.tolist()
         saved = saved_columns(table)
-        # Add the shapes, if there are some; boxes that are only those around them are made again when read.
+        # Add shapes; if boxes are derived from them, the reader derives them again.
         around = False
         shapes = [column.name for column in whole.schema.instances if not column.plain]
         if any(table.instances[name] is not None for name in shapes):
             saved, around = loaded(SHAPES_OF_TABLES["written"])(saved, table, whole)
         columns = {name: _arrow_column(values) for name, values in saved.items()}
-        # Names that only repeat the ids are no second column.
+        # Drop names that only repeat the ids.
         if ids == names or list(map(str, ids)) == names:
             columns.pop("category_id" if isinstance(ids[0] if ids else "", str) else "class", None)
-        # Classes without rows are in the metadata, where a reader finds them.
+        # Store all classes in the metadata, including those without rows.
         classes = [[i, n] for i, n in zip(ids, names, strict=True)]
         written = pa.table(columns).replace_schema_metadata(
             {_METADATA_KEY: json.dumps({"classes": classes, **({"boxes": "around"} if around else {})})}
@@ -154,7 +154,7 @@ FORMAT = ParquetFormat()
 
 
 def write_joined(files: Sequence[Path], output: Path, scratch: Path) -> None:
-    """Write the rows of files of this format as one file, a row group each; one is in memory at a time."""
+    """Concatenate files of this format, one row group per file; only one is in memory at a time."""
     pa, pq = arrow()
     schemas = [pq.read_schema(file) for file in files]
     schema = pa.unify_schemas([one.remove_metadata() for one in schemas], promote_options="permissive")
@@ -169,7 +169,7 @@ def write_joined(files: Sequence[Path], output: Path, scratch: Path) -> None:
 
 
 def arrow() -> tuple[Any, Any]:
-    """Return pyarrow and its reader of Parquet."""
+    """Import pyarrow and pyarrow.parquet."""
     try:
         import pyarrow
         import pyarrow.compute
@@ -180,7 +180,7 @@ def arrow() -> tuple[Any, Any]:
 
 
 def _arrow_column(values: NDArray[Any]) -> Any:
-    """Return a column as Arrow's: ids and names by a dictionary, NaN as nothing."""
+    """Convert a column to Arrow: ids and names with a dictionary, NaN to null."""
     pa, _ = arrow()
     if values.dtype == object:
         cells = values.tolist()
@@ -202,7 +202,7 @@ def _arrow_column(values: NDArray[Any]) -> Any:
 
 
 def _read(files: Sequence[Path]) -> list[pa.Table]:
-    """Read the columns that may be of use of all files."""
+    """Read all files, without columns that are not needed."""
     tables = []
     for file in files:
         with converted_errors(str(file)), opened_parquet(file) as (_, parquet):
@@ -214,22 +214,23 @@ def _read(files: Sequence[Path]) -> list[pa.Table]:
 def opened_parquet(
     file: Path, held: Callable[[Any, bytes], Any] | None = None
 ) -> Iterator[tuple[bytes, Any]]:
-    """Open a file: its footer, and its reader, which reads few and long ranges where the file is far.
+    """Open a file, and yield its footer and reader; a remote file is read in few long ranges.
 
-    ``held`` returns what to read in place of an open file, given its footer and what is behind that.
+    Given an open file and its footer (with all bytes after it), ``held`` may return another file object to
+    read from.
     """
     pa, pq = arrow()
     with file.by_range() if is_far(file) else pa.OSFile(str(file)) as opened:
-        end = _end(opened)
-        known = pq.read_metadata(pa.BufferReader(end)) if end else None  # else the reader says what is wrong
+        end = _read_footer(opened)
+        known = pq.read_metadata(pa.BufferReader(end)) if end else None  # without a footer, the reader raises
         if held is not None and end:
             opened = held(opened, end)
         with pq.ParquetFile(opened, metadata=known, pre_buffer=is_far(file)) as parquet:
             yield end[:-TAIL], parquet
 
 
-def _end(file: Any) -> bytes:
-    """Return the footer of an open file and what is behind it; nothing where there is none."""
+def _read_footer(file: Any) -> bytes:
+    """Return the footer of an open file and all bytes after it; empty if the footer is missing."""
     size = file.size()
     end = bytes(file.read_at(min(size, LIKELY), max(size - LIKELY, 0)))
     length = TAIL + int.from_bytes(end[-TAIL:-4], "little")
@@ -241,7 +242,7 @@ def _end(file: Any) -> bytes:
 
 
 def absent_columns(columns_of: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Return the first file that does not have a column, by column, of those that another file has."""
+    """Return the columns that are not in all files, each with the first file that does not have it."""
     every = dict.fromkeys(name for names in columns_of.values() for name in names)
     first: dict[str, str] = {}
     for file, names in columns_of.items():
@@ -251,7 +252,7 @@ def absent_columns(columns_of: Mapping[str, Sequence[str]]) -> dict[str, str]:
 
 
 def joined(tables: Sequence[pa.Table], place: str) -> pa.Table:
-    """Return the rows of tables, a column that one does not have empty there, numbers of a type for all."""
+    """Concatenate tables; fill missing columns with nulls, and promote numbers to a common type."""
     pa, _ = arrow()
     listed = [any(map(_is_of_objects, table.schema)) for table in tables]
     if any(listed) and not all(listed):
@@ -266,13 +267,13 @@ def joined(tables: Sequence[pa.Table], place: str) -> pa.Table:
 
 
 def _is_of_objects(field: Any) -> bool:
-    """Whether a column holds the boxes of an image."""
+    """Whether a column holds lists of boxes of images."""
     pa, _ = arrow()
     return field.name.lower() in OBJECTS and bool(pa.types.is_nested(field.type))
 
 
 def part_files(path: Path, options: ReadOptions) -> list[Path]:
-    """Return the files of a path; one split of a folder with several."""
+    """Return the files of a path, or of one split of a folder."""
     # One file, or several files given together.
     if not path.is_dir():
         if options.image_set is not None:
@@ -281,14 +282,14 @@ def part_files(path: Path, options: ReadOptions) -> list[Path]:
         return [path]
     if isinstance(path, Several):
         return [file for one in path.files for file in part_files(one, options)]
-    # Part files of a folder; a folder among them would be left out silently.
+    # Part files of a folder; reject a folder among them, which would be skipped silently.
     files = sorted(file for file in path.iterdir() if file.suffix == ".parquet")
     other = next((file for file in files if not file.is_file()), None)
     if other is not None:
         got = "a folder" if other.is_dir() else "no file"
         cause = "its rows would be missing: give one folder of part files"
         raise FileFormatError("a part file", "be a file", got=got, place=str(other), cause=cause)
-    # Group the parts by the name before their number, as "train-00000-of-00002".
+    # Group part files by the name before the number, as in "train-00000-of-00002".
     splits: dict[str, list[Path]] = {}
     for file in files:
         known = re.fullmatch(r"(.+?)-\d+(?:-of-\d+)?(?:-[0-9a-f]+)?", file.stem)
@@ -315,7 +316,7 @@ TEXTS = ("STRING", "ENUM", "JSON")
 
 @contextlib.contextmanager
 def converted_errors(place: str) -> Iterator[None]:
-    """Convert what pyarrow raises, of many kinds, to one error."""
+    """Convert exceptions of pyarrow, which have many types, to ``FileFormatError``."""
     pa, _ = arrow()
     try:
         yield
@@ -327,7 +328,7 @@ def converted_errors(place: str) -> Iterator[None]:
 
 
 def wanted_columns(parquet: Any, place: str) -> list[str]:
-    """Return the columns of an open file that may be of use: pictures are not read."""
+    """Return the columns of an open file to read: all but image data."""
     wanted, schema = [], parquet.schema
     for number in range(len(schema)):
         column = schema.column(number)
@@ -342,8 +343,8 @@ def wanted_columns(parquet: Any, place: str) -> list[str]:
     return wanted
 
 
-def _promoted(table: pa.Table) -> Iterator[tuple[str, Any]]:
-    """Yield the columns, those of structures of boxes and pictures by the names of their fields."""
+def _promote_fields(table: pa.Table) -> Iterator[tuple[str, Any]]:
+    """Yield the columns; structs of boxes and images are replaced by their fields."""
     pa, _ = arrow()
     names = set(table.column_names)
     for name, column in zip(table.column_names, table.columns, strict=True):
@@ -367,25 +368,25 @@ def one_array(column: Any) -> Any:
         if column.num_chunks == 0:
             return pa.array([], type=column.type)
         column = column.combine_chunks()
-        if isinstance(column, pa.ChunkedArray):  # too much text for one array
+        if isinstance(column, pa.ChunkedArray):  # the text is too long for a single array
             column = pa.concat_arrays(column.chunks)
     return column
 
 
 def is_list(kind: Any) -> bool:
-    """Whether values are lists of any length."""
+    """Whether values are lists of variable length."""
     pa, _ = arrow()
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 
 def _is_listed(kind: Any) -> bool:
-    """Whether values are lists, of any length."""
+    """Whether values are lists, of variable or fixed length."""
     pa, _ = arrow()
     return bool(is_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 def _distinct_integers(values: NDArray[np.integer[Any]]) -> Distinct:
-    """Return integers, each once, in the order of their first rows; runs of equal ones are encoded once."""
+    """Return the distinct integers in order of first occurrence; runs of equal values are encoded once."""
     pa, _ = arrow()
     new = np.ones(len(values), dtype=bool)
     np.not_equal(values[1:], values[:-1], out=new[1:])
@@ -409,7 +410,7 @@ class ArrowTable(Table):
     ) -> None:
         pa, _ = arrow()
         self.source, self.absent = source, absent or {}
-        # One row per box, whatever the file has; Arrow's errors name the file.
+        # Convert to one row per box; name the file in errors of Arrow.
         try:
             self._columns, self._parents = by_box(table, source, column_map)
         except (pa.ArrowException, OverflowError, NotImplementedError) as error:
@@ -417,9 +418,9 @@ class ArrowTable(Table):
             raise FileFormatError("a Parquet file", "be readable", got=got, place=source) from None
         self.names = list(self._columns)
         self.count = len(next(iter(self._columns.values()))) if self._columns else 0
-        # Columns are decoded when they are asked for, and distinct values once.
+        # Decode columns lazily, and distinct values once.
         self._known: dict[str, Distinct] = {}
-        # Metadata of the file: the list of classes, and whether boxes are only those around shapes.
+        # Read the list of classes from the metadata, and whether boxes are derived from shapes.
         parts = column_parts(self.names, place=source, column_map=column_map)
         label = parts.class_name if parts.class_id is None else parts.class_id
         metadata = table.schema.metadata or {}
@@ -427,7 +428,7 @@ class ArrowTable(Table):
         self.boxes_around = are_around(metadata)
 
     def distinct(self, name: str) -> Distinct:
-        """Return the values of a column, each once; dictionaries are used as they are."""
+        """Return the distinct values of a column; Arrow dictionaries are used as they are."""
         if name not in self._known:
             self._known[name] = self._distinct(name)
         return self._known[name]
@@ -464,13 +465,13 @@ class ArrowTable(Table):
         return np.asarray(values, dtype=np.float64)
 
     def fours(self, name: str) -> FloatArray:
-        """Return a column of four numbers each."""
+        """Return a column of four numbers per cell."""
         pa, _ = arrow()
         column = self._columns[name]
         if not _is_listed(column.type):
             got = str(column.type)[:60]
             raise FileFormatError(name, "hold lists of four numbers", got=got, place=self.source)
-        # A missing list is a row of NaN: an image without objects.
+        # A missing list, of an image without objects, becomes NaN.
         fours = np.full((self.count, 4), np.nan)
         lengths = np.asarray(pa.compute.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False))
         wrong = (lengths != 4) & (lengths != 0)
@@ -478,7 +479,7 @@ class ArrowTable(Table):
             row = int(np.argmax(wrong))
             got = f"{lengths[row]} numbers"
             raise FileFormatError(name, "hold four numbers", got=got, place=self.place(row))
-        # One flat array of numbers; a null inside a list would shift the rest, so the length is compared.
+        # Flatten to one array of numbers. A null inside a list would shift the rest, so compare the length.
         inner = pa.compute.list_flatten(column)
         rows = np.flatnonzero(lengths == 4)
         if inner.null_count or len(inner) != 4 * len(rows):
@@ -487,7 +488,7 @@ class ArrowTable(Table):
         return fours
 
     def user_column(self, name: str) -> NDArray[Any] | None:
-        """Return a user column, if its cells are texts, numbers and flags."""
+        """Return a user column of texts, numbers or flags; None for other types."""
         pa, _ = arrow()
         kind = self._columns[name].type
         if pa.types.is_dictionary(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -502,7 +503,7 @@ class ArrowTable(Table):
         return None
 
     def place(self, row: int) -> str:
-        """Name a row."""
+        """Return the place of a row, for messages."""
         at = row if self._parents is None else int(self._parents[row])
         return f"row {at} of {self.source}"
 
@@ -510,10 +511,10 @@ class ArrowTable(Table):
 def by_box(
     table: pa.Table, source: str, column_map: ColumnMap | None = None
 ) -> tuple[dict[str, Any], NDArray[np.int64] | None]:
-    """Return the columns with one row per box, and each row's row in the file where these are images."""
-    # The column of boxes: a list of structs (Hugging Face's objects), or a list of boxes per image.
+    """Return the columns with one row per box; if rows of the file are images, also the file row of each."""
+    # Find the column of boxes: a list of structs (``objects`` of Hugging Face), or of boxes, per image.
     pa, _ = arrow()
-    columns = {name: one_array(column) for name, column in _promoted(table)}
+    columns = {name: one_array(column) for name, column in _promote_fields(table)}
     boxes = next(
         (
             name
@@ -534,7 +535,7 @@ def by_box(
     )
     if boxes is None:
         return columns, None
-    # Every list as long as the boxes belongs to them; a needed one of another length is an error.
+    # Lists with the same lengths as the boxes belong to them; required columns must have these lengths.
     lengths = lengths_of(columns[boxes])
     listed = {}
     for name, column in columns.items():
@@ -547,17 +548,17 @@ def by_box(
             got = f"{lengths_of(column)[row]}"
             rule, place = f"be as long as the boxes ({lengths[row]})", f"row {row} of {source}"
             raise FileFormatError(name, rule, got=got, place=place)
-    # Each box repeats its image's row.
+    # Repeat the row of the image for each box.
     empty = np.flatnonzero(lengths == 0)  # images without boxes become rows of nulls at the end
     rows = np.concatenate([np.repeat(np.arange(len(lengths)), lengths), empty])
-    # Lists are flattened in one call each, without Python objects; other columns are taken by row.
+    # Flatten each list column in one call, without Python objects; take other columns by row.
     by_box: dict[str, Any] = {}
     for name, column in columns.items():
         if name not in listed:
             by_box[name] = column.take(pa.array(rows))
             continue
         inner = pa.compute.list_flatten(column)
-        # Structs become a column per field, under the struct's name too where the field's is taken.
+        # Split structs into a column per field; prefix the name of the struct if the field name is taken.
         inners = (
             zip((field.name for field in inner.type), inner.flatten(), strict=True)
             if pa.types.is_struct(inner.type)
@@ -572,7 +573,7 @@ def by_box(
 
 
 def lengths_of(column: Any) -> NDArray[np.int64]:
-    """Return how long each list of a column is; 0 where there is none."""
+    """Return the length of each list in a column; 0 for null."""
     pa, _ = arrow()
     lengths = pa.compute.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False)
     return np.asarray(lengths).astype(np.int64)
@@ -584,7 +585,7 @@ def lengths_of(column: Any) -> NDArray[np.int64]:
 def class_names_of(
     metadata: dict[bytes, bytes], label: str | None
 ) -> tuple[list[str] | None, list[tuple[Id, str]] | None]:
-    """Return the class list, or the names of class ids, of the metadata."""
+    """Return the class list, or the names of class ids, from the metadata."""
     try:
         if _METADATA_KEY in metadata:
             pairs = json.loads(metadata[_METADATA_KEY])["classes"]
@@ -593,20 +594,20 @@ def class_names_of(
         if b"huggingface" in metadata and label is not None:
             return _class_label(json.loads(metadata[b"huggingface"])["info"]["features"], label), None
     except (ValueError, KeyError, TypeError, RecursionError):
-        pass  # metadata of another kind
+        pass  # metadata of another tool
     return None, None
 
 
 def are_around(metadata: dict[bytes, bytes]) -> bool:
-    """Whether the metadata say that boxes are those around the shapes."""
+    """Whether boxes are derived from the shapes, according to the metadata."""
     try:
         return bool(json.loads(metadata.get(_METADATA_KEY, b"{}")).get("boxes") == "around")
-    except (ValueError, AttributeError, RecursionError):  # metadata of another kind
+    except (ValueError, AttributeError, RecursionError):  # metadata of another tool
         return False
 
 
 def _class_label(features: Any, label: str) -> list[str] | None:
-    """Find the names of the feature of a column, at any depth."""
+    """Find the class names of a column in the features, at any depth."""
     if isinstance(features, list):
         lists_of_names = (_class_label(item, label) for item in features)
         return next((names for names in lists_of_names if names is not None), None)
@@ -621,7 +622,7 @@ def _class_label(features: Any, label: str) -> list[str] | None:
 
 
 def _names_in(feature: Any) -> list[str] | None:
-    """Return the names of a ClassLabel, or of a sequence of them."""
+    """Return the names of a ClassLabel, or of a sequence of ClassLabels."""
     while isinstance(feature, dict) and feature.get("_type") != "ClassLabel":
         feature = feature.get("feature")
     if not isinstance(feature, dict):

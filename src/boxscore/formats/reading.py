@@ -2,13 +2,13 @@
 
 Conventions
 -----------
-- The path of each side is opened once (:class:`~boxscore.formats._format.Opened`), and the format that was
-  detected reads it. Options that no format sees, such as class maps, are applied here to what was read.
-- ``instances`` of the options names the instance columns (``"masks"``, ``"keypoints"``) that will be needed.
-  It is only a hint: a table has the same columns without it, but reads its file a second time for them.
-- ``processes`` above 1 forks. The command line does so, because the process belongs to it; ``"auto"``, the
-  default in Python, forks only where that is safe.
-- An option of few formats, or one that changes ground truth, is a line of :data:`FURTHER`.
+- Each path is opened once (:class:`~boxscore.formats._format.Opened`), and read by the detected format.
+  Options that are independent of the format, such as class maps, are applied here to the tables.
+- The option ``instances`` names the instance columns (``"masks"``, ``"keypoints"``) that will be needed. It
+  is only a hint: without it, a table loads them lazily by reading the file again.
+- ``processes`` above 1 forks. The command line does so, because it owns the process; ``"auto"``, the default
+  in Python, forks only if that is safe.
+- Options that few formats support, or that change the ground truth, are in :data:`FURTHER`.
 """
 
 from __future__ import annotations
@@ -43,24 +43,24 @@ if TYPE_CHECKING:
     from boxscore.data.column_names import ColumnMap
 
 TRUTH_WORK = 2.0
-"""How much longer a byte of ground truth takes to read than one of results."""
+"""Time to read a byte of ground truth, relative to a byte of results."""
 
 FEW_ADDED = 0.1
-"""Share of all images that a table of sizes may add without a warning."""
+"""Maximum fraction of all images that a table of sizes may add without a warning."""
 
 
 @record(frozen=True)
 class FileOptions(ReadOptions):
-    """The options that come with a path: those that formats see, and those applied to what was read.
+    """Options for a path: those for the format, and those that are applied to the table.
 
     Attributes
     ----------
     unlisted_images : {"error", "background", "drop"}, or None
-        How detections in images that the ground truth does not list are treated; None if not given.
+        How to treat detections in images that the ground truth does not list; None if not given.
     note : callable, optional
-        Takes the note that images were added to the ground truth, in place of a warning.
+        Called with the note that images were added to the ground truth, instead of a warning.
     report : callable
-        Takes the warning that boxes look like another form; by default the user gets it.
+        Called with the warning that boxes look like another form; by default, it is shown to the user.
     """
 
     unlisted_images: str | None = None
@@ -69,21 +69,24 @@ class FileOptions(ReadOptions):
 
 
 PLAIN = FileOptions()
-"""No option given."""
+"""Options with default values."""
 
 
 class _Further(NamedTuple):
-    """An option that few formats take, or that changes ground truth once it is read."""
+    """An option that few formats support, or that changes the ground truth.
+
+    Functions are given as ``module:function``.
+    """
 
     check: str = ""
-    """Checks a value and returns it in the form that is kept; if empty, the value stays as given."""
+    """A function that checks and converts a value; if empty, the value is kept."""
     of: str = ""
-    """Content of the files of formats that take it; empty if ground truth of any format does."""
+    """The file content that the option needs, for messages; empty if it applies to any ground truth."""
     applied: str = ""
-    """Takes ground truth and the value, and returns the ground truth changed."""
+    """A function from ground truth and value to the changed ground truth."""
 
     def checked(self, value: Any) -> Any:
-        """Return a value in the form that is kept."""
+        """Check and convert a value."""
         return loaded(self.check)(value) if self.check else value
 
 
@@ -107,10 +110,10 @@ FURTHER = {
     "repeated": _Further("boxscore.extensions.scoreless.coordinates:checked_repeated", of=_ANSWERS),
     "loose": _Further(of=_ANSWERS),
 }
-"""Options by name that extensions add, or that are checked and applied like theirs.
+"""Options of extensions by name, and those that work the same way.
 
-Those that change ground truth do so in this order. ``descriptions`` comes with ``classes``: its check says
-whether a file of classes describes labels.
+Options that change the ground truth are applied in this order. ``descriptions`` is derived from ``classes``;
+its check decides whether a file of classes describes labels.
 """
 
 
@@ -134,16 +137,16 @@ def read_options(
     note: Callable[[str], None] | None = None,
     **further: Any,
 ) -> FileOptions:
-    """Check the options that come with a path; read class lists and tables of sizes if they are files.
+    """Check the options for a path; read class lists and tables of sizes from files.
 
     ``further`` are those of ``FURTHER``; None and False mean that an option is not given.
     """
-    # Nothing is imported for an option that is not given.
+    # Avoid imports for options that are not given.
     checks.one_of(format, format_names(), name="format")
     if box_format is not None:
         checks.one_of(box_format, WRITTEN_FORMATS, name="box_format")
     names, sizes, descriptions = None, None, None
-    # A list of classes may be a file of descriptions, which an extension reads.
+    # A class list may be a file of descriptions, which an extension reads.
     if isinstance(classes, (str, Path)):
         descriptions = FURTHER["descriptions"].checked(Path(classes))
     if classes is not None and descriptions is None:
@@ -154,8 +157,8 @@ def read_options(
         from boxscore.formats.image_sizes import image_sizes_of
 
         sizes = image_sizes_of(image_sizes, image_folder)
-    # Options of extensions are checked by the extension.
-    worker_count(processes)  # checked now; "auto" is decided where the processes start
+    # Let extensions check their options.
+    worker_count(processes)  # only a check; "auto" is resolved when the processes start
     for name in further.keys() - FURTHER.keys():
         raise TypeError(f"read_options() got an unexpected keyword argument {name!r}")
     given = {
@@ -192,7 +195,7 @@ def _column_map(columns: Mapping[str, str] | ColumnMap) -> ColumnMap:
 
 
 def takes_columns(path: Path, side: Side) -> bool:
-    """Whether there is a table, whose columns a user may name."""
+    """Whether a path is a table, for which ``columns`` applies."""
     return path.exists() and "columns" in open_at(path, side=side).format.takes
 
 
@@ -205,7 +208,7 @@ def read_ground_truth(path: str | Path | Opened, options: FileOptions = PLAIN) -
         ground_truth = opened.load_ground_truth(options)
     names_images = options.image_sizes is not None and options.unlisted_images is None
     if names_images and not file_format.lists_images(ground_truth):
-        ground_truth = _with_named_images(ground_truth, options)
+        ground_truth = _add_named_images(ground_truth, options)
     for name, option in FURTHER.items():
         if option.applied and name in options.further:
             ground_truth = loaded(option.applied)(ground_truth, options.further[name])
@@ -214,7 +217,7 @@ def read_ground_truth(path: str | Path | Opened, options: FileOptions = PLAIN) -
 
 
 def _open(path: Path | Opened, options: FileOptions, side: Side) -> Opened:
-    """Open a path, unless it is open in the format that the user names."""
+    """Open a path, unless it is already open in the right format."""
     if isinstance(path, Opened):
         if options.format in ("auto", path.format.name):
             return path
@@ -223,7 +226,7 @@ def _open(path: Path | Opened, options: FileOptions, side: Side) -> Opened:
 
 
 def _path_of(path: Any, kind: type[GroundTruth | Detections]) -> Path | Opened:
-    """Return a path, opened or not; refuse a table, or anything else."""
+    """Check that a value is a path, opened or not; raise if it is a table or anything else."""
     if isinstance(path, Opened):
         return path
     if isinstance(path, (str, os.PathLike)):
@@ -237,8 +240,8 @@ def _path_of(path: Any, kind: type[GroundTruth | Detections]) -> Path | Opened:
     )
 
 
-def _with_named_images(ground_truth: GroundTruth, options: FileOptions) -> GroundTruth:
-    """Add the images that a table of sizes or a folder names, with a warning or a note."""
+def _add_named_images(ground_truth: GroundTruth, options: FileOptions) -> GroundTruth:
+    """Add the images listed in a table of sizes or a folder, with a warning or a note."""
     from boxscore.formats.image_sizes import with_listed_images
 
     assert options.image_sizes is not None
@@ -260,7 +263,7 @@ def _with_named_images(ground_truth: GroundTruth, options: FileOptions) -> Groun
 
 
 def takes_sizes(path: Path, side: Side, format: str = "auto", box_format: str | None = None) -> bool:
-    """Whether a side needs the sizes of images, which are given once for both."""
+    """Whether a path may need image sizes."""
     return (box_format or "").endswith("n") or "image_sizes" in open_at(path, format, side=side).format.takes
 
 
@@ -274,7 +277,7 @@ def read_detections(
 def read_listed(
     path: str | Path | Opened, ground_truth: GroundTruth, options: FileOptions
 ) -> tuple[GroundTruth, Detections]:
-    """Read detections; also return the ground truth, to which images of theirs may have been added."""
+    """Read detections; return them with the ground truth, to which unlisted images may be added."""
     path = _path_of(path, Detections)
     given: Any = ground_truth
     if not isinstance(given, GroundTruth):
@@ -291,7 +294,7 @@ def read_listed(
 
 
 def with_reader(detections: Detections, opened: Opened, options: FileOptions) -> Detections:
-    """Ask for a reader of detections that were left out, unless a class map leaves them out."""
+    """Attach a lazy reader of dropped detections, unless a class map dropped them."""
     if not detections.left_out or "class_map" in options.further:
         return detections
     table: Detections = ask("detections left out", detections, opened, options)
@@ -299,7 +302,7 @@ def with_reader(detections: Detections, opened: Opened, options: FileOptions) ->
 
 
 def _read_detections(opened: Opened, ground_truth: GroundTruth, options: FileOptions) -> Detections:
-    # With a class map, or numbers that may count from elsewhere, the classes of the file are read first.
+    # With a class map, or if class numbers may be shifted, read the classes of the file first.
     file_format = opened.format
     _refuse_useless(options, file_format, of_detections=True)
 
@@ -317,7 +320,7 @@ def _read_detections(opened: Opened, ground_truth: GroundTruth, options: FileOpt
 
 
 def may_number_otherwise(ground_truth: GroundTruth, file_format: Format, options: FileOptions) -> bool:
-    """Whether the ground truth has a list of names, and the detections numbers that may count otherwise."""
+    """Whether class numbers of detections may differ from the class list of the ground truth."""
     nothing_said = "class_map" not in options.further and options.classes is None
     return nothing_said and file_format.has_class_numbers and ground_truth.categories.are_positions
 
@@ -328,13 +331,13 @@ def load_both(
     options: FileOptions = PLAIN,
     detection_options: FileOptions = PLAIN,
 ) -> tuple[GroundTruth, Detections]:
-    """Read ground truth and detections; several processes read a large results file at the same time.
+    """Read ground truth and detections, in parallel if the results file is large.
 
     Parameters
     ----------
     ground_truth, detections : str, Path or Opened
     options, detection_options : FileOptions
-        Of the ground truth, and of the detections. More than one process forks this one.
+        Options of the ground truth and of the detections. With several processes, this one is forked.
 
     Returns
     -------
@@ -344,9 +347,9 @@ def load_both(
     Raises
     ------
     FileFormatError, InputError
-        As from the public loaders.
+        As for the public loaders.
     """
-    # Only formats that can start reading on their own, in other processes, come further.
+    # Read one after the other, unless the format can start to read in other processes.
     truth_file = _open(_path_of(ground_truth, GroundTruth), options, "ground truth")
     begin = None
     if truth_file.format.has_class_numbers and "class_map" not in detection_options.further:
@@ -357,19 +360,19 @@ def load_both(
     if begin is None:
         truth = read_ground_truth(truth_file, options)
         return read_listed(detections, truth, detection_options)
-    # Share the processes by the work of both files, so that they finish together.
+    # Split the processes by the work for each file, so that both finish together.
     truth_work = TRUTH_WORK * _size_of(truth_file.path)
-    beside = truth_work / max(truth_work + _size_of(results.path), 1)
-    shared = max(1, round(worker_count(options.processes) * beside))
+    other_work = truth_work / max(truth_work + _size_of(results.path), 1)
+    shared = max(1, round(worker_count(options.processes) * other_work))
     results.tell()
-    # While others read the results, this process reads the ground truth.
+    # Read the ground truth in this process, while others read the results.
     with (
         errors_named(results.path, side="dt"),
         results.named(),
-        begin(results.data, detection_options, beside) as begun,
+        begin(results.data, detection_options, other_work) as begun,
     ):
         truth = read_ground_truth(truth_file, dataclasses.replace(options, processes=shared))
-        # Images that are missing from the ground truth: the options say what becomes of them.
+        # Treat images that are missing from the ground truth as the options say.
         try:
             table = results.loaded(lambda: begun.detections(truth))
         except UnlistedImagesError as error:
@@ -392,15 +395,15 @@ _USES = {
     "image_sizes": "coordinates that may be fractions of the image size",
     "columns": "columns",
 }
-"""The core's options that not every format takes, each with the content that makes it useful."""
+"""Core options that not every format supports, each with the file content that it needs."""
 
 
 def _refuse_useless(options: FileOptions, file_format: Format, *, of_detections: bool = False) -> None:
-    """Refuse an option that would change nothing."""
+    """Reject options without any effect."""
     if options.box_format is not None and not file_format.has_boxes:
         rule = f"not be used with the format {file_format.name}, whose boxes are not four numbers"
         raise InputError("box_format", rule, got=options.box_format)
-    # An option that the format does not read would be ignored silently.
+    # Do not ignore an option silently if the format does not support it.
     further = {name: option.of for name, option in FURTHER.items() if option.of}
     for name, what in {**_USES, **further}.items():
         value = options.further.get(name) if name in FURTHER else getattr(options, name)
@@ -408,7 +411,7 @@ def _refuse_useless(options: FileOptions, file_format: Format, *, of_detections:
             continue
         if name == "image_sizes" and options.written is not None and options.written.fractions:
             continue
-        # Say which formats do read it.
+        # List the formats that support it.
         names = [
             other
             for other in format_names(auto=False)
@@ -434,7 +437,7 @@ def _warn(
     detections: Detections, file_format: Format, options: FileOptions, ground_truth: GroundTruth
 ) -> None:
     if file_format.boxes is None:
-        return  # such classes are warned of when the table is saved or aligned
+        return  # saving or aligning the table warns of such classes
     if detections.left_out:
         ask("classes left out", detections, ground_truth, is_mapped="class_map" in options.further)
     if detections.boxes_given:
@@ -444,19 +447,19 @@ def _warn(
 # ---------------------------------------------------------------- boxes in another form
 
 SUSPICIOUS = 0.10
-"""Share of boxes outside their image above which something is wrong; detectors overhang by a few pixels."""
+"""Fraction of boxes outside their image that triggers a warning; detectors overhang by a few pixels."""
 
 SLACK = 0.05
-"""Part of the image's side by which a box may overhang."""
+"""Tolerated overhang of a box, as a fraction of the side of the image."""
 
 SAMPLE_SIZE = 20_000
-"""Boxes checked, spread over the table."""
+"""Number of boxes to check, spread over the table."""
 
 STRIDE = 7
-"""Of the boxes checked one in so many is checked first; a prime, as many images have 10 or 100 boxes."""
+"""Step of the first, smaller sample; a prime, because many images have 10 or 100 boxes."""
 
 ROUNDED = 1e-3
-"""How exactly a box touches the side of the image."""
+"""Tolerance for a box that touches the border of the image."""
 
 
 def warn_of_box_order(
@@ -465,25 +468,25 @@ def warn_of_box_order(
     options: ReadOptions,
     report: Callable[[BoxscoreWarning], None] = warn_user,
 ) -> None:
-    """Warn if a table's boxes look like another form than its format's, or than ``box_format``."""
+    """Warn if boxes look like another form than that of the format or of ``box_format``."""
     if file_format.boxes is not None and not boxes_look_right(table):
         sizes = file_format.boxes == "xywh"
         ask("boxes in another form", table, given_sizes=sizes, form=options.box_format, report=report)
 
 
 def boxes_look_right(table: BoxTable) -> bool:
-    """Whether a sample of the boxes is clearly of the form that its file says."""
+    """Whether a sample of the boxes clearly has the expected form."""
     if not len(table):
         return True
     sample = slice(None, None, -(-len(table) // SAMPLE_SIZE))
-    # Where no size of an image is known, some width is below its x, and some box begins before a center
-    # could: these are neither corners nor centers.
+    # Without image sizes: if some width is below its x, these are not corners; if some box starts before a
+    # center could, these are not centers.
     if np.isnan(table.images.sizes).all():
         first, sizes = table.boxes[sample, :2], table.sizes[sample]
         is_before = first < sizes / 2 - ROUNDED * sizes
         return bool((sizes < first).any() and is_before.any())
-    # Else most boxes are inside their images, and not all of them are so small that they may be fractions.
-    # Of many boxes, a few are looked at first.
+    # With image sizes: most boxes are inside, and not all are so small that they may be fractions.
+    # Try a smaller sample first.
     if len(range(*sample.indices(len(table)))) > SAMPLE_SIZE / 4:
         sample = slice(None, None, STRIDE * sample.step)
     extent = table.images.sizes.take(table.image[sample], axis=0)
@@ -494,7 +497,7 @@ def boxes_look_right(table: BoxTable) -> bool:
 
 
 def share_outside(corners: FloatArray, extent: FloatArray) -> float:
-    """Return the share of boxes that leave their image or are inverted."""
+    """Return the fraction of boxes that extend beyond their image or are inverted."""
     inside = np.ones(len(corners), dtype=bool)
     for low, high, end in zip(corners.T[:2], corners.T[2:], extent.T, strict=True):
         slack = SLACK * end

@@ -1,12 +1,11 @@
-"""List the formats, one line each, and detect the format of a path.
+"""List the file formats, and detect the format of a path.
 
 Conventions
 -----------
-- A format is detected from the content of a path, never from the file's name alone. The first format in the
-  list that recognizes the path is used. If no format does, the error names what the path looks like.
-- Only the modules of formats that may recognize the path are imported.
-- An extension adds a format with a line of ``_FORMATS``, and more that its format can do with lines of
-  ``_CAPABILITIES``.
+- Formats are detected by content, never by file name alone. The first format in the list that accepts the
+  path is used. If all reject it, the error describes the content of the path.
+- Only the modules of formats that may accept the path are imported.
+- Extensions add formats to ``_FORMATS``, and optional capabilities of formats to ``_CAPABILITIES``.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ from boxscore.formats._format import Format, Opened, Side
 from boxscore.formats._sniffer import Sniffer, errors_named
 
 MOST_WITHIN = 8
-"""Entries of a folder that are tried, to suggest what to give instead."""
+"""Maximum number of folder entries to try when suggesting another path."""
 
 LABELS = "a folder of YOLO's text files"
-"""How YOLO's format describes a folder of text files, or of folders of them."""
+"""Reason given by the YOLO format for a folder of text files, or of subfolders with them."""
 
 
 class _Entry(NamedTuple):
@@ -108,7 +107,7 @@ _FORMATS = {
     ),
     "coco": _Entry("boxscore.formats.coco"),
 }
-"""In the order in which they are tried."""
+"""Formats by name, in the order in which they are tried."""
 
 _CAPABILITIES = {
     ("coco", "begin"): "boxscore.formats.coco:begin",
@@ -141,26 +140,26 @@ _CAPABILITIES = {
     ("coco", "options_of_detections"): "boxscore.formats.coco:OPTIONS_OF_DETECTIONS",
     ("answers", "options_of_detections"): "boxscore.extensions.scoreless.answers:OPTIONS_OF_DETECTIONS",
 }
-"""What single formats can do beyond reading and writing: the function that does it.
+"""Optional capabilities of formats: functions by format and name.
 
-- ``begin(path, options, beside)`` begins to read detections in other processes, before the ground truth is
-  read; ``beside`` is the fraction of the work that this process has until then. It returns a context, whose
-  ``detections(ground_truth)`` finishes the reading.
-- ``correct(path, corrections, image_set)`` returns the files of ground truth that corrections change, with
-  nothing else in them changed; None where it does not know how.
-- ``rewrite(path, survivors, output)`` writes results again with the remaining rows, each as it was unless it
-  changes; ``files_of_results(path)`` lists their files in the order in which they are read.
-- ``read_elsewhere(path)`` lists the files and folders that a data set names and that are read, too.
+- ``begin(path, options, other_work)`` starts to read detections in other processes, before the ground truth
+  is read. ``other_work`` is the work of this process in the meantime, as a fraction of all work. The function
+  returns a context; call its ``detections(ground_truth)`` to finish.
+- ``correct(path, corrections, image_set)`` returns the ground-truth files that corrections change, otherwise
+  unchanged; None if this is not supported.
+- ``rewrite(path, survivors, output)`` copies the surviving rows of results, unchanged unless they have a new
+  score or box; ``files_of_results(path)`` lists the files of results in reading order.
+- ``read_elsewhere(path)`` lists files and folders that a data set refers to.
 - ``ground_truth_of_share(path, options, share)`` and ``detections_of_share(path, options, ground_truth,
-  share)`` read some images and leave the others.
-- ``options_of_detections`` are names of options, as in ``takes``, that apply to detections alone.
+  share)`` read a subset of the images.
+- ``options_of_detections`` are names of options, as in ``takes``, that only apply to detections.
 """
 
 
 _WITHIN = "boxscore.extensions.stores.unpacking:opened_within"
-"""Opens what is in a store, and what compressed files and archives hold; None for a file that is neither."""
+"""Opens data in stores, compressed files and archives; returns None for other files."""
 _PACKED = (".gz", ".zip")
-"""How the names of files end that may be compressed, or archives."""
+"""File name endings of compressed files and archives."""
 
 
 @functools.cache
@@ -171,24 +170,24 @@ def format_named(name: str) -> Format:
 
 
 def capability(format_: Format, what: str) -> Any:
-    """Return what a format can do beyond reading and writing, mostly a function; None if it cannot."""
+    """Return a capability of a format, usually a function; None if it is not supported."""
     text = _CAPABILITIES.get((format_.name, what))
     return None if text is None else loaded(text)
 
 
 def options_of(format_: Format, *, of_detections: bool) -> frozenset[str]:
-    """Return the names of the options that a format takes."""
+    """Return the names of the options that a format supports."""
     more = capability(format_, "options_of_detections") if of_detections else None
     return format_.takes | (more or frozenset())
 
 
 def format_names(*, auto: bool = True) -> tuple[str, ...]:
-    """Return every name that ``format`` may have.
+    """Return all valid values of ``format``.
 
     Parameters
     ----------
     auto : bool, default True
-        Whether with ``"auto"``, first.
+        Whether to include ``"auto"``, as the first value.
 
     Returns
     -------
@@ -198,13 +197,13 @@ def format_names(*, auto: bool = True) -> tuple[str, ...]:
 
 
 def detect_format(path: str | Path, *, side: Side | None = None) -> tuple[str, str]:
-    """Detect the format of ground truth or detections, and how it was recognized.
+    """Detect the format of ground truth or detections, and return it with the reason.
 
     Parameters
     ----------
     path : str or Path
     side : {"ground truth", "detections"}, optional
-        Which of the two is searched for in the folders below a folder; both by default.
+        What to look for in subfolders; both by default.
 
     Returns
     -------
@@ -213,7 +212,7 @@ def detect_format(path: str | Path, *, side: Side | None = None) -> tuple[str, s
     Raises
     ------
     FileFormatError
-        When there is nothing at the path, or nothing in a known format.
+        If the path does not exist, or its format is unknown.
 
     Examples
     --------
@@ -228,11 +227,11 @@ def detect_format(path: str | Path, *, side: Side | None = None) -> tuple[str, s
 
 
 def open_at(path: Path, name: str = "auto", *, side: Side | None = None) -> Opened:
-    """Find the format of the data at a path, or in folders below it that are of a ``side``.
+    """Detect the format of a path, or of data of a ``side`` in its subfolders, and open it.
 
-    It must be the named one if one is named.
+    If ``name`` is the name of a format, the data must have this format.
     """
-    # Several paths have their own way; archives and addresses are opened by an extension.
+    # Lists of paths are opened separately; archives and URLs by an extension.
     checks.one_of(name, format_names(), name="format")
     if not path.exists():
         reason = path.why_nothing if isinstance(path, VirtualPath) else "No such file or directory"
@@ -244,18 +243,18 @@ def open_at(path: Path, name: str = "auto", *, side: Side | None = None) -> Open
         within: Opened | None = loaded(_WITHIN)(path, name, side)
         if within is not None:
             return within
-    # A file: the named format is asked first, so that a file that fits two is the named one.
+    # Try the named format first, because a file may be valid in two formats.
     sniffer = Sniffer(path)
     named = None if name == "auto" else name
     found = detected(sniffer, first=None if sniffer.is_folder else named)
-    # A folder: its own data, or the only data below it.
+    # In a folder, use its own data, or the only data in its subfolders.
     if sniffer.is_folder:
         below = _data_of_folder(sniffer, found, side)
         if below is not None:
             return _open_below(path, below, name, side)
         found = found if named is None else detected(sniffer, first=named)
     if found is None and named is not None:
-        return Opened(path, format_named(named), "", path)  # its error says what is wrong
+        return Opened(path, format_named(named), "", path)  # the format raises an error on reading
     found = found or (_labels_below(sniffer) if side == "detections" else None)
     if found is None:
         raise ask("unknown file", sniffer, side)
@@ -263,14 +262,14 @@ def open_at(path: Path, name: str = "auto", *, side: Side | None = None) -> Open
 
 
 def opened_as(path: Path, name: str, recognised: str, reason: str) -> Opened:
-    """Open a path in the format that recognized it, which must be the named one if one is named."""
+    """Open a path in the detected format; raise if ``name`` is another format."""
     if name not in ("auto", recognised):
         raise FileFormatError(f"{path}", f"be in the {name} format", got=f"{reason} ({recognised})")
     return Opened(path, format_named(recognised), reason, path)
 
 
 def _open_several(several: Several, name: str, side: Side | None) -> Opened:
-    """Open Parquet, whose files are one table, or files that are read one by one."""
+    """Open several paths: Parquet files as one table, others to be read one by one."""
     opened = [open_at(file, side=side) for file in several.files]
     first: dict[str, Path] = {}
     for each in opened:
@@ -286,13 +285,13 @@ def _open_several(several: Several, name: str, side: Side | None) -> Opened:
 
 
 def _open_below(folder: Path, below: Path, name: str, side: Side | None) -> Opened:
-    """Open the only data below a folder."""
+    """Open the only data in the subfolders of a folder."""
     note = f"{folder}: reading {below}, the only {side or 'data'} in this folder."
     return open_at(below, name, side=side)._replace(path=folder, note=note)
 
 
 def _check_file_or_folder(path: Path) -> None:
-    """Refuse pipes and devices: detection reads the beginning, and the format reads it again."""
+    """Reject pipes and devices, because the beginning is read twice: for detection and by the format."""
     if path.exists() and not (path.is_file() or path.is_dir()):
         got = "a pipe" if path.is_fifo() else "a device"
         cause = "save its output to a file and pass the file; .gz files are read directly"
@@ -300,7 +299,7 @@ def _check_file_or_folder(path: Path) -> None:
 
 
 def _data_of_folder(sniffer: Sniffer, found: tuple[str, str] | None, side: Side | None) -> Path | None:
-    """Return the data below a folder that has no format, or no labels right in it."""
+    """Return the data in a subfolder, for a folder without data or with labels in subfolders only."""
     has_labels = found is not None and (found[0] != "yolo" or found[1] != LABELS or sniffer.texts)
     if has_labels:
         return None
@@ -309,7 +308,7 @@ def _data_of_folder(sniffer: Sniffer, found: tuple[str, str] | None, side: Side 
 
 
 def readable_in(sniffer: Sniffer) -> list[Path]:
-    """Return what can be read in a folder: the only file or folder, or else folders at most three deep."""
+    """Return readable paths in a folder: its only file or folder, or else folders up to three levels deep."""
     within = [sniffer.path / name for name in sniffer.names[:MOST_WITHIN]] if sniffer.is_folder else []
     readable = [entry for entry in within if _can_be_read(entry)]
     if len(readable) > 1 and not all(entry.is_dir() for entry in readable):
@@ -322,14 +321,14 @@ def readable_in(sniffer: Sniffer) -> list[Path]:
 
 
 def _labels_below(sniffer: Sniffer) -> tuple[str, str] | None:
-    """Return the format of a folder with label files of one kind in its folders alone, and the reason."""
+    """Return format and reason for a folder that has label files of one kind in its subfolders only."""
     kinds = {_kind_of_labels(Sniffer(folder)) for folder in readable_in(sniffer)} - {""}
     kind = kinds.pop() if len(kinds) == 1 else None
     return None if kind is None else (kind, f"folders with label files ({kind})")
 
 
 def _kind_of_labels(sniffer: Sniffer) -> str | None:
-    """Return ``"yolo"`` or ``"text"`` for a folder of label files, "" if all are empty; None for others."""
+    """Return ``"yolo"`` or ``"text"`` for a folder of label files, "" if all are empty, None otherwise."""
     found = detected(sniffer)
     if found is None or not sniffer.is_folder or sniffer.first_with(".txt") is None:
         return None
@@ -352,7 +351,7 @@ def _can_be_read(path: Path) -> bool:
 
 
 def detected(sniffer: Sniffer, *, first: str | None = None) -> tuple[str, str] | None:
-    """Return the format that recognizes a path, and how; one is tried ``first``, the others in order."""
+    """Return format and reason for a path; try one format ``first``, then the others in order."""
     with errors_named(sniffer.path):
         for name in dict.fromkeys([*([] if first is None else [first]), *_FORMATS]):
             reason = format_named(name).detect(sniffer) if _FORMATS[name].may_be(sniffer) else None
@@ -362,5 +361,5 @@ def detected(sniffer: Sniffer, *, first: str | None = None) -> tuple[str, str] |
 
 
 def is_parquet(path: Path, side: Side = "detections") -> bool:
-    """Whether a path is a Parquet file, or a folder of them."""
+    """Whether a path is a Parquet file or a folder of Parquet files."""
     return open_at(path, side=side).format.name == "parquet"

@@ -1,19 +1,16 @@
-"""Read results files without ground truth, and write them again with some of their rows.
+"""Read results files without ground truth, and write a subset of their rows.
 
-Goal
-----
-Programs that drop, rescore or merge detections need the rows as a table, and afterwards the same file with
-the remaining rows, each as it stood, with every key it had.
+This is for commands that drop, rescore or merge detections: they read the rows as a table, and write the
+surviving rows with all their original keys.
 
 Conventions
 -----------
-- A row that does not change is written byte for byte as it was read. In one that does, only the score or the
-  box is written again, with every digit.
-- Rows keep the order of the file. COCO results files are read a slice at a time, both times.
-- Files are written under a temporary name and renamed when they are complete.
-- What is written belongs to what was read: the file must be the same one, unchanged, at the end. Where that
-  cannot be known from its times, because it was written just before, image, class, score and box of every row
-  that is written are compared with the table.
+- Unchanged rows keep their exact bytes. In changed rows, only the score or the box is replaced, with all
+  digits.
+- Rows keep the order of the file. COCO results files are read one slice at a time, in both passes.
+- Files are written atomically.
+- The input must not change between the two passes. If timestamps cannot prove this, because the file was
+  written just before, the image, class, score and box of every written row are compared with the table.
 """
 
 from __future__ import annotations
@@ -39,7 +36,7 @@ from boxscore.formats.registry import capability, format_named, open_at
 
 
 def load_results(path: str | Path, options: ReadOptions = PLAIN, *, oriented: bool = False) -> Results:
-    """Read results of any format without ground truth; warn of oriented boxes unless they are compared."""
+    """Read results of any format without ground truth; warn of rotated boxes unless ``oriented``."""
     path = path_of(path)
     opened = open_at(path, options.format, side="detections")
     file_format = opened.format
@@ -55,7 +52,7 @@ def load_results(path: str | Path, options: ReadOptions = PLAIN, *, oriented: bo
 
 
 def check_one_form(given: Iterable[tuple[Path, str]]) -> None:
-    """Refuse files, each with the name of its format, that are of several formats and should be fused."""
+    """Reject files to fuse if their formats differ; ``given`` has pairs of path and format name."""
     (first, form), *others = given
     for path, other in others:
         if other != form:
@@ -71,7 +68,7 @@ def save_results(
     scores: FloatArray | None = None,
     boxes: FloatArray | None = None,
 ) -> None:
-    """Write the remaining rows, int64 [K] ascending, in the format and to the file names of the input."""
+    """Write the surviving rows, int64 [K] ascending, in the format and with the file names of the input."""
     if len(files_of(results.path)) > 1:
         got, cause = f"{len(files_of(results.path)):,}", "merge them first with boxscore convert"
         place = str(results.path)
@@ -88,11 +85,11 @@ def save_results(
 
 
 def _files_of_results(form: Format, path: Path) -> list[Path]:
-    """List the files of the results at a path, in the order in which they are read."""
+    """List the files of results in reading order."""
     files = capability(form, "files_of_results")
     return [path] if files is None else list(files(path))
 
 
 def save_table(table: Detections, path: str | Path, *, like: Results) -> None:
-    """Write a table in the format, and for VOC results under the file names, of ``like``."""
+    """Write a table in the format of ``like``; VOC results also keep its file names."""
     format_named(like.format).save(table, Path(path), like=like.path)

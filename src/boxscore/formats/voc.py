@@ -2,14 +2,14 @@
 
 Conventions
 -----------
-- ``VOC2007/Annotations/<image>.xml``, ``VOC2007/ImageSets/Main/<set>.txt``; an image's id is the file's stem.
-  A folder of XML files alone works as well.
-- Boxes are ``xmin, ymin, xmax, ymax``, 1-based and inclusive, and stay as given; the protocol's
-  ``pixel_offset`` defines what they mean. Decimals occur.
-- Results may hold inverted boxes (xmax < xmin), as darknet writes them at an image's edge. They are read
-  as they are, as in the devkit: with its arithmetic they overlap nothing, unless by less than a pixel.
-- Results are ``comp4_det_<set>_<class>.txt``, lines of ``image score xmin ymin xmax ymax``. Without ground
-  truth their classes are the names of the files: sorted, with ids 1, 2, ... in that order.
+- ``VOC2007/Annotations/<image>.xml``, ``VOC2007/ImageSets/Main/<set>.txt``; the image id is the stem of the
+  file. A plain folder of XML files is accepted too.
+- Boxes are ``xmin, ymin, xmax, ymax``, 1-based and inclusive, and are kept as given; ``pixel_offset`` of the
+  protocol defines their size. Decimals are allowed.
+- Results may have inverted boxes (xmax < xmin), which darknet writes at the border of an image. They are
+  kept, as in the devkit, where they do not overlap anything unless inverted by less than a pixel.
+- Results are ``comp4_det_<set>_<class>.txt`` with lines ``image score xmin ymin xmax ymax``. Without ground
+  truth, the classes are the names in the file names, sorted, with ids 1, 2, ... in that order.
 
 References
 ----------
@@ -74,7 +74,7 @@ class VocFormat(Format):
     }
 
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Recognise a folder by its files; refuse a single file of one."""
+        """Accept a folder by its files; raise for a single file of such a folder."""
         path = sniffer.path
         if sniffer.is_folder:
             if _has_results(path):
@@ -104,7 +104,7 @@ class VocFormat(Format):
         return ResultsReading(path, options).detections(ground_truth)
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
-        """Write an XML file per image; or detections as results files, one per class, also without any."""
+        """Write an XML file per image, or a results file per class, even if it is empty."""
         _refuse_file(path)
         refuse_shared_names(table)
         if isinstance(table, GroundTruth):
@@ -120,7 +120,7 @@ class VocFormat(Format):
         write_folder(path, dict(zip(names, _results_texts(cast(Detections, table)), strict=True)))
 
     def class_ids(self, table: BoxTable) -> list[Id]:
-        """Return 1, 2, ... for the classes that occur, by their names."""
+        """Return ids 1, 2, ... for the classes that occur, sorted by name."""
         ids, names = table.categories.ids.tolist(), table.categories.names
         occurring = sorted(names[np.unique(table.category)].tolist())
         numbers = {name: number for number, name in enumerate(occurring, start=1)}
@@ -131,19 +131,19 @@ FORMAT = VocFormat()
 
 
 def files_of_results(path: Path) -> list[Path]:
-    """List the devkit's results files of a folder."""
+    """List the devkit's results files in a folder."""
     return sorted(path.glob(RESULTS))
 
 
 def rewrite(path: Path, survivors: Survivors, output: Path) -> None:
-    """Write the remaining lines, each as it stood unless it changes."""
+    """Copy the surviving lines, with new scores and boxes where they change."""
     _refuse_file(output)
     files = files_of_results(path)
     _refuse_other_results(output, {file.name for file in files})
 
     def corners(numbers: FloatArray) -> FloatArray:
         boxes = survivors.written("xyxy").corners_of(numbers)
-        boxes[(boxes[:, 2:] < boxes[:, :2]).any(axis=1)] = np.nan  # inverted: not compared
+        boxes[(boxes[:, 2:] < boxes[:, :2]).any(axis=1)] = np.nan  # do not compare inverted boxes
         return boxes
 
     rewrite_results(path, files, RESULTS_COLUMNS, survivors, output, corners=corners)
@@ -157,8 +157,8 @@ def _has_results(folder: Path) -> bool:
     return any(folder.glob(RESULTS))
 
 
-def _instead_of_xml(path: Path, annotations: Path) -> str:
-    """Return a cause for a folder without XML files, empty where none is known."""
+def _cause_of_missing_xml(path: Path, annotations: Path) -> str:
+    """Return the probable cause of missing XML files; empty if unknown."""
     if _has_results(path):
         return "is this a folder of results?"
     return "it has .txt files: if they are YOLO labels, give it" if any(annotations.glob("*.txt")) else ""
@@ -168,14 +168,14 @@ def _instead_of_xml(path: Path, annotations: Path) -> str:
 
 
 def annotations_of(path: Path, options: ReadOptions) -> tuple[Path, list[str]]:
-    """Return the folder of the annotations, and the images of the set."""
+    """Return the annotation folder and the images of the set."""
     folder = path / "Annotations" if (path / "Annotations").is_dir() else path
     return folder, _image_names(path, folder, options.image_set)
 
 
 def _image_names(path: Path, annotations: Path, image_set: str | Path | None) -> list[str]:
-    """Images of the set, in file order, each once."""
-    # Without a given set: the only one of the folder, or all XML files where there is none.
+    """Return the distinct images of a set, in file order."""
+    # By default, use the only set of the folder, or all XML files if sets are missing.
     folder = path / "ImageSets" / "Main"
     if image_set is None:
         sets = sorted(folder.glob("*.txt"))
@@ -186,11 +186,11 @@ def _image_names(path: Path, annotations: Path, image_set: str | Path | None) ->
                     "VOC ground truth",
                     "hold XML files",
                     got=f"none in {annotations}",
-                    cause=_instead_of_xml(path, annotations),
+                    cause=_cause_of_missing_xml(path, annotations),
                 )
             ask("folders in a folder", annotations, lambda sniffer: sniffer.first_with(".xml"), ending=".xml")
             return names
-        # Offer the whole sets first; "aeroplane_train" is the set of one class.
+        # Suggest complete sets first; "aeroplane_train" is the set of one class.
         if len(sets) > 1:
             stems = [file.stem for file in sets]
             names = sorted(stems, key=lambda name: "_" in name and name.rpartition("_")[2] in stems)
@@ -203,18 +203,18 @@ def _image_names(path: Path, annotations: Path, image_set: str | Path | None) ->
             )
         file = sets[0]
     else:
-        # A given set is a name in the folder, or the path of a file.
+        # A given set is a name in the folder or the path of a file.
         file = Path(image_set)
         if file.suffix != ".txt":
             file = folder / f"{checks.plain_name(str(image_set), name='image_set')}.txt"
-    # Refuse a set that is missing, with the nearest name.
+    # Reject a missing set, and suggest the nearest name.
     if not is_file(file):
         known = sorted(entry.stem for entry in folder.glob("*.txt"))
         cause = checks.did_you_mean(file.stem, known) if file.parent == folder else ""
         raise FileFormatError(
             "image_set", "be the name of a set or a file", got=f"{file}, which is not there", cause=cause
         )
-    # A line is an image, or an image and a flag of the set's class.
+    # A line is an image, optionally followed by a flag for the class of the set.
     names = []
     for number, line in enumerate(read_text(file).splitlines(), start=1):
         fields = line.split()
@@ -228,11 +228,11 @@ def _image_names(path: Path, annotations: Path, image_set: str | Path | None) ->
                 place=f"{file}, line {number}",
             )
         if fields[1:] == ["-1"]:
-            continue  # the set of a class also lists images without it
+            continue  # sets of a class also list images without the class
         names.append(checks.plain_name(fields[0], name="an image id", place=f"{file}, line {number}"))
     if not names:
         raise FileFormatError("an image set", "name at least one image", got="an empty file", place=str(file))
-    # A dictionary drops repeated images and keeps the order of the file.
+    # Drop repeated images, and keep the order of the file.
     return list(dict.fromkeys(names))
 
 
@@ -240,25 +240,25 @@ def _image_names(path: Path, annotations: Path, image_set: str | Path | None) ->
 
 
 class ResultsReading:
-    """A folder of results files that is read in file order, class by class."""
+    """Read a folder of results files, class by class."""
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
         self.path, self.options = path, options
         self.files: list[Path] = []
-        """Those whose class is known, once they are read."""
+        """The files that were read, of known classes."""
 
     def lines(self, file: Path) -> ResultLines:
         """Read a file."""
         return read_results(file, RESULTS_COLUMNS, refusal_of_line)
 
     def number(self, file: int, line: int) -> int:
-        """Return the number, among all lines of one of ``files``, of a line that was read."""
+        """Return the number of a line in one of ``files``, given its number among the lines read."""
         return line
 
     def detections(self, ground_truth: GroundTruth | None) -> Detections:
         """Return the table."""
         path = self.path
-        # The class of a file is in its name.
+        # Find the class of each file from its name.
         files = _results_files(path)
         ask("folders in a folder", path, lambda sniffer: _has_results(sniffer.path))
         if ground_truth is None:
@@ -266,7 +266,7 @@ class ResultsReading:
         else:
             known = {str(label): row for row, label in enumerate(ground_truth.categories.names.tolist())}
             labels = _results_classes(files, known)
-        # Read file after file; the lines of unknown classes are only counted.
+        # Read the files; only count the lines of unknown classes.
         left_out: dict[str, int] = {}
         read: list[tuple[str, ResultLines]] = []
         for file, label in zip(files, labels, strict=True):
@@ -276,7 +276,7 @@ class ResultsReading:
                 read.append((label, lines))
             elif lines.images:
                 left_out[label] = left_out.get(label, 0) + len(lines.images)
-        # Number the lines over all files, so that a row finds its file and line again for messages.
+        # Number the lines across files, to find the file and line of a row for messages.
         counts = [len(lines.images) for _, lines in read]
         starts = np.cumsum(counts) - counts
 
@@ -284,7 +284,7 @@ class ResultsReading:
             at = int(np.searchsorted(starts, row, side="right")) - 1
             return place_of_row([self.files[at]], [0], self.number(at, row - int(starts[at])))
 
-        # Join the files; the class repeats for every line of its file.
+        # Concatenate the files, and repeat the class for every line.
         images = as_ids([name for _, lines in read for name in lines.images], name="image")
         numbers = np.concatenate([np.empty((0, 5)), *(lines.numbers for _, lines in read)])
         rows: dict[str, Any]
@@ -296,7 +296,7 @@ class ResultsReading:
         else:
             rows_of_classes = [known[label] for label, _ in read]
 
-            # Image names may match in two ways; then the boxes decide.
+            # If image names are ambiguous, the boxes decide.
             def count_matched(image: NDArray[np.int32]) -> int:
                 matched: int = ask(
                     "ids that are names", ground_truth, image, numbers[:, 1:], numbers[:, 0]
@@ -314,7 +314,7 @@ class ResultsReading:
                 ),
                 "category": np.repeat(np.array(rows_of_classes, dtype=np.int32), counts),
             }
-        # Boxes of the devkit keep their negative sides, so any size is allowed here.
+        # Negative sides are kept, as in the devkit, so accept any size.
         written = self.options.written or CORNERS
         extent = with_known_sizes(rows["images"], self.options.image_sizes).sizes[rows["image"]]
         table = built_columns(
@@ -344,7 +344,7 @@ def _warn_of_inverted(sizes: NDArray[np.float64], path: Path, place: Place) -> N
 
 
 def _results_files(path: Path) -> list[Path]:
-    """List the results files of a folder, in the order in which they are read."""
+    """List the results files in a folder in reading order."""
     files = files_of_results(path)
     if not files:
         raise FileFormatError(
@@ -360,7 +360,7 @@ def _results_files(path: Path) -> list[Path]:
 
 
 def classes_without_file(path: Path, classes: Sequence[str]) -> list[str]:
-    """Name the classes that have no results file in a folder; none where it is no folder of results."""
+    """Return the classes without a results file in a folder; empty if all files are missing."""
     files = sorted(path.glob(RESULTS)) if path.is_dir() else []
     with_file = set(_results_classes(files, classes)) if files else set(classes)
     return [name for name in classes if name not in with_file]
@@ -373,11 +373,10 @@ def _stem_parts(file: Path) -> tuple[str, str]:
 
 
 def _results_classes(files: Sequence[Path], known: Iterable[str]) -> list[str]:
-    """Name the class of each results file: the part after competition and set.
+    """Return the class in each file name: the text after competition and set.
 
-    Both sets and classes may contain underscores. The prefix that most files of the folder begin with is
-    taken, of several the one with which most end in a known class: ``..._tabby_cat`` beside ``..._cat`` is no
-    cat.
+    Both set and class may contain underscores. Use the prefix that most files share; of several, the one that
+    leaves a known class in most names. So ``..._tabby_cat`` is not read as ``cat`` if there is ``..._cat``.
     """
     labels = sorted(known)
     votes = Counter(
@@ -394,13 +393,13 @@ def _results_classes(files: Sequence[Path], known: Iterable[str]) -> list[str]:
 
 
 def refusal_of_line(fields: list[str], columns: int, place: str) -> FileFormatError:
-    """Return the error for a line with other columns."""
+    """Return the error for a line with a wrong number of columns."""
     rule = f"have {columns} columns: image score xmin ymin xmax ymax"
     got = f"{len(fields)}, {' '.join(fields)[:60]!r},"
     return FileFormatError("a line of a results file", rule, got=got, place=place)
 
 
-# ---------------------------------------------------------------- results written again
+# ---------------------------------------------------------------- writing
 
 
 def _refuse_file(path: Path) -> None:
@@ -409,7 +408,7 @@ def _refuse_file(path: Path) -> None:
 
 
 def _results_texts(table: Detections) -> list[str]:
-    """Return the text of the results of each class."""
+    """Return the text of the results file of each class."""
     images = file_stems(table, in_lines=True)
     blank = next((name for name in images if len(name.split()) != 1), None)
     if blank is not None:
@@ -418,7 +417,7 @@ def _results_texts(table: Detections) -> list[str]:
 
 
 def _refuse_other_annotations(path: Path, files: Mapping[str, object]) -> None:
-    """Refuse a folder with annotations or image sets that would not be overwritten."""
+    """Reject a folder with annotations or image sets that would not be overwritten."""
     old = [*path.glob("Annotations/*.xml"), *path.glob("ImageSets/Main/*.txt"), *path.glob("*.xml")]
     others = {file.relative_to(path).as_posix() for file in old} - {*files}
     if others:
@@ -427,7 +426,7 @@ def _refuse_other_annotations(path: Path, files: Mapping[str, object]) -> None:
 
 
 def _refuse_other_results(path: Path, written: set[str]) -> None:
-    """Refuse a folder of VOC results with files that would not be overwritten."""
+    """Reject a folder with VOC results that would not be overwritten."""
     others = {file.name for file in path.glob(RESULTS)} - written
     if others:
         raise InputError(

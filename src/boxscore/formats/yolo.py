@@ -1,15 +1,15 @@
-"""Read YOLO: one text file per image, with lines of fractions of the image's size.
+"""Read and write YOLO: one text file per image, with lines of fractions of the image size.
 
 Conventions
 -----------
-- Ground truth is a ``data.yaml``, darknet's ``obj.data``, a list of images, a data set's folder, or a folder
-  of labels. A line is ``class cx cy w h``; ``class x y x y x y ...`` is a polygon; with ``kpt_shape`` in the
-  ``data.yaml`` keypoints follow the box.
+- Ground truth is a ``data.yaml``, darknet's ``obj.data``, a list of images, the folder of a data set, or a
+  folder of labels. A line is ``class cx cy w h``, or ``class x y x y x y ...`` for a polygon; with
+  ``kpt_shape`` in the ``data.yaml``, keypoints follow the box.
 - Predictions are a folder of files with lines ``class cx cy w h confidence [track]``, as ultralytics writes
-  them with ``save_txt=True save_conf=True``; polygons and keypoints likewise. Darknet's have the confidence
-  second. Which of the two it is, is inferred from the boxes, or must be given as the format.
-- Four corners are both a polygon and a rotated box: the protocol decides what is compared.
-- Fractions are multiplied by the image's size in float64.
+  with ``save_txt=True save_conf=True``; the same for polygons and keypoints. Darknet writes the confidence
+  second. The order is inferred from the boxes, or given by the format name.
+- Four corners are both a polygon and a rotated box; the protocol decides which one is used.
+- Fractions are multiplied by the image size in float64.
 
 References
 ----------
@@ -69,14 +69,14 @@ from boxscore.formats._yolo_numbers import (
 from boxscore.formats.image_sizes import LARGEST, ImageSizes, header_size, image_sizes_of, known_sizes
 
 NOTE, LARGEST_NOTE = "notes.boxscore.txt", 1000
-"""Beside predictions that are written: the form of their lines, which numbers alone may not show."""
+"""A file written next to predictions, which states the form of their lines; numbers may be ambiguous."""
 LAST, SECOND = "class cx cy w h confidence", "class confidence cx cy w h"
 
 SIZES, SIZES_HEAD = "image_sizes.csv", "image,width,height"
-"""Beside ground truth that is written: the sizes of images."""
+"""A file written next to ground truth, with the image sizes."""
 
 MOST_CLASSES = 10_000_000
-"""Class numbers are below it."""
+"""Upper bound of class numbers, exclusive."""
 
 
 class YoloFormat(RowFormat):
@@ -93,7 +93,7 @@ class YoloFormat(RowFormat):
     }
 
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Recognise a description of a data set, or a folder with lines of YOLO."""
+        """Accept the description of a data set, or a folder with YOLO lines."""
         if not sniffer.is_folder:
             if sniffer.suffix in (".yaml", ".yml"):
                 return "YOLO's data.yaml" if is_data_yaml(sniffer.text) else None
@@ -110,13 +110,13 @@ class YoloFormat(RowFormat):
         return None
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
-        """Read labels, or predictions without keypoints."""
-        return self.prediction_rows(path, options, None) if of_results else _label_rows(path, options)
+        """Read labels or predictions, the latter without keypoints."""
+        return self.prediction_rows(path, options, None) if of_results else _read_labels(path, options)
 
     def load_detections(
         self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
     ) -> Detections:
-        """Read predictions; the keypoints of the ground truth distinguish theirs from polygons."""
+        """Read predictions; the keypoints of the ground truth distinguish keypoints from polygons."""
         rows = self.prediction_rows(path, options, ground_truth)
         return detections_of(rows, options, ground_truth)
 
@@ -127,43 +127,45 @@ class YoloFormat(RowFormat):
         check_folders(label_folder(path), names, ground_truth)
         lines = read_lines(files)
         last = self.confidence_last(lines, options, path)
-        shapes = shapes_of_predictions(lines, lambda: _joints(ground_truth), options.written, last=last)
+        shapes = shapes_of_predictions(
+            lines, lambda: _keypoint_count(ground_truth), options.written, last=last
+        )
         return rows_of_lines(ImageFiles(str(path), names, classes), lines, shapes)
 
     def confidence_last(self, lines: Lines, options: ReadOptions, path: Path) -> bool:
-        """Whether the confidence is the last number of a line; else it is the second."""
+        """Whether the confidence is the last number of a line; otherwise it is the second."""
         if options.format != "auto" or not len(lines.counts) or (lines.counts != 6).any():
             return True
         rows = np.arange(len(lines.counts))
         columns = lines.columns(rows)
         if options.written is None:
-            check_fractions(columns[:, 2:5], rows, lines)  # of the box, wherever the confidence is
+            check_fractions(columns[:, 2:5], rows, lines)  # numbers of the box in either order
         note = label_folder(path) / NOTE
         noted = read_text(note, largest=LARGEST_NOTE).strip() if is_file(note) else ""
         return is_last(columns, path, options.written, noted={SECOND: False, LAST: True}.get(noted))
 
     def lists_images(self, ground_truth: GroundTruth) -> bool:
-        """Whether there are images next to the labels, or a list of them."""
+        """Whether image files or a list of images are known."""
         return any(ground_truth.images.file_names.tolist())
 
     def class_ids(self, table: BoxTable) -> list[Id]:
-        """Return 0, 1, 2, ..."""
+        """Return ids 0, 1, 2, ..."""
         return [*range(len(table.categories))]
 
     def written(self, box: list[float], score: float) -> list[float]:
-        """Return the numbers of a line of predictions."""
+        """Return the numbers in a line of predictions."""
         return [*box, score]
 
     def check_written(self, table: BoxTable) -> None:
-        """Refuse what no reader of fractions would take."""
-        _checked_fractions(table)
+        """Reject values that readers of fractions reject."""
+        _check_boxes(table)
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
-        """Write boxes as fractions: labels and a ``data.yaml``, or predictions with confidence last."""
-        # Check everything before a line is written: files appear complete or not at all.
-        names, boxes = file_stems(table), _checked_fractions(table)
+        """Write boxes as fractions: labels and a ``data.yaml``, or predictions with the confidence last."""
+        # Check everything first, to write either all files or none.
+        names, boxes = file_stems(table), _check_boxes(table)
         _check_readable(names, of_results=isinstance(table, Detections))
-        # One pass over the rows; repr gives every number back to the last bit.
+        # Write every number with repr, which preserves all bits.
         lines: list[list[str]] = [[] for _ in names]
         scores = table.scores.tolist() if isinstance(table, Detections) and table.scored else None
         for row, (image, category, box) in enumerate(
@@ -174,14 +176,14 @@ class YoloFormat(RowFormat):
         files: dict[str, str | bytes] = {
             f"labels/{name}.txt": "".join(texts) for name, texts in zip(names, lines, strict=True)
         }
-        # Ground truth gets a data.yaml and the known sizes, predictions a class list and a note on the form.
+        # Add data.yaml and known sizes to ground truth, a class list and a note on the form to predictions.
         labels = table.categories.names.tolist()
         if not isinstance(table, Detections):
             import yaml
 
             content = {"path": ".", "val": "images", "names": dict(enumerate(labels))}
             files["data.yaml"] = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
-            # Sizes that are known go along, since fractions need them to become pixels again.
+            # Write known sizes, which are needed to convert fractions to pixels.
             known = ~np.isnan(table.images.sizes).any(axis=1)
             if known.any():
                 files[SIZES] = _size_table(names, table.images)
@@ -198,7 +200,7 @@ FORMAT = YoloFormat()
 
 
 class ImageFiles(NamedTuple):
-    """The images of one side."""
+    """The images of ground truth or predictions, and their label files."""
 
     source: str
     images: Sequence[str]
@@ -209,7 +211,7 @@ class ImageFiles(NamedTuple):
 
 
 @paused_collector()
-def _label_rows(path: Path, options: ReadOptions) -> Rows:
+def _read_labels(path: Path, options: ReadOptions) -> Rows:
     """Read ground truth."""
     split = data_set(path, options.image_set)
     lines = read_lines(files_with_labels(split))
@@ -220,14 +222,14 @@ def _label_rows(path: Path, options: ReadOptions) -> Rows:
 
 
 def files_with_labels(split: DataSet) -> list[str]:
-    """List the label files; images without one have no objects."""
+    """List the label files; images without a file do not have objects."""
     return [file for file in split.labels if file]
 
 
 def rows_of_labels(split: DataSet, lines: Lines, path: Path, options: ReadOptions) -> Rows:
     """Convert the lines of label files to rows; ``path`` is that of the data set."""
     of_file = np.array([number for number, file in enumerate(split.labels) if file], dtype=np.int64)
-    # The count of numbers in a line says what it is; the confidence is absent in labels.
+    # The count of numbers determines the shape in a line; labels do not have a confidence.
     shapes = shapes_of_labels(lines, split.keypoint_shape, options.written)
     files = ImageFiles(
         split.source,
@@ -240,14 +242,14 @@ def rows_of_labels(split: DataSet, lines: Lines, path: Path, options: ReadOption
     return rows_of_lines(files, lines, shapes._replace(scores=None))
 
 
-def _joints(ground_truth: GroundTruth | None) -> int | None:
-    """How many keypoints an object of the ground truth has."""
+def _keypoint_count(ground_truth: GroundTruth | None) -> int | None:
+    """Return the number of keypoints per object in the ground truth, or None."""
     keypoints = None if ground_truth is None else ground_truth.keypoints
     return None if keypoints is None else int(keypoints.shape[1])
 
 
 def prediction_files(path: Path, options: ReadOptions) -> tuple[list[str], list[str], Sequence[str] | None]:
-    """Return the names, files and class list of a folder of predictions."""
+    """Return the names, label files and class list of a folder of predictions."""
     folder = label_folder(path)
     files = label_files(folder)
     if not files:
@@ -262,15 +264,15 @@ def prediction_files(path: Path, options: ReadOptions) -> tuple[list[str], list[
 
 
 def _only_class_list(folder: Path, inner: Sequence[str]) -> Sequence[str] | None:
-    """Return the class list of a folder and of those in it, which must be one; None where there is none."""
-    # Look in the folder, in those with files and in all between, each once.
+    """Return the class list of a folder and its subfolders, or None; raise if there are different lists."""
+    # Look in the folder, in subfolders with files, and in all folders between.
     lists: dict[str, tuple[str, ...]] = {}
     above = {outer for each in inner for outer in PurePath(each).parents}
     for each in (folder / below for below in sorted({PurePath(), *above, *map(PurePath, inner)})):
         names = classes_in(each)
         if names is not None:
             lists[str(each)] = tuple(names)
-    # Class numbers of several lists would mean different classes.
+    # With different lists, class numbers are ambiguous.
     if len(set(lists.values())) > 1:
         first = next(iter(lists))
         other = next(each for each in lists if lists[each] != lists[first])
@@ -284,8 +286,8 @@ def _only_class_list(folder: Path, inner: Sequence[str]) -> Sequence[str] | None
 
 
 def rows_of_lines(files: ImageFiles, lines: Lines, shapes: Shapes) -> Rows:
-    """Convert the lines of files, and the shapes in them, to rows."""
-    # Every line repeats the number of its file's image; class numbers are positions in the list of names.
+    """Convert lines and their shapes to rows."""
+    # Repeat the image of each file for its lines; class numbers are indices in the class list.
     per_file = np.diff(lines.ends, prepend=0)
     of_file = np.arange(len(per_file)) if files.image_of_file is None else files.image_of_file
     labels, label = _labels(lines)
@@ -312,7 +314,7 @@ def rows_of_lines(files: ImageFiles, lines: Lines, shapes: Shapes) -> Rows:
 
 
 def _labels(lines: Lines) -> tuple[list[Id], IntArray]:
-    """Return the classes that occur, and each line's position among them."""
+    """Return the distinct classes, and the index of each line's class."""
     if lines.words is not None:
         distinct = collected(lines.words)
         return distinct.values, distinct.positions
@@ -331,8 +333,8 @@ def _labels(lines: Lines) -> tuple[list[Id], IntArray]:
 
 
 def _image_sizes(split: DataSet, path: Path, options: ReadOptions) -> FloatArray | None:
-    """Width and height of the images, [I, 2]: given by the user, else written next to them or in headers."""
-    given = _sizes_beside(path) if options.image_sizes is None else options.image_sizes
+    """Return the image sizes [I, 2]: from the user, from a file next to the labels, or from image headers."""
+    given = _written_sizes(path) if options.image_sizes is None else options.image_sizes
     if split.paths is None or split.file_names is None:
         return None if given is None else known_sizes(given, split.images)
     sizes = known_sizes(given, split.images, split.file_names)
@@ -342,8 +344,8 @@ def _image_sizes(split: DataSet, path: Path, options: ReadOptions) -> FloatArray
     return sizes
 
 
-def _sizes_beside(path: Path) -> ImageSizes | None:
-    """Return the sizes in a table that :meth:`YoloFormat.save` wrote next to labels; None without one."""
+def _written_sizes(path: Path) -> ImageSizes | None:
+    """Read the table of sizes that :meth:`YoloFormat.save` writes next to labels; None if missing."""
     folders = [path] if path.is_dir() else [path.parent]
     if path.name == "labels":
         folders = [path, path.parent]
@@ -354,17 +356,17 @@ def _sizes_beside(path: Path) -> ImageSizes | None:
 
 
 def warn_of_labels(rows: Rows, lines: Lines) -> None:
-    """Warn of labels that ultralytics reads in another way."""
-    # Repeated labels count here, as the protocol's matching has them.
+    """Warn of labels that ultralytics reads differently."""
+    # Repeated labels are kept here, but dropped by ultralytics.
     texts = []
-    repeated = _repeated(rows, lines)
+    repeated = _are_repeated(rows, lines)
     if repeated.any():
         row, count = int(np.argmax(repeated)), int(repeated.sum())
         texts.append(
             f"{counted(count, 'label')} {verb(count, 'repeat')} another of the same image "
             f"({lines.place(row)}); all count here, but ultralytics drops repeats"
         )
-    # Two reductions over all boxes decide; the rows are searched only if one is outside.
+    # Check all boxes with two reductions, and search for rows only if one is outside.
     boxes = rows.boxes
     if boxes is not None and len(boxes) and (boxes.min() < -OUTSIDE or boxes.max() > 1 + OUTSIDE):
         outside = ((boxes < -OUTSIDE) | (boxes > 1 + OUTSIDE)).any(axis=1)
@@ -378,17 +380,17 @@ def warn_of_labels(rows: Rows, lines: Lines) -> None:
         warn_user(f"{rows.source}: {'. '.join(texts)}.")
 
 
-def _repeated(rows: Rows, lines: Lines) -> NDArray[np.bool_]:
-    """Whether a line has the same numbers as an earlier one of its image, [N]."""
+def _are_repeated(rows: Rows, lines: Lines) -> NDArray[np.bool_]:
+    """Whether each line repeats the numbers of an earlier line of its image, [N]."""
     repeated = np.zeros(len(lines.counts), dtype=bool)
     for of_count in by_count(lines.counts):
         columns = lines.columns(of_count)
         if lines.words is not None:
             columns = np.column_stack([columns, rows.label[of_count]])
-        # Equal rows have equal keys, so that sorting makes them neighbours; neighbours are then compared.
+        # Equal rows have equal keys, so they are adjacent after sorting; compare adjacent rows.
         key = columns @ np.sqrt(np.arange(2.0, 2 + columns.shape[1]))
         image = rows.image[of_count]
-        order = np.argsort(key, kind="stable")  # rows of an image are consecutive already
+        order = np.argsort(key, kind="stable")  # keeps the rows of an image together
         same = (np.diff(key[order]) == 0) & (np.diff(image[order]) == 0)
         for first, second in zip(order[:-1][same].tolist(), order[1:][same].tolist(), strict=True):
             repeated[of_count[second]] |= bool((columns[first] == columns[second]).all())
@@ -399,7 +401,7 @@ def _repeated(rows: Rows, lines: Lines) -> NDArray[np.bool_]:
 
 
 def _check_readable(stems: Sequence[str], *, of_results: bool) -> None:
-    """Refuse names of images whose label files readers would skip."""
+    """Reject image names if readers would skip their label files."""
     for stem in stems:
         if stem.startswith("."):
             rule, got = "not begin with a dot: hidden label files are not read", repr(stem)
@@ -411,7 +413,7 @@ def _check_readable(stems: Sequence[str], *, of_results: bool) -> None:
 
 
 def _write(path: Path, files: Mapping[str, str | bytes]) -> None:
-    """Write a data set's folder; refuse one with label files that would not be overwritten."""
+    """Write the folder of a data set; reject a folder with other label files."""
     if not path.exists():
         write_new_folder(path, files)
         return
@@ -424,22 +426,22 @@ def _write(path: Path, files: Mapping[str, str | bytes]) -> None:
     write_folder(path, files)
 
 
-def _checked_fractions(table: BoxTable) -> FloatArray:
-    """Return centres and sizes in fractions, [N, 4]; refuse what no reader of such files would take."""
-    # Sizes come from the table, not from the corners: their difference may round.
+def _check_boxes(table: BoxTable) -> FloatArray:
+    """Return centers and sizes as fractions, [N, 4]; reject values that readers reject."""
+    # Take sizes from the table, because the difference of corners may round.
     refuse_shared_names(table)
     boxes = box_convert(table.boxes, "xyxy", "cxcywh")
     boxes[:, 2:] = table.sizes
     if table.units == "pixels":
         boxes /= np.tile(_sizes_of(table), 2)
-    # The negation catches NaN too.
+    # The negated condition also catches NaN.
     far = np.flatnonzero(~((boxes >= -1) & (boxes <= 2)).all(axis=1))
     if len(far):
         row = int(far[0])
         rule = "reach out of its image by less than its size, to be written as fractions"
         got, place = table.boxes[row].tolist(), f"row {row} of {table.source}"
         raise InputError("a box", rule, got=got, place=place)
-    # Readers expect a confidence in 0..1.
+    # Readers expect confidences in 0..1.
     if isinstance(table, Detections) and table.scored:
         other = ~((table.scores >= 0) & (table.scores <= 1))
         if other.any():
@@ -450,7 +452,7 @@ def _checked_fractions(table: BoxTable) -> FloatArray:
 
 
 def _size_table(stems: Sequence[str], images: Images) -> str:
-    """Text of a table of the sizes that are known, for ``--image-sizes``."""
+    """Return the text of a table of known sizes, for ``--image-sizes``."""
     columns: dict[str, list[Any]] = {name: [] for name in SIZES_HEAD.split(",")}
     for stem, name, size in zip(stems, images.file_names.tolist(), images.sizes.tolist(), strict=True):
         if not any(side != side for side in size):
@@ -461,7 +463,7 @@ def _size_table(stems: Sequence[str], images: Images) -> str:
 
 
 def _sizes_of(table: BoxTable) -> FloatArray:
-    """Width and height of each row's image, [N, 2]."""
+    """Return the image size of each row, [N, 2]."""
     sizes: FloatArray = table.images.sizes[table.image]
     unknown = np.isnan(sizes).any(axis=1)
     if unknown.any():

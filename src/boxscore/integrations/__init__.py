@@ -1,6 +1,6 @@
-"""Adapters for training frameworks, one file each; a framework is imported with its file, never before.
+"""Adapters for training frameworks, one file each; importing a file imports its framework.
 
-Nothing in boxscore imports these files, and they use of boxscore only what users do.
+The rest of boxscore does not import these files, and they only use the public API.
 """
 
 from __future__ import annotations

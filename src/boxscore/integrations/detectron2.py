@@ -1,11 +1,11 @@
-"""detectron2: an evaluator of its ``DatasetEvaluator`` interface, with the results of its ``COCOEvaluator``.
+"""An evaluator for detectron2: its ``DatasetEvaluator`` interface, with the results of ``COCOEvaluator``.
 
 Conventions
 -----------
-- detectron2 is not imported: what a data set is stands in its metadata, ``MetadataCatalog.get(name)``.
-- Results are percent, and NaN where undefined, under detectron2's names; other processes return ``{}``.
-- All images of the annotation file are evaluated; those that did not arrive count as images without
-  detections, with a warning.
+- detectron2 is not imported: the data set is described by its metadata, ``MetadataCatalog.get(name)``.
+- Results are in percent, NaN where undefined, under detectron2's names; other processes return ``{}``.
+- All images of the annotation file are evaluated; missing images count as images without detections, with a
+  warning.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ NAMES = {
     "segm": ("AP", "AP50", "AP75", "APs", "APm", "APl"),
     "keypoints": ("AP", "AP50", "AP75", "APm", "APl"),
 }
-"""Results of each task: over all thresholds, at two, and by area."""
+"""Result names of each task: over all thresholds, at two, and by area."""
 
 
 class DetectionEvaluator:
-    """Give it to ``inference_on_dataset``, or return it from a trainer's ``build_evaluator``.
+    """Pass it to ``inference_on_dataset``, or return it from a trainer's ``build_evaluator``.
 
     Parameters
     ----------
     metadata : object
-        ``MetadataCatalog.get(name)``: its ``json_file``, ``thing_classes`` and
-        ``thing_dataset_id_to_contiguous_id`` are read.
+        ``MetadataCatalog.get(name)`` with ``json_file``, ``thing_classes`` and
+        ``thing_dataset_id_to_contiguous_id``.
     tasks : sequence of {"bbox", "segm", "keypoints"}, default ("bbox",)
     max_dets_per_image : int, default 100
-        Of boxes and masks, at which every result is read.
+        Limit for boxes and masks; every result uses it.
     kpt_oks_sigmas : sequence of float, optional
-        COCO's when not given.
+        By default COCO's.
 
     Attributes
     ----------
     evaluations : dict of str to Evaluation
-        Of the last evaluation, by task, with every table, diagnostic and report.
+        The last evaluation of each task, with every table, diagnostic and report.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class DetectionEvaluator:
         self.reset()
 
     def reset(self) -> None:
-        """Begin a round."""
+        """Start a new evaluation."""
         self._evaluator = CocoEvaluator(self._truth, self.tasks)
         self._evaluator.boxes_of_keypoints = True
         for task in self.tasks:
@@ -85,10 +85,10 @@ class DetectionEvaluator:
         Parameters
         ----------
         inputs : sequence of mapping
-            With the ``image_id`` of each image.
+            Mappings with the ``image_id`` of each image.
         outputs : sequence of mapping
-            With ``instances``: ``pred_boxes``, ``scores``, ``pred_classes`` and, by task, ``pred_masks``
-            and ``pred_keypoints``, in pixels of the original image.
+            Mappings with ``instances``: ``pred_boxes``, ``scores``, ``pred_classes`` and, by task,
+            ``pred_masks`` and ``pred_keypoints``, in pixels of the original image.
         """
         for given, output in zip(inputs, outputs, strict=True):
             instances = output["instances"]
@@ -100,26 +100,26 @@ class DetectionEvaluator:
             }
             if "segm" in self.tasks:
                 prediction["masks"] = as_array(instances.pred_masks, "pred_masks")[:, None]
-            if "keypoints" in self.tasks:  # their pixels have their centres at .5, those of COCO at 0
+            if "keypoints" in self.tasks:  # detectron2's pixels have their centers at .5, COCO's at 0
                 keypoints = as_array(instances.pred_keypoints, "pred_keypoints")
                 prediction["keypoints"] = keypoints - np.array([0.5, 0.5, 0], dtype=keypoints.dtype)
             self._evaluator.update({given["image_id"]: prediction if len(classes) else {}})
 
     def evaluate(self) -> dict[str, dict[str, float]]:
-        """Evaluate what all processes saw.
+        """Evaluate the images of all processes.
 
         Returns
         -------
         dict of str to dict of str to float
-            By task, as detectron2 has them: ``{"bbox": {"AP": 37.2, ..., "AP-cat": 41.0}}``. ``{}`` where
-            nothing arrived, and in other processes than the first.
+            By task, in detectron2's form: ``{"bbox": {"AP": 37.2, ..., "AP-cat": 41.0}}``. ``{}`` without
+            input, and in every process but the first.
         """
-        # Only the first process has a result.
+        # Only the first process returns a result.
         self._evaluator.synchronize_between_processes()
         seen = self._evaluator.img_ids
         if _rank() or not seen:
             return {}
-        # Images that did not arrive count as images without detections, as they would in a file.
+        # Count missing images as images without detections, as in a file.
         missing = set(self._truth.images.ids.tolist()) - set(seen)
         if missing:
             warnings.warn(
@@ -156,7 +156,7 @@ class DetectionEvaluator:
 
 
 def _rank() -> int:
-    """Return the number of this process."""
+    """Return the rank of this process."""
     torch = sys.modules.get("torch")
     if torch is None or not (torch.distributed.is_available() and torch.distributed.is_initialized()):
         return 0

@@ -1,15 +1,13 @@
 """The ``CocoEvaluator`` of torchvision's references, DETR, RT-DETR, D-FINE, DEIM and others.
 
-Goal
-----
-The five methods of that class, and ``coco_eval[iou_type].stats`` and ``.eval`` as pycocotools has them, to
-the last bit: predictions are stored as columns, and evaluated once.
+Provides the five methods of that class, and ``coco_eval[iou_type].stats`` and ``.eval`` like pycocotools, to
+the last bit. Predictions are stored as columns and evaluated in one pass.
 
 Conventions
 -----------
-- The images that were given to ``update`` are evaluated, in the order of their ids, and no others.
-- An image that comes twice, as from a sampler that fills up its last batch, counts once.
-- No framework is imported. Predictions are gathered with ``torch.distributed`` where torch is loaded.
+- Only images passed to ``update`` are evaluated, in the order of their ids.
+- A repeated image, as from a sampler that fills up its last batch, counts one time.
+- No framework is imported. Predictions are gathered with ``torch.distributed`` if torch is loaded.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ from boxscore.extensions.training.tensors import as_array
 PROTOCOLS = {"bbox": "coco", "segm": "coco-segm", "keypoints": "coco-keypoints"}
 
 Image = dict[str, Any]
-"""One image's predictions: arrays by key."""
+"""Predictions of one image: arrays by key."""
 
 
 class CocoEvaluator:
@@ -40,7 +38,7 @@ class CocoEvaluator:
     Parameters
     ----------
     coco_gt : COCO or GroundTruth
-        The annotations: pycocotools' object, a drop-in, anything with their ``dataset``, or a table.
+        The annotations: pycocotools' object, a drop-in, any object with their ``dataset``, or a table.
     iou_types : sequence of {"bbox", "segm", "keypoints"}
 
     Attributes
@@ -49,11 +47,12 @@ class CocoEvaluator:
         By IoU type. Thresholds, areas and caps of its ``params`` may be changed before :meth:`accumulate`;
         ``stats`` is filled by :meth:`summarize`, ``eval`` by :meth:`accumulate`.
     img_ids : list
-        The images that were seen.
+        The images seen so far.
     """
 
     boxes_of_keypoints: bool = False
-    """Whether a prediction's own box is its size, as in results files, or that around its keypoints."""
+    """Whether a prediction's own box defines its size, as in results files; else the box around its
+    keypoints."""
 
     def __init__(self, coco_gt: Any, iou_types: Sequence[str]) -> None:
         for iou_type in iou_types:
@@ -64,14 +63,14 @@ class CocoEvaluator:
         self.cleanup()
 
     def cleanup(self) -> None:
-        """Forget every image, before the next epoch."""
+        """Clear all images, before the next epoch."""
         self.coco_eval: dict[str, Any] = {kind: COCOeval(iouType=kind) for kind in self.iou_types}
         self._images: dict[Any, Image] = {}
         self._evaluations: dict[str, Evaluation] = {}
 
     @property
     def img_ids(self) -> list[Any]:
-        """The images that were seen, those of all processes after :meth:`synchronize_between_processes`."""
+        """The images seen so far; after :meth:`synchronize_between_processes`, those of all processes."""
         return list(self._images)
 
     def update(self, predictions: Mapping[Any, Mapping[str, Any]]) -> None:
@@ -81,7 +80,7 @@ class CocoEvaluator:
         ----------
         predictions : mapping of image id to mapping
             ``boxes`` [N, 4] as ``x1, y1, x2, y2``, ``masks`` [N, 1, H, W] above 0.5 or RLEs, or ``keypoints``
-            [N, J, 3]; ``labels`` [N], ids of categories; ``scores`` [N]. Empty where there is none.
+            [N, J, 3]; ``labels`` [N], ids of categories; ``scores`` [N]. Empty without predictions.
         """
         for identifier, given in predictions.items():
             number = identifier.item() if hasattr(identifier, "item") else identifier
@@ -89,7 +88,7 @@ class CocoEvaluator:
                 self._images[number] = self._columns(given) if len(given) else {}
 
     def synchronize_between_processes(self) -> None:
-        """Put the predictions of all processes together."""
+        """Collect the predictions of all processes."""
         shares = gather_with_torch(self._images) if "torch" in sys.modules else [self._images]
         self._images = {
             identifier: image for share in reversed(shares) for identifier, image in share.items()
@@ -115,12 +114,12 @@ class CocoEvaluator:
             evaluation.summarize()
 
     def evaluation(self, iou_type: str | None = None) -> Evaluation:
-        """Return boxscore's evaluation, of which every table, diagnostic and report can be made.
+        """Return boxscore's evaluation, with every table, diagnostic and report.
 
         Parameters
         ----------
         iou_type : {"bbox", "segm", "keypoints"}, optional
-            The first when not given.
+            By default the first.
 
         Returns
         -------
@@ -129,7 +128,7 @@ class CocoEvaluator:
         Raises
         ------
         InputError
-            When nothing was accumulated.
+            When :meth:`accumulate` was not called.
         """
         chosen = iou_type or self.iou_types[0]
         if chosen not in self._evaluations:
@@ -146,18 +145,18 @@ class CocoEvaluator:
         cap: int = -1,
         category: int | None = None,
     ) -> float:
-        """Return the mean of what is defined in an array of ``eval``, as pycocotools does; NaN if nothing is.
+        """Return the mean of the defined values of an array of ``eval``, like pycocotools; NaN without any.
 
         Parameters
         ----------
         iou_type : {"bbox", "segm", "keypoints"}
         name : {"precision", "recall"}, default "precision"
         iou : float, optional
-            At this threshold; at all when not given.
+            One threshold; by default all.
         area, cap : int, default 0, -1
-            Position among area ranges, and among max detections.
+            Positions of the area range and of the limit of detections.
         category : int, optional
-            Position of one class among ``params.catIds``; all when not given.
+            Position of one class in ``params.catIds``; by default all.
 
         Returns
         -------
@@ -177,7 +176,7 @@ class CocoEvaluator:
         image = {key: as_array(given[key], key) for key in ("labels", "scores")}
         if "bbox" in self.iou_types or self.boxes_of_keypoints:
             boxes = as_array(given["boxes"], "boxes").reshape(-1, 4)
-            image["boxes"] = np.hstack([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]])  # in their own precision
+            image["boxes"] = np.hstack([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]])  # in the given precision
         if "segm" in self.iou_types:
             image["masks"] = _codes(given["masks"])
         if "keypoints" in self.iou_types:
@@ -185,7 +184,7 @@ class CocoEvaluator:
         return image
 
     def _evaluated(self, iou_type: str) -> Evaluation:
-        # Images in ascending order, as pycocotools has them; empty ones have no rows.
+        # Sort images in ascending order, like pycocotools; empty ones have zero rows.
         params = self.coco_eval[iou_type].params
         if not params.useCats:
             raise InputError("useCats", "be 1", got="0", cause="boxscore.init_as_pycocotools() has it")
@@ -200,7 +199,7 @@ class CocoEvaluator:
         if iou_type == "segm":
             shapes = [code for _, image in images for code in image["masks"]]
         given = {"boxes": None, key: shapes} if images else {"boxes": np.empty((0, 4))}
-        # Boxes next to keypoints are kept where they are given.
+        # Keep given boxes next to keypoints.
         if iou_type == "keypoints" and self.boxes_of_keypoints:
             given["boxes"] = _joined(image["boxes"] for _, image in images).reshape(-1, 4)
         found = Detections.from_arrays(
@@ -211,7 +210,7 @@ class CocoEvaluator:
             source="predictions",
             **given,
         )
-        # Parameters that a user changed become fields of the protocol.
+        # Turn changed parameters into fields of the protocol.
         protocol: dict[str, Any] = {
             "extends": PROTOCOLS[iou_type],
             "name": PROTOCOLS[iou_type],
@@ -224,7 +223,7 @@ class CocoEvaluator:
         return evaluate(truth, found, protocol=protocol, images=ids, classes=params.catIds, digest=False)
 
     def _ground_truth(self, iou_type: str) -> GroundTruth:
-        """Return the annotations as a table, made once, with the columns that the IoU type needs."""
+        """Return the annotations as a cached table, with the columns that the IoU type needs."""
         given: Any = self.coco_gt
         if isinstance(given, GroundTruth):
             return given
@@ -234,8 +233,8 @@ class CocoEvaluator:
 
 
 def _table(data: Mapping[str, Any], iou_type: str) -> GroundTruth:
-    """Make a table of the parts of a COCO file."""
-    # The file's parts are in memory already, so they are not written and read again.
+    """Make a table from the content of a COCO file."""
+    # The content is in memory already, so do not write and read it again.
     images, rows = data["images"], data.get("annotations") or []
     categories = data.get("categories") or [{"id": number} for number in {row["category_id"] for row in rows}]
     sizes = np.array([[image.get(side, np.nan) for side in ("width", "height")] for image in images])
@@ -271,7 +270,7 @@ def _table(data: Mapping[str, Any], iou_type: str) -> GroundTruth:
 
 
 def _codes(masks: Any) -> Any:
-    """Encode masks [N, 1, H, W]; RLEs stay."""
+    """Encode masks [N, 1, H, W]; RLEs are unchanged."""
     if isinstance(masks, (list, tuple)) and all(isinstance(mask, Mapping) for mask in masks):
         return list(masks)
     pixels = np.asfortranarray((as_array(masks, "masks")[:, 0] > 0.5).transpose(1, 2, 0), dtype=np.uint8)
@@ -279,6 +278,6 @@ def _codes(masks: Any) -> Any:
 
 
 def _joined(columns: Iterable[Any]) -> Any:
-    """Concatenate the arrays of images; there may be none."""
+    """Concatenate the arrays of images, if any."""
     given = list(columns)
     return np.concatenate(given) if given else np.empty(0)

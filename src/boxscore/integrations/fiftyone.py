@@ -1,11 +1,11 @@
-"""FiftyOne: the objects of samples as tables, and what became of each detection and object written back.
+"""Read samples of FiftyOne as tables, and write the outcome of each detection and object back.
 
 Conventions
 -----------
-- FiftyOne is not imported: samples are those of a data set, of a view, or any sequence of them.
-- An image is its ``filepath``; its size stands in ``metadata``, and boxes are fractions of it.
-- What is written has FiftyOne's names: ``eval`` is ``tp``, ``fp`` or ``fn``, and ``ignored`` where it does
-  not count; ``eval_id`` and ``eval_iou`` are of the object on the other side.
+- FiftyOne is not imported: samples are a data set, a view, or any sequence of samples.
+- An image is identified by its ``filepath``. Its size comes from ``metadata``; boxes are fractions of it.
+- Written fields have FiftyOne's names: ``eval`` is ``tp``, ``fp`` or ``fn``, or ``ignored`` if the label does
+  not count; ``eval_id`` and ``eval_iou`` refer to the matched label.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from boxscore import Detections, Evaluation, GroundTruth, InputError, evaluate
 from boxscore.data.vocabulary import Images
 
 LABEL_ID = "label_id"
-"""The column of detections with FiftyOne's ids; those of objects are the ids of annotations."""
+"""The column of detections with FiftyOne's ids; the ids of objects are the ids of annotations."""
 
 WRITTEN = (("tp", "fp", "ignored", "ignored"), ("tp", "fp", "ignored", "fn"))
-"""What becomes of detections and of objects, by the number of an outcome."""
+"""The texts written for detections and for objects, indexed by outcome."""
 
 
 def tables(
@@ -32,17 +32,17 @@ def tables(
     *,
     classes: Sequence[str] | None = None,
 ) -> tuple[GroundTruth, Detections]:
-    """Return the boxes of two fields of samples.
+    """Return the boxes of two fields of samples as tables.
 
     Parameters
     ----------
     samples : iterable of Sample
         Each with ``metadata`` (``samples.compute_metadata()``) and fields of ``Detections``; an empty field
-        is an image without boxes. ``iscrowd`` and ``area`` of objects are read where they have them.
+        is an image without boxes. ``iscrowd`` and ``area`` of objects are read if present.
     pred_field, gt_field : str
         Names of the fields.
     classes : sequence of str, optional
-        All classes; those of the objects and detections when not given.
+        All classes; by default those of the objects and detections.
 
     Returns
     -------
@@ -51,9 +51,9 @@ def tables(
     Raises
     ------
     InputError
-        When a sample has no size, a label has no box, or a detection no confidence.
+        When a sample lacks a size, a label lacks a box, or a detection lacks a confidence.
     """
-    # One pass over the samples: they may come from a database.
+    # Read the samples in one pass: they may come from a database.
     images: dict[str, tuple[float, float]] = {}
     rows: tuple[list[Any], list[Any]] = ([], [])
     for sample in samples:
@@ -61,13 +61,13 @@ def tables(
         images[path] = _size(sample, path)
         for side, field in zip(rows, (gt_field, pred_field), strict=True):
             side += [(path, label) for label in _labels(sample, field)]
-    # Both tables share images and classes, so that nothing is looked up by name later.
+    # Both tables share images and classes, so that later steps do not look up names.
     names = sorted({label.label for side in rows for _, label in side}) if classes is None else list(classes)
     paths = list(images)
     vocabulary = Images.build(paths, file_names=paths, sizes=np.array(list(images.values())).reshape(-1, 2))
     shared: dict[str, Any] = {"box_format": "xywh", "images": vocabulary, "categories": names}
     truth, found = (_columns(side, images) for side in rows)
-    # An area counts if every object has one; a score must be everywhere.
+    # Areas are used only if every object has one; every detection needs a score.
     areas: list[Any] = [getattr(label, "area", None) for _, label in rows[0]]
     scores = [label.confidence for _, label in rows[1]]
     if None in scores:
@@ -101,16 +101,16 @@ def evaluate_samples(
     classes: Sequence[str] | None = None,
     **options: Any,
 ) -> Evaluation:
-    """Evaluate the boxes of samples, and write what became of each back into them.
+    """Evaluate the boxes of samples and, with ``eval_key``, write the outcomes back.
 
     Parameters
     ----------
     samples, pred_field, gt_field, classes
         As for :func:`tables`.
     eval_key : str, optional
-        Under which to write; nothing is written without it.
+        Field to write; by default nothing is written.
     **options
-        Those of :func:`boxscore.evaluate`; ``protocol="fiftyone"`` has FiftyOne's own numbers.
+        Options of :func:`boxscore.evaluate`; ``protocol="fiftyone"`` gives FiftyOne's own numbers.
 
     Returns
     -------
@@ -130,22 +130,22 @@ def write_matches(
     pred_field: str = "predictions",
     gt_field: str = "ground_truth",
 ) -> None:
-    """Write what became of each detection and object, at the first IoU threshold.
+    """Write the outcome of each detection and object, at the first IoU threshold.
 
-    ``sample.predictions.detections[0]["eval"]`` is then ``tp``, ``fp`` or ``ignored``, beside ``eval_id`` and
-    ``eval_iou``; those of objects are ``tp``, ``fn`` or ``ignored``; ``sample["eval_tp"]``, ``eval_fp`` and
-    ``eval_fn`` count them.
+    With ``eval_key="eval"``, ``sample.predictions.detections[0]["eval"]`` becomes ``tp``, ``fp`` or
+    ``ignored``, with ``eval_id`` and ``eval_iou``; objects become ``tp``, ``fn`` or ``ignored``. The fields
+    ``sample["eval_tp"]``, ``eval_fp`` and ``eval_fn`` hold counts.
 
     Parameters
     ----------
     evaluation : Evaluation
-        Of :func:`tables` of these samples, under any protocol.
+        An evaluation of the :func:`tables` of these samples, under any protocol.
     samples, pred_field, gt_field
         As for :func:`tables`. Samples of a data set are saved.
     eval_key : str
-        Under which to write.
+        Field to write.
     """
-    # Outcomes by id of label, for both sides; a match is written on both.
+    # Look up outcomes by label id, for both sides; a match is written on both.
     made, truth, detections = evaluation.outcomes, evaluation.ground_truth, evaluation.detections
     found_ids, true_ids = detections.columns[LABEL_ID].tolist(), truth.ids.tolist()
     said: list[dict[str, tuple[str, Any, Any]]] = [{}, {}]
@@ -155,10 +155,10 @@ def write_matches(
         said[0][found_ids[row]] = (outcome, *matched)
         if outcome == "tp":
             said[1][true_ids[other]] = ("tp", found_ids[row], matched[1])
-    # Objects that no true positive named are missed or ignored.
+    # Objects without a true positive are missed or ignored.
     for row, outcome in enumerate(made.truth().tolist()):
         said[1].setdefault(true_ids[row], (WRITTEN[1][outcome], None, None))
-    # One pass writes outcomes into labels, and their counts into the sample.
+    # Write outcomes into labels, and their counts into the sample, in one pass.
     for sample in _saved(samples):
         counts = dict.fromkeys(("tp", "fp", "fn"), 0)
         for field, outcomes in zip((pred_field, gt_field), said, strict=True):
@@ -183,7 +183,7 @@ def _columns(rows: list[Any], images: dict[str, tuple[float, float]]) -> dict[st
 
 
 def _saved(samples: Any) -> Iterator[Any]:
-    """Yield samples; those of a data set are saved after they were changed."""
+    """Yield samples; save those of a data set after each change."""
     if hasattr(samples, "iter_samples"):
         yield from samples.iter_samples(autosave=True)
     else:

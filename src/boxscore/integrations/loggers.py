@@ -1,9 +1,9 @@
-"""Metrics, figures and the per-class table into TensorBoard, W&B, MLflow, Comet and Lightning's loggers.
+"""Log metrics, figures and the per-class table to TensorBoard, W&B, MLflow, Comet and Lightning's loggers.
 
 Conventions
 -----------
-- A logger is recognised by its methods; none is imported.
-- One call per step: W&B and others merge or drop a second one.
+- A logger is recognized by its methods; no logging library is imported.
+- Each step is logged in one call: W&B and others merge or drop a second one.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ FIGURES = ("pr_curve", "per_class", "confusion_matrix", "errors")
 
 
 class _Content(NamedTuple):
-    """What is logged at a step."""
+    """The content to log at a step."""
 
     numbers: Mapping[str, float]
     table: Any
-    """The per-class table, a DataFrame; None for none."""
+    """The per-class table, a DataFrame; None to leave it out."""
     figures: Mapping[str, Any]
     step: int | None
 
@@ -51,9 +51,9 @@ def log_evaluation(
     step : int, optional
         Global step, or epoch.
     prefix : str, default "val"
-        Before every name: ``val/AP``.
+        Prefix of every name: ``val/AP``.
     classes : bool or sequence of str, default False
-        Metrics of each class as well, as for :meth:`boxscore.Evaluation.flat`.
+        Also log metrics of each class, as in :meth:`boxscore.Evaluation.flat`.
     table : bool, default True
         Log the per-class table: as text in TensorBoard, as a file in MLflow.
     figures : bool or sequence of str, default False
@@ -62,12 +62,12 @@ def log_evaluation(
     Returns
     -------
     dict of str to float
-        The numbers that were logged.
+        The logged numbers.
 
     Raises
     ------
     InputError
-        When the logger is none of these.
+        When the logger is not supported.
     """
     log = _way(logger)
     kinds = figures if not isinstance(figures, bool) else _figures(evaluation)[: len(FIGURES) * figures]
@@ -84,14 +84,14 @@ def log_evaluation(
 
 
 def _way(logger: Any) -> Callable[[_Content, str], None]:
-    """Return what logs with a logger, by the methods that only it has."""
+    """Return the function that writes to a logger, chosen by the methods that only this logger has."""
     for names, log in _WAYS:
         if all(hasattr(logger, name) for name in names):
             return lambda content, name: log(logger, content, name)
     if hasattr(logger, "experiment") and hasattr(logger, "log_hyperparams"):  # Lightning's
         try:
             return _way(logger.experiment)
-        except InputError:  # such as CSVLogger's, which takes numbers alone
+        except InputError:  # such as CSVLogger's, which only takes numbers
             return lambda content, _: logger.log_metrics(dict(content.numbers), content.step)
     raise InputError(
         "a logger",
@@ -121,7 +121,7 @@ def _wandb(run: Any, content: _Content, name: str) -> None:
 
 
 def _mlflow(module: Any, content: _Content, name: str) -> None:
-    defined = {key: value for key, value in content.numbers.items() if value == value}  # it refuses NaN
+    defined = {key: value for key, value in content.numbers.items() if value == value}  # MLflow rejects NaN
     module.log_metrics(defined, step=content.step)
     at = "" if content.step is None else f"-{content.step}"
     if content.table is not None:
@@ -145,7 +145,7 @@ _WAYS: Sequence[tuple[Sequence[str], Callable[[Any, _Content, str], None]]] = (
     (("log_metrics", "log_table", "log_figure", "set_tracking_uri"), _mlflow),
     (("log", "define_metric", "config"), _wandb),
 )
-"""Methods by which a logger is recognised, and what logs with it."""
+"""Methods that identify a logger, and the function that writes to it."""
 
 
 def _markdown(frame: Any) -> str:
@@ -159,13 +159,13 @@ def _markdown(frame: Any) -> str:
 
 
 def _figures(evaluation: Evaluation) -> tuple[str, ...]:
-    """Choose what there is: no curve without scores."""
+    """Return the default figures that the evaluation supports: curves need scores."""
     scored = evaluation.has_scores
     return tuple(kind for kind in FIGURES if scored or kind != "pr_curve")
 
 
 def _close(figures: Any) -> None:
-    """Forget figures, which matplotlib holds otherwise; a training makes many."""
+    """Close figures, which matplotlib would keep in memory; training creates many."""
     figures = list(figures)
     if figures:
         from matplotlib import pyplot

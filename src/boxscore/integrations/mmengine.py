@@ -1,10 +1,10 @@
-"""MMEngine and MMDetection: a metric with the keys and numbers of MMDetection's ``CocoMetric``.
+"""A metric for MMEngine and MMDetection, with the keys and numbers of MMDetection's ``CocoMetric``.
 
 Conventions
 -----------
-- A config names ``BoxscoreMetric`` as its type, and this module among its ``custom_imports``.
+- In a config, set ``BoxscoreMetric`` as type and list this module in ``custom_imports``.
 - Results of an image are stored as arrays on the CPU, masks as RLE; MMEngine gathers them.
-- Numbers have all their digits (MMDetection rounds them to three); undefined is -1, as there.
+- Numbers are not rounded (MMDetection rounds them to three digits); undefined is -1, as in MMDetection.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ class BoxscoreMetric(BaseMetric):  # type: ignore[misc]
     Parameters
     ----------
     ann_file : str, optional
-        COCO's annotation file; its classes are known by the names of ``dataset_meta``. Without it the
-        objects are the ``instances`` of the data samples, which have no crowds but those that are ignored.
+        COCO's annotation file; ``dataset_meta`` names its classes. Without it the objects are the
+        ``instances`` of the data samples, in which the ignored ones count as crowds.
     metric : {"bbox", "segm"} or list of them, default "bbox"
     classwise : bool, default False
-        AP of each class too, as ``cat_precision``.
+        Also report AP of each class, as ``cat_precision``.
     proposal_nums : sequence of int, default (100, 300, 1000)
-        Max detections. As with pycocotools, mAP is at 100 and the others are at the last.
+        Max detections. As with pycocotools, mAP uses 100 and the other metrics the last.
     iou_thrs : sequence of float, optional
-        COCO's ten when not given.
+        By default COCO's ten.
     collect_device, prefix
-        MMEngine's.
+        Passed to MMEngine.
 
     Attributes
     ----------
     evaluations : dict of str to Evaluation
-        Of the last evaluation, by metric, with every table, diagnostic and report.
+        The last evaluation of each metric, with every table, diagnostic and report.
     """
 
     default_prefix = "coco"
@@ -74,7 +74,7 @@ class BoxscoreMetric(BaseMetric):  # type: ignore[misc]
         self._truth = None if ann_file is None else load_ground_truth(ann_file, format="coco")
 
     def process(self, data_batch: Any, data_samples: Sequence[Mapping[str, Any]]) -> None:
-        """Add a batch of data samples: ``img_id``, ``pred_instances`` and what the annotations need."""
+        """Add a batch of data samples with ``img_id``, ``pred_instances`` and maybe ``instances``."""
         for sample in data_samples:
             found = sample["pred_instances"]
             result: dict[str, Any] = {
@@ -89,7 +89,7 @@ class BoxscoreMetric(BaseMetric):  # type: ignore[misc]
             self.results.append((sample["img_id"], result, self._annotated(sample)))
 
     def _annotated(self, sample: Mapping[str, Any]) -> tuple[Any, Any] | None:
-        """Return the size and the objects of an image where there is no annotation file."""
+        """Return the size and the objects of an image if an annotation file is missing."""
         if self._truth is not None:
             return None
         if "instances" not in sample:
@@ -115,7 +115,7 @@ class BoxscoreMetric(BaseMetric):  # type: ignore[misc]
         return {name: -1.0 if np.isnan(value) else value for name, value in values.items()}
 
     def _ids(self, names: Sequence[str]) -> list[Any]:
-        """Return the annotation file's ids of classes."""
+        """Return the class ids of the annotation file."""
         assert self._truth is not None
         known = self._truth.categories
         rows = known.rows_by_id_or_name(names, place="dataset_meta")
@@ -127,13 +127,13 @@ class BoxscoreMetric(BaseMetric):  # type: ignore[misc]
         return known.ids[rows].tolist()  # type: ignore[no-any-return]
 
     def _evaluated(self, metric: str, truth: Any, ids: list[Any], results: Sequence[Any]) -> CocoEvaluator:
-        # The drop-in for DETR's evaluator, with mmdetection's parameters.
+        # Use the drop-in for DETR's evaluator, with mmdetection's parameters.
         evaluator = CocoEvaluator(truth, [metric])
         params = evaluator.coco_eval[metric].params
         params.maxDets, params.catIds = self.proposal_nums, ids
         if self.iou_thrs is not None:
             params.iouThrs = np.atleast_1d(self.iou_thrs)
-        # Labels are positions in the list of classes.
+        # Map labels, which are positions in the list of classes.
         for image, result, _ in results:
             prediction = {
                 "labels": np.array(ids)[result["labels"]],
@@ -142,7 +142,7 @@ class BoxscoreMetric(BaseMetric):  # type: ignore[misc]
                 "masks": result.get("masks"),
             }
             evaluator.update({image: prediction if len(result["labels"]) else {}})
-        # Images of the file that did not arrive count without detections.
+        # Count missing images of the file as images without detections.
         images = self._truth.images.ids.tolist() if self._truth is not None else ()
         evaluator.update({image: {} for image in set(images).difference(evaluator.img_ids)})
         evaluator.accumulate()
@@ -156,7 +156,7 @@ class BoxscoreMetric(BaseMetric):  # type: ignore[misc]
 
 
 def _annotations(results: Sequence[Any], names: Sequence[str]) -> Any:
-    """Return the objects of data samples as the parts of a COCO file."""
+    """Return the objects of data samples in the form of a COCO file."""
     images: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
     for image, _, (size, instances) in results:

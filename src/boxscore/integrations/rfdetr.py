@@ -1,14 +1,12 @@
-"""RF-DETR's evaluation by boxscore: a back-end of its own metric, and its metric in one pass over columns.
+"""Evaluate with boxscore in RF-DETR: a back-end for its metric, and its metric in one pass over columns.
 
-Goal
-----
-``install()`` before training, and every ``eval_backend`` is evaluated by boxscore: the numbers of the others,
-to the last bit, in less time.
+Call ``install()`` before training; every ``eval_backend`` then runs boxscore. The numbers equal those of the
+other back-ends to the last bit, in less time.
 
 Conventions
 -----------
-What is replaced is internal to RF-DETR 1.11. Where another version differs, importing this file or making the
-metric fails; no number is wrong.
+The replaced classes are internal to RF-DETR 1.11. With an incompatible version, importing this file or making
+the metric raises an error; numbers are never wrong.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ class CocoBackend(coco_map._RfdetrCocoBackend):  # type: ignore[misc]
 
 
 class OnePassMeanAveragePrecision(coco_map.OnePassCocoMeanAveragePrecision):  # type: ignore[misc]
-    """RF-DETR's metric with its state evaluated as columns, whichever back-end is named."""
+    """RF-DETR's metric with its state evaluated as columns, for any back-end name."""
 
     def __init__(self, *args: Any, backend: str = "boxscore", **options: Any) -> None:
         super().__init__(*args, backend="boxscore", **options)
@@ -54,7 +52,7 @@ class OnePassMeanAveragePrecision(coco_map.OnePassCocoMeanAveragePrecision):  # 
             values = getattr(self, name)
             if name.endswith("_mask"):
                 values = [code for image in values for code in image]
-            elif name.endswith("_box"):  # torchmetrics stores no boxes as [1, 0]
+            elif name.endswith("_box"):  # torchmetrics stores an empty set of boxes as [1, 0]
                 values = [boxes.reshape(-1, 4) for boxes in values]
             setattr(metric, name, values)
         for side in ("detection", "groundtruth"):
@@ -65,7 +63,7 @@ class OnePassMeanAveragePrecision(coco_map.OnePassCocoMeanAveragePrecision):  # 
         metric.image_ids = [None] * len(self.groundtruth_labels)
         metric._update_count, metric.sync_on_compute, metric._to_sync = 1, False, False
         result: dict[str, Any] = {}
-        for iou_type in self.iou_type:  # RF-DETR has these keys of no image, too
+        for iou_type in self.iou_type:  # RF-DETR has these keys even without images
             prefix = "" if len(self.iou_type) == 1 else f"{iou_type}_"
             result |= self._per_class_sentinels(prefix, self._observed_classes())
         return result | metric.compute()
@@ -75,12 +73,12 @@ _ORIGINAL = coco_map.OnePassCocoMeanAveragePrecision
 
 
 def install() -> None:
-    """Let RF-DETR's training, validation and test evaluate with boxscore, whatever ``eval_backend`` says."""
+    """Make RF-DETR's training, validation and test evaluate with boxscore, for any ``eval_backend``."""
     coco_map._BACKENDS["boxscore"] = CocoBackend
     callback.OnePassCocoMeanAveragePrecision = OnePassMeanAveragePrecision
 
 
 def uninstall() -> None:
-    """Undo :func:`install`; metrics that exist stay what they are."""
+    """Undo :func:`install`; existing metrics are unchanged."""
     coco_map._BACKENDS.pop("boxscore", None)
     callback.OnePassCocoMeanAveragePrecision = _ORIGINAL

@@ -1,6 +1,6 @@
-"""Batches of tensors as columns on the CPU: what torchmetrics' metric stores, checked as it checks.
+"""Convert batches of tensors to columns on the CPU, with torchmetrics' checks and messages.
 
-Nothing of a batch is kept by reference, and its numbers keep their precision.
+Columns never reference a batch's memory, and numbers keep their precision.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from boxscore import BoxscoreWarning, Evaluation
 from boxscore.compat.pycocotools import mask as run_lengths
 
 FAR_AWAY = (-1e9, -1e9, 0.0, 0.0)
-"""A box where no image is: it stands for one that means nothing, and matches nothing."""
+"""A box outside every image; it replaces boxes that cannot be scored, and matches nothing."""
 
 LARGEST = 1e100
-"""Larger coordinates and scores mean nothing."""
+"""Larger coordinates and scores cannot be scored."""
 
 Columns = dict[str, Any]
 """Arguments of ``from_arrays``: one value per object or detection."""
 
 
 def check_batch(preds: Any, target: Any, iou_types: Sequence[str]) -> None:
-    """Refuse what torchmetrics refuses, in its words."""
-    # In the order of torchmetrics, so that of several faults the same one is named.
+    """Reject the same inputs as torchmetrics, with the same messages."""
+    # Check in torchmetrics' order, so that the same one of several errors is reported.
     sides = {"preds": preds, "target": target}
     for name, items in sides.items():
         if not isinstance(items, Sequence):
@@ -36,7 +36,7 @@ def check_batch(preds: Any, target: Any, iou_types: Sequence[str]) -> None:
     if len(preds) != len(target):
         counts = f"{len(preds)} and {len(target)}"
         raise ValueError(f"Expected argument `preds` and `target` to have the same length, but got {counts}")
-    # Each side needs these keys in every image.
+    # Require these keys for every image of each side.
     shapes = [{"bbox": "boxes", "segm": "masks"}[iou_type] for iou_type in iou_types]
     for name, items in sides.items():
         keys = [*shapes, "labels", "scores"] if name == "preds" else [*shapes, "labels"]
@@ -45,7 +45,7 @@ def check_batch(preds: Any, target: Any, iou_types: Sequence[str]) -> None:
                 raise ValueError(f"Expected all dicts in `{name}` to contain the `{key}` key")
             if not all(isinstance(item[key], torch.Tensor) for item in items):
                 raise ValueError(f"Expected all {key} in `{name}` to be of type Tensor")
-        # All keys of an image must be equally long, since rows belong together.
+        # Require equal lengths for all keys of an image, since rows belong together.
         for row, item in enumerate(items):
             lengths = {key: len(item[key]) for key in keys}
             if len(set(lengths.values())) > 1:
@@ -59,7 +59,7 @@ def warn(text: str) -> None:
 
 
 def joined(parts: Sequence[Any], convert: Callable[[Any], Any] = torch.clone) -> Any:
-    """Concatenate what is not empty, converted in its own precision, as a new tensor on the CPU."""
+    """Concatenate the non-empty parts, converted in their own precision, as a new tensor on the CPU."""
     filled = [part.detach() for part in parts if part.numel()] or [parts[0].detach()]
     if len({(part.dtype, part.device) for part in filled}) > 1:
         return torch.cat([convert(part).cpu() for part in filled])
@@ -67,7 +67,7 @@ def joined(parts: Sequence[Any], convert: Callable[[Any], Any] = torch.clone) ->
 
 
 def optional(items: Sequence[dict[str, Any]], key: str) -> Any:
-    """Concatenate what some targets give, 0 in the others."""
+    """Concatenate a key of the targets, with 0 for targets without it."""
     lengths = [len(item["labels"]) for item in items]
     if not any(key in item for item in items):
         return torch.zeros(sum(lengths), dtype=torch.float64)
@@ -81,13 +81,13 @@ def optional(items: Sequence[dict[str, Any]], key: str) -> Any:
 
 
 def check_kind(values: Any, name: str, *, floating: bool) -> None:
-    """Refuse scores that are whole numbers, and labels that are not."""
+    """Reject integer scores, and labels that are not integers."""
     if values.numel() and values.is_floating_point() != floating:
         raise ValueError(f"Expected {name} of type {'float' if floating else 'int'}, got {values.dtype}")
 
 
 def identifier(given: Any) -> int | str | None:
-    """Return an image's id as an int or a text."""
+    """Return an image's id as an int or a str."""
     return given.item() if hasattr(given, "item") else given  # type: ignore[no-any-return]
 
 
@@ -100,7 +100,7 @@ def codes(masks: Any) -> list[tuple[Any, bytes]]:
 
 
 def rows(columns: Columns, taken: NDArray[np.bool_]) -> Columns:
-    """Return the rows of columns that are taken."""
+    """Select rows of columns by flags."""
     if taken.all():
         return columns
     chosen = np.flatnonzero(taken)
@@ -115,7 +115,7 @@ def rows(columns: Columns, taken: NDArray[np.bool_]) -> Columns:
 
 
 def scorable(columns: Columns) -> NDArray[np.bool_]:
-    """Say which rows can be scored; of detections that cannot, make false positives that match nothing."""
+    """Flag the rows that can be scored; turn other detections into false positives that match nothing."""
     boxes, scores = columns["boxes"], columns.get("scores")
     bad, became = np.zeros(len(columns["category_ids"]), dtype=bool), "targets are ignored"
     if boxes is not None and len(boxes) and not (np.abs(boxes).max() <= LARGEST and boxes[:, 2:].min() >= 0):
@@ -132,29 +132,29 @@ def scorable(columns: Columns) -> NDArray[np.bool_]:
 
 
 def overlaps(made: Evaluation, iou_type: str, cap: int) -> dict[tuple[Any, int], Any]:
-    """Return pycocotools' IoU [D, G] by image and class, detections by score; ``[]`` where one is absent."""
-    # Sort both sides by image and class once; bounds cut each pair's rows out.
+    """Return pycocotools' IoU [D, G] by image and class, detections by score; ``[]`` if a side is empty."""
+    # Sort both sides by image and class; bounds delimit the rows of each pair.
     sides = []
     for table in (made.detections, made.ground_truth):
         shapes: Any = np.hstack([table.boxes[:, :2], table.sizes])
         if iou_type == "segm" and table.masks is not None:
             shapes = table.masks.codes()
-        # Image and class are one number, in the order of the keys below.
+        # Encode image and class in one number, in the order of the keys below.
         pairs = table.image * len(made.labels) + table.category
         order = np.argsort(pairs, kind="stable")
         bounds = np.searchsorted(pairs[order], np.arange(len(made.images) * len(made.labels) + 1))
         sides.append((shapes, order, bounds))
     (found, found_order, found_bounds), (truth, truth_order, truth_bounds) = sides
     overlaps: dict[tuple[Any, int], Any] = {}
-    # Every pair has an entry, as in pycocotools.
+    # Make an entry for every pair, like pycocotools.
     keys = ((i, k) for i in made.images.ids.tolist() for k in made.ground_truth.categories.ids.tolist())
     for pair, key in enumerate(keys):
-        # Detections by descending score, cut at the limit.
+        # Sort detections by descending score and apply the limit.
         mine = found_order[found_bounds[pair] : found_bounds[pair + 1]]
         theirs = truth_order[truth_bounds[pair] : truth_bounds[pair + 1]]
         mine = mine[np.argsort(-made.detections.scores[mine], kind="stable")][:cap]
         overlaps[key] = []
-        # Run lengths and boxes have pycocotools' IoU, operation by operation.
+        # Use pycocotools' IoU, operation by operation, for run lengths and boxes.
         if len(mine) and len(theirs):
             shapes = [[side[row] for row in rows] for side, rows in ((found, mine), (truth, theirs))]
             if iou_type == "bbox":

@@ -1,15 +1,13 @@
 """torchmetrics' ``MeanAveragePrecision``, evaluated by boxscore.
 
-Goal
-----
-The same arguments, keys, shapes and float32 bits, in a fraction of the time and memory: batches are stored as
-columns, and evaluated once.
+Same arguments, keys, shapes and float32 bits, in a fraction of the time and memory: batches are stored as
+columns and evaluated in one pass.
 
 Conventions
 -----------
-- Columns are on the CPU from ``update`` on, and nothing of a batch is stored by reference.
-- Images with an ``image_id`` in every target are evaluated in the order of their ids, and one that comes
-  twice counts once. Without ids they are in the order of arrival, of several ranks in turn.
+- ``update`` copies columns to the CPU; batches are not referenced.
+- If every target has an ``image_id``, images are evaluated in the order of their ids, and repeated ones count
+  one time. Without ids they are in the order of arrival; several ranks take turns.
 - -1 is undefined, as in torchmetrics.
 """
 
@@ -50,9 +48,9 @@ from boxscore.integrations.torch_columns import (
 class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type: ignore[misc]
     """Mean average precision and recall: a drop-in for torchmetrics' class of this name.
 
-    Parameters, results and errors are those of ``torchmetrics.detection.MeanAveragePrecision``. ``backend``
-    says whose first number is reported where ``max_detection_thresholds`` lacks 100: -1 with
-    ``"pycocotools"``, that of the largest with ``"faster_coco_eval"``.
+    Parameters, results and errors are those of ``torchmetrics.detection.MeanAveragePrecision``. If
+    ``max_detection_thresholds`` lacks 100, ``backend`` selects the first number: -1 with ``"pycocotools"``,
+    the value at the largest limit with ``"faster_coco_eval"``.
     """
 
     full_state_update: bool = False
@@ -70,18 +68,18 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
         Parameters
         ----------
         preds, target : sequence of mapping of str to Tensor
-            One per image, as torchmetrics takes them; targets may have an ``image_id``.
+            One per image, in torchmetrics' form; targets may have an ``image_id``.
 
         Raises
         ------
         ValueError
-            When a batch breaks a rule of torchmetrics; nothing of it is added then.
+            When a batch breaks a rule of torchmetrics; the batch is then dropped completely.
         """
-        # Check everything before any state changes, so that a refused batch leaves none of itself.
+        # Check everything before any state changes, so that a rejected batch leaves no trace.
         check_batch(preds, target, self.iou_type)
         if not preds:
             return
-        # Columns of both sides; images may have ids.
+        # Convert both sides to columns; images may have ids.
         state = {f"detection_{key}": value for key, value in self._side(preds).items()}
         state |= {f"groundtruth_{key}": value for key, value in self._side(target).items()}
         state["detection_scores"] = joined([item["scores"] for item in preds])
@@ -89,19 +87,19 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
         state["groundtruth_crowds"] = optional(target, "iscrowd")
         state["groundtruth_area"] = optional(target, "area")
         state["image_ids"] = [identifier(item.get("image_id")) for item in target]
-        # Warn as torchmetrics does.
+        # Issue torchmetrics' warning.
         most = self.max_detection_thresholds[-1]
         if self.warn_on_many_detections and state["detection_counts"].max() > most:
             warn(
                 f"an image has more than {most} detections: those with lower scores are not evaluated. Give "
                 "max_detection_thresholds, or set warn_on_many_detections = False."
             )
-        # Lists of tensors: torchmetrics joins them over processes.
+        # Append tensors to the lists of the state, which torchmetrics gathers over processes.
         for name, value in state.items():
             getattr(self, name).extend(value if isinstance(value, list) else [value])
 
     def _side(self, items: Sequence[dict[str, Any]]) -> Columns:
-        """Return what predictions and targets share: counts, labels, and boxes or masks."""
+        """Return the columns that predictions and targets share: counts, labels, and boxes or masks."""
         side = {
             "counts": torch.tensor([len(item["labels"]) for item in items]),
             "labels": joined([item["labels"] for item in items]),
@@ -118,7 +116,7 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
         return side
 
     def merge_state(self, incoming_state: Any) -> None:
-        """Add what another metric of this class has seen; its images come last, unless they have ids.
+        """Add the state of another metric of this class; its images come last, unless they have ids.
 
         Parameters
         ----------
@@ -152,22 +150,24 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
         return result | {"classes": torch.tensor(classes, dtype=torch.int32)}
 
     def evaluation(self, iou_type: str | None = None) -> Evaluation:
-        """Return boxscore's evaluation, of which every table, diagnostic and report can be made.
+        """Return boxscore's evaluation, with every table, diagnostic and report.
+
+        With several ranks, call it on each of them.
 
         Parameters
         ----------
         iou_type : {"bbox", "segm"}, optional
-            The metric's first when not given.
+            By default the metric's first.
 
         Returns
         -------
         Evaluation
-            By class, whatever ``average`` is; undefined is NaN. Of several ranks, each must call this.
+            Per class, regardless of ``average``; undefined is NaN.
 
         Raises
         ------
         InputError
-            When there is no image.
+            When no image was added.
         """
         with self.sync_context(dist_sync_fn=self.dist_sync_fn, should_sync=self._to_sync):
             made = self._evaluated(iou_type or self.iou_type[0], self._classes())
@@ -181,9 +181,9 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
         Parameters
         ----------
         iou_type : {"bbox", "segm"}, optional
-            The metric's first when not given.
+            By default the metric's first.
         **options
-            Those of :func:`boxscore.diagnostics.bootstrap_intervals`.
+            Options of :func:`boxscore.diagnostics.bootstrap_intervals`.
 
         Returns
         -------
@@ -192,16 +192,16 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
         return bootstrap_intervals(self.evaluation(iou_type), **options)
 
     def explain(self, last: str = "coco", iou_type: str | None = None, **options: Any) -> Explanation:
-        """Break the difference to another tool's AP down into the choices that cause it.
+        """Split the difference to another tool's AP into the choices that cause it.
 
         Parameters
         ----------
         last : str, default "coco"
             A tool or protocol.
         iou_type : {"bbox", "segm"}, optional
-            The metric's first when not given.
+            By default the metric's first.
         **options
-            Those of :func:`boxscore.diagnostics.explain`.
+            Options of :func:`boxscore.diagnostics.explain`.
 
         Returns
         -------
@@ -211,12 +211,12 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
         return explain(made.ground_truth, made.detections, made.protocol, last, **options)
 
     def tm_to_coco(self, name: str = "tm_map_input") -> None:
-        """Write what was seen to two COCO files, as torchmetrics does.
+        """Write all batches to two COCO files, like torchmetrics.
 
         Parameters
         ----------
         name : str
-            Their names are this with ``_preds.json`` and ``_target.json``.
+            Prefix of the files ``_preds.json`` and ``_target.json``.
         """
         original = torchmetrics.detection.MeanAveragePrecision(iou_type=self.iou_type)
         for side in ("detection", "groundtruth"):
@@ -231,7 +231,7 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
 
     def _results(self, iou_type: str, classes: list[int]) -> dict[str, Any]:
         """Return the results of one IoU type, by names without its prefix."""
-        # The numbers in torchmetrics' order; -1 is undefined there.
+        # List the numbers in torchmetrics' order, with -1 for undefined.
         caps = self.max_detection_thresholds
         made = self._evaluated(iou_type, classes, pooled=self.average == "micro")
         if made is None:
@@ -245,7 +245,7 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
                 *(_mean(made.curves_of(0, cap).recall) for cap in (0, 1, 2)),
                 *(_mean(made.curves_of(area).recall) for area in (1, 2, 3)),
             ]
-        # Its names have the limits in them.
+        # Build its names, which contain the limits.
         names = ["map", "map_50", "map_75", "map_small", "map_medium", "map_large"]
         names += [*(f"mar_{cap}" for cap in caps), "mar_small", "mar_medium", "mar_large"]
         result: dict[str, Any] = {
@@ -254,13 +254,13 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
         }
         if made is None:
             return result
-        # Overlaps and whole arrays where they are asked for.
+        # Add overlaps and whole arrays on request.
         if self.extended_summary:
             arrays = {
                 name: torch.tensor(np.nan_to_num(array, nan=-1.0)) for name, array in made.arrays().items()
             }
             result |= {"ious": overlaps(made, iou_type, caps[-1]), **arrays}
-        # Numbers of classes never come from pooled classes.
+        # Compute class numbers without pooling.
         each: list[list[float]] = [[-1.0], [-1.0]]
         if self.class_metrics:
             made = made if self.average == "macro" else self._evaluated(iou_type, classes)
@@ -272,7 +272,7 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
         return result
 
     def _first(self, made: Evaluation) -> NDArray[np.float64]:
-        """Return the precision [T, R, K] that the first number is the mean of; pycocotools may have none."""
+        """Return the precision [T, R, K] that the first number averages; empty if pycocotools lacks it."""
         caps = self.max_detection_thresholds
         if self._coco_backend.backend == "faster_coco_eval":
             return made.curves_of().interpolated
@@ -291,14 +291,14 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
         return torch.cat(labels).unique().tolist() if labels else []
 
     def _evaluated(self, iou_type: str, classes: list[int], *, pooled: bool = False) -> Evaluation | None:
-        """Evaluate what was seen, pooled as one class if asked; None where torchmetrics has -1."""
-        # Columns of both sides, without images that arrived twice.
+        """Evaluate all batches, pooled as one class on request; None where torchmetrics has -1."""
+        # Take the columns of both sides, without repeated images.
         if not self.image_ids:
             return None
         ids, is_new = self._images()
         truth = self._columns("groundtruth", iou_type, ids, is_new)
         found = self._columns("detection", iou_type, ids, is_new)
-        # With masks alone, torchmetrics reads images from the objects.
+        # With masks alone, read images from the objects, like torchmetrics.
         if self.iou_type == ("segm",):
             ids = np.unique(truth["image_ids"])
             listed = np.isin(found["image_ids"], ids)
@@ -307,11 +307,11 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
             if not listed.all():
                 warn(f"{(~listed).sum():,} masks in images without objects are not read, as by torchmetrics")
                 found = rows(found, listed)
-        # Pooled classes all have id 0.
+        # Give all pooled classes the id 0.
         vocabularies: Columns = {"images": ids, "categories": [0] if pooled else classes}
         for side in (truth, found):
             side["category_ids"] *= not pooled
-        # The user's parameters are fields of a protocol.
+        # Turn the user's parameters into fields of the protocol.
         protocol = {
             "extends": "coco" if iou_type == "bbox" else "coco-segm",
             "name": "torchmetrics",
@@ -330,7 +330,7 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
         )
 
     def _images(self) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """Return the id of each image in the order of arrival, and whether it came for the first time."""
+        """Return the id of each image in the order of arrival, and whether it is its first occurrence."""
         if None in self.image_ids:
             order = (
                 np.argsort(torch.cat(self.positions).numpy(), kind="stable")
@@ -348,8 +348,8 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
         return np.array(self.image_ids), is_new
 
     def _columns(self, side: str, iou_type: str, ids: NDArray[Any], is_new: NDArray[np.bool_]) -> Columns:
-        """Return one side's columns as ``from_arrays`` takes them."""
-        # Tensors are joined once, and widened to float64.
+        """Return the columns of one side in the form of ``from_arrays``."""
+        # Join tensors and widen them to float64.
         counts = torch.cat(getattr(self, f"{side}_counts")).numpy()
         columns: Columns = {
             "image_ids": np.repeat(ids, counts),
@@ -364,7 +364,7 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
             columns["boxes"] = boxes
         else:
             columns["masks"] = codes
-        # An area of 0 means that none was given: it is that of the mask or the box.
+        # Replace an area of 0, which means missing, by the area of the mask or the box.
         if side == "groundtruth":
             area = torch.cat(self.groundtruth_area).numpy()
             if "segm" in self.iou_type:
@@ -375,7 +375,7 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
             columns["crowd"] = torch.cat(self.groundtruth_crowds).numpy() != 0
         else:
             columns["scores"] = torch.cat(self.detection_scores).double().numpy()
-        # Leave out images that arrived twice, and targets that cannot be scored.
+        # Drop repeated images, and targets that cannot be scored.
         return rows(columns, np.repeat(is_new, counts) & scorable(columns))
 
     # ---------------------------------------------------------------- state
@@ -383,7 +383,7 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
     def _sync_dist(
         self, dist_sync_fn: Callable[..., Any] = gather_all_tensors, process_group: Any = None
     ) -> None:
-        """Gather each rank's state as one tensor of bytes: ranks may have any number of images."""
+        """Gather each rank's state as one tensor of bytes: ranks may have different numbers of images."""
         group = process_group or self.process_group
         device = (
             "cuda" if distributed.is_initialized() and distributed.get_backend(group) == "nccl" else "cpu"
@@ -398,20 +398,20 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
         self.positions = [torch.arange(len(share["image_ids"])) for share in shares]
 
     def _copy_state_dict(self) -> dict[str, Any]:
-        """Copy the lists alone, since what is in them never changes."""
+        """Copy only the lists, since their items never change."""
         return {name: list(values) for name, values in self.metric_state.items()}
 
     def _apply(self, fn: Callable[..., Any], exclude_state: Sequence[str] = ()) -> Any:
-        """Leave every column where it is, on the CPU."""
+        """Keep every column on the CPU."""
         return super(torchmetrics.detection.MeanAveragePrecision, self)._apply(
             fn, exclude_state=list(self._defaults)
         )
 
     def _move_list_states_to_cpu(self) -> None:
-        """Do nothing: every column is there."""
+        """Do nothing: columns are on the CPU already."""
 
 
 def _mean(values: NDArray[np.float64]) -> float:
-    """Average what is defined; -1 where nothing is."""
+    """Average the defined values; -1 if all are undefined."""
     defined = values[~np.isnan(values)]
     return float(np.mean(defined)) if defined.size else -1.0

@@ -1,10 +1,10 @@
-"""Hugging Face transformers: ``compute_metrics`` of the ``Trainer`` for object detection.
+"""``compute_metrics`` for the ``Trainer`` of Hugging Face transformers, for object detection.
 
 Conventions
 -----------
-- The model's outputs come as a tuple of arrays: logits [B, Q, C + 1] and boxes [B, Q, 4] are the first two
-  with three axes. The processor makes detections of them.
-- Targets are what the processor made of the annotations: fractions of the image, and its ``orig_size``.
+- The model's outputs are a tuple of arrays: logits [B, Q, C + 1] and boxes [B, Q, 4] are the first two with
+  three axes. The processor converts them to detections.
+- Targets are in the processor's form: boxes as fractions of the image, and ``orig_size``.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from boxscore.evaluator import Evaluator
 
 
 class DetectionMetrics:
-    """Give it to ``Trainer(compute_metrics=...)``.
+    """Pass it to ``Trainer(compute_metrics=...)``.
 
     ``TrainingArguments`` need ``eval_do_concat_batches=False``, because images have different numbers of
-    objects; with ``batch_eval_metrics=True`` as well the outputs of the whole set are not held.
+    objects; with ``batch_eval_metrics=True`` as well, the outputs of the whole set are not kept in memory.
 
     Parameters
     ----------
     processor : object
-        The image processor; its ``post_process_object_detection`` makes detections.
+        The image processor; its ``post_process_object_detection`` converts outputs to detections.
     classes : mapping of int to str
         The model's ``config.id2label``.
     protocol : str, default "coco"
     threshold : float, default 0.0
-        Score from which detections are evaluated; AP needs all.
+        Lowest score of evaluated detections; AP needs all.
     expected : optional
-        What should arrive, as for :class:`boxscore.Evaluator`: the Trainer cuts the last batch, and objects
-        get lost. Then a warning says how many.
+        The expected images and objects, as for :class:`boxscore.Evaluator`: the Trainer truncates the
+        last batch, and objects get lost. A warning then reports how many.
     per_class : bool or sequence of str, default False
-        Metrics of each class as well, as for :meth:`boxscore.Evaluation.flat`.
+        Also report metrics of each class, as in :meth:`boxscore.Evaluation.flat`.
 
     Attributes
     ----------
     evaluation : Evaluation or None
-        Of the last evaluation.
+        The last evaluation.
 
     Examples
     --------
@@ -76,10 +76,10 @@ class DetectionMetrics:
         )
 
     def __call__(self, prediction: Any, compute_result: bool = True) -> dict[str, float]:
-        """Take an ``EvalPrediction``, of a batch or of all; return the metrics after the last."""
+        """Add an ``EvalPrediction`` of one batch or of all; return the metrics after the last."""
         outputs, labels = prediction.predictions, prediction.label_ids
         batches = [(outputs, labels)] if isinstance(outputs, tuple) else zip(outputs, labels, strict=True)
-        is_last = True  # also after an error, so that nothing is left for the next evaluation
+        is_last = True  # also after an error, so that the next evaluation starts empty
         try:
             for batch in batches:
                 self._update(*batch)

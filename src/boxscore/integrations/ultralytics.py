@@ -1,11 +1,11 @@
-"""ultralytics: its validators, with COCO's numbers beside their own and a report in the run's folder.
+"""Validators for ultralytics that add COCO's numbers, and a report in the run's folder.
 
 Conventions
 -----------
-- Its own mAP is of the pixels of the network's input, padded ("letterboxed"); COCO's is of the original
-  pixels, where predictions are cut at the image. The keys name the space.
-- Images are named by their paths, of which two are never equal.
-- The objects are those of the labels, unless a validator names COCO's file of ``annotations``.
+- ultralytics' own mAP uses the padded ("letterboxed") pixels of the network's input; COCO's uses the original
+  pixels and clips predictions to the image. The keys name the space.
+- Images are identified by their paths, which are unique.
+- The objects come from the labels, unless a validator sets ``annotations`` to COCO's file.
 """
 
 from __future__ import annotations
@@ -26,43 +26,43 @@ from boxscore import Evaluation, Evaluator, load_ground_truth
 from boxscore.extensions.masks.column import Masks
 
 AREA_OF_PERSON = 0.53
-"""Share of a box that ultralytics takes for the area of a person, which its labels do not have."""
+"""Area of a person as a share of its box, as in ultralytics, whose labels lack areas."""
 
 Sides = dict[str, tuple[dict[str, Any], dict[str, Any]]]
-"""What one image's prediction and its objects are, by the name of the evaluation."""
+"""Prediction and objects of one image, by the name of the evaluation."""
 
 
 class Mixin:
     """Validate as ultralytics does, and evaluate the same predictions with boxscore.
 
     ``model.val(validator=...)`` returns ultralytics' metrics with two more attributes: ``boxscore``, the
-    :class:`~boxscore.Evaluation` in original pixels, and ``boxscore_evaluations``, all by name. Its report is
-    in the run's folder, and the numbers are among the results, as ``boxscore/original/AP``. A subclass may
-    change:
+    :class:`~boxscore.Evaluation` in original pixels, and ``boxscore_evaluations``, all evaluations by name.
+    The report is in the run's folder, and the results include the numbers, as ``boxscore/original/AP``. A
+    subclass may change:
 
     Attributes
     ----------
     protocol : str
-        Of the evaluation in original pixels.
+        Protocol of the evaluation in original pixels.
     fitness : str
-        A metric of that evaluation by which the best epoch is chosen; empty for ultralytics' own.
+        Metric of that evaluation that selects the best epoch; empty for ultralytics' own.
     annotations : str or Path
-        A file with the objects, in any form that boxscore reads, for evaluations in original pixels: COCO's
-        own has crowds and areas, which labels have not. Classes are known by their names.
+        A file with the objects, in any format that boxscore reads, for evaluations in original pixels: COCO's
+        file has crowds and areas, which labels lack. Classes are matched by name.
     """
 
     protocol: str = "coco"
     fitness: str = ""
     annotations: str | Path = ""
     main: str = "original"
-    """The name of the evaluation that is reported."""
+    """The name of the reported evaluation."""
 
     def protocols(self) -> dict[str, Any]:
         """Return the protocol of each evaluation, by its name."""
         return {"letterboxed": "ultralytics", "original": self.protocol}
 
     def sides(self, prediction: Mapping[str, Any], target: Mapping[str, Any]) -> Sides:
-        """Return what is compared in each evaluation, of one image."""
+        """Return the prediction and the objects of one image for each evaluation."""
         shape = target["imgsz"], target["ori_shape"], target["ratio_pad"]
         original = ops.scale_boxes(shape[0], target["bboxes"].clone(), *shape[1:])
         scaled = DetectionValidator.scale_preds(self, prediction, target)  # boxes alone
@@ -72,7 +72,7 @@ class Mixin:
         }
 
     def init_metrics(self, model: Any) -> None:
-        """Begin an epoch."""
+        """Start an epoch."""
         super().init_metrics(model)  # type: ignore[misc]
         names = dict(self.names)  # type: ignore[attr-defined]
         self._evaluators: dict[str, Evaluator] = {}
@@ -99,7 +99,7 @@ class Mixin:
                 evaluator.update([{**scored, **predicted}], targets, image_ids=[image])
 
     def gather_stats(self) -> None:
-        """Collect what all processes saw, in the first one."""
+        """Gather the data of all processes in the first one."""
         super().gather_stats()  # type: ignore[misc]
         if not (distributed.is_available() and distributed.is_initialized()):
             return
@@ -111,7 +111,7 @@ class Mixin:
                 self._evaluators[name].merge(evaluator)
 
     def get_stats(self) -> dict[str, Any]:
-        """Return ultralytics' results, and the numbers of each evaluation."""
+        """Return ultralytics' results and the numbers of each evaluation."""
         stats = dict(super().get_stats())  # type: ignore[misc]
         for name, evaluator in self._evaluators.items():
             if len(evaluator):
@@ -126,7 +126,7 @@ class Mixin:
         return self._evaluations.get(self.main, self._evaluations.get("original"))
 
     def finalize_metrics(self) -> None:
-        """Write the report, where a validation has a folder for its plots."""
+        """Write the report, if the validation has a folder for its plots."""
         super().finalize_metrics()  # type: ignore[misc]
         evaluation, its = self._reported, self.metrics  # type: ignore[attr-defined]
         if evaluation is None or self.training:  # type: ignore[attr-defined]
@@ -145,21 +145,21 @@ class Mixin:
 
 
 class BoxscoreValidator(Mixin, DetectionValidator):  # type: ignore[misc]
-    """Boxes: see :class:`Mixin`."""
+    """Evaluate boxes: see :class:`Mixin`."""
 
 
 class BoxscoreSegmentationValidator(Mixin, SegmentationValidator):  # type: ignore[misc]
-    """Masks, and boxes beside them: see :class:`Mixin`.
+    """Evaluate masks and boxes: see :class:`Mixin`.
 
-    Original pixels need ``save_json=True``: without it ultralytics makes masks of a quarter of the input's
-    size. The objects there are the polygons of the labels, in whole pixels as COCO draws them.
+    Original pixels need ``save_json=True``: without it ultralytics makes masks at a quarter of the input's
+    size. The objects there are the polygons of the labels, rasterized like COCO's.
     """
 
     protocol = "coco-segm"
     main = "original/masks"
 
     def init_metrics(self, model: Any) -> None:
-        """Begin an epoch."""
+        """Start an epoch."""
         super().init_metrics(model)
         self._labels = {label["im_file"]: label for label in self.dataloader.dataset.labels}
         if self.process is not ops.process_mask_native:
@@ -172,10 +172,10 @@ class BoxscoreSegmentationValidator(Mixin, SegmentationValidator):  # type: igno
         return {**spaces, "letterboxed/masks": own, "original/masks": self.protocol}
 
     def sides(self, prediction: Mapping[str, Any], target: Mapping[str, Any]) -> Sides:
-        """Return what is compared in each evaluation, of one image."""
+        """Return the prediction and the objects of one image for each evaluation."""
         sides = super().sides(prediction, target)
         sides["letterboxed/masks"] = {"masks": prediction["masks"]}, {"masks": target["masks"]}
-        label = self._labels[target["im_file"]]  # in the order of the file, which a batch need not have
+        label = self._labels[target["im_file"]]  # in the order of the file; a batch may have another
         if self.process is ops.process_mask_native and len(label["segments"]) == len(label["cls"]):
             size = np.array(target["ori_shape"][::-1])
             polygons = [[(points.astype(np.float64) * size).ravel().tolist()] for points in label["segments"]]
@@ -187,10 +187,10 @@ class BoxscoreSegmentationValidator(Mixin, SegmentationValidator):  # type: igno
 
 
 class BoxscorePoseValidator(Mixin, PoseValidator):  # type: ignore[misc]
-    """Keypoints, and boxes beside them: see :class:`Mixin`.
+    """Evaluate keypoints and boxes: see :class:`Mixin`.
 
-    Labels do not state the area of a person, which OKS needs: it is ultralytics' guess, .53 of the box, in
-    both spaces. With ``annotations`` it is COCO's.
+    Labels lack the area of a person, which OKS needs: it is ultralytics' estimate, .53 of the box, in both
+    spaces. With ``annotations`` it is COCO's.
     """
 
     protocol = "coco-keypoints"
@@ -208,8 +208,8 @@ class BoxscorePoseValidator(Mixin, PoseValidator):  # type: ignore[misc]
         return {"letterboxed": "ultralytics", "original": "coco", **chosen}
 
     def sides(self, prediction: Mapping[str, Any], target: Mapping[str, Any]) -> Sides:
-        """Return what is compared in each evaluation, of one image."""
-        # Boxes as for detection; keypoints in the same two spaces.
+        """Return the prediction and the objects of one image for each evaluation."""
+        # Use boxes as for detection, and keypoints in the same two spaces.
         sides = super().sides(prediction, target)
         shape = target["imgsz"], target["ori_shape"], target["ratio_pad"]
         true = target["keypoints"]
@@ -221,7 +221,7 @@ class BoxscorePoseValidator(Mixin, PoseValidator):  # type: ignore[misc]
             ),
         }
         for space, (predicted, objects) in joints.items():
-            # ultralytics takes a fixed share of the box for the area of a person.
+            # Use a fixed share of the box as the area of a person, like ultralytics.
             boxes = sides[space][1]["boxes"].double()
             area = (boxes[:, 2:] - boxes[:, :2]).prod(1) * AREA_OF_PERSON
             sides[f"{space}/keypoints"] = (
@@ -232,7 +232,10 @@ class BoxscorePoseValidator(Mixin, PoseValidator):  # type: ignore[misc]
 
 
 class BoxscoreOBBValidator(Mixin, OBBValidator):  # type: ignore[misc]
-    """Rotated boxes: see :class:`Mixin`. ultralytics compares them by ProbIoU, COCO's rules by IoU."""
+    """Evaluate rotated boxes: see :class:`Mixin`.
+
+    ultralytics compares them by ProbIoU, COCO's rules by IoU.
+    """
 
     protocol = "coco-rotated"
 
@@ -241,7 +244,7 @@ class BoxscoreOBBValidator(Mixin, OBBValidator):  # type: ignore[misc]
         return {"letterboxed": "ultralytics-obb", "original": self.protocol}
 
     def sides(self, prediction: Mapping[str, Any], target: Mapping[str, Any]) -> Sides:
-        """Return what is compared in each evaluation, of one image."""
+        """Return the prediction and the objects of one image for each evaluation."""
         shape = target["imgsz"], target["ori_shape"], target["ratio_pad"]
         original = ops.scale_boxes(shape[0], target["bboxes"].clone(), *shape[1:], xywh=True)
         scaled = self.scale_preds(prediction, target)["bboxes"]
@@ -252,7 +255,7 @@ class BoxscoreOBBValidator(Mixin, OBBValidator):  # type: ignore[misc]
 
 
 def _with_visibility(keypoints: Any) -> Any:
-    """Return keypoints [N, J, 3], whether the network says how visible they are or not."""
+    """Return keypoints [N, J, 3], with visibility added if the network does not predict it."""
     if keypoints.shape[-1] == 3:
         return keypoints
     return np.concatenate([keypoints.cpu().numpy(), np.ones((*keypoints.shape[:-1], 1))], axis=-1)

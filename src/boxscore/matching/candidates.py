@@ -1,10 +1,8 @@
 """Find candidate pairs: detections and ground truths of one image and class that may match.
 
-Goal
-----
 Avoid the full matrix of detections and ground truths, which is almost empty. Pairs are made only inside an
-(image, category) group that has both; the similarity decides what is compared, and how. A candidate is a pair
-that reaches the lowest threshold. A detection without one is a false positive at every threshold.
+(image, category) group that has both; the similarity defines the comparison. A candidate is a pair that
+reaches the lowest threshold. A detection without one is a false positive at every threshold.
 
 If very many pairs overlap, detections are compared block by block, each with all its ground truths: memory is
 bounded, and the pairs are the same.
@@ -12,8 +10,8 @@ bounded, and the pairs are the same.
 Conventions
 -----------
 - A *source* finds candidate pairs and passes them to ``match``, in blocks in group order. Only the source
-  knows whether it does so in this process or in others, and whether its blocks are held. Rules of a protocol
-  add sources of their own (point ``pairs`` of :mod:`boxscore.matching.points`).
+  knows whether it works in this process or in others, and whether it keeps its blocks. Rules of a protocol
+  add their own sources (point ``pairs`` of :mod:`boxscore.matching.points`).
 - ``match`` is a partial function. A source overrides by keyword the arguments that differ for some pairs:
   flags of the ground truths, thresholds.
 """
@@ -49,7 +47,7 @@ MOST_PAIRS = 1 << 21
 """Most pairs of a block. Each takes about 170 bytes until it is matched."""
 
 MOST_HELD = 1 << 25
-"""Most pairs that are kept to answer further questions; about 100 bytes each while they are sorted."""
+"""Most pairs that are kept for later calls; about 100 bytes each while they are sorted."""
 
 
 def candidate_pairs(
@@ -77,13 +75,13 @@ def candidate_blocks(
     *,
     compared: int,
 ) -> Iterator[Pairs]:
-    """Find the same pairs block by block, the blocks in group order; each compares about ``compared`` pairs.
+    """Find the same pairs block by block, in group order; each block compares about ``compared`` pairs.
 
-    A block that still finds more than :data:`MOST_PAIRS` is cut again, down to single detections.
+    A block with more than :data:`MOST_PAIRS` pairs is split again, down to single detections.
     """
     candidates = _Candidates(ground_truth, detections, ranking, protocol, ignoring)
     ends = np.cumsum(candidates.truths_of_each())
-    # A stack of blocks: the lower half of a cut block is pushed last, so that it comes next.
+    # A stack of blocks: the lower half of a split block is pushed last, so that it is processed next.
     waiting = [(0, len(ends), compared)]
     while waiting:
         low, high, size = waiting.pop()
@@ -108,7 +106,7 @@ def candidate_shares(
     shares: int,
     most: int,
 ) -> list[Callable[[], Pairs]]:
-    """Return functions that each find the pairs of a run of groups; all compare about equally many.
+    """Return functions that each find the pairs of a run of groups; all compare about equally many pairs.
 
     They raise :exc:`TooManyPairsError` when there are more than ``most``.
     """
@@ -124,7 +122,7 @@ def candidate_shares(
 
 
 class KnownOverlaps:
-    """A cache of the overlaps of all rows of two tables, by how they are measured, for further questions."""
+    """A cache of the overlaps of all rows of two tables, by the way they are measured."""
 
     def __init__(self) -> None:
         self._by_key: dict[Any, tuple[float, Overlaps]] = {}
@@ -132,7 +130,7 @@ class KnownOverlaps:
     def of(
         self, key: Any, truth: GroundTruth, detections: Detections, protocol: Protocol, flags: Ignoring
     ) -> Overlaps:
-        """Return the overlaps from the protocol's floor or lower; ``key`` names the order of the tables."""
+        """Return all overlaps that reach the protocol's floor; ``key`` names the order of the tables."""
         measured = (protocol.scope.measured_by, similarity_of(protocol).fitted_to)
         key = (key, measured, flags.deleted.tobytes(), flags.by_foreground.tobytes())
         floor = protocol.matching.lowest_threshold
@@ -249,11 +247,11 @@ Match = functools.partial[Outcome]
 
 
 class PairSource(Interface):
-    """Finds pairs, and passes them to a function that matches them."""
+    """Finds pairs and passes them to a function that matches them."""
 
     @property
     def lasting(self) -> bool:
-        """Whether it keeps its pairs, so that matching them again costs no search."""
+        """Whether it keeps its pairs, so that matching them again needs no search."""
 
     def matched(self, match: Match) -> Outcome:
         """Find the pairs and match them."""
@@ -261,7 +259,7 @@ class PairSource(Interface):
 
 @record(frozen=True, eq=False)
 class Blocks:
-    """Pairs in a list, or pairs that are made block by block and can be read once."""
+    """Pairs in a list, or pairs that are generated block by block and can be read one time."""
 
     blocks: Iterable[Pairs]
     lasting: bool = False
@@ -298,31 +296,31 @@ def _matched_share(pairs: Callable[[], Pairs], match: Match) -> Outcome:
 
 
 class Asked(NamedTuple):
-    """Everything that one matching needs: the given tables, and their matched rows in matching order."""
+    """The inputs of one matching: the given tables, and their matched rows in matching order."""
 
     protocol: Protocol
     ground_truth: GroundTruth
-    """As given, G rows."""
+    """The given table, G rows."""
     detections: Detections
-    """As given; the matched ones may be fewer, with other scores."""
+    """The given table; the matched ones may be fewer, with other scores."""
     ignoring: Ignoring
-    """Of the given ground truths."""
+    """Treatment of the given ground truths."""
     ordered_truth: GroundTruth
     ordered_detections: Detections
     ordered_ignoring: Ignoring
     ranking: Ranking
-    """Of ``ordered_detections``, D of them."""
+    """Ranking of ``ordered_detections``, D of them."""
     rows: NDArray[np.int64]
     """Row of each ranked detection in ``detections``, [D]."""
     ranges: Ranges
     find: Callable[[Ignoring], Blocks]
-    """Find the candidate pairs; the flags say which ground truths are deleted or measured by foreground."""
+    """Finds the candidate pairs; the flags mark deleted ground truths and those measured by foreground."""
     across: Callable[[float, BoolArray | None], Overlaps]
-    """Overlaps from a floor on, across classes; flags [G] say which ground truths are by foreground."""
+    """Returns overlaps that reach a floor, across classes; flags [G] mark ground truths by foreground."""
     absorbed: Bits | None = None
     """After matching: bits at which another detection has the group of a pair, [P, A]."""
 
     @property
     def score(self) -> NDArray[np.float64]:
-        """The score by which each ranked detection is ranked, [D]; made anew, since pairs need the memory."""
+        """The score that ranks each detection, [D]; not cached, since pairs need the memory."""
         return np.take(ranked_by(self.ordered_detections), self.ranking.rows)

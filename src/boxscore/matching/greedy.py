@@ -1,9 +1,9 @@
-"""Match greedily: decide which candidate pairs become matches.
+"""Match greedily: select the candidate pairs that become matches.
 
 Goal
 ----
-Decide what pycocotools' ``evaluateImg`` and the VOC devkit's inner loop decide, for all IoU thresholds and
-area ranges in one pass.
+Compute the matches of pycocotools' ``evaluateImg`` and the VOC devkit's inner loop, for all IoU thresholds
+and area ranges in one pass.
 
 Conventions
 -----------
@@ -35,7 +35,7 @@ WIDE = 64
 
 
 MOST_HELD = 1 << 24
-"""Most pairs of all blocks that are kept, about 32 bytes each; beyond, only pairs that match are kept."""
+"""Most pairs of all blocks to keep, about 32 bytes each; above it, only pairs that match are kept."""
 
 
 def match_greedily(
@@ -96,14 +96,14 @@ def levels_of(
     rules: MatchingRules,
     class_names: NDArray[Any] | None,
 ) -> NDArray[np.intp]:
-    """How many thresholds of its class each overlap reaches, [P]; ``group`` is of each pair, [P]."""
+    """Count the thresholds of its class that each overlap reaches, [P]; ``group`` is per pair, [P]."""
     # Thresholds ascend, so the number of those at or below an overlap is its insertion position.
     level = np.searchsorted(rules.effective_thresholds, overlaps, side="right")
     if class_names is None or not rules.class_thresholds:
         return level
     # Groups go through all classes of an image before the next image: the remainder is the class.
     classes = group % len(class_names)
-    # Look up again only the overlaps of the few classes with thresholds of their own.
+    # Look up again only the overlaps of the few classes with their own thresholds.
     for name in rules.class_thresholds:
         rows = np.isin(classes, np.flatnonzero(class_names == name))
         thresholds = rules.effective_thresholds_of(name)
@@ -163,8 +163,8 @@ def _by_preference(
     """Order the pairs of each detection by descending overlap, equal ones last or first in file order."""
     preference = np.arange(len(iou))
     candidate = np.repeat(np.arange(len(widths)), widths)
-    # Most detections have one pair, which stays in place; only the others are sorted. ``tie`` makes equal
-    # overlaps fall in the order that the reference's loop leaves them in.
+    # Most detections have one pair; sort only the others. ``tie`` puts equal overlaps in the order in which
+    # the reference's loop leaves them.
     several = np.flatnonzero(np.repeat(widths, widths) > 1)
     tie = -several if last_wins else several
     preference[several] = several[np.lexsort((tie, -iou[several], candidate[several]))]
@@ -274,7 +274,7 @@ def _match_lanes(
         # Widths descend, so the detections with an s-th candidate are the first so many of the round.
         slots = np.searchsorted(-width, -np.arange(width[0]), side="left").tolist()
         undecided = np.full(high - wide, everything)
-        # A lone candidate is taken whether counted or not; among several the counted come first.
+        # A lone candidate is taken whether counted or not; among several, counted ones come first.
         for counted_first in (True, False) if len(slots) > 1 else (None,):
             # Slots are in the order of preference, so at every bit the first free candidate is the one
             # overlapped most.
@@ -286,7 +286,7 @@ def _match_lanes(
                 match &= left
                 if counted_first is not None:
                     # A bit is a match if the candidate reaches the threshold, is free, is counted or not as
-                    # this pass asks, and the detection has no match at that bit yet.
+                    # this pass requires, and the detection is still unmatched at that bit.
                     match &= undecided[:count]
                     eligible = if_counted.take(target)
                     match &= eligible if counted_first else ~eligible
@@ -294,7 +294,7 @@ def _match_lanes(
                     matched[pair] |= match
                 else:
                     matched[pair] = match
-                # A match uses up its ground truth at that bit alone, unless the ground truth absorbs.
+                # A match uses up its ground truth only at that bit, unless the ground truth absorbs.
                 left &= ~match | not_used_up.take(target)
                 free[target] = left  # no index repeats: a round has one detection of each group
     return matched
@@ -305,7 +305,7 @@ def _first_of_each_bit(free: NDArray[np.uint64], counted: NDArray[np.uint64]) ->
     taken = np.zeros_like(free)
     for eligible in (free & counted, free & ~counted):
         eligible &= ~np.bitwise_or.reduce(taken)
-        up_to_here = np.bitwise_or.accumulate(eligible)  # the bits that earlier candidates have
+        up_to_here = np.bitwise_or.accumulate(eligible)  # the bits of earlier candidates
         eligible[1:] &= ~up_to_here[:-1]
         taken |= eligible
     return taken

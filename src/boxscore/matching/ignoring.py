@@ -1,20 +1,20 @@
-"""Prepare both tables, and decide what takes part: ignored ground truths, and detections that are evaluated.
+"""Prepare both tables, and flag ignored ground truths and evaluated detections.
 
 Conventions
 -----------
 - Tables are prepared before anything is ranked or compared: scores are rounded, boxes lengthened, and rules
-  may do more. Everything there follows from a table alone and the protocol, and rows keep their order.
-- Loaders record facts; the protocol's ``ignore`` rules decide here what they mean. Only this module, and
-  functions that a rule names, read crowd, difficult and ignore flags.
+  may do more. Each step only depends on one table and the protocol, and rows keep their order.
+- Loaders record facts; the protocol's ``ignore`` rules interpret them here. Only this module, and functions
+  that a rule names, read crowd, difficult and ignore flags.
 - An *ignored* ground truth does not count as a false negative, nor a detection that matches it as a false
   positive. A ground truth that *absorbs* may match any number of detections; any other, one.
-- A ground truth outside an area range is ignored in it; so is a detection outside that matches nothing.
-  Ranges are closed at both ends.
-- The order is lvis-api's: detections are cut at max detections (of an image with all classes pooled, or of a
+- A ground truth outside an area range is ignored in it; so is an unmatched detection outside. Ranges are
+  closed at both ends.
+- The order is lvis-api's: detections are cut at max detections (of an image if classes are pooled, or of a
   class in the whole data set), then those without area are dropped, then those that other rules drop. All
-  other max detections are cut afterwards (:mod:`boxscore.matching.ranking`).
-- Areas are unknown if boxes are fractions of images of unknown size. Then no object is small, medium or
-  large, and the metrics of these ranges are undefined.
+  other limits are applied later (:mod:`boxscore.matching.ranking`).
+- Areas are unknown if boxes are fractions of images of unknown size. Then every object is outside the small,
+  medium and large ranges, whose metrics are undefined.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ def prepared(
 
     With ``share`` the tables hold only some of the images, and scores are not scaled yet.
     """
-    # Rules that must see the numbers as given come first.
+    # Run rules that need the original numbers first.
     for prepare in prepared_at(protocol, early=True):
         ground_truth, detections = prepare(ground_truth, detections, protocol, share)
-    # Drop the scores if the protocol does not read them; else they must be there.
+    # Drop the scores if the protocol does not read them; otherwise require them.
     if protocol.matching.scores != "given":
         detections = detections.without_scores()
     elif not detections.scored:
@@ -68,7 +68,7 @@ def prepared(
     if protocol.boxes.longer_sides:
         longer = protocol.boxes.longer_sides
         ground_truth, detections = _longer(ground_truth, longer), _longer(detections, longer)
-    # All other rules see tables with their final numbers.
+    # Run all other rules on the final numbers.
     for prepare in prepared_at(protocol, early=False):
         ground_truth, detections = prepare(ground_truth, detections, protocol, share)
     return ground_truth, detections
@@ -83,7 +83,7 @@ def _longer(table: Table, pixels: float) -> Table:
 
 
 def rounded(detections: Detections, *, scores: int | None, boxes: int | None) -> Detections:
-    """Round scores and box corners to a number of decimals, half to even; None leaves them as they are."""
+    """Round scores and box corners to a number of decimals, half to even; None leaves them unchanged."""
     if scores is not None:
         detections = detections.replaced(scores=rounded_values(detections.scores, scores))
     if boxes is not None:
@@ -94,18 +94,18 @@ def rounded(detections: Detections, *, scores: int | None, boxes: int | None) ->
 
 
 def rounded_values(values: FloatArray, decimals: int) -> FloatArray:
-    """Round; what is so large that NumPy's product overflows has no decimals."""
+    """Round; keep values that are so large that NumPy's product overflows."""
     with np.errstate(over="ignore", invalid="ignore"):
         near = np.round(values, decimals)
     return np.where(np.isfinite(near), near, values)
 
 
 EVERY_AREA = 1e10
-"""COCO's upper end of "all"; a range from 0 to this or more holds objects of any area, even of NaN."""
+"""COCO's upper end of "all"; a range from 0 to this or more contains objects of any area, even NaN."""
 
 
 class Ranges(NamedTuple):
-    """Which rows are in which area range, ground truths in the order in which they are matched."""
+    """Membership of rows in area ranges, with ground truths in matching order."""
 
     inside: BoolArray
     """Whether each ground truth is in each range, [G, A]."""
@@ -116,7 +116,7 @@ class Ranges(NamedTuple):
 
 
 class Ignoring(NamedTuple):
-    """How each ground truth is treated, before area ranges.
+    """The treatment of each ground truth, before area ranges.
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ class Ignoring(NamedTuple):
     absorbs : ndarray of bool, [G]
         May match any number of detections.
     deleted : ndarray of bool, [G]
-        Takes no part in matching.
+        Excluded from matching.
     by_foreground : ndarray of bool, [G]
         Measured by intersection over the detection's area alone.
     """
@@ -164,7 +164,7 @@ def ignoring(
             absorbs |= flag
         if rule == "delete":
             deleted |= flag
-    # Ground truths without area, and those of classes that are not evaluated, take no part.
+    # Exclude ground truths without area, and those of classes that are not evaluated.
     if protocol.boxes.degenerate == "drop":
         nothing = without_area(ground_truth.area)
         ignored |= nothing
@@ -201,10 +201,10 @@ def eligible(
 ) -> BoolArray | None:
     """Return whether each detection is evaluated at all, [D]; None if all are.
 
-    ``areas`` gives what area ranges measure in the detections, [D].
+    ``areas`` returns the area of each detection that area ranges compare, [D].
     """
     matching = protocol.matching
-    # If nothing can drop a detection, make no mask: most protocols return here.
+    # Skip the mask if nothing can drop a detection, as in most protocols.
     over_file = matching.caps_data_set or (
         matching.caps_image and not matching.per_class  # equal scores at the cut go in file order
     )
@@ -223,8 +223,8 @@ def eligible(
         mask &= ~without_area(areas())
     elif protocol.boxes.degenerate == "drop_detections":
         mask &= (detections.sizes > 0).all(axis=1)
-    # Last come rules that name a function, and classes that are not evaluated. These only narrow the mask, so
-    # their order changes nothing.
+    # Then run rules that name a function, and drop classes that are not evaluated. These only narrow the
+    # mask, so their order does not matter.
     for act in rules:
         mask &= act(ground_truth, detections, ignoring, protocol)
     if labels.not_evaluated:
@@ -240,7 +240,7 @@ def _best(detections: Detections, protocol: Protocol, max_detections: int) -> Bo
     scores = ranked_by(detections)
     best = scored_enough(scores, protocol)
     over = np.bincount(group, minlength=count) > max_detections
-    if over.any():  # sort only the groups with too many; most files have none
+    if over.any():  # sort only groups above the limit, which are rare
         rows = np.flatnonzero(best & np.take(over, group))
         rows = rows[descending_order(scores[rows])]
         best[rows] = False

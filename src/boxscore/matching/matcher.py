@@ -1,20 +1,20 @@
-"""Run the three stages of matching: rank, pair, match; no other module does.
+"""Run the three stages of matching: rank, pair, match.
 
 Goal
 ----
-Turn two tables under one protocol into :class:`~boxscore.matching.matches.Matches`. Further questions about
-the same tables (fewer detections, lowered scores, other ranges, other classes) are answered from the
-overlaps, which are computed once.
+Turn two tables under one protocol into :class:`~boxscore.matching.matches.Matches`. Variants of the same
+tables (fewer detections, lowered scores, other ranges, other classes) reuse the overlaps, which are computed
+only one time.
 
 Conventions
 -----------
-- The tables are aligned and prepared (:mod:`boxscore.matching.ignoring`) before. The order here: which
-  ground truths are ignored, which detections are eligible, rank, find pairs, match them, add what rules add.
-- A matcher completes the columns that its protocol compares, so that no caller can forget to.
+- The tables are aligned and prepared (:mod:`boxscore.matching.ignoring`) before. The order here: flag ignored
+  ground truths and eligible detections, rank, find pairs, match them, add the columns of rules.
+- A matcher completes the columns that its protocol compares, so callers do not need to.
 - Rows in every result are rows of the tables that were given. Internally rows can have another order, the
   *order in which they are matched*; ``_truth_rows`` and ``_rows`` map it to the given rows.
 - If classes are pooled (``per_class = false``), equally scored detections of an image are taken class by
-  class, as with ``useCats = 0`` in pycocotools; if equal scores are taken in file order, they stay in it.
+  class, as with ``useCats = 0`` in pycocotools; if ties use file order, they keep it.
 """
 
 from __future__ import annotations
@@ -84,10 +84,9 @@ class Matcher:
         With the same vocabularies.
     protocol : Protocol
     areas : ndarray of float64, [D], optional
-        The area of each detection, which area ranges compare, in square pixels; by default as the protocol
-        says.
+        The area of each detection for area ranges, in square pixels; by default defined by the protocol.
     eligible : ndarray of bool, [D], optional
-        Which detections are evaluated, if that was decided for a larger table.
+        Whether each detection is evaluated, if that was decided for a larger table.
     known : KnownOverlaps, optional
         A cache of the overlaps of these tables that several protocols share.
 
@@ -114,9 +113,8 @@ class Matcher:
         self.detections = self.similarity.with_needed_columns(ground_truth, detections)
         self._given_areas, self._given_eligible = areas, eligible
         self._known, self._shares_known = known or KnownOverlaps(), known is not None
-        self._held: PairSource | None = None  # the pairs of all detections, once they were found
-        # Tables in the order in which they are matched, and the given rows of their rows; None: the same
-        # rows.
+        self._held: PairSource | None = None  # the pairs of all detections, once found
+        # Tables in matching order, and the given row of each of their rows; None if the order is the same.
         self._ordered_truth, self._ordered_detections = ground_truth, self.detections
         self._truth_rows: Rows | None = None
         self._rows: Rows | None = None
@@ -134,12 +132,12 @@ class Matcher:
             self._ordered_detections = pool_classes(self._ordered_detections)
 
     def under(self, protocol: Protocol) -> Matcher:
-        """Return a matcher under another protocol; overlaps that both measure in the same way are shared."""
+        """Return a matcher under another protocol; shares the overlaps that both measure in the same way."""
         return Matcher(self.ground_truth, self.detections, protocol, known=self._known)
 
     @functools.cached_property
     def ignoring(self) -> Ignoring:
-        """How each ground truth is treated, in the order of the given table."""
+        """The treatment of each ground truth, in the order of the given table."""
         return ignoring(
             self.ground_truth,
             self.protocol,
@@ -148,14 +146,14 @@ class Matcher:
 
     @functools.cached_property
     def eligible(self) -> BoolArray | None:
-        """Which detections of the given table are evaluated at all, [D]; None: all."""
+        """Whether each detection of the given table is evaluated at all, [D]; None if all are."""
         if self._given_eligible is not None:
             return self._given_eligible
         return eligible(self.ground_truth, self.detections, lambda: self.areas, self.ignoring, self.protocol)
 
     @property
     def inexhaustive(self) -> BoolArray:
-        """Whether each detection of the given table is ignored where it matches nothing, [D]."""
+        """Whether each detection of the given table is ignored if unmatched, [D]."""
         rows = np.arange(len(self.detections))
         ignored = np.zeros(len(rows), dtype=bool)
         for counts in self._counts_unmatched(rows, self.protocol):
@@ -165,7 +163,7 @@ class Matcher:
 
     @property
     def areas(self) -> FloatArray:
-        """The area of each detection of the given table, which area ranges compare, [D]."""
+        """The area of each detection of the given table for area ranges, [D]."""
         if self._given_areas is not None:
             return self._given_areas
         return self.similarity.detection_areas(self.detections)
@@ -174,7 +172,7 @@ class Matcher:
         """Match all detections; the number of threads, or of processes, does not change the result."""
         if workers == 1 or self.similarity.forks_for(self.detections):
             asked = self._asked(self._rank(), self.protocol, workers=workers)
-            source = self._source(asked, workers)  # before areas, which then reuse masks that were compared
+            source = self._source(asked, workers)  # before areas, which then reuse compared masks
             return self._matches(asked, source, self._ordered(self.areas))
         from boxscore._utils.processes import in_threads
 
@@ -266,7 +264,7 @@ class Matcher:
         truth_values: FloatArray | None = None,
         workers: int = 1,
     ) -> Asked:
-        """Gather what one matching needs; ``some``: detections with changed scores, and their rows."""
+        """Collect the inputs of one matching; ``some``: detections with changed scores, and their rows."""
         # All detections: rank order, given rows, and a search that may still compute overlaps.
         if some is None:
             detections = self._ordered_detections
@@ -311,15 +309,15 @@ class Matcher:
         return Ignoring(*(flags[self._truth_rows] for flags in self.ignoring))
 
     def _rank(self) -> Ranking:
-        """Rank all detections; not cached, since sorting again costs less than the memory."""
+        """Rank all detections; not cached, since sorting again is cheaper than the memory."""
         return rank_detections(self._ordered_detections, self.protocol, self._ordered(self.eligible))
 
     def _eligible_of(self, rows: NDArray[np.int64], scores: FloatArray, chosen: Rows) -> BoolArray | None:
-        """Which of some rows are evaluated under changed scores, in the order in which they are matched."""
+        """Return which of some rows are evaluated under changed scores, in matching order."""
         every_row = self.eligible
         if every_row is None:
             return None
-        if self.protocol.matching.cap_scope != "class":  # the cut depends on which rows and scores there are
+        if self.protocol.matching.cap_scope != "class":  # the limit depends on the given rows and scores
             some = dataclasses.replace(self.detections.take(rows), scores=scores)
             areas = self.areas[rows]
             every_row = np.zeros(len(self.detections), dtype=bool)
@@ -331,8 +329,8 @@ class Matcher:
         return _source_of(asked, functools.partial(self._plain_source, asked, workers))
 
     def _plain_source(self, asked: Asked, workers: int) -> PairSource:
-        """Return the source without rules: pairs that are held, or found here or by several processes."""
-        # Pairs that last longer than one matching are kept for the next.
+        """Return the source without rules: cached pairs, or pairs found here or by several processes."""
+        # Keep pairs that outlast one matching for the next.
         if self._held is not None:
             return self._held
 
@@ -342,10 +340,10 @@ class Matcher:
                 self._held = source
             return source
 
-        # Where pairs are known or shared already, other processes have nothing to find.
+        # Search in this process if pairs are known or shared already.
         if workers == 1 or self.similarity.shares_pairs or self._shares_known:
             return here()
-        # Else each process finds candidates of its share of the images.
+        # Otherwise each process finds the candidates of its share of the images.
         tables = asked.ordered_truth, asked.ordered_detections, asked.ranking
         shares = candidate_shares(
             *tables, self.protocol, asked.ordered_ignoring, shares=workers, most=MOST_PAIRS // workers
@@ -355,7 +353,7 @@ class Matcher:
     def _pairs_under(self, ranking: Ranking, flags: Ignoring, *, workers: int = 1) -> Blocks:
         """Find the candidate pairs of all detections under flags of the ground truths.
 
-        They are kept in a list, or made block by block if there are very many.
+        They are kept in a list, or generated block by block if there are very many.
         """
         if self._shares_known:
             return self._known_pairs(ranking.rows[ranking.grouped], ranking.grouped, flags)
@@ -439,13 +437,13 @@ class Matcher:
             equal_scores=protocol.matching.equal_scores,
             every_pair=outcome.every_pair,
         )
-        # Rules that name a function add their columns, which need the pairs in this order.
+        # Add the columns of rules, which need the pairs in this order.
         if outcome.absorbed is not None:
             asked = asked._replace(absorbed=outcome.absorbed[order])
         for act in functions_at("after", protocol):
             matches = act(asked, matches)
-        # Two rules act last: an order of equal scores in which detections count but were not matched, and
-        # pycocotools' annotation id 0, which reads as no match.
+        # Two rules act last: an order of equal scores that differs between counting and matching, and
+        # pycocotools' annotation id 0, which does not count as a match.
         if protocol.matching.equal_scores == "last_first":
             matches = matches.in_class_order()
         if protocol.matching.annotation_id_zero == "unmatched":
@@ -459,7 +457,7 @@ class Matcher:
         protocol: Protocol,
         truth_values: FloatArray | None = None,
     ) -> Ranges:
-        """Compute which rows are in which range, by the areas of ground truths or by other values [G]."""
+        """Return the membership of rows in ranges, by the areas of ground truths or by other values [G]."""
         values = self.similarity.truth_areas(self.ground_truth) if truth_values is None else truth_values
         inside = inside_ranges(values, protocol.ignore.bounds)
         near: BoolArray | None = None
@@ -476,7 +474,7 @@ class Matcher:
         return Ranges(inside, inside & ~self._ordered_ignoring.ignored[:, None], near)
 
     def _in_range_bits(self, asked: Asked, areas: FloatArray | None) -> Bits:
-        """Ranges in which each ranked detection counts if it matches nothing, as bits, [D]."""
+        """Ranges in which each ranked detection counts if unmatched, as bits, [D]."""
         bounds, near = asked.protocol.ignore.bounds, asked.ranges.near
         if areas is None:
             every = bit_type(len(bounds))
@@ -493,7 +491,7 @@ class Matcher:
         return in_range
 
     def _counts_unmatched(self, rows: NDArray[np.int64], protocol: Protocol) -> list[BoolArray]:
-        """Ask the rules whether detections of the given table count if they match nothing."""
+        """Ask the rules whether detections of the given table count if unmatched."""
         rules = functions_at("unmatched", protocol)
         answers = [act(self.ground_truth, self.detections, rows, protocol) for act in rules]
         return [counts for counts in answers if counts is not None]

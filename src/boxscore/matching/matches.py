@@ -1,9 +1,9 @@
-"""Hold the outcome of matching: all that scores are computed from, as one value that merges.
+"""Hold the outcome of matching in one value that merges and that every score is computed from.
 
 Goal
 ----
-Matching a block of images gives a :class:`Matches`. Matches of disjoint sets of images merge into one, and
-every score is a function of it. A second question needs no second matching.
+Matching a block of images returns a :class:`Matches`. Matches of disjoint sets of images merge into one, and
+every score is a function of it, so further questions do not need another matching.
 
 Conventions
 -----------
@@ -14,9 +14,9 @@ Conventions
   T x A flags, and one operation serves all of them. Matching sets the bits and saved parts store them, but
   only this module interprets them: other code calls its methods.
 - A value carries its vocabularies. Merging matches with different images and classes renumbers them.
-- Columns that only one rule needs are in ``extra`` (:mod:`boxscore.protocols.acting`). Functions at
-  the end take, renumber and merge them by the axis that each declares, and never name one. A column of the
-  axis ``class_image`` is three arrays: its values, and the row numbers of its classes and images.
+- Columns that only one rule needs are in ``extra`` (:mod:`boxscore.protocols.acting`). The functions at the
+  end take, renumber and merge them by their declared axis, never by name. A column of the axis
+  ``class_image`` is three arrays: its values, and the row numbers of its classes and images.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ Names = TypeVar("Names", Images, Categories)
 
 
 class PairOutcomes(NamedTuple):
-    """What became, at every threshold, of the C detections that have a candidate; one area range."""
+    """Outcomes of the C detections with a candidate, at every threshold, for one area range."""
 
     detection: NDArray[np.intp]
     """Positions in class order, ascending, [C]."""
@@ -75,11 +75,11 @@ class PairOutcomes(NamedTuple):
     ignored: BoolArray
     """Whether its match is an ignored ground truth, [T, C]."""
     weight: NDArray[np.float64] | None = None
-    """How much it counts if it is a true positive, [T, C]; None: 1."""
+    """Weight of each true positive, [T, C]; None: 1."""
 
 
 class DetectionOutcomes(NamedTuple):
-    """What became of every detection at one threshold and area range; in class order."""
+    """Outcomes of all detections at one threshold and area range, in class order."""
 
     counted: BoolArray
     """Whether it is a true or a false positive, [D]."""
@@ -88,11 +88,11 @@ class DetectionOutcomes(NamedTuple):
     matched: BoolArray
     """Whether it matched a ground truth, counted or ignored, [D]."""
     truth: NDArray[np.intp]
-    """Position of the ground truth that it matched; -1 without one, [D]."""
+    """Position of the matched ground truth; -1 without one, [D]."""
     iou: NDArray[np.float64]
     """Overlap with that ground truth; NaN without one, [D]."""
     weight: NDArray[np.float64] | None = None
-    """How much it counts where it is a true positive, [D]; None: 1."""
+    """Weight of each true positive, [D]; None: 1."""
 
 
 @record(frozen=True, eq=False)
@@ -111,7 +111,7 @@ class Matches(PicklesFields):
     row : ndarray of int64, [D]
         Row of the detections table.
     in_range_bits : ndarray of unsigned, [D]
-        Bit ``a``: the detection counts in area range ``a`` if it matches nothing; mostly, its area is inside.
+        Bit ``a``: the detection counts in area range ``a`` if unmatched; usually, its area is inside.
     truth_image, truth_category : ndarray of int32, [G]
     truth_row : ndarray of int64, [G]
         Row of the ground-truth table.
@@ -125,12 +125,12 @@ class Matches(PicklesFields):
     threshold_count : int
         T.
     equal_scores : {"image_order", "file_order", "last_first"}
-        How equal scores are ordered: image by image, then by rank; by row; or the last image first, then
-        true positives of groups, then by row.
+        The order of equal scores: image by image, then by rank; by row; or the last image first, then true
+        positives of groups, then by row.
     every_pair : bool
-        Whether all pairs are here; False if there were so many that only matches were kept.
+        Whether all pairs are present; False if there were so many that only matches were kept.
     extra : mapping of str to ndarray
-        Columns that the protocol's rules ask for, by the names that they declare.
+        Columns that the protocol's rules ask for, by name.
     """
 
     images: Images
@@ -173,7 +173,7 @@ class Matches(PicklesFields):
         return int(self.matched_bits.shape[1])
 
     def inside(self, area: int) -> BoolArray:
-        """Whether each detection counts in an area range if it matches nothing, [D]."""
+        """Whether each detection counts in an area range if unmatched, [D]."""
         return _bit(self.in_range_bits, area)
 
     @functools.cached_property
@@ -237,21 +237,21 @@ class Matches(PicklesFields):
         return detection, highest[detection]
 
     def take_scores_from(self, score_threshold: float) -> Matches:
-        """Leave out the detections below a score; what they matched is missed."""
+        """Drop the detections below a score; ground truths that they matched are missed."""
         if not len(self) or self.score.min() >= score_threshold:
             return self
         return self.take_detections(self.score >= score_threshold)
 
     def take_detections(self, chosen: BoolArray) -> Matches:
-        """Take some detections, [D]; what the others matched is missed."""
+        """Keep some detections, [D]; ground truths that the others matched are missed."""
         return self._take(chosen, np.ones(len(self.truth_image), dtype=bool))
 
     def take_ranks(self, end: int) -> Matches:
-        """Leave out the detections of rank ``end`` and beyond; what they matched is missed."""
+        """Drop the detections of rank ``end`` and beyond; ground truths that they matched are missed."""
         return self._take(self.rank < end, np.ones(len(self.truth_image), dtype=bool))
 
     def take_images(self, chosen: BoolArray) -> Matches:
-        """Take some images, [I]; ``row`` and ``truth_row`` stay as they are."""
+        """Keep some images, [I]; ``row`` and ``truth_row`` are unchanged."""
         if chosen.all():
             return self
         number = np.cumsum(chosen, dtype=np.int32) - np.int32(1)
@@ -265,7 +265,7 @@ class Matches(PicklesFields):
         )
 
     def take_class(self, row: int) -> Matches:
-        """Take one class, which is then the only one; ``row`` and ``truth_row`` stay as they are."""
+        """Keep one class; ``row`` and ``truth_row`` are unchanged."""
         left = self._take(self.category == row, self.truth_category == row)
         return dataclasses.replace(
             left,
@@ -275,7 +275,7 @@ class Matches(PicklesFields):
         )
 
     def with_images(self, images: Images, rows: NDArray[np.int32]) -> Matches:
-        """Put the images into another vocabulary, where they have other rows, [I]."""
+        """Move the images to another vocabulary with rows [I]."""
         return dataclasses.replace(
             self,
             images=images,
@@ -327,9 +327,9 @@ class Matches(PicklesFields):
         return pooled.reordered(order[descending_order(selected.score[order])])
 
     def leaving_out(self, unmatched: Sequence[BoolArray]) -> Matches:
-        """Replace the area ranges by copies of the first, one for each set of detections, flags [D].
+        """Replace the area ranges by copies of the first, one per set of detections, flags [D].
 
-        In its copy, the detections of a set do not count if they match nothing.
+        In each copy, the unmatched detections of its set do not count.
         """
         count, inside, extra = len(unmatched), self.inside(0), dict(self.extra)
         absorbed = ABSORBED_BITS.of(extra)
@@ -344,16 +344,17 @@ class Matches(PicklesFields):
         )
 
     def repeated(self, count: int) -> Matches:
-        """Concatenate copies: copy ``c`` has images and classes of its own, numbered after those before it.
+        """Concatenate copies: copy ``c`` has its own images and classes, numbered after those before it.
 
-        They are for counting alone: rows and ids mean nothing. Class order stays, since classes do not mix.
+        They are only valid for counting: rows and ids are meaningless. Class order is kept, since classes
+        stay separate.
         """
         # Concatenate ``count`` copies of every column.
         rows: dict[str, Take] = dict.fromkeys(_COLUMNS, lambda values: np.concatenate([values] * count))
         columns = self._columns(rows)
         images, classes = len(self.images), len(self.categories)
-        # Shift the row numbers of copy c by c times the size of what they point into. Copies then share no
-        # image, class or row, and one count gives the numbers of all copies.
+        # Shift the row numbers of copy c by c times the size of the axis they index. Copies then share
+        # neither images nor classes nor rows, and one count gives the numbers of all copies.
         for name, step in (
             ("image", images),
             ("truth_image", images),
@@ -364,7 +365,7 @@ class Matches(PicklesFields):
         ):
             size = len(columns[name]) // count
             columns[name] += np.repeat(np.arange(count, dtype=columns[name].dtype) * step, size)
-        # Give all images the same id, which takes no memory: nothing reads ids of copies.
+        # Give all images the same id, which takes no memory; ids of copies are never read.
         return dataclasses.replace(
             self,
             **{
@@ -415,7 +416,7 @@ class Matches(PicklesFields):
         return {**columns, "extra": taken_extra(self.extra, rows)}
 
     def pair_outcomes(self, area: int, *, max_detections: int | None = None) -> PairOutcomes:
-        """Return what became of the detections with a candidate, up to max detections, at every threshold."""
+        """Return the outcomes of detections with a candidate, up to max detections, at every threshold."""
         # Read the bits of one area range, [P]; leave out the detections beyond max detections.
         detection, matched, true = self.pair_detection, self.matched_bits[:, area], self._true_bits[:, area]
         if max_detections is not None:
@@ -425,7 +426,7 @@ class Matches(PicklesFields):
         if not len(starts):
             nothing = np.zeros((self.threshold_count, 0), dtype=bool)
             return PairOutcomes(detection, nothing, nothing)
-        # A detection has at most one match per threshold, so or-ing the bits of its pairs loses nothing.
+        # A detection has at most one match per threshold, so its pairs' bits can be combined by OR.
         true, matched = _or_in_runs([true, matched], starts)
         # Spread the bits into flags [T, C] only here, for the C detections with a candidate.
         count = self.threshold_count
@@ -444,12 +445,12 @@ class Matches(PicklesFields):
         return PairOutcomes(detection[starts], *spread, weight)
 
     def detection_outcomes(self, threshold: int, area: int) -> DetectionOutcomes:
-        """Return what became of every detection at one threshold."""
+        """Return the outcome of every detection at one threshold."""
         pairs, true_pairs = self.pairs_matched(threshold, area), self.pairs_true(threshold, area)
         matched, true = np.zeros(len(self), dtype=bool), np.zeros(len(self), dtype=bool)
         truth, iou = np.full(len(self), -1, dtype=np.intp), np.full(len(self), np.nan)
-        # Scatter the pairs that match to their detections. A detection has at most one match at a threshold,
-        # so no write meets another.
+        # Scatter the matching pairs to their detections. A detection has at most one match at a threshold, so
+        # writes cannot collide.
         detection = self.pair_detection[pairs]
         matched[detection] = True
         truth[detection] = self.pair_truth[pairs]
@@ -457,11 +458,11 @@ class Matches(PicklesFields):
         true[self.pair_detection[true_pairs]] = True
         counted, weight = (self.inside(area) & ~matched) | true, TRUTH_WEIGHT.of(self.extra)
         if weight is not None:
-            weight = np.where(true, np.append(weight, 0.0)[truth], 0.0)  # -1 reads the 0 behind the last
+            weight = np.where(true, np.append(weight, 0.0)[truth], 0.0)  # -1 reads the appended 0
         return DetectionOutcomes(counted, true, matched, truth, iou, weight)
 
     def without_true_positives_of(self, truth: BoolArray) -> Matches:
-        """Undo the true positives of some ground truths, [G]; no other detection matches these instead."""
+        """Undo the true positives of some ground truths, [G]; other detections cannot match these instead."""
         pairs = np.flatnonzero(truth[self.pair_truth])
         bits = self.matched_bits.copy()
         bits[pairs] &= ~self._true_bits[pairs]
@@ -534,16 +535,16 @@ _COLUMNS: Mapping[str, tuple[str, ...]] = {
 
 
 def merge(parts: Iterable[Matches]) -> Matches:
-    """Merge the matches of disjoint sets of images, bit for bit as one matching of all images gives them.
+    """Merge the matches of disjoint sets of images, bit for bit like one matching of all images.
 
-    ``row`` and ``truth_row`` must be rows of tables that all parts share, or be made unique before.
+    ``row`` and ``truth_row`` must be rows of tables that all parts share, or made unique before.
     """
     parts = list(parts)
     if not parts:
         raise InputError("matches to merge", "be one part or more", got="none")
     if len(parts) == 1:
         return parts[0]
-    # Parts made under different rules have outcomes that mean different things, so they are refused.
+    # Reject parts made under different rules, whose outcomes are not comparable.
     first = parts[0]
     for part in parts:
         if _shape(part) != _shape(first):
@@ -558,7 +559,7 @@ def merge(parts: Iterable[Matches]) -> Matches:
     _check_disjoint(parts, image_rows, images)
 
     def joined(name: str) -> NDArray[Any]:
-        """Concatenate a column of the parts, when it is needed: all columns together take much memory."""
+        """Concatenate a column of the parts lazily: all columns together take much memory."""
         values = [getattr(part, name) for part in parts]
         rows = image_rows if name.endswith("image") else category_rows if name.endswith("category") else None
         if rows is not None:
@@ -624,10 +625,10 @@ def _united(vocabularies: Sequence[Names]) -> tuple[Names, list[NDArray[Any] | N
 def _check_disjoint(
     parts: Sequence[Matches], image_rows: Sequence[NDArray[Any] | None], images: Images
 ) -> None:
-    """Refuse an image that two parts have matched: its objects would count twice."""
+    """Raise an error if two parts matched the same image: its objects would count twice."""
     owner = np.full(len(images), -1)
     for number, (part, rows) in enumerate(zip(parts, image_rows, strict=True)):
-        if rows is None:  # a shared vocabulary: only images that occur were matched
+        if rows is None:  # a shared vocabulary: only images with rows were matched
             occurs = np.zeros(len(images), dtype=bool)
             occurs[part.image] = occurs[part.truth_image] = True
             rows = np.flatnonzero(occurs)
@@ -672,7 +673,7 @@ def _tie_order(column: Column, extra: Extra, image_count: int, equal_scores: Equ
 
 
 def check_declared(extra: Extra) -> None:
-    """Refuse names that no rule declares."""
+    """Reject names that no rule declares."""
     known = {name for column in EXTRA_COLUMNS.values() for name in column.names}
     for name in extra:
         if name not in known:
@@ -680,7 +681,7 @@ def check_declared(extra: Extra) -> None:
 
 
 def declared(extra: Extra, axis: Axis | None = None) -> Iterator[ExtraColumn]:
-    """Yield the declarations of the columns that are there; of one axis if it is given."""
+    """Yield the declarations of the present columns; of one axis if it is given."""
     columns = (EXTRA_COLUMNS[name] for name in extra if name in EXTRA_COLUMNS)
     return (column for column in columns if axis in (None, column.axis))
 

@@ -1,17 +1,14 @@
-"""Read what became of every row of the two tables, at one IoU threshold and area range.
+"""Read the outcome of every row of the two tables, at one IoU threshold and area range.
 
-Goal
-----
-Give tables, galleries, drawings and lists of won and lost images one small value, so that they need not match
-again.
+Tables, galleries, drawings and lists of won and lost images share these outcomes instead of matching again.
 
 Conventions
 -----------
-- :func:`outcomes_by_row` puts outcomes, which :class:`~boxscore.matching.matches.Matches` has in class order,
-  into the row order of the tables.
+- :func:`outcomes_by_row` converts outcomes from the class order of
+  :class:`~boxscore.matching.matches.Matches` to the row order of the tables.
 - Greedy matching takes detections by descending score, so detections below a score never change the outcomes
-  of those above: outcomes "at a score" need no second matching. Protocols for which this
-  does not hold refuse the way ``cuts`` (:mod:`boxscore.protocols.acting`).
+  of those above: outcomes at a score do not need a second matching. Protocols where this fails reject the way
+  ``cuts`` (:mod:`boxscore.protocols.acting`).
 """
 
 from __future__ import annotations
@@ -25,7 +22,7 @@ from boxscore.matching.matches import Matches
 
 TRUE_POSITIVE, FALSE_POSITIVE, IGNORED, MISSED = range(4)
 OUTCOMES = ("true positive", "false positive", "ignored", "missed")
-"""Names of these codes, in their order."""
+"""Names of these codes, in order."""
 
 
 @record(frozen=True, eq=False)
@@ -37,15 +34,15 @@ class Outcomes:
     detection : ndarray of int8, [D]
         ``TRUE_POSITIVE``, ``FALSE_POSITIVE`` or ``IGNORED``; a detection beyond max detections is ignored.
     truth_row : ndarray of int64, [D]
-        Row of the ground truth that the detection matched; -1 for none.
+        Row of the matched ground truth; -1 if unmatched.
     iou : ndarray of float64, [D]
-        Overlap with it; NaN for none.
+        Overlap with it; NaN if unmatched.
     rank : ndarray of int64, [D]
         Position among the detections of the same image and class, from 0; -1 beyond max detections.
     counted : ndarray of bool, [G]
-        Whether the ground truth counts; if not, it is ignored.
+        Whether the ground truth is counted; otherwise it is ignored.
     matched_score : ndarray of float64, [G]
-        Score of the true positive that matched it; NaN for none.
+        Score of the true positive that matched it; NaN if unmatched.
     """
 
     detection: NDArray[np.int8]

@@ -1,4 +1,4 @@
-"""Hold overlapping pairs of a detection and a ground truth, and which of them were matched."""
+"""Define overlapping pairs of a detection and a ground truth, and flags of the matched ones."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Pairs(NamedTuple):
     iou: NDArray[np.float64]  # [P]
 
     def take(self, chosen: NDArray[Any]) -> Pairs:
-        """Take some pairs: flags or positions."""
+        """Keep some pairs, by flags or positions."""
         return Pairs(self.detection[chosen], self.ground_truth[chosen], self.iou[chosen])
 
     def of_detections(self, chosen: NDArray[np.bool_]) -> Pairs:
-        """Take the pairs of some detections, [D]."""
+        """Keep the pairs of some detections, [D]."""
         return self.take(np.flatnonzero(chosen[self.detection]))
 
     @classmethod
@@ -42,7 +42,7 @@ class Overlaps(NamedTuple):
     starts: NDArray[np.intp]
     """Where the pairs of each detection start, [D]."""
     counts: NDArray[np.intp]
-    """How many it has, [D]."""
+    """Number of its pairs, [D]."""
     truth: NDArray[np.intp]
     """Row of the ground truth of each pair, [P]."""
     value: NDArray[np.float64]
@@ -57,7 +57,7 @@ class Overlaps(NamedTuple):
         return cls(starts, counts, pairs.ground_truth, pairs.iou)
 
     def under(self, rows: NDArray[np.intp], positions: NDArray[np.intp], floor: float) -> Pairs:
-        """Return the pairs of some rows from a floor on; the detection is a position in a ranking."""
+        """Return the pairs of some rows that reach a floor; the detection is a position in a ranking."""
         counts = self.counts[rows]
         pairs = ragged_ranges(self.starts[rows], counts)
         detection, iou = np.repeat(positions, counts), self.value[pairs]
@@ -68,21 +68,21 @@ class Overlaps(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """Pairs that were matched."""
+    """The result of matching pairs."""
 
     pairs: Pairs
     bits: Bits
     """Bit ``t``: a match at threshold ``t``, [P, A]."""
     every_pair: bool
-    """Whether all pairs are here; False if only those that are matches were kept."""
+    """Whether all pairs are present; False if only matches were kept."""
     left: Sequence[list[Pairs]] = ()
-    """Pairs that are left to each later pass, for rules that match in several passes."""
+    """Pairs left for each later pass, for rules that match in several passes."""
     absorbed: Bits | None = None
     """The bits at which another detection has the group, [P, A]; None if nothing is absorbed."""
 
     @classmethod
     def joined(cls, parts: Sequence[Outcome]) -> Outcome:
-        """Concatenate what was matched separately; all parts absorb, or none."""
+        """Concatenate outcomes of separate matchings; all parts absorb, or none."""
         absorbed = [part.absorbed for part in parts if part.absorbed is not None]
         return cls(
             Pairs.joined(part.pairs for part in parts),

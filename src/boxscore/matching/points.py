@@ -1,10 +1,9 @@
-"""Run what the rules of a protocol do to matching, each at its point.
+"""Run the functions with which a protocol's rules act on matching, each at its point.
 
-COCO's own rules (crowds, area ranges, max detections) are plain code where they act. Any other rule acts at
-one of eight points. It names its function at the rule as text (``does=``, see
-:class:`boxscore.protocols.acting.Does`), so that nothing is imported before a protocol asks for it.
-:data:`POINTS` says what each point passes and what it expects back. The functions of a point run one after
-the other.
+COCO's own rules (crowds, area ranges, max detections) are plain code. Any other rule acts at one of eight
+points. It names its function as text (``does=``, see :class:`boxscore.protocols.acting.Does`), so that
+nothing is imported before a protocol asks for it. :data:`POINTS` defines the arguments and the return value
+at each point. The functions of a point run one after the other.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from boxscore.protocols.protocol import Protocol
 
 
 class Signature(NamedTuple):
-    """What a point passes to its functions and expects of them."""
+    """The arguments and the return value of functions at a point."""
 
     parameters: str
     """Names of the parameters, passed by position."""
@@ -67,4 +66,4 @@ def prepared_at(protocol: Protocol, *, early: bool) -> Sequence[Callable[..., An
 
 
 _loaded = functools.cache(loaded)
-"""Import a function once: a matching asks eight times."""
+"""A cached import: each matching asks eight times."""

@@ -1,13 +1,13 @@
-"""Rank detections: the order in which they are taken, and which of them are within max detections.
+"""Rank detections: compute their order, and drop those beyond max detections.
 
 Conventions
 -----------
 - *Class order* is (category, descending score, tie): the order in which a class's curve is computed. Ties go
   image by image and then in file order (COCO), or in file order over all images (the VOC devkit).
-- *Group order* is (image, category, descending score, file order): the order of matching. Where detections
-  are matched in file order it is (image, category, file order).
-- A detection's *rank* is its position, from 0, among the detections of its image and class; of its image,
-  where max detections hold for each image.
+- *Group order* is (image, category, descending score, file order): the order of matching. If detections are
+  matched in file order, it is (image, category, file order).
+- A detection's *rank* is its position, from 0, among the detections of its image and class, or of its image
+  if max detections apply to each image.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class Ranking:
 
 
 def ranked_by(detections: Detections) -> NDArray[np.float64]:
-    """Return the numbers by which detections are ranked, [D]: their scores, or zeros without scores."""
+    """Return the numbers that rank detections, [D]: their scores, or zeros without scores."""
     return detections.scores if detections.scored else np.zeros(len(detections))
 
 
 def listed_scores(detections: Detections) -> NDArray[np.float64]:
-    """Return the scores as lists show them, [D]: NaN without scores."""
+    """Return the scores to display, [D]: NaN without scores."""
     return detections.scores if detections.scored else np.full(len(detections), np.nan)
 
 
@@ -68,17 +68,17 @@ def scored_enough(scores: NDArray[np.float64], protocol: Protocol) -> NDArray[np
 def rank_detections(
     detections: Detections, protocol: Protocol, eligible: NDArray[np.bool_] | None = None
 ) -> Ranking:
-    """Sort detections and cut them at max detections; ``eligible`` [D]: which are evaluated at all."""
+    """Sort detections and apply max detections; ``eligible`` [D] flags those evaluated at all."""
     ranking = _ranked(detections, protocol, eligible)
     if protocol.matching.order == "score":
         return ranking
-    # Match in file order: the groups stay, and inside each its detections are sorted by row.
+    # Match in file order: keep the groups, and sort the detections inside each by row.
     in_file = ranking.grouped[np.lexsort((ranking.rows[ranking.grouped], ranking.group))]
     return Ranking(ranking.rows, ranking.rank, in_file, ranking.group)
 
 
 def _ranked(detections: Detections, protocol: Protocol, eligible: NDArray[np.bool_] | None) -> Ranking:
-    """Sort by class and score, and cut at max detections; matching by score takes this order."""
+    """Sort by class and score, and apply max detections; matching by score uses this order."""
     image_count, category_count = len(detections.images), len(detections.categories)
     scores = ranked_by(detections)
     # Start with the rows in the order of ties. Every later sort is stable, so equal scores keep this order,
@@ -88,7 +88,7 @@ def _ranked(detections: Detections, protocol: Protocol, eligible: NDArray[np.boo
     elif protocol.matching.equal_scores == "file_order":
         rows = np.arange(len(detections))
     else:
-        rows = np.arange(len(detections))[::-1]  # last_first is counted in another order than matched
+        rows = np.arange(len(detections))[::-1]  # for last_first, matching order differs from counting order
     # Drop scores below the threshold and detections beyond max detections of an image; where each image has
     # its own limit, rank all its detections, [D]. Both come before ``eligible`` drops any.
     rows = _within_max_detections(rows, detections, protocol)
@@ -143,7 +143,7 @@ def _within_max_detections(
     if not protocol.matching.caps_image or not protocol.matching.per_class or most is None:
         return rows
     image = np.take(detections.image, rows)
-    if int(np.bincount(image, minlength=1).max()) <= most:  # most detectors write no more than that
+    if int(np.bincount(image, minlength=1).max()) <= most:  # the usual case
         return rows
     by_score = descending_order(np.take(ranked_by(detections), rows))
     return rows[by_score][top_k_per_group(image[by_score], most, len(detections.images))]

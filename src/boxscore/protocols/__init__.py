@@ -1,4 +1,4 @@
-"""Define protocols: the rules of an evaluation as data, and how they are read."""
+"""Define protocols: the rules of an evaluation as data, and functions that load them."""
 
 from boxscore._utils.lazy import lazy_imports
 

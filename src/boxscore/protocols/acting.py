@@ -1,19 +1,18 @@
-"""Declare when a rule acts, by what it decides, what it does to matching, and what it refuses.
+"""Declare the scope of a rule, its effect on matching, and the computing modes that it rejects.
 
 Conventions
 -----------
-- A rule's *scope* is what must be known to apply it to one row: the row, its image, its class in all images,
+- A rule's *scope* is the data needed to apply it to one row: the row, its image, its class in all images,
   or the whole data set. It may depend on the value: a protocol that min-max scales scores needs all of them.
-- A *way* is a way of computing that not every rule allows. Each rule declares which ways it refuses, and in
-  which words; :class:`boxscore.protocols.protocol.ProtocolScope` asks all of them.
-- A rule that is not COCO's acts on matching through a :class:`Does`: one function at one *point*.
-- Columns of matches that only one rule reads are declared at a field of the rule (``rule(...,
-  columns=...)``); all of them together are ``protocols.protocol.EXTRA_COLUMNS``. ``Matches.extra`` has a
-  column by its name if the protocol asks for it, and so has the packed form. Code that takes, orders, merges,
-  packs, cuts, saves or checks columns goes over the declarations and knows no names
-  (:mod:`boxscore.matching.extra`). Code that makes or reads one column imports its declaration.
-- Functions here and in ``tables`` take the whole protocol. They have it as Any, because its module imports
-  these.
+- A *way* is a mode of computing that some rules do not support. Each rule declares the ways that it rejects,
+  with the message; :class:`boxscore.protocols.protocol.ProtocolScope` collects them.
+- A rule that COCO does not have acts on matching through a :class:`Does`: one function at one *point*.
+- A column of matches that only one rule reads is declared at a field of the rule (``rule(...,
+  columns=...)``); ``protocols.protocol.EXTRA_COLUMNS`` collects the declarations. ``Matches.extra`` and the
+  packed form contain a column if the protocol asks for it. Code that takes, orders, merges, packs, cuts,
+  saves or checks columns iterates over the declarations and uses no names (:mod:`boxscore.matching.matches`).
+  Code that makes or reads one column imports its declaration.
+- Functions here and in ``tables`` take the whole protocol, typed as Any because its module imports these.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ from boxscore._utils.records import NamedTuple, record
 
 
 class Scope(enum.IntEnum):
-    """What must be known to apply a rule to one row, from least to most."""
+    """The data needed to apply a rule to one row, from least to most."""
 
     NONE = 0
-    """Nothing: the field describes, and changes no number."""
+    """The field is descriptive and does not change any number."""
     ROW = 1
     IMAGE = 2
     """The objects and detections of an image, its size and labels."""
@@ -44,39 +43,39 @@ class Scope(enum.IntEnum):
 
 
 Act = Literal["describes", "prepares", "measures", "ranks", "matches", "scores"]
-"""What a rule does, in the order of an evaluation.
+"""The effect of a rule, in the order of an evaluation.
 
-It describes; or it prepares tables before anything else; decides how well a pair agrees, which rows take
-part, what is matched and what counts, or how matches become numbers.
+A rule can be descriptive, prepare tables before anything else, decide how well a pair agrees, decide which
+rows take part, decide matches and their counting, or turn matches into numbers.
 """
 
 Way = Literal[
     "together", "batches", "parts", "streams", "ranges", "cuts", "plain_tables", "unlabelled_images"
 ]
-"""Ways of computing.
+"""Modes of computing that a rule may reject.
 
 together
-    At all: the values of a protocol must go with each other.
+    Any evaluation: the values of a protocol must be compatible.
 batches
-    Images that come batch by batch, whose matches are held (:class:`boxscore.Evaluator`).
+    Images arrive in batches; their matches are kept in memory (:class:`boxscore.Evaluator`).
 parts
-    Images that are matched separately, and whose matches are merged.
+    Images are matched separately, and the matches are merged.
 streams
-    Parquet that is read partition by partition, without columns of images, and with only those columns of
-    objects that bound ranges.
+    Parquet is read partition by partition, without columns of images; of the columns of objects, only
+    those that bound ranges are read.
 ranges
-    A class by ranges of its scores, each in another process.
+    A class is split by score, and each range is computed in its own process.
 cuts
-    Detections that are matched once, and left out below a score afterwards.
+    Detections are matched only one time; those below a score are dropped afterwards.
 plain_tables
-    Tables of boxes alone: no further column, no size of an image, no order of a file.
+    Tables have only boxes: no extra columns, image sizes or file order.
 unlabelled_images
-    Images without labels that say which classes were verified.
+    Images lack the labels that list the verified classes.
 """
 
 
 class Acts(NamedTuple):
-    """What a rule does, and by what it decides: a scope, or a function of the protocol that returns one."""
+    """The effect of a rule and its scope, as a value or as a function of the protocol."""
 
     act: Act
     scope: Scope | Callable[[Any], Scope]
@@ -87,7 +86,7 @@ class Acts(NamedTuple):
 
 
 UNSAID, DESCRIBES = Acts("describes", Scope.NONE), Acts("describes", Scope.NONE)
-"""The default, for fields of tables that are not a protocol's; and for fields that only describe."""
+"""The default for fields of tables outside a protocol, and the value for descriptive fields."""
 
 
 prepares = functools.partial(Acts, "prepares")
@@ -98,21 +97,21 @@ scores = functools.partial(Acts, "scores")
 
 
 class Refusal(NamedTuple):
-    """One way of computing that a rule refuses.
+    """A way of computing that a rule rejects.
 
     Attributes
     ----------
     way : Way
     when : callable
-        Whether a protocol is refused.
+        Takes the protocol and returns whether it is rejected.
     rule : str
-        What must hold instead, after "must"; may be empty for a way that no message refuses.
+        The requirement, after "must"; may be empty if no message uses it.
     field : str
         The field that must change, as in TOML; the rule's own if empty.
     got : str, optional
         The value, as the message shows it; by default the field's value.
     cause : str
-        Why, or what to do instead.
+        The reason, or an alternative.
     """
 
     way: Way
@@ -124,14 +123,14 @@ class Refusal(NamedTuple):
 
 
 Point = Literal["prepare", "ignore", "eligible", "ranges", "pairs", "match", "unmatched", "after"]
-"""The points at which a rule can act on matching, in the order in which they come.
+"""The points at which a rule can act on matching, in order of execution.
 
-:mod:`boxscore.matching.points` says what each point calls and what it expects back.
+:mod:`boxscore.matching.points` documents the arguments and return value of each point.
 """
 
 
 class Does(NamedTuple):
-    """What a rule does to matching: one function at one point.
+    """The effect of a rule on matching: one function at one point.
 
     Attributes
     ----------
@@ -139,10 +138,10 @@ class Does(NamedTuple):
     function : str
         ``"module:function"``, imported when a protocol asks for it.
     when : callable
-        Whether a protocol asks for it.
+        Takes the protocol and returns whether it asks for the function.
     order : int
-        Functions of one point run by ascending order. At ``prepare`` those below 0 run before scores are read
-        and values are rounded.
+        Functions at the same point run in ascending order. At ``prepare``, those with a negative order run
+        before scores are read and values are rounded.
     """
 
     point: Point
@@ -160,13 +159,13 @@ def refused_in_parts(
     wrong: Callable[[Any], Any],
     got: str | None = None,
 ) -> Refusal:
-    """Refuse values of another field if images are matched separately and a rule is asked for."""
+    """Reject values of another field if images are matched separately and the protocol uses a rule."""
     refused = f"{rule} in parts where {where}"
     return Refusal("parts", lambda protocol: asks(protocol) and wrong(protocol), refused, field, got, cause)
 
 
 def one_measure(asks: Callable[[Any], Any], where: str) -> tuple[Refusal, Refusal]:
-    """Refuse values that make a pair depend on the area range, if a rule is asked for."""
+    """Reject values that make a pair depend on the area range, if the protocol uses a rule."""
     return (
         Refusal(
             "together",
@@ -187,7 +186,7 @@ Axis = Literal["detection", "pair", "truth", "class_image"]
 
 
 class ClassImageRows(NamedTuple):
-    """A column of the axis ``class_image``: N rows, each of a class and an image that have anything."""
+    """A column of the axis ``class_image``: N rows, one per class and image with objects or detections."""
 
     category: NDArray[np.integer[Any]]
     """Row numbers, ascending, [N]."""
@@ -198,33 +197,33 @@ class ClassImageRows(NamedTuple):
 
 
 def _none(protocol: Any) -> tuple[int, ...]:
-    """Return the sizes of no axes."""
+    """Return an empty shape."""
     return ()
 
 
 @record(frozen=True, eq=False)
-# ---------------------------------------------------------------- columns of one rule
+# ---------------------------------------------------------------- columns that one rule reads
 
 
 class ExtraColumn:
-    """Everything that code must know about a column to carry it.
+    """The declaration of a column, with everything that is needed to carry it.
 
     Attributes
     ----------
     name : str
     axis : {"detection", "pair", "truth", "class_image"}
-        The axis of its rows. ``class_image`` has a row for each class and image that have anything, counted
-        over all their detections: leaving out detections drops the column.
+        The axis of its rows. ``class_image`` has a row for each class and image with objects or detections,
+        counted over all their detections; dropping detections therefore drops the column.
     kind : {"bool", "float", "whole", "bits"}
-        Whole numbers are never negative. Bits are of pairs, over thresholds at each area range: [P, A].
+        Whole numbers are never negative. Bits belong to pairs and hold thresholds at each area range: [P, A].
     asked_for : callable
-        Whether a protocol asks for it.
+        Takes the protocol and returns whether it asks for the column.
     shape : callable
-        Sizes of its other axes under a protocol.
+        Takes the protocol and returns the sizes of the other axes.
     in_parts : bool
-        Whether scores read it. A column that is only an intermediate step stays out of saved parts.
+        Whether scores read it. A column that is only an intermediate step is not saved with parts.
     most : float
-        Largest value of floats; none is below 0.
+        Largest value of a float column; the smallest is 0.
     """
 
     name: str
@@ -236,18 +235,18 @@ class ExtraColumn:
     most: float = sys.float_info.max
 
     def of(self, extra: Mapping[str, NDArray[Any]]) -> NDArray[Any] | None:
-        """Return the column among others; None where it is not there."""
+        """Return the column from a mapping of columns; None if it is missing."""
         return extra.get(self.name)
 
     def rows_of(self, extra: Mapping[str, NDArray[Any]]) -> ClassImageRows | None:
-        """Return a column of classes and images with its rows; None where it is not there."""
+        """Return a column of the axis ``class_image`` with its row numbers; None if it is missing."""
         if self.name not in extra:
             return None
         return ClassImageRows(*(extra[name] for name in self.names))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of its arrays: its own, for ``class_image`` after those of the row numbers of both."""
+        """Names of its arrays; for ``class_image``, the row numbers of classes and images come first."""
         if self.axis == "class_image":
             return f"{self.name}:category", f"{self.name}:image", self.name
         return (self.name,)

@@ -1,10 +1,10 @@
-"""Change a few choices of a protocol, as flags of the command line do.
+"""Change single choices of a protocol, as flags of the command line do.
 
 Conventions
 -----------
-- The name gets a ``+``: what differs from COCO is not COCO. The signature shows the changes.
-- The summary follows: metrics whose threshold, area range or max detections is gone are left out, and every
-  new IoU threshold, area range and max detections gets a metric.
+- The name gets a ``+``, since a changed protocol is no longer COCO. The signature shows the changes.
+- The summary is updated: metrics whose threshold, area range or detection limit was removed are dropped, and
+  every new IoU threshold, area range and detection limit gets a metric.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from boxscore.protocols.summary import SummaryRow, named_kind
 from boxscore.protocols.tables.matching import RANKED
 
 MOST_METRICS = 12
-"""IoU thresholds that each get a metric; a longer list is summarised by its mean."""
+"""Largest number of IoU thresholds that each get a metric; a longer list is summarized by its mean."""
 
 
 def changed_protocol(
@@ -31,27 +31,27 @@ def changed_protocol(
     score_threshold: float | None = None,
     class_weights: Mapping[Any, float] | str | None = None,
 ) -> Protocol:
-    """Return a protocol with some choices changed, and a summary that follows.
+    """Return a protocol with some choices changed and its summary updated.
 
     Parameters
     ----------
     protocol : Protocol
     max_detections : sequence of int, optional
-        How many detections per image and class are evaluated; AP uses the largest.
+        Number of detections per image and class to evaluate; AP uses the largest.
     iou_thresholds : sequence of float or mapping, optional
-        In (0, 1]; or a grid ``{start, stop, count}``.
+        Values in (0, 1], or a grid ``{start, stop, count}``.
     area_ranges : mapping of str to (low, high), optional
-        Square pixels. The range of all areas stays beside them.
+        Square pixels. The range of all areas is always kept.
     score_threshold : float, optional
-        Detections below are left out.
+        Detections with lower scores are dropped.
     class_weights : mapping of class to float, or str, optional
-        How much each class counts in means over classes, by name or id; ``"*"`` is every other class. A text
-        is the name of a column of classes (:attr:`Categories.columns`) that holds them.
+        Weight of each class in means over classes, by name or id; ``"*"`` is every other class. A string is
+        the name of a column of classes (:attr:`Categories.columns`) that holds the weights.
 
     Returns
     -------
     Protocol
-        The given one where nothing is changed.
+        The given protocol if nothing changes.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def changed_protocol(
     >>> [row.key for row in low.rows]
     ['AP', 'AP30', 'AP50', 'APs', 'APm', 'APl', 'AR300', 'ARs', 'ARm', 'ARl']
     """
-    # Nothing to change gives the same protocol, with its name.
+    # Without changes, return the same protocol with its name.
     matching: dict[str, Any] = {
         name: value
         for name, value in (
@@ -77,14 +77,14 @@ def changed_protocol(
     }
     if not matching and area_ranges is None and class_weights is None:
         return protocol
-    # The range of all areas always stays, since most metrics are over it.
+    # Always keep the range of all areas, since most metrics use it.
     ignore, ap = protocol.ignore, protocol.ap
     if class_weights is not None:
         ap = ap.replaced(class_weights=class_weights)
     if area_ranges is not None:
         every = {name: pair for name, pair in ignore.area_ranges.items() if name == "all"}
         ignore = ignore.replaced(area_ranges={**every, **area_ranges})
-    # Another name and no aliases: a changed protocol is not the benchmark's.
+    # Change the name and drop the aliases: a changed protocol is no longer the benchmark's.
     changed = protocol.replaced(
         name=f"{protocol.name}+",
         of_type={},
@@ -97,11 +97,11 @@ def changed_protocol(
 
 
 def without_scores(protocol: Protocol) -> Protocol:
-    """Return a protocol for detections without scores, with as much of its summary as needs no order.
+    """Return a protocol for detections without scores, keeping every metric that does not rank them.
 
-    Matched are the most pairs, and of these those with the greatest sum of IoU, unless the protocol matches
-    whatever the scores; no max detections are applied, since there is no order to cut by. Of AP there are the
-    lowest, the expectation and the highest of all orders; AR, and F1, are as they are.
+    Matching maximizes the number of pairs, then the total IoU, unless the protocol's matching already ignores
+    scores. Detection limits are removed, since detections cannot be ranked. AP becomes the lowest,
+    expected and highest AP over all orders; AR and F1 are unchanged.
 
     Parameters
     ----------
@@ -110,12 +110,12 @@ def without_scores(protocol: Protocol) -> Protocol:
     Returns
     -------
     Protocol
-        The given one where it reads no scores.
+        The given protocol if it does not read scores.
 
     Raises
     ------
     ProtocolError
-        When nothing of its summary is left.
+        When no metric of its summary remains.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def without_scores(protocol: Protocol) -> Protocol:
     """
     if protocol.matching.scores != "given":
         return protocol
-    # AP becomes its bounds and mean over all orders; metrics without an order stay at the largest cap.
+    # Replace AP by its bounds and mean over all orders; keep unranked metrics at the largest cap.
     rows: dict[str, SummaryRow] = {}
     for row in protocol.rows:
         if row.harmonic_of:
@@ -136,7 +136,7 @@ def without_scores(protocol: Protocol) -> Protocol:
                 row.replaced(key=f"{row.key}_{end}", metric=f"AP_{end}", cap=-1)
                 for end in ("lowest", "expected", "highest")
             ]
-        # A metric without an order stays, at the largest cap alone.
+        # Keep an unranked metric, only at the largest cap.
         elif not named_kind(row.metric).needs_order:
             largest = row.cap in (-1, len(protocol.caps) - 1)
             key = row.key.removesuffix(str(protocol.caps[-1])) if row.metric == "AR" else row.key
@@ -151,7 +151,7 @@ def without_scores(protocol: Protocol) -> Protocol:
             got=", ".join(dict.fromkeys(row.metric for row in protocol.rows)),
             cause="the protocol scoreless counts boxes without ranking them",
         )
-    # Rules that read scores are set to what needs none.
+    # Set rules that read scores to values that do not.
     matching = protocol.matching.replaced(
         scores="none",
         candidate="most_pairs" if protocol.matching.candidate in RANKED else protocol.matching.candidate,
@@ -162,7 +162,7 @@ def without_scores(protocol: Protocol) -> Protocol:
         equal_scores="image_order",
         ranked_files=False,
     )
-    # Rounding of scores and ties mean nothing then.
+    # Reset the rounding of scores and the order of ties, which no longer matter.
     return protocol.replaced(
         of_type={},
         aliases=(),
@@ -174,8 +174,8 @@ def without_scores(protocol: Protocol) -> Protocol:
 
 
 def _summary(protocol: Protocol, *, new_thresholds: bool) -> tuple[SummaryRow, ...]:
-    """Return the summary rows, with rows for what none of them shows."""
-    # New thresholds, if few, get a row of AP each, after the mean.
+    """Return the summary rows, plus rows for new thresholds, area ranges and limits."""
+    # Add a row of AP per new threshold after the mean, if there are few.
     rows = list(protocol.summary)
     means = [
         row for row in rows if row.iou is None and row.area == "all" and row.cap == -1 and row.metric == "AP"
@@ -188,7 +188,7 @@ def _summary(protocol: Protocol, *, new_thresholds: bool) -> tuple[SummaryRow, .
         singles += [SummaryRow(f"AP{100 * t:g}", iou=t) for t in thresholds if t not in shown]
         at = rows.index(means[0]) + 1 if means else len(rows)
         rows[at:at] = sorted(singles, key=lambda row: row.iou or 0.0)
-    # New area ranges get a row for AP and AR, after the last of the metric.
+    # Add a row of AP and AR per new area range, after the last of the metric.
     for metric in ("AP", "AR"):
         shown_areas = {row.area for row in rows if row.metric == metric}
         if not shown_areas:
@@ -199,7 +199,7 @@ def _summary(protocol: Protocol, *, new_thresholds: bool) -> tuple[SummaryRow, .
             for name in protocol.ignore.area_ranges
             if name not in shown_areas
         ]
-    # New limits get a row of AR, after the others.
+    # Add a row of AR per new limit, after the others.
     recalls = [row for row in rows if row.metric == "AR" and row.area == "all" and row.iou is None]
     if recalls:
         positions = {
@@ -217,7 +217,7 @@ def _summary(protocol: Protocol, *, new_thresholds: bool) -> tuple[SummaryRow, .
 
 
 def iou_thresholds_of_text(words: Sequence[str]) -> list[float] | dict[str, Any]:
-    """Read thresholds ``0.5 0.75``, or one grid ``0.5:0.95/10``, first and last value and their number."""
+    """Parse thresholds ``0.5 0.75``, or one grid ``0.5:0.95/10`` (first value, last value, count)."""
     if len(words) == 1 and ":" in words[0]:
         first, _, rest = words[0].partition(":")
         last, _, count = rest.partition("/")
@@ -229,7 +229,7 @@ def iou_thresholds_of_text(words: Sequence[str]) -> list[float] | dict[str, Any]
 
 
 def area_ranges_of_text(words: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """Read area ranges ``small=0:1024``; ``inf`` has no upper end."""
+    """Parse area ranges such as ``small=0:1024``; ``inf`` removes the upper bound."""
     ranges = {}
     for word in words:
         name, equals, ends = word.partition("=")

@@ -1,16 +1,16 @@
-"""Define a field of a protocol: check, doc, word of the signature, step of a waterfall, scope.
+"""Define a field of a protocol: check, doc, signature word, waterfall step and scope.
 
 Conventions
 -----------
-- A table of a protocol is a class under :class:`Rules`, in a file of ``tables``; its fields are made by
-  :func:`rule`. The signature, the waterfall of :func:`boxscore.diagnostics.explain`, the reference page, the
-  reading of TOML and the protocol's scope all go through the fields.
-- A comment in a table names the rule that the fields below it make together. A rule may come back further
-  down, or in another table: the order of fields is fixed, since signatures follow it.
+- A table of a protocol is a subclass of :class:`Rules`, in a file of ``tables``; :func:`rule` makes its
+  fields. The signature, the waterfall of :func:`boxscore.diagnostics.explain`, the reference page, the TOML
+  reader and the protocol's scope all iterate over the fields.
+- A comment in a table names the rule that the fields below it form. A rule may continue further down, or in
+  another table: the order of fields is fixed, because signatures follow it.
 - A check takes a value as given in Python or TOML, and its name for messages. It returns the value to compute
   with.
-- Words and steps come in the order of the fields; steps stage by stage.
-- What other tools call a protocol or a field is translated in errors.
+- Words and steps are in the order of the fields; steps stage by stage.
+- An error about another tool's name for a protocol or a field suggests the name used here.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ OTHER_PROTOCOLS = {
     **dict.fromkeys(("torchvision", "mmdetection", "mmdet"), ("coco",)),
     **dict.fromkeys(("rotated",), ("dota", "coco-rotated")),
 }
-"""Names in lower case letters and digits alone, without a year or version at the end."""
+"""Other names, in lower-case letters and digits only, without a year or version at the end."""
 
 OTHER_NAMES = {
     **dict.fromkeys(
@@ -71,7 +71,7 @@ OTHER_NAMES = {
 
 
 def meant_protocols(name: str, known: Sequence[str]) -> list[str]:
-    """Return the known protocols that a name may mean in other spellings, or as others call them."""
+    """Return the known protocols that a name may mean: other spellings, or names that other tools use."""
     plain = re.sub(r"[^a-z0-9]", "", name.lower())
     spelled = [one for one in known if re.sub(r"[^a-z0-9]", "", one) == plain]
     if spelled:
@@ -88,18 +88,18 @@ if TYPE_CHECKING:
 else:
 
     def dataclass_transform(**_):
-        """Say nothing: type checkers alone read it."""
+        """Do nothing: only type checkers read it."""
         return lambda kind: kind
 
 
 ALWAYS = object()
-"""In place of a silent value: the word is always in the line."""
+"""Replaces a silent value: the word is always printed."""
 
 Stage = Literal["tables", "ranking", "overlaps", "thresholds", "matching", "scoring"]
-"""The stages of an evaluation, in the order in which a waterfall goes through them."""
+"""The stages of an evaluation, in the order of a waterfall."""
 
 Text = Mapping[Any, str] | Callable[[Any], str] | None
-"""How a value reads: by name, by a function of the whole protocol, or as it is written."""
+"""Turns a value into text: by name, by a function of the whole protocol, or unchanged."""
 
 
 class Check(NamedTuple):
@@ -109,22 +109,22 @@ class Check(NamedTuple):
     apply: Callable[[Any, str], Any]
 
     def __call__(self, value: Any, name: str) -> Any:
-        """Return the value as it is computed with, or raise naming it."""
+        """Return the value to compute with, or raise an error that names it."""
         return self.apply(value, name)
 
 
 class Word(NamedTuple):
-    """A field's part of the signature.
+    """A field's word in the signature.
 
     Attributes
     ----------
     key : str
         The word before the colon.
     silent : object
-        The value at which the line leaves the word out: COCO's. A text that is a function of the protocol
-        leaves it out by being empty.
+        The value (COCO's) at which the signature omits the word. A function ``text`` omits it by returning an
+        empty string.
     text : mapping, callable or None
-        How the value reads.
+        Turns the value into text.
     note : str
         The note on the reference page; made from ``silent`` when empty.
     """
@@ -142,9 +142,9 @@ class Step(NamedTuple):
     ----------
     title : str
     stage : Stage
-        Where in an evaluation the choice acts.
+        The stage of an evaluation in which the choice acts.
     text : mapping, callable or None
-        How the value reads.
+        Turns the value into text.
     """
 
     title: str
@@ -153,14 +153,14 @@ class Step(NamedTuple):
 
 
 class Reads(NamedTuple):
-    """What a rule needs of files beyond what every protocol does.
+    """The keys or columns that a rule reads from files, in addition to those of every protocol.
 
     Attributes
     ----------
     of : {"rows", "images"}
-        Whose keys or columns they are.
+        The table that has the keys or columns.
     names : callable
-        Their names under a protocol.
+        Takes the protocol and returns their names.
     """
 
     of: Literal["rows", "images"]
@@ -176,19 +176,19 @@ class Rule(NamedTuple):
     doc : str
     word : Word, optional
     step : Step or str, optional
-        Or the field whose step it joins.
+        A step, or the field whose step it shares.
     scope : Acts
-        What the rule does, and by what it decides; every field of a protocol says it.
+        The rule's effect and scope; required for every field of a protocol.
     replaces : bool
-        Whether a protocol that extends another replaces a table, instead of adding to it.
+        Whether a protocol that extends another replaces a table instead of adding to it.
     refuses : sequence of Refusal
-        Ways of computing that are closed by some values.
+        Ways of computing that some values rule out.
     columns : sequence of ExtraColumn
-        Columns of matches that it alone asks for.
+        Columns of matches that only this field asks for.
     reads : Reads, optional
-        Keys of files that are read for it.
+        Keys of files to read.
     does : sequence of Does
-        What it does to matching, other than COCO's rules do.
+        Functions that act on matching, in addition to COCO's rules.
     """
 
     check: Check
@@ -217,7 +217,7 @@ def rule(
     reads: Reads | None = None,
     does: Sequence[Does] = (),
 ) -> Any:
-    """Make a field of a protocol from everything that it declares; see :class:`Rule`."""
+    """Make a field of a protocol from its declarations; see :class:`Rule`."""
     metadata = {"rule": Rule(check, doc, word, step, scope, replaces, refuses, columns, reads, does)}
     if isinstance(default, dict):
         return dataclasses.field(default_factory=default.copy, metadata=metadata)
@@ -230,7 +230,7 @@ def _attribute(field: dataclasses.Field[Any]) -> list[str]:
 
 
 class _Signature:
-    """The signature of a table, made when ``help`` or ``inspect`` asks for it."""
+    """The signature of a table, made lazily when ``help`` or ``inspect`` asks for it."""
 
     def __get__(self, instance: object, kind: type[Rules]) -> inspect.Signature:
         parameters = []
@@ -255,8 +255,8 @@ class _Signature:
 class Rules:
     """A table of a protocol: a frozen dataclass whose fields are checked, and named in errors as in TOML.
 
-    A class with this base is a dataclass by that alone. Its methods are these, written once: the standard
-    decorator compiles six for each class, which took longer than everything else that a protocol needs.
+    Subclasses become dataclasses without a decorator and share these methods: the standard decorator compiles
+    six methods per class, which took longer than everything else that a protocol needs.
     """
 
     PREFIX: ClassVar[str] = ""
@@ -265,7 +265,7 @@ class Rules:
     _required: ClassVar[frozenset[str]]
 
     def __init_subclass__(cls) -> None:
-        """Find the fields, and add their docs to the docstring."""
+        """Collect the fields and append their docs to the docstring."""
         dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
         fields = dataclasses.fields(cls)
         cls._required = frozenset(
@@ -277,7 +277,7 @@ class Rules:
     def __init__(self, *values: Any, **given: Any) -> None:
         fields = self.__dataclass_fields__
         if values or not given.keys() <= fields.keys() or not self._required <= given.keys():
-            given = self.__signature__.bind(*values, **given).arguments  # raises what is wrong with them
+            given = self.__signature__.bind(*values, **given).arguments  # raises TypeError for bad arguments
         own = vars(self)
         for name, field in fields.items():
             if name in given:
@@ -286,22 +286,22 @@ class Rules:
                 own[name] = field.default
             else:
                 own[name] = field.default_factory()
-        # Defaults are what their checks return, so that only values of the caller are checked.
+        # Check only the caller's values: defaults have passed their checks already.
         self._check([name for name in fields if name in given and given[name] is not fields[name].default])
 
     def replaced(self, **changes: Any) -> Self:
-        """Return the table with some values changed: only these are checked, as the others have been."""
+        """Return the table with some values changed; only these are checked again."""
         fields = self.__dataclass_fields__
         if not changes.keys() <= fields.keys():
-            self.__signature__.bind_partial(**changes)  # raises which of them no field is
-        kept = {name: getattr(self, name) for name in fields}  # what was derived from the values is left
+            self.__signature__.bind_partial(**changes)  # raises TypeError for unknown fields
+        kept = {name: getattr(self, name) for name in fields}  # without cached properties
         made = object.__new__(type(self))
         vars(made).update(kept | changes)
         made._check([name for name in fields if name in changes and changes[name] is not kept[name]])
         return made
 
     def _check(self, names: Sequence[str]) -> None:
-        """Check some fields, in the order of all, and then what no field can check alone."""
+        """Check some fields in their order, then the rules that involve several fields."""
         own = vars(self)
         try:
             for name in names:
@@ -318,7 +318,7 @@ class Rules:
         return f"{self.PREFIX}{name}"
 
     def _check_together(self) -> None:
-        """Check what no field can check alone."""
+        """Check rules that involve several fields."""
 
     def _values(self) -> tuple[Any, ...]:
         return tuple([getattr(self, name) for name in self.__dataclass_fields__])
@@ -346,9 +346,9 @@ R = TypeVar("R")
 
 
 def read(kind: type[R], values: Any, *, name: str) -> R:
-    """Build a table from the values of TOML, refusing keys that nothing reads.
+    """Build a table from TOML values; reject unknown keys.
 
-    Values are checked by the fields themselves, so that Python and TOML have one set of rules and messages.
+    The fields check the values, so that Python and TOML share one set of rules and messages.
     """
     if isinstance(values, kind):
         return values
@@ -367,7 +367,7 @@ def read(kind: type[R], values: Any, *, name: str) -> R:
 
 
 def _unknown(prefix: str, key: str, fields: Mapping[str, Any]) -> str:
-    """Return the message for an unknown key; one of another tool is answered with its name here."""
+    """Return the message for an unknown key; for a key of another tool, suggest the name used here."""
     name = OTHER_NAMES.get(key)
     if name is None or name == f"{prefix}{key}":
         return checks.unknown_key(f"{prefix}{key}", key, fields)
@@ -380,7 +380,7 @@ def _unknown(prefix: str, key: str, fields: Mapping[str, Any]) -> str:
 
 
 def choice(kind: Any) -> Check:
-    """Accept the names of a ``Literal``, or those of a table."""
+    """Accept the names of a ``Literal``, or the keys of a table."""
     known = get_args(kind) or tuple(kind)
     return Check(
         ", ".join(f'"{name}"' for name in known), lambda value, name: checks.one_of(value, known, name=name)
@@ -396,7 +396,7 @@ def number(low: float, high: float, *, open_low: bool = False) -> Check:
 
 
 def whole(low: int) -> Check:
-    """Accept a whole number from ``low`` on."""
+    """Accept a whole number that is at least ``low``."""
     return Check(f"whole number >= {low}", lambda value, name: checks.whole_number(value, low, name=name))
 
 
@@ -427,7 +427,7 @@ def grid_of(*, most: int, open_low: bool = False) -> Check:
 
 
 def table(kind: type[Rules]) -> Check:
-    """Accept the values of a table, or the table."""
+    """Accept a table, or a mapping of its values."""
     return Check("table", lambda value, name: read(kind, value, name=name))
 
 
@@ -440,7 +440,7 @@ def _flag(value: Any, name: str) -> bool:
 def _text(value: Any, name: str) -> str:
     if not isinstance(value, str):
         raise ProtocolError(name, "be a string", got=repr(value))
-    if not value.isprintable():  # it goes to the terminal, and into signatures, heads and titles
+    if not value.isprintable():  # it is printed on the terminal, in signatures, headers and titles
         raise ProtocolError(name, "not contain control characters", got=repr(value))
     return value
 
@@ -449,11 +449,11 @@ flag = Check("true, false", _flag)
 text = Check("string", _text)
 
 
-# ---------------------------------------------------------------- what is derived from the fields
+# ---------------------------------------------------------------- fields of a whole protocol
 
 
 class Field(NamedTuple):
-    """A field of a protocol, named as TOML does: ``table`` is empty at the top level."""
+    """A field of a protocol with its name in TOML; ``table`` is empty at the top level."""
 
     table: str
     name: str
@@ -469,7 +469,7 @@ class Field(NamedTuple):
         return getattr(getattr(protocol, self.table) if self.table else protocol, self.name)
 
     def written(self, protocol: Any, text: Text) -> str:
-        """Write the field's value in words."""
+        """Format the field's value as text."""
         if callable(text):
             return text(protocol)
         value = self.of(protocol)
@@ -479,7 +479,7 @@ class Field(NamedTuple):
 
 
 def all_fields(protocol: Any) -> tuple[Field, ...]:
-    """Return the fields of a protocol, or of its class, with those of its tables in place of the tables."""
+    """Return the fields of a protocol or its class, with each table replaced by its fields."""
     return _all_fields(protocol if isinstance(protocol, type) else type(protocol))
 
 

@@ -22,18 +22,17 @@ from boxscore._utils import checks
 from boxscore.errors import InputError, ProtocolError
 
 MOST_VALUES = 100_000
-"""Far more than any curve needs; a mistyped step must not fill the memory."""
+"""Upper limit on the length of a grid, so that a mistyped step does not exhaust memory."""
 
 MOST_FALSE_POSITIVES = 1e9
-"""Per image; far more than any detector makes."""
+"""Per image; far more than any detector produces."""
 
 GridRule = Literal["linspace", "float32", "hundredths", "arange", "colon"]
 
 
 def grid(spec: Any, *, name: str) -> tuple[float, ...]:
     """Build a grid from a list of numbers, ``{start, stop, count}`` or ``{start, stop, step, rule}``."""
-    # A list is taken as it is; a mapping says how its values are computed, since rules differ in the last
-    # bit.
+    # Keep a list as it is. A mapping names the formula for its values, since formulas differ in the last bit.
     if isinstance(spec, (list, tuple)):
         values = [checks.number_between(value, 0, 1, name=name) for value in spec]
     elif isinstance(spec, Mapping):
@@ -45,7 +44,7 @@ def grid(spec: Any, *, name: str) -> tuple[float, ...]:
         start = checks.number_between(spec.get("start", 0), 0, 1, name=f"{name}.start")
         stop = checks.number_between(spec.get("stop", 1), 0, 2, name=f"{name}.stop")
         rule = checks.one_of(str(spec.get("rule", "linspace")), get_args(GridRule), name=f"{name}.rule")
-        # Rules by count or by step; both are limited before a value is made.
+        # Limit the count or step before any value is made.
         if rule in _COUNTED:
             count = checks.whole_number(spec.get("count"), 1, name=f"{name}.count")
             _check_count(count, name)
@@ -56,7 +55,7 @@ def grid(spec: Any, *, name: str) -> tuple[float, ...]:
             values = np.arange(start, stop, step).tolist() if rule == "arange" else colon(start, step, stop)
     else:
         raise ProtocolError(name, "be a list of numbers or {start, stop, count}", got=repr(spec))
-    # Values must ascend strictly, since they are searched by bisection.
+    # Require strictly ascending values, since they are searched by bisection.
     if not values:
         raise ProtocolError(name, "have at least one value", got="none")
     if any(later <= earlier for earlier, later in itertools.pairwise(values)):
@@ -70,8 +69,8 @@ def _check_count(count: float, name: str) -> None:
 
 
 def _single_precision(start: float, stop: float, count: int) -> list[float]:
-    """torch.linspace: up from start to the middle, down from stop after it; one rounding per value (FMA)."""
-    # torch fuses multiply and add (FMA): in float64 the product is exact, and one rounding remains.
+    """Return ``torch.linspace``: up from start to the middle, down from stop after it; one rounding (FMA)."""
+    # torch fuses multiply and add (FMA): in float64 the product is exact, so only one rounding occurs.
     step = np.float64((np.float32(stop) - np.float32(start)) / np.float32(max(count - 1, 1)))
     number = np.arange(count)
     values = np.where(number < count // 2, start + step * number, stop - step * (count - 1 - number))
@@ -88,7 +87,7 @@ _COUNTED: dict[str, Callable[[float, float, int], list[float]]] = {
 
 
 def colon(start: float, step: float, stop: float) -> list[float]:
-    """MATLAB's ``start:step:stop``: the lower half counted up from start, the upper half down from stop."""
+    """Return MATLAB's ``start:step:stop``: lower half counted up from start, upper half down from stop."""
     last = round((stop - start) / step)
     lower = [start + i * step for i in range((last + 1) // 2)]
     middle = [(start + stop) / 2] if last % 2 == 0 else []
@@ -97,7 +96,7 @@ def colon(start: float, step: float, stop: float) -> list[float]:
 
 
 def fppi_points(values: Any, *, name: str) -> tuple[float, ...]:
-    """Check numbers of false positives per image; ascending, each once."""
+    """Check numbers of false positives per image; return them sorted and unique."""
     if not isinstance(values, (list, tuple, np.ndarray)):
         raise InputError(name, "be a list of numbers", got=repr(values))
     points = {checks.number_between(value, 0, MOST_FALSE_POSITIVES, name=name) for value in values}
@@ -107,7 +106,7 @@ def fppi_points(values: Any, *, name: str) -> tuple[float, ...]:
 
 
 def grid_text(values: tuple[float, ...]) -> str:
-    """Write a grid for the signature; grids that differ in one bit have different texts."""
+    """Format a grid for the signature; grids that differ in one bit have different texts."""
     if len(values) > 2 and values == tuple(np.linspace(values[0], values[-1], len(values)).tolist()):
         return f"{_number_text(values[0])}:{_number_text(values[-1])}/{len(values)}"
     if len(values) == 1:
@@ -116,7 +115,7 @@ def grid_text(values: tuple[float, ...]) -> str:
 
 
 def number_text(value: float) -> str:
-    """Write a number as briefly as possible without losing a bit."""
+    """Format a number as briefly as possible without losing a bit."""
     return f"{value:g}" if float(f"{value:g}") == value else repr(value)
 
 

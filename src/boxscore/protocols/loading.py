@@ -1,11 +1,11 @@
-"""Read protocols: the TOML files that ship with boxscore, and those of the user.
+"""Read protocols from the TOML files that ship with boxscore, and from the user's.
 
 Conventions
 -----------
-- Files are located, parsed and merged here; each field checks its value.
+- This module locates, parses and merges files; each field checks its value.
 - Shipped files are in this folder, and in the folders ``protocols`` of extensions. Their names are unique.
-- A file may say ``extends = "coco"`` (or the path of another file) and give only what differs. Tables merge
-  key by key; grids, area ranges, lists and the summary replace. Unknown keys are errors.
+- A file may contain ``extends = "coco"`` (or the path of another file) and only the differences. Tables merge
+  key by key; grids, area ranges, lists and the summary replace the parent's. Unknown keys are errors.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from boxscore.protocols.fields import all_fields, meant_protocols
 from boxscore.protocols.protocol import Protocol, describing_fields
 
 IOU_TYPES = {"bbox": "coco", "segm": "coco-segm", "boundary": "coco-boundary", "keypoints": "coco-keypoints"}
-"""pycocotools' IoU types, and COCO's protocol for each."""
+"""COCO's protocol for each IoU type of pycocotools."""
 
 _FOLDERS = (".", "../extensions/*/protocols")
-"""Folders of shipped protocols, seen from this one: that of the core, and one of each extension."""
+"""Folders of shipped protocols, relative to this one: the core's, and one per extension."""
 
 
 def protocol_names() -> list[str]:
@@ -55,7 +55,7 @@ def protocol_toml(name: str) -> str:
 
 
 def load_protocol(protocol: str | Path | Mapping[str, Any] | Protocol) -> Protocol:
-    """Return a protocol by name, from a user's TOML file, or from the values of one.
+    """Return a protocol by name, from a user's TOML file, or from a mapping.
 
     Parameters
     ----------
@@ -94,9 +94,9 @@ def load_protocol(protocol: str | Path | Mapping[str, Any] | Protocol) -> Protoc
 
 
 def protocol_of_type(protocol: Protocol, iou_type: str) -> Protocol:
-    """Return a protocol that compares what ``iou_type`` names.
+    """Return the variant of a protocol that compares the objects that ``iou_type`` names.
 
-    ``of_type`` is valid only for the protocol as written: clear it in a copy that was changed.
+    ``of_type`` is valid only for the protocol as written: clear it in a changed copy.
 
     Parameters
     ----------
@@ -106,13 +106,13 @@ def protocol_of_type(protocol: Protocol, iou_type: str) -> Protocol:
     Returns
     -------
     Protocol
-        The given one if it does already; the one that it names in ``of_type``; else the given one with masks
-        in place of boxes.
+        The given protocol if it already compares this type; else the one named in its ``of_type``; else the
+        given one with masks in place of boxes.
 
     Raises
     ------
     ProtocolError
-        When the protocol compares something else than boxes, or knows no keypoints.
+        When the protocol compares neither boxes nor the wanted type, or does not support keypoints.
     """
     wanted = load_protocol(IOU_TYPES[checks.one_of(iou_type, list(IOU_TYPES), name="iou_type")])
     if protocol.similarity == wanted.similarity:
@@ -162,7 +162,7 @@ def _parse_text(text: str, source: str) -> dict[str, Any]:
 
 
 def _shipped(name: str) -> dict[str, Any]:
-    """Return the values of a protocol that ships with boxscore; the caller may change them."""
+    """Return a copy of the values of a shipped protocol."""
     return copy.deepcopy(_parsed(name))
 
 
@@ -172,7 +172,7 @@ def _parsed(name: str) -> dict[str, Any]:
 
 
 def _resolve(values: dict[str, Any], *, seen: tuple[str, ...], folder: Path | None = None) -> dict[str, Any]:
-    """Merge a protocol into the one it extends."""
+    """Merge a protocol into its parent."""
     # A parent is a shipped name, or a file relative to the one that names it.
     parent = values.pop("extends", None)
     if parent is None:
@@ -184,12 +184,12 @@ def _resolve(values: dict[str, Any], *, seen: tuple[str, ...], folder: Path | No
         key, raw, where = str(path.resolve()), read_toml(path), path.parent
     else:
         key, raw, where = parent, _shipped(parent), None
-    # Every protocol on the way is remembered, so that a circle ends.
+    # Remember every protocol on the way, to detect cycles.
     if key in seen:
         raise ProtocolError(
             "extends", "not go in a circle", got=" -> ".join(Path(name).name for name in [*seen, key])
         )
-    # Fields that describe the parent, such as its title, do not describe this one.
+    # Drop fields that describe the parent, such as its title.
     base = _resolve(raw, seen=(*seen, key), folder=where)
     for key in describing_fields(Protocol):
         base.pop(key, None)

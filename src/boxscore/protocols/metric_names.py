@@ -1,14 +1,14 @@
-"""Find the key of a summary metric by what people call it: ``map``, ``mAP@[.5:.95]``, ``AP@0.5``.
+"""Find the key of a summary metric by a common name: ``map``, ``mAP@[.5:.95]``, ``AP@0.5``.
 
 Conventions
 -----------
-- A name that equals a key is that key. Otherwise it is taken apart into the kind (AP or AR), numbers (IoU
+- A name that equals a key is that key. Any other name is split into the kind (AP or AR), numbers (IoU
   thresholds or max detections) and words (small, rare, ...), and means the one key with the same parts. A
-  name that fits no key, or several, is refused.
+  name that fits zero or several keys is rejected.
 - A name without numbers is the mean over all thresholds. So are ``50-95`` and ``.5:.95``, but only if the
   summary also has metrics at single thresholds: otherwise its only number may be that of one threshold.
-- Numbers with a point are fractions: ``.5`` is 50.
-- ``m`` in front means nothing, nor do the folders and marks of tools: ``metrics/mAP50(B)``, ``bbox_mAP_50``.
+- Numbers with a decimal point are fractions: ``.5`` is 50.
+- A leading ``m`` is ignored, and so are affixes of tools: ``metrics/mAP50(B)``, ``bbox_mAP_50``.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _RANGE = frozenset({50.0, 95.0})
 _RANGES = (_RANGE, _RANGE | {5.0}, frozenset({5095.0}))
 _TYPES = "bbox|box|segm|seg|mask"
 _MARKS = rf".*/|\((?:b|m|p)\)|^(?:val|test)_|(?:{_TYPES})_|_(?:{_TYPES})$"
-_NAME = r"m?(ap|ar)((?:[^a-z].*|(?:[a-z]|small|medium|large))?)"  # compiled when first asked for
+_NAME = r"m?(ap|ar)((?:[^a-z].*|(?:[a-z]|small|medium|large))?)"  # compiled lazily
 
 
 def metric_named(name: str, known: Sequence[str], *, option: str = "a metric") -> str:
-    """Return the key that a name of a summary metric means; messages call the name ``option``."""
+    """Return the key that a metric name means; error messages call the name ``option``."""
     return metric_meant(name, known) or checks.one_of(name, known, name=option)
 
 
 def metric_meant(name: str, known: Sequence[str]) -> str | None:
-    """Return the key that a name means; None if it fits no key, or several."""
+    """Return the key that a name means; None if zero or several keys fit."""
     if name in known:
         return name
     meant = _taken_apart(name)
@@ -50,7 +50,7 @@ def metric_meant(name: str, known: Sequence[str]) -> str | None:
 
 
 class _Meaning(NamedTuple):
-    """The parts of a name; two names with equal parts mean the same metric."""
+    """The parts of a name; names with equal parts mean the same metric."""
 
     kind: str
     numbers: frozenset[float]
@@ -58,7 +58,7 @@ class _Meaning(NamedTuple):
 
 
 def _taken_apart(name: object) -> _Meaning | None:
-    """Take a name apart; None if it is not a name of AP or AR."""
+    """Split a name into its parts; None if it does not name AP or AR."""
     whole = re.fullmatch(_NAME, re.sub(_MARKS, "", str(name).strip().lower()))
     if whole is None:
         return None

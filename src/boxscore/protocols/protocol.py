@@ -1,25 +1,24 @@
 """Define a protocol: every choice that turns matches into a number, as data.
 
-Goal
-----
-One frozen value says how boxes are measured, matched, ignored, averaged and summarized. A benchmark is a
-value, not code: each choice is implemented once, in the stage that it belongs to.
+One frozen value defines how boxes are measured, matched, ignored, averaged and summarized. A benchmark is a
+value, not code: each choice is implemented in one place, the stage that it belongs to.
 
 Conventions
 -----------
-- The protocols that ship are TOML files, here and in the folders ``protocols`` of extensions; a user's file
-  has the same form and may say ``extends = "coco"`` and give only what differs. Tables merge key by key,
-  anything else replaces.
+- Shipped protocols are TOML files, here and in the folders ``protocols`` of extensions; a user's file has the
+  same form and may contain ``extends = "coco"`` and only the differences. Tables merge key by key, anything
+  else replaces the parent's value.
 - IoU thresholds and recall points are grids, ``{start, stop, count}``, built by ``numpy.linspace``:
   decimal literals differ from pycocotools' values in one threshold and ten recall points.
-- Everything about a field is defined at the field (see :mod:`boxscore.protocols.fields`): default, check,
-  doc, word in the signature and step of a waterfall, both in the order of the fields; its scope, what it does
-  to matching and what it refuses (see :mod:`boxscore.protocols.acting`). The classes of the tables are in
-  ``tables``, their fields in order.
+- A field declares everything about itself (see :mod:`boxscore.protocols.fields`): default, check, doc,
+  signature word and waterfall step; its scope, its effect on matching and the ways that it rejects (see
+  :mod:`boxscore.protocols.acting`). Words and steps follow the order of the fields. The classes of the tables
+  are in ``tables``.
 - :meth:`Protocol.signature` prints the choices in one line, to print next to every score. Each field defines
   its word (:class:`boxscore.protocols.fields.Word`). Words that are always printed come first; others are
-  printed only when the value is not COCO's.
-- :class:`ProtocolScope` combines what the rules need: what can be matched apart, and which ways are open.
+  printed only when the value differs from COCO's.
+- :class:`ProtocolScope` combines the needs of all rules: whether images can be matched separately, and which
+  ways of computing are supported.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ from boxscore.protocols.tables.shapes import DistanceRules, KeypointRules, MaskR
 
 
 class ProtocolScope:
-    """Answers for one protocol; every rule is asked, and none is listed here.
+    """The scope of a protocol and the ways of computing that it supports, collected from its rules.
 
     Parameters
     ----------
@@ -88,18 +87,18 @@ class ProtocolScope:
         return next(field.rule.scope for field in self._fields if field.path == path).scope_in(self._protocol)
 
     def widest(self, *acts: Act) -> Scope:
-        """Return the widest scope of the rules that do any of these."""
+        """Return the widest scope of the rules with any of these effects."""
         scopes = [field.rule.scope for field in self._fields]
         return max(one.scope_in(self._protocol) for one in scopes if one.act in acts)
 
     @property
     def prepared_by(self) -> tuple[Any, ...]:
-        """The values by which tables are prepared; protocols that share them share the tables."""
+        """The values that prepare tables; protocols with equal values share the tables."""
         return self._values("prepares")
 
     @property
     def measured_by(self) -> tuple[Any, ...]:
-        """The values by which pairs are measured; protocols that share them share the overlaps."""
+        """The values that measure pairs; protocols with equal values share the overlaps."""
         return self._values("measures")
 
     def _values(self, act: Act) -> tuple[Any, ...]:
@@ -107,26 +106,26 @@ class ProtocolScope:
 
     @property
     def is_prepared_by_row(self) -> bool:
-        """Whether every row is prepared without any other, and none is dropped."""
+        """Whether each row is prepared independently, and none dropped."""
         return self.widest("prepares") <= Scope.ROW
 
     @property
     def is_matched_alone(self) -> bool:
-        """Whether the matches of an image follow from the image."""
+        """Whether the matches of an image depend only on that image."""
         return self.widest("prepares", "measures", "ranks", "matches") <= Scope.IMAGE
 
     def keys_read(self, of: Literal["rows", "images"]) -> tuple[str, ...]:
-        """Return the keys of rows or images that files are read for, each once."""
+        """Return the keys of rows or images to read from files, without duplicates."""
         asked = [field.rule.reads for field in self._fields if field.rule.reads is not None]
         names = [name for reads in asked if reads.of == of for name in reads.names(self._protocol)]
         return tuple(dict.fromkeys(names))
 
     def allows(self, way: Way) -> bool:
-        """Whether no rule refuses a way of computing."""
+        """Whether every rule supports a way of computing."""
         return not any(refusal.when(self._protocol) for _, refusal in _refusals(self._kind, way))
 
     def refusals(self, way: Way) -> Sequence[ProtocolError]:
-        """Return what the rules have against a way of computing, those that act last first."""
+        """Return the errors of the rules that reject a way of computing, last-acting rules first."""
         return [
             ProtocolError(name, refusal.rule, got=self._shown(name, refusal.got), cause=refusal.cause)
             for field, refusal in _refusals(self._kind, way)
@@ -135,7 +134,7 @@ class ProtocolScope:
         ]
 
     def check(self, way: Way) -> None:
-        """Refuse a way of computing by the first rule that does."""
+        """Raise the first error of a rule that rejects a way of computing."""
         for refusal in self.refusals(way):
             raise refusal
 
@@ -145,14 +144,14 @@ class ProtocolScope:
 
 @functools.cache
 def _refusals(kind: Any, way: Way) -> tuple[tuple[Field, Refusal], ...]:
-    """Return the refusals of a way that the fields of a kind of protocol declare, the last acts first."""
+    """Return the refusals of a way that a protocol class declares, last-acting rules first."""
     acts = get_args(Act)
     fields = sorted(all_fields(kind), key=lambda field: -acts.index(field.rule.scope.act))
     return tuple((field, one) for field in fields for one in field.rule.refuses if one.way == way)
 
 
 def describing_fields(protocol: Any) -> tuple[str, ...]:
-    """Return the names of the fields of a protocol, not of its tables, that change no number."""
+    """Return the top-level fields of a protocol that do not change any number."""
     return tuple(
         field.name
         for field in all_fields(protocol)
@@ -175,7 +174,7 @@ SimilarityName = Literal[
 
 
 FIRST_WORDS = ("sim", "iou", "ap", "maxdet", "area", "crowd", "offset")
-"""How a signature begins; the other words follow in the order of the fields."""
+"""The first words of a signature; the others follow in the order of the fields."""
 
 
 def _strings(value: Any, name: str) -> dict[str, str]:
@@ -185,7 +184,7 @@ def _strings(value: Any, name: str) -> dict[str, str]:
 
 
 def _similarity(protocol: Any) -> str:
-    """Write what is compared, and the values that decide how; nothing for boxes."""
+    """Name the similarity with the values that define it; empty for boxes."""
     if protocol.similarity == "boundary":
         return f"boundary/{number_text(protocol.masks.boundary_dilation)}"
     if protocol.similarity == "keypoints":
@@ -199,37 +198,36 @@ def _similarity(protocol: Any) -> str:
 
 
 class Protocol(Rules):
-    """Everything that decides a score. See the module's page for the conventions."""
+    """All choices that decide a score. See the module's page for the conventions."""
 
     name: str = rule(
         check=text,
-        doc="Stands in the signature; not taken over by a protocol that extends this one.",
+        doc="Printed in the signature. A protocol that extends this one does not inherit it.",
         scope=DESCRIBES,
     )
     title: str = rule(
         "",
         check=text,
-        doc="One line for people; not taken over.",
+        doc="One line that describes the protocol. Not inherited.",
         scope=DESCRIBES,
     )
     aliases: tuple[str, ...] = rule(
         (),
         check=list_of(text, "a list"),
-        doc="Other names by which `boxscore explain` knows the tool that scores so; not taken over.",
+        doc="Other names by which `boxscore explain` finds the tool that scores this way. Not inherited.",
         scope=DESCRIBES,
     )
     of_type: Mapping[str, str] = rule(
         {},
         check=Check("IoU type = protocol", _strings),
-        doc="The protocols that take this one's place when `--iou-type` asks for something else; not taken "
-        "over.",
+        doc="The protocols that replace this one when `--iou-type` asks for another type. Not inherited.",
         scope=DESCRIBES,
     )
     similarity: SimilarityName = rule(
         "box",
         check=choice(SimilarityName),
-        doc="What decides how well a detection and a ground truth agree. Points in boxes and masks agree by "
-        "0.5 or more, and by more the nearer they are to the centre of the box.",
+        doc="How the agreement of a detection and a ground truth is measured. For points in boxes and "
+        "masks, a hit scores 0.5 or more, and more the nearer the point is to the center of the box.",
         word=Word(
             "sim",
             text=_similarity,
@@ -264,7 +262,7 @@ class Protocol(Rules):
 
     @property
     def scope(self) -> ProtocolScope:
-        """The knowledge of the data that its rules need, and the ways of computing that they allow."""
+        """The data that its rules need, and the ways of computing that they support."""
         return ProtocolScope(self)
 
     def _check_together(self) -> None:
@@ -277,13 +275,13 @@ class Protocol(Rules):
 
     @functools.cached_property
     def does(self) -> Mapping[Point, Sequence[Does]]:
-        """The functions of its rules that act on matching, by point, in the order in which they run."""
+        """The functions of its rules that act on matching, by point, in order of execution."""
         asked = [each for each in DOES if each.when(self)]
         points = dict.fromkeys(each.point for each in asked)
         return {point: [each for each in asked if each.point == point] for point in points}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out ``does``, which is computed again: lambdas do not pickle."""
+        """Leave out ``does``, which is computed again: lambdas cannot be pickled."""
         return {name: value for name, value in vars(self).items() if name != "does"}
 
     def asks_for(self, metric: str) -> bool:
@@ -296,22 +294,22 @@ class Protocol(Rules):
 
     @property
     def lower_is_better(self) -> tuple[str, ...]:
-        """Keys of the summary metrics that fall when a detector gets better: miss rates, false positives."""
+        """Keys of the summary metrics where lower is better: miss rates, false positives."""
         return tuple(row.key for row in self.rows if named_kind(row.metric).lower_is_better)
 
     @functools.cached_property
     def caps(self) -> tuple[int | None, ...]:
-        """Max detections, ascending; ``(None,)`` where all count. The axis M."""
+        """Max detections, ascending; ``(None,)`` if unlimited. The axis M."""
         return self.matching.max_detections or (None,)
 
     @property
     def masks_may_lack(self) -> bool:
-        """Whether masks are compared, and ground truths without one are matched by their boxes."""
+        """Whether masks are compared and ground truths without a mask are matched by their boxes."""
         return self.similarity in ("mask", "boundary") and self.masks.box_only_truth == "absorb"
 
     @functools.cached_property
     def rows(self) -> tuple[SummaryRow, ...]:
-        """The summary rows that apply, their keys filled in, each key once."""
+        """The summary rows that apply, with their keys filled in and without duplicates."""
         rows: dict[str, SummaryRow] = {}
         for row in self.summary:
             has_cap = -len(self.caps) <= row.cap < len(self.caps)
@@ -322,16 +320,16 @@ class Protocol(Rules):
         return tuple(row for row in rows.values() if {*row.harmonic_of} <= rows.keys())
 
     def position_of(self, row: SummaryRow) -> tuple[int, int]:
-        """Return the area range and max detections of a row that applies: positions on the axes A and M."""
+        """Return the positions of a row's area range and max detections on the axes A and M."""
         return list(self.ignore.area_ranges).index(row.area), row.cap % len(self.caps)
 
     @property
     def class_keys(self) -> dict[str, str]:
-        """The name of each summary metric in the rows per class, by its key: ``mAP`` is ``AP`` there.
+        """The name of each summary metric in the rows per class, by its key: ``mAP`` becomes ``AP``.
 
-        Metrics of only some classes have no column there. Without scores, the mean of the classes' F1 has
-        none if there is F1 over all classes: for a single class they are equal. A key stays as it is if it
-        does not start with "m" and a capital letter, or if the shorter name is that of another metric.
+        Metrics over a subset of the classes are left out. Without scores, the mean of the classes' F1 is left
+        out if there is F1 over all classes, since both are equal for a single class. A key stays unchanged if
+        it does not start with "m" and a capital letter, or if another metric already has the shorter name.
         """
         of_all = [row for row in self.rows if not (row.classes or row.harmonic_of)]
         keys = [row.key for row in of_all if not self._is_another_of_a_class(row)]
@@ -339,14 +337,14 @@ class Protocol(Rules):
         return {key: key if short[key] in keys else short[key] for key in keys}
 
     def _is_another_of_a_class(self, row: SummaryRow) -> bool:
-        """Whether a class's value is that of another row: without scores there is one threshold for F1."""
+        """Whether a class's value equals that of another row: without scores, F1 has one threshold."""
         if self.matching.scores == "given" or row.metric != "F1":
             return False
         return any(row.replaced(key=one.key, metric="micro_F1") == one for one in self.rows)
 
     @property
     def rates_at_first(self) -> frozenset[str]:
-        """Rates at the first threshold that, without scores, equal a metric of the class."""
+        """Rates at the first threshold that equal a metric of the class when detections have no scores."""
         if self.matching.scores == "given":
             return frozenset()
         names = {"precision": "precision", "recall": "recall", "micro_F1": "F1"}
@@ -355,7 +353,7 @@ class Protocol(Rules):
         return frozenset(names[row.metric] for row in rows if row.metric in names)
 
     def iou_text(self, row: SummaryRow) -> str:
-        """Write the threshold, or the range of thresholds, of a summary row."""
+        """Format the threshold, or the range of thresholds, of a summary row."""
         if row.iou is not None:
             return f"{row.iou:.2f}"
         thresholds = self.matching.iou_thresholds
@@ -385,7 +383,7 @@ class Protocol(Rules):
 
     @functools.cached_property
     def digest(self) -> str:
-        """A hash of every choice, without the fields that only describe: 16 hexadecimal digits."""
+        """A hash of every choice except descriptive fields: 16 hexadecimal digits."""
         values = dataclasses.asdict(self)
         for name in describing_fields(self):
             values.pop(name)
@@ -393,9 +391,9 @@ class Protocol(Rules):
 
 
 EXTRA_COLUMNS = {column.name: column for field in all_fields(Protocol) for column in field.rule.columns}
-"""Columns of matches that one rule alone asks for, by name, in the order of the fields that declare them."""
+"""Columns of matches that only one rule asks for, by name, in the order of their fields."""
 
 DOES = sorted(
     (each for field in all_fields(Protocol) for each in field.rule.does), key=lambda each: each.order
 )
-"""Every function of a rule that acts on matching, by ascending order."""
+"""Every function of a rule that acts on matching, in ascending order."""

@@ -1,4 +1,4 @@
-"""Define the rows of a summary, and name the kinds of metrics that they ask for."""
+"""Define the rows of a summary, and name the kinds of metrics that they can ask for."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ FAMILIES = {
     "boxscore.extensions.scoreless.curve_ends": "end_precision end_recall end_F1",
     "boxscore.extensions.scoreless.orderless": "AP_lowest AP_expected AP_highest",
 }
-"""Families of kinds of summary metrics: the module that computes a family, and the names of its kinds.
+"""Families of summary metrics: the module that computes a family, and the names of its kinds.
 
 Protocols are checked against the names. A module lists its kinds, with their titles, in ``KINDS``, and is
-imported when they are asked for.
+imported lazily.
 """
 
 SUMMARY_KINDS = tuple(name for names in FAMILIES.values() for name in names.split())
-"""Kinds of summary metrics, in the order in which messages list them."""
+"""Kinds of summary metrics, in the order of messages."""
 
 ORDERLESS = tuple(FAMILIES["boxscore.extensions.scoreless.orderless"].split())
-"""Kinds of all orders of the detections."""
+"""Kinds that are computed over all orders of the detections."""
 
 LEVEL_METRICS = tuple(FAMILIES["boxscore.extensions.crowds.score_level_metrics"].split())
 """Kinds that are read at score levels."""
@@ -56,19 +56,19 @@ class NamedKind(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name in protocols."""
+        """The name in protocols."""
 
     @property
     def title(self) -> str:
-        """What it is, as pycocotools prints it or would."""
+        """A title in the style of pycocotools."""
 
     @property
     def needs_order(self) -> bool:
-        """Whether it ranks detections."""
+        """Whether the metric ranks detections."""
 
     @property
     def lower_is_better(self) -> bool:
-        """Whether it falls when a detector gets better."""
+        """Whether lower values are better."""
 
 
 @functools.cache
@@ -99,47 +99,48 @@ def _selection(value: Any, name: str) -> str:
 RowImages = Literal["all", "with_objects"]
 
 WITH_OBJECTS = ", in images with objects"
-"""Behind a selection of classes that is of some images alone."""
+"""Suffix of a selection of classes that is restricted to images with objects."""
 
 
 class SummaryRow(Rules):
     """One summary metric.
 
-    A row whose threshold, area range or max detections the protocol does not have is left out of the summary.
+    The summary drops a row whose threshold, area range or max detections the protocol does not have.
     """
 
     key: str = rule(
-        check=Check("string", _key), doc="Its name in `metrics`; `{cap}` stands for its max detections."
+        check=Check("string", _key), doc="Its name in `metrics`; `{cap}` is replaced by its max detections."
     )
     metric: str = rule("AP", check=choice(SUMMARY_KINDS), doc="The metric.")
     iou: float | None = rule(
         None,
         check=Check("number in (0, 1]", _threshold_or_mean),
-        doc="One threshold; left out, the mean over all.",
+        doc="One threshold; the default is the mean over all.",
     )
     area: str = rule("all", check=text, doc="The name of an area range.")
     cap: int = rule(-1, check=whole(-1), doc="Position among max detections; -1 is the largest.")
     classes: str = rule(
         "",
         check=Check("column=value", _selection),
-        doc="Only classes whose column has a value, or one of some: `frequency=r` for the rare ones of LVIS, "
-        "`frequency=r|c` for these and the common ones. Left out, all.",
+        doc="Only classes whose column has this value, or one of several: `frequency=r` for the rare ones "
+        "of LVIS, `frequency=r|c` for rare and common ones. The default is all.",
     )
     images: RowImages = rule(
         "all",
         check=choice(RowImages),
-        doc="Where classes share a curve, the detections of a class in all images, or only in images with an "
-        "object of it (OmniLabel's positive descriptions).",
+        doc="If classes share a curve: the detections of a class in all images, or only in images with an "
+        "object of that class (OmniLabel's positive descriptions).",
     )
     harmonic_of: tuple[str, ...] = rule(
         (),
         check=list_of(text, "a list"),
-        doc="Keys of two other metrics whose harmonic mean it is, with 1e-5 added to their sum (OmniLabel).",
+        doc="Keys of two other metrics; the metric is their harmonic mean, with 1e-5 added to their sum "
+        "(OmniLabel).",
     )
 
     @property
     def selection(self) -> str:
-        """What shares a curve: classes, and in which images."""
+        """The classes and images that share a curve."""
         return self.classes if self.images == "all" else self.classes + WITH_OBJECTS
 
     def _label(self, name: str) -> str:
@@ -147,22 +148,22 @@ class SummaryRow(Rules):
 
 
 def summary_title(metric: str, iou: str, area: str, cap: int | str) -> str:
-    """Spell out what a summary metric is, the way pycocotools prints it."""
+    """Describe a summary metric in the style of pycocotools."""
     return f"{named_kind(metric).title} @[ IoU={iou:<9} | area={area:>6} | maxDets={cap:>3} ]"
 
 
 def first_metric(protocol: Any) -> str:
-    """Name the first metric of a protocol."""
+    """Return the title of the first metric of a protocol."""
     return next((" ".join(named_kind(row.metric).title.split()) for row in protocol.rows), "none")
 
 
 def _beyond_one_curve(protocol: Any) -> bool:
-    """Whether a metric is of two curves, or of some images of a class."""
+    """Whether a metric combines two curves or restricts a class to some images."""
     return any(row.harmonic_of or row.images != "all" for row in protocol.summary)
 
 
 def _unknown_parts(protocol: Any) -> bool:
-    """Whether a metric is of others that are not there, or not of two."""
+    """Whether ``harmonic_of`` names metrics that do not exist, or not exactly two."""
     keys = {row.key for row in protocol.summary if not row.harmonic_of}
     return any(row.harmonic_of and len({*row.harmonic_of} & keys) != 2 for row in protocol.summary)
 
@@ -184,4 +185,4 @@ SUMMARY_REFUSED = (
     ),
     Refusal("ranges", _beyond_one_curve),
 )
-"""What metrics of several curves refuse."""
+"""Ways that metrics of several curves reject."""

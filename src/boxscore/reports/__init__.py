@@ -1,4 +1,4 @@
-"""Writing results for people and for the next tool. Adds nothing to the numbers."""
+"""Write results for people and for other tools, without computing new numbers."""
 
 from boxscore._utils.lazy import lazy_imports
 

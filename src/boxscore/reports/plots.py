@@ -2,17 +2,17 @@
 
 Goal
 ----
-One function per plot, which returns the matplotlib figure, and a display object behind it for its arrays or
-your own axes.
+Each plot has one function, which returns the matplotlib figure, and one display class, for its arrays or for
+drawing on existing axes.
 
 Conventions
 -----------
 - scikit-learn's: a display holds computed arrays; ``from_evaluation`` computes, ``plot(ax=None)`` draws and
   sets ``figure_`` and ``ax_``. The functions are ``from_evaluation(...).plot(...).figure_``; those of a
   sweep, a comparison and a history, ``from_sweep``, ``from_comparison`` and ``from_records``.
-- matplotlib is imported when something is drawn: ``pip install 'boxscore[plots]'``.
-- Colours are told apart by colour-blind readers (Okabe and Ito), and are never the only difference.
-- Class and file names are drawn as written: no mathematics, no control or direction marks.
+- matplotlib is imported lazily: ``pip install 'boxscore[plots]'``.
+- Colors are distinguishable for color-blind readers (Okabe and Ito), and are never the only difference.
+- Class and file names are drawn literally: without mathematics, control or direction marks.
 """
 
 from boxscore._utils.lazy import lazy_imports

@@ -1,10 +1,10 @@
-"""Choose which rows of a table are shown, and in which order: the worst first.
+"""Select and sort the rows of a table, the worst first by default.
 
 Conventions
 -----------
-- Worst is the lowest score, the largest cost or the largest number of mistakes. Counts go from the largest,
-  names from A. ``COLUMN:asc`` and ``COLUMN:desc`` say it otherwise.
-- Undefined values come last. Rows that are equal stay in the order of the table.
+- Worst is the lowest score, the largest cost or the largest number of mistakes. Counts are sorted from the
+  largest, names from A. ``COLUMN:asc`` and ``COLUMN:desc`` override this.
+- Undefined values come last. Equal rows keep the order of the table.
 """
 
 from __future__ import annotations
@@ -28,42 +28,42 @@ COSTS = frozenset(
         *("debiased_error", "standard_error", "suspicion"),
     }
 )
-"""Columns of which a larger value is worse; counts of anything else go from the largest, too."""
+"""Columns where larger is worse; other counts are also sorted from the largest."""
 
 SCORES = frozenset({"TP", "true_positives"})
-"""Counts of which a lower value is worse."""
+"""Counts where lower is worse."""
 
 IDS = frozenset({"image_id", "annotation_id", "category_id"})
-"""Whole numbers that count nothing."""
+"""Integers that are not counts."""
 
 
 class Rows(NamedTuple):
-    """The rows that are asked for.
+    """A selection of rows.
 
     Attributes
     ----------
     sort : str
-        Columns with commas between, the first the weightiest; the order of the table if there is none.
+        Column names separated by commas, most significant first; empty keeps the order of the table.
     top : int, optional
-        How many; all by default.
+        Number of rows; all by default.
     """
 
     sort: str = ""
     top: int | None = None
 
     def check(self) -> None:
-        """Refuse a number of rows below 1."""
+        """Reject a number of rows below 1."""
         if self.top is not None:
             checks.whole_number(self.top, 1, name="--top")
 
     def of(self, columns: Columns, *, falling: Collection[str] = ()) -> tuple[list[int], str]:
-        """Choose rows, and say in words which they are; no words for all rows in the order of the table.
+        """Select rows, and describe the selection; the text is empty for all rows in the order of the table.
 
         Parameters
         ----------
         columns : mapping of str to sequence
         falling : collection of str
-            Metrics of the table that fall when a detector gets better.
+            Metrics of the table where lower is better.
         """
         # Sort by the last word first: Python's sort is stable, so earlier words win.
         self.check()
@@ -72,13 +72,13 @@ class Rows(NamedTuple):
         for word in reversed([word.strip() for word in self.sort.split(",") if word.strip()]):
             name, descends = _sense(word, columns, falling)
             values = columns[name]
-            # Undefined values go last, whether it ascends or descends.
+            # Put undefined values last in both directions.
             rows.sort(key=functools.partial(_key, values, descends), reverse=descends)
             rows = [row for row in rows if not _undefined(values[row])] + [
                 row for row in rows if _undefined(values[row])
             ]
             words.append(_in_words(name, values, descends=descends))
-        # Say in words what was chosen.
+        # Describe the selection.
         shown = count if self.top is None else min(self.top, count)
         parts = [f"{shown:,} of {count:,}"] if shown < count else []
         if words:
@@ -91,12 +91,12 @@ ALL_ROWS = Rows()
 
 
 def with_rows(columns: Columns, rows: Sequence[int]) -> dict[str, list[Any]]:
-    """Return some rows of a table, in this order."""
+    """Return some rows of a table, in the given order."""
     return {name: [values[row] for row in rows] for name, values in columns.items()}
 
 
 def _sense(word: str, columns: Columns, falling: Collection[str]) -> tuple[str, bool]:
-    """Return the column that a word names, and whether its largest value comes first."""
+    """Return the column of a sort word, and whether its largest value comes first."""
     from boxscore.protocols.metric_names import metric_meant
 
     # A word is a column, a metric by another name, or either with its direction.

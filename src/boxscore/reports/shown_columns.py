@@ -1,4 +1,4 @@
-"""Choose which columns of printed tables are shown."""
+"""Select the columns of printed tables."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from boxscore._utils.text import Columns, printable
 from boxscore.errors import InputError
 
 NAME = "--show (in Python columns=)"
-"""How messages name the choice."""
+"""The name of the option in messages."""
 
 
 def shown_columns(tables: Sequence[Columns], wanted: Sequence[str]) -> list[dict[str, Any]]:
-    """Return each table with the wanted columns only, in the order given; all columns if none are wanted.
+    """Return each table with only the wanted columns, in the given order; all columns if ``wanted`` is empty.
 
-    A name may be that of another tool (``mAP50``), or have other case. A table that has none of
-    the columns comes back empty; a name that no table has is an error.
+    A name may be another tool's (``mAP50``), or differ in case. A table without any of the columns comes back
+    empty; a name that matches no table is an error.
     """
     if not wanted:
         return [dict(table) for table in tables]

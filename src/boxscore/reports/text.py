@@ -3,9 +3,9 @@
 Conventions
 -----------
 - Keys of trackers are ``<prefix><metric>`` and, on request, ``<prefix>per_class/AP/<class>``; values are
-  floats. Undefined numbers are left out: trackers draw NaN as a gap, or refuse it.
-- Keys have only letters, digits, ``_ - . /`` and spaces, which TensorBoard, MLflow and W&B all take. Class
-  names that become equal that way get a number. No key is the folder of another.
+  floats. Undefined numbers are left out: trackers draw NaN as a gap, or reject it.
+- Keys only use letters, digits, ``_ - . /`` and spaces, which TensorBoard, MLflow and W&B all accept. Class
+  names that become equal get a number. A key is never the folder of another.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from boxscore.reports.rows import ALL_ROWS, Rows, with_rows
 from boxscore.reports.shown_columns import shown_columns
 
 SCHEMA_VERSION = 1
-"""Version of the JSON form; keys may be added within a version, never changed or dropped."""
+"""Version of the JSON form; within a version keys may be added, but never changed or dropped."""
 
 LONGEST = 120
-"""Most characters of a class in a tracker's key; MLflow allows 250 for the whole key."""
+"""Largest number of characters of a class in a tracker's key; MLflow allows 250 for the whole key."""
 
 
 def class_columns(evaluation: Evaluation) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def class_columns(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def _answers_text(evaluation: Evaluation) -> str:
-    """Say how many answers of a model were read; empty for files of boxes."""
+    """Describe how many answers of a model were read; empty for files of boxes."""
     return str(extension("answers_text")(evaluation.answers)) if evaluation.answers else ""
 
 
@@ -77,7 +77,7 @@ class _ClassTable(NamedTuple):
 
 
 def _rates_text(evaluation: Evaluation) -> str:
-    """Say at which score and IoU precision, recall and F1 per class were computed."""
+    """Describe the score and IoU at which precision, recall and F1 per class were computed."""
     names = list(evaluation.class_rates)
     if not names:
         return evaluation._without_class_rates
@@ -90,9 +90,9 @@ def _rates_text(evaluation: Evaluation) -> str:
 def _printed_tables(
     evaluation: Evaluation, *, per_class: bool, rows: Rows, columns: Sequence[str]
 ) -> tuple[dict[str, Any], _ClassTable | None]:
-    """Return the summary, and the per-class table if it is printed; with ``columns`` either may be left out.
+    """Return the summary, and the per-class table if it is printed; ``columns`` may leave out either.
 
-    To name a column of the per-class table is to ask for it.
+    Naming a column of the per-class table asks for that table.
     """
     summary = summary_columns(evaluation)
     if not columns:
@@ -100,13 +100,13 @@ def _printed_tables(
     if not per_class:
         try:
             return shown_columns([summary], columns)[0], None
-        except InputError:  # they may be of the per-class table
+        except InputError:  # the columns may belong to the per-class table
             pass
     table = _ClassTable.of(evaluation, rows)
     summary, classes = shown_columns([summary, table.columns], columns)
     if not classes:
         return summary, None
-    # Say at which score the rates hold only if one of them is printed.
+    # Mention the score of the rates only if one of them is printed.
     title = table.title if {*evaluation.class_rates} & {*classes} else table.title.partition(";")[0]
     return summary, _ClassTable(classes, title)
 
@@ -133,10 +133,10 @@ def as_text(
     width: int | None = None,
     table_width: int | None = None,
 ) -> str:
-    """Write an evaluation for lines and tables of these widths; the last line, the signature, may be longer.
+    """Format an evaluation as text of these widths; the last line, the signature, may be longer.
 
-    On a narrow terminal the table per class leaves out first the counts other than ground truths, then the
-    last metrics.
+    On a narrow terminal the table per class first drops the counts other than ground truths, then the last
+    metrics.
     """
     protocol = evaluation.protocol
     summary, table = _printed_tables(evaluation, per_class=per_class, rows=rows, columns=columns)
@@ -161,7 +161,7 @@ def as_markdown(
     rows: Rows = ALL_ROWS,
     columns: Sequence[str] = (),
 ) -> str:
-    """Write an evaluation in GitHub's Markdown."""
+    """Format an evaluation in GitHub's Markdown."""
     protocol = evaluation.protocol
     summary, table = _printed_tables(evaluation, per_class=per_class, rows=rows, columns=columns)
     blocks = [
@@ -183,7 +183,7 @@ def as_latex(
     rows: Rows = ALL_ROWS,
     columns: Sequence[str] = (),
 ) -> str:
-    """Write an evaluation as LaTeX tables; title, counts and signature are comments."""
+    """Format an evaluation as LaTeX tables; title, counts and signature are comments."""
     protocol = evaluation.protocol
     summary, table = _printed_tables(evaluation, per_class=per_class, rows=rows, columns=columns)
     head = [protocol.title or protocol.name, evaluation._counts_text]
@@ -202,14 +202,14 @@ def as_csv(
     rows: Rows = ALL_ROWS,
     columns: Sequence[str] = (),
 ) -> str:
-    """Write the summary, or the per-class table, as CSV."""
+    """Format the summary, or the per-class table, as CSV."""
     summary, table = _printed_tables(evaluation, per_class=per_class, rows=rows, columns=columns)
     return csv_table(summary if table is None else table.columns)
 
 
 def as_dict(evaluation: Evaluation, *, warnings: Sequence[str] = (), rows: Rows = ALL_ROWS) -> dict[str, Any]:
     """Return the JSON form as Python values."""
-    # Keys that say nothing are left out, so that files stay as they were for those who read them.
+    # Leave out empty keys, so that existing readers of the files are not affected.
     columns = _ClassTable.of(evaluation, rows).columns
     lines = [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
     return {
@@ -229,13 +229,13 @@ def as_dict(evaluation: Evaluation, *, warnings: Sequence[str] = (), rows: Rows 
 
 
 def _falling(evaluation: Evaluation) -> dict[str, list[str]]:
-    """List the metrics that fall when a detector gets better; empty if there are none."""
+    """Return the metrics where lower is better, if any."""
     falling = list(evaluation.protocol.lower_is_better)
     return {"lower_is_better": falling} if falling else {}
 
 
 def _operating_point(evaluation: Evaluation) -> dict[str, dict[str, float | None]]:
-    """Return the score and IoU of precision, recall and F1 per class; empty if there are no such rates."""
+    """Return the score and IoU of precision, recall and F1 per class, if the result has these rates."""
     if not evaluation.class_rates:
         return {}
     score = evaluation.operating_score if evaluation.has_scores else None
@@ -243,7 +243,7 @@ def _operating_point(evaluation: Evaluation) -> dict[str, dict[str, float | None
 
 
 def as_json(evaluation: Evaluation, *, warnings: Sequence[str] = (), rows: Rows = ALL_ROWS) -> str:
-    """Write an evaluation as one JSON object."""
+    """Format an evaluation as one JSON object."""
     return json_text(as_dict(evaluation, warnings=warnings, rows=rows))
 
 
@@ -287,5 +287,5 @@ def flat_metrics(evaluation: Evaluation, *, prefix: str = "", per_class: bool = 
 
 
 def _key(label: str) -> str:
-    """Write a class name in characters that every tracker accepts."""
+    """Replace characters of a class name that some tracker rejects."""
     return re.sub(r"[^A-Za-z0-9_.\- ]", "_", label)[:LONGEST].strip(" .") or "_"

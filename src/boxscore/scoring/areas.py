@@ -2,8 +2,8 @@
 
 Conventions
 -----------
-A curve is given by its true positives in class order: the number of counted detections up to and including
-each. Between two of them precision only falls, so nothing else is needed.
+A curve is given by its true positives in class order: for each, the number of counted detections up to and
+including it. Precision only falls between two true positives, so nothing else is needed.
 
 References
 ----------
@@ -32,7 +32,7 @@ def curve_area(
 ) -> float:
     """Return the area under one curve by the protocol's rule; only straight lines need ``total``.
 
-    ``weights`` are the sums of the true positives' weights up to each; 1, 2, ... where each counts as one.
+    ``weights`` are the cumulative weights of the true positives; 1, 2, ... without weights.
     """
     # Compute precision at each true positive, [n]: the same division of the same whole numbers as in the
     # reference tools, so the same bits. Weights apply to true positives only; a false positive counts 1.
@@ -41,7 +41,7 @@ def curve_area(
         precision = nth / (counted + epsilon)
     else:
         precision = weights / (weights + (counted - nth) + epsilon)
-    # Each rule reads the curve in its own way. The first two need nothing but the true positives.
+    # Rules of steps only need the true positives.
     if rules.interpolation == "area":
         return area_under_steps(precision, nth if weights is None else weights, positive)
     if rules.interpolation == "every_point":
@@ -73,7 +73,7 @@ def area_under_steps(precision: FloatArray, true_positives: NDArray[Any], positi
 def area_at_scores(true_positives: NDArray[np.int64], counted: NDArray[Any], positive: float) -> float:
     """Compute the area under the envelope of the points at score thresholds, from the highest; [S] each.
 
-    If nothing is counted, precision is undefined and recall 0: such points have no width.
+    If nothing is counted, precision is undefined and recall 0: such points add no area.
     """
     precision = np.divide(true_positives, counted, out=np.zeros(len(counted)), where=counted > 0)
     # Close the curve at recall 0 and 1, make precision fall from left to right, and add up the steps that
@@ -89,8 +89,8 @@ def area_through_points(
 ) -> float:
     """Add trapezoids under straight lines from (0, 1) through points from the highest score on, [S] each.
 
-    A score at which nothing more is counted adds no point. The sum is that of cityscapesScripts, in its
-    order: the precision of each point times half of the difference between the recalls of its neighbors.
+    A score without further counted detections adds no point. The order of the sum is cityscapesScripts': the
+    precision of each point times half of the difference between the recalls of its neighbors.
     """
     some = np.flatnonzero(np.diff(counted, prepend=0))[::-1]
     precision = np.append(true_positives[some] / (counted[some] + epsilon), 1.0)
@@ -193,8 +193,7 @@ def _mean_between_points(
     height[last] = nth / (before_next + rules.precision_epsilon)
     if counted[0] > 1:  # false positives come first
         recall, height = np.append(0.0, recall), np.append(0.0, height)
-    # Read the lines at the recall points, 0 right of the last, and rescale what is above the thresholds of
-    # the rule.
+    # Read the lines at the recall points (0 right of the last), and rescale the part above the thresholds.
     points = np.array(rules.recall_points)
     read = np.interp(points, recall, height, right=0.0)[points > rules.recall_above]
     read = np.maximum(read - rules.precision_above, 0.0)

@@ -1,7 +1,7 @@
 """Compute average precision and average recall.
 
 - AP is the mean of the interpolated precision at recall points, or the area under the curve.
-- AR is the recall that all detections reach, a total of whole classes.
+- AR is the recall of all detections, computed from class totals.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def _fields(curves: Curves, protocol: Protocol) -> State:
 
 
 def _precision(curves: Curves, protocol: Protocol) -> Values:
-    """Precision at the recall points where AP is its plain mean, else AP."""
+    """Precision at the recall points if AP is its plain mean, else AP."""
     rules = curves.rules
     pointwise = rules.interpolation == "points" and not rules.sequential_mean
     return curves.interpolated_values if pointwise else HeldValues(curves.average_precision)

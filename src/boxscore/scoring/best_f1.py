@@ -2,10 +2,10 @@
 
 Conventions
 -----------
-- F1 of what a threshold keeps is ``2 TP / (TP + FP + P)`` for ``P`` ground truths. It rises at true positives
-  only, and a threshold keeps all detections of one score or none: the true ones of a tie come last.
-- Every class and IoU threshold has one score threshold; a metric is the mean of their best.
-- With ground truth and no true positive it is 0; without ground truth undefined, NaN.
+- F1 at a score threshold is ``2 TP / (TP + FP + P)`` for ``P`` ground truths. It rises only at true
+  positives. A threshold keeps all detections of one score or none, so the true positives of a tie come last.
+- Every class and IoU threshold has its own score threshold; the metric is the mean of the best F1 values.
+- F1 is 0 with ground truth but no true positive, and NaN (undefined) without ground truth.
 """
 
 from __future__ import annotations

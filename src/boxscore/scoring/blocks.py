@@ -1,10 +1,10 @@
-"""Average values of summary metrics that are held, or computed block by block to the same bits.
+"""Average values of summary metrics in memory, or block by block with the same bits.
 
 Conventions
 -----------
-- Values are thresholds x points of the curve x classes. NaN is left out; the mean of none is NaN.
-- If there are too many values for memory, they are computed block by block and summed up in the order in
-  which NumPy adds up an array of all of them.
+- Values are thresholds x points of the curve x classes. NaN is left out; the mean of an empty set is NaN.
+- If there are too many values for memory, they are computed block by block and summed in the order in which
+  NumPy sums an array of all of them.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from boxscore._utils.array_types import FloatArray
 from boxscore._utils.ordering import distinct_rows
 
 MOST_VALUES = 1 << 22
-"""Most values [T, R, K] in memory to be summed up, 8 bytes each and some 50 while they are made."""
+"""Largest number of values [T, R, K] held in memory for a sum: 8 bytes each, about 50 while computed."""
 
 SUMMED_TOGETHER = 1 << 16
-"""Numbers that NumPy adds up in one call; above 128, or its blocks would be cut."""
+"""Numbers that NumPy sums in one call; above 128, or its blocks would be split."""
 
 
 def class_blocks(class_count: int, values_of_class: int) -> Iterator[slice]:
-    """Cut the classes into runs of at most :data:`MOST_VALUES` values."""
+    """Split the classes into runs of at most :data:`MOST_VALUES` values."""
     size = max(1, MOST_VALUES // values_of_class)
     yield from (slice(low, low + size) for low in range(0, class_count, size))
 
@@ -37,38 +37,38 @@ class Values(Protocol):
     """Values of thresholds, points and classes."""
 
     def __getitem__(self, thresholds: Sequence[int], /) -> Values:
-        """Choose among the thresholds."""
+        """Select thresholds."""
 
     def of_classes(self, chosen: NDArray[np.bool_]) -> Values:
-        """Choose among the classes, [K], for means over all of them."""
+        """Select classes by flags [K], for means over all of them."""
 
     def repeated(self, multiplicity: NDArray[np.int64]) -> Values:
-        """Take each class several times, or not at all, [K], in means over all of them."""
+        """Repeat or drop classes by multiplicity [K], for means over all of them."""
 
     def mean_of_defined(self) -> float:
-        """Mean of the values that are not NaN, in C order as in pycocotools; NaN when there are none."""
+        """Mean of the values that are not NaN, in C order as in pycocotools; NaN if all are."""
 
     def mean_of_slots(self) -> float:
-        """``numpy.nanmean``: undefined values are added as 0, and not counted; NaN when there are none.
+        """``numpy.nanmean``: undefined values are added as 0 but not counted; NaN if all are undefined.
 
-        Where each class has one value a threshold, class after class, as cityscapesScripts adds them.
+        If each class has one value per threshold, add class after class, like cityscapesScripts.
         """
 
     def mean_per_class(self) -> FloatArray:
-        """Mean of each class's values, [K]; NaN for a class without a curve, whose values are all NaN."""
+        """Mean of each class's values, [K]; NaN for a class without a curve."""
 
     def weighted_mean(self, weights: FloatArray) -> float:
-        """Mean over classes that count by weights, [K]: each value as its class; NaN when there are none."""
+        """Mean weighted by class, [K]; NaN if every value is undefined."""
 
     def of_copies(self, count: int) -> Sequence[Values]:
-        """Cut the classes into equally many for each of several copies."""
+        """Split the classes evenly into several copies."""
 
     def means_of_copies(self, count: int) -> FloatArray:
-        """:meth:`mean_of_defined` of each copy, with its bits, [count]."""
+        """:meth:`mean_of_defined` of each copy, [count], bit for bit."""
 
 
 class HeldValues:
-    """Values in one array, in any order of its axes in memory: they are added up in C order all the same.
+    """Values in one array. They are summed in C order, independent of the memory layout.
 
     Parameters
     ----------
@@ -76,25 +76,25 @@ class HeldValues:
     """
 
     is_mean_of_classes = True
-    """Whether the value of all classes is a mean of theirs."""
+    """Whether the value over all classes is the mean of the classes' values."""
 
     def __init__(self, values: FloatArray) -> None:
         self.values = values
 
     def __getitem__(self, thresholds: Sequence[int]) -> HeldValues:
-        """Choose among the thresholds."""
+        """Select thresholds."""
         return HeldValues(self.values[list(thresholds)])
 
     def of_classes(self, chosen: NDArray[np.bool_]) -> HeldValues:
-        """Choose among the classes, [K]."""
+        """Select classes by flags [K]."""
         return HeldValues(self.values[..., chosen])
 
     def repeated(self, multiplicity: NDArray[np.int64]) -> HeldValues:
-        """Take each class several times, or not at all, [K]."""
+        """Repeat or drop classes by multiplicity [K]."""
         return HeldValues(np.repeat(self.values, multiplicity, axis=-1))
 
     def beside(self, others: Sequence[HeldValues]) -> HeldValues:
-        """Put the values of more classes behind these."""
+        """Append the values of more classes."""
         return HeldValues(np.concatenate([self.values, *(other.values for other in others)], axis=-1))
 
     def mean_of_defined(self) -> float:
@@ -117,26 +117,26 @@ class HeldValues:
         return mean
 
     def weighted_mean(self, weights: FloatArray) -> float:
-        """Mean over classes that count by weights, [K]."""
+        """Mean weighted by class, [K]."""
         means = self.mean_per_class()
         defined = ~np.isnan(self.values).reshape(-1, len(means))
         share = defined.mean(axis=0)
-        for k in np.flatnonzero((share > 0) & (share < 1)).tolist():  # at some thresholds alone
+        for k in np.flatnonzero((share > 0) & (share < 1)).tolist():  # defined at some thresholds only
             means[k] = self.values.reshape(-1, len(means))[defined[:, k], k].mean()
         return weighted_mean(means, weights * share)
 
     def of_copies(self, count: int) -> list[HeldValues]:
-        """Cut the classes into equally many for each of some copies."""
+        """Split the classes evenly into several copies."""
         if count == 1:
             return [self]
         return [HeldValues(part) for part in np.split(self.values, count, axis=-1)]
 
     def means_of_copies(self, count: int) -> FloatArray:
-        """Return :meth:`mean_of_defined` of each copy, with its bits, [count]."""
+        """Return :meth:`mean_of_defined` of each copy, [count], bit for bit."""
         if count == 1:
             return np.array([self.mean_of_defined()])
-        # View the values as [T x ..., copies, k]. A class is mostly undefined everywhere or nowhere; other
-        # patterns take one mean per copy.
+        # View the values as [T x ..., copies, k]. A class is usually undefined everywhere or nowhere; other
+        # patterns need one mean per copy.
         *axes, classes = self.values.shape
         by_copy = self.values.reshape(math.prod(axes), count, classes // count)
         undefined = np.isnan(by_copy)
@@ -150,14 +150,14 @@ class HeldValues:
         for number, pattern in enumerate(absent[firsts]):
             if not pattern.all():
                 copies = np.flatnonzero(pattern_of == number)
-                # A contiguous row is added up as an array of its own would be.
+                # A contiguous row is summed like an array of its own.
                 rows = by_copy[:, copies][:, :, ~pattern].transpose(1, 0, 2).reshape(len(copies), -1)
                 means[copies] = np.ascontiguousarray(rows).mean(axis=1)
         return means
 
     @functools.cached_property
     def _defined(self) -> tuple[NDArray[np.intp], FloatArray, bool]:
-        """Classes and values, but those of NaN alone where no other value is; whether none is left."""
+        """Classes and values, without undefined classes if these hold every NaN; whether NaN is gone."""
         undefined = np.isnan(self.values)
         every = np.arange(self.values.shape[-1])
         if not undefined.any():
@@ -170,14 +170,14 @@ class HeldValues:
 
 
 def mean_of_defined(values: FloatArray) -> float:
-    """Mean of the values that are not NaN, in C order as pycocotools takes it; NaN when there are none."""
+    """Mean of the values that are not NaN, in C order as in pycocotools; NaN if all are."""
     undefined = np.isnan(values)
     defined = values[~undefined] if undefined.any() else values.ravel()
     return float(defined.mean()) if defined.size else float("nan")
 
 
 def weighted_mean(means: FloatArray, weights: FloatArray) -> float:
-    """Mean of the means of classes by weights, both [K], those that are NaN left out."""
+    """Weighted mean of the means of classes, both [K]; NaN is left out."""
     counted = np.flatnonzero(~np.isnan(means) & (weights > 0))
     if not counted.size:
         return float("nan")
@@ -185,7 +185,7 @@ def weighted_mean(means: FloatArray, weights: FloatArray) -> float:
 
 
 def mean_of_lines(values: FloatArray, weights: FloatArray | None) -> FloatArray:
-    """Mean over classes of values without NaN, [..., K], by their weights if there are some; [...]."""
+    """Mean over classes of values without NaN, [..., K], weighted if weights are given; [...]."""
     if weights is None or not (weights > 0).any():
         mean: FloatArray = values.mean(axis=-1)
         return mean
@@ -193,12 +193,12 @@ def mean_of_lines(values: FloatArray, weights: FloatArray | None) -> FloatArray:
 
 
 class CurveBlocks:
-    """Precision at R recall points of some thresholds and classes; never whole.
+    """Precision at R recall points of some thresholds and classes, never all in memory.
 
     Parameters
     ----------
     envelope : callable
-        Gives the values of one threshold and some classes, [k, R]; NaN for a class without a curve.
+        Returns the values of one threshold and some classes, [k, R]; NaN for a class without a curve.
     undefined : ndarray of bool, [K]
         Classes without a curve.
     point_count : int
@@ -206,8 +206,7 @@ class CurveBlocks:
     thresholds : sequence of int
         Positions on the axis T.
     classes : ndarray of intp, optional
-        Positions of the classes that means take in, in their order, some of them repeatedly; all, each once,
-        when not given.
+        Positions of the classes in means, in order, possibly repeated; by default all.
     """
 
     def __init__(
@@ -223,23 +222,23 @@ class CurveBlocks:
         self._classes = np.arange(len(undefined)) if classes is None else classes
 
     def __getitem__(self, thresholds: Sequence[int]) -> CurveBlocks:
-        """Choose among the thresholds."""
+        """Select thresholds."""
         return self._with([self._thresholds[one] for one in thresholds], self._classes)
 
     def of_classes(self, chosen: NDArray[np.bool_]) -> CurveBlocks:
-        """Choose among the classes, [K], for means over all of them."""
+        """Select classes by flags [K], for means over all of them."""
         return self._with(self._thresholds, self._classes[chosen[self._classes]])
 
     def repeated(self, multiplicity: NDArray[np.int64]) -> CurveBlocks:
-        """Take each class several times, or not at all, [K], in means over all of them."""
+        """Repeat or drop classes by multiplicity [K], for means over all of them."""
         return self._with(self._thresholds, np.repeat(self._classes, multiplicity[self._classes]))
 
     def mean_of_defined(self) -> float:
-        """Mean of the values that are not NaN, with the bits of ``numpy.mean``; NaN without any."""
+        """Mean of the values that are not NaN, with the bits of ``numpy.mean``; NaN if all are."""
         return self._mean(self._classes[~self._undefined[self._classes]])
 
     def mean_of_slots(self) -> float:
-        """Mean of the values that are not NaN, with the bits of ``numpy.nanmean``; NaN without any."""
+        """Mean of the values that are not NaN, with the bits of ``numpy.nanmean``; NaN if all are."""
         return self._mean(self._classes)
 
     def mean_per_class(self) -> FloatArray:
@@ -252,25 +251,25 @@ class CurveBlocks:
         return mean
 
     def weighted_mean(self, weights: FloatArray) -> float:
-        """Mean over classes that count by weights, [K], each once."""
+        """Mean weighted by class, [K]."""
         taken = np.zeros(len(self._undefined), dtype=bool)
         taken[self._classes] = True
         return weighted_mean(self.mean_per_class(), np.where(taken, weights, 0.0))
 
     def of_copies(self, count: int) -> list[CurveBlocks]:
-        """Return these: so many values are those of one copy."""
+        """Return this object: so many values always belong to one copy."""
         assert count == 1, "copies are counted together where their values are few"
         return [self]
 
     def means_of_copies(self, count: int) -> FloatArray:
-        """:meth:`mean_of_defined` of the one copy, [1]."""
+        """Return :meth:`mean_of_defined` of the one copy, [1]."""
         return np.array([copy.mean_of_defined() for copy in self.of_copies(count)])
 
     def _with(self, thresholds: Sequence[int], classes: NDArray[np.intp]) -> CurveBlocks:
         return CurveBlocks(self._envelope, self._undefined, self._point_count, thresholds, classes)
 
     def _mean(self, classes: NDArray[np.intp]) -> float:
-        """Add up the values of some classes, undefined ones as 0, over the number of those defined."""
+        """Sum the values of some classes, undefined ones as 0, and divide by the number of defined ones."""
         values_of_class = len(self._thresholds) * self._point_count
         defined = values_of_class * int((~self._undefined[self._classes]).sum())
         if not defined:
@@ -294,7 +293,7 @@ class CurveBlocks:
 
 
 class _Stream:
-    """Numbers that come in arrays, read in other portions."""
+    """Read numbers that arrive in arrays, in chunks of other sizes."""
 
     def __init__(self, arrays: Iterator[FloatArray]) -> None:
         self._arrays, self._left = arrays, np.empty(0)
@@ -311,7 +310,7 @@ class _Stream:
 
 
 def _sum(numbers: _Stream, count: int) -> float:
-    """Add up the next ``count`` numbers as ``numpy.sum`` does, to the bit.
+    """Sum the next ``count`` numbers like ``numpy.sum``, bit for bit.
 
     References
     ----------

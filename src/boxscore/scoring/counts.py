@@ -6,8 +6,8 @@ Conventions
 - A detection is not *counted* if it is ignored: it matches an ignored ground truth, or it matches nothing and
   is outside the area range.
 - Precision rises only at a true positive, so a curve needs cumulative counts only there.
-- A *run* is what a counter counts up to: in :class:`TruePositiveCounts`, which counts every image once, each
-  true positive. An extension has another :class:`Counter`, under image weights.
+- A counter counts up to each *run*. In :class:`TruePositiveCounts`, which counts every image one time, a run
+  is a true positive. An extension adds another :class:`Counter` for image weights.
 - *In-class* counts start at 0 in each class.
 """
 
@@ -37,7 +37,7 @@ class Counter(Protocol_):
 
     @property
     def outcomes(self) -> Outcomes | None:
-        """The outcomes that are counted, if single detections are known."""
+        """The counted outcomes, if single detections are known."""
 
     @property
     def image_weights(self) -> FloatArray | None:
@@ -88,7 +88,7 @@ class ScoredCounter(Counter, Protocol_):
 
 
 class ClassNumbers(Protocol_):
-    """Numbers of whole classes, from a counter or, if the rows are elsewhere, from ``Totals``."""
+    """Numbers of whole classes: from a counter, or from ``Totals`` if the rows are in another process."""
 
     @property
     def positive(self) -> NDArray[Any]:
@@ -96,7 +96,7 @@ class ClassNumbers(Protocol_):
 
     @property
     def images(self) -> int:
-        """Images that were evaluated."""
+        """Number of evaluated images."""
 
     @property
     def recalled(self) -> NDArray[Any]:
@@ -136,13 +136,13 @@ class Outcomes(NamedTuple):
     positive: NDArray[Any]
     """Counted ground truths of each class, [K]; float64 if they have weights."""
     weight: FloatArray | None = None
-    """How much each counts if it is a true positive, [T, C]; None: 1."""
+    """Weight of each true positive, [T, C]; None: 1."""
     images: int = 0
-    """Images that were evaluated, those without any objects too; 0 if it is not needed."""
+    """Number of evaluated images, including those without objects; 0 if not needed."""
     categories: Categories | None = None
-    """The classes; None if they are not those of one matching, or share a curve."""
+    """The classes; None if they do not belong to one matching, or share a curve."""
     matches: Matches | None = None
-    """The matches that the outcomes were read from; None if they are not of one matching."""
+    """The matches that the outcomes were read from; None if they do not belong to one matching."""
     area: int = 0
     """Position of the area range."""
 
@@ -159,9 +159,8 @@ class Outcomes(NamedTuple):
     @classmethod
     def of(cls, matches: Matches, protocol: Protocol, area: int = 0, cap: int = -1) -> Outcomes:
         """Read matches at an area range and max detections: positions on the axes A and M."""
-        # Apply max detections. The ranking is already cut at the largest. A smaller limit hides higher ranks;
-        # if ranks are those of a whole image, they do not start at 0 in a class, so rows are left out
-        # instead.
+        # Apply max detections. The ranking is already cut at the largest. A smaller limit drops higher ranks;
+        # ranks within a whole image do not start at 0 in a class, so drop the rows instead.
         limit = protocol.caps[cap]
         if limit == protocol.caps[-1]:
             limit = None
@@ -202,19 +201,18 @@ class Outcomes(NamedTuple):
 
 
 class SingleRuns:
-    """The common methods of counters in which every true positive is a run."""
+    """Methods shared by counters in which every true positive is a run."""
 
     def run_of(self, nth: NDArray[np.int64], thresholds: slice, classes: slice) -> NDArray[np.int64]:
-        """Each true positive is the run with its number."""
+        """Return the numbers unchanged: each true positive is a run."""
         return nth
 
 
 class TruePositiveCounts(SingleRuns):
-    """Counts up to each true positive, every image counted once.
+    """Counts up to each true positive, every image counted one time.
 
     The N true positives of all thresholds are ordered by threshold, then class, then score. ``tie_order``
-    says where the true positives come among equal scores of their class. ``again`` reads the outcomes again
-    after they were released.
+    places the true positives among equal scores of their class. ``again`` recomputes released outcomes.
     """
 
     image_weights = None
@@ -230,14 +228,14 @@ class TruePositiveCounts(SingleRuns):
 
     @property
     def outcomes(self) -> Outcomes:
-        """The outcomes that are counted; read again if they were released."""
+        """The counted outcomes; recomputed if they were released."""
         if self._outcomes is None:
             assert self._again is not None
             self._outcomes = self._again()
         return self._outcomes
 
     def release(self) -> None:
-        """Free the outcomes, 2T bytes or more per detection with a candidate, if they can be read again."""
+        """Free the outcomes, 2T bytes or more per detection with a candidate, if they can be recomputed."""
         if self._again is not None:
             self._outcomes = None
             vars(self).pop("candidates", None)
@@ -249,7 +247,7 @@ class TruePositiveCounts(SingleRuns):
 
     @property
     def images(self) -> int:
-        """Images that were evaluated."""
+        """Number of evaluated images."""
         return self.outcomes.images
 
     @functools.cached_property
@@ -259,12 +257,12 @@ class TruePositiveCounts(SingleRuns):
 
     @property
     def runs(self) -> Positions:
-        """Every true positive is a run, [T, K]."""
+        """Number of runs, [T, K]: the true positives."""
         return self.true_positives
 
     @functools.cached_property
     def weights_up_to(self) -> FloatArray | None:
-        """Sum of the weights up to each true positive, in-class, [N]; None where each counts as one."""
+        """Cumulative weights of the true positives, in-class, [N]; None without weights."""
         if self.outcomes.weight is None:
             return None
         sums = [

@@ -1,10 +1,8 @@
 """Compute recall, interpolated precision and AP from counts, for every class and threshold.
 
-Goal
-----
-Compute what pycocotools' ``accumulate`` and the VOC devkit's ``VOCap`` compute, to the last bit, in time that
-grows with the true positives only. All curves come from here: those of an evaluation, of a range of its
-scores, of weighted images, of TIDE and of the drop-in's lists.
+Compute the results of pycocotools' ``accumulate`` and the VOC devkit's ``VOCap`` to the last bit, in time
+that grows only with the true positives. Every curve is computed here: for evaluations, score ranges, weighted
+images, TIDE and the lists of the drop-in.
 
 Conventions
 -----------
@@ -14,18 +12,19 @@ Conventions
 - The number of true positives that reach recall point ``r`` depends only on the class's positives. It is
   computed once, with the float comparison that pycocotools makes. The interpolated precision there is the
   best from that true positive on: a cumulative maximum from the right, over the true positives.
-- In memory a class is one range of scores. In partitions it can be several. A range that knows the counts
+- In memory a class is one range of scores. In partitions it can be several. A range that has the counts
   before it (:class:`~boxscore.scoring.totals.Before`) divides the same whole numbers as one curve would, so
-  the fields of ranges fold: the envelope of a curve is the largest of those of its ranges.
-- A *field* is an array of the curves of one range. A *fold* takes the field of several ranges and returns
-  that of all of them. In memory there is one range, and nothing folds. Ranges are cut where scores differ.
-  ``LARGEST`` and ``SMALLEST`` may fold ranges in any order and grouping, and may see one twice. ``JOINED``
-  needs all ranges in one process, the highest scores first. Fields are [T, K, ...], also with an axis of sets
-  of weights in front; a :class:`Lines` has no such axis.
-- Very many values (thresholds x recall points x classes) are never in memory together
+  the fields of ranges fold: the envelope of a curve is the maximum over its ranges.
+- A *field* is an array of the curves of one range. A *fold* combines the fields of several ranges. In memory
+  there is one range, and nothing folds. Ranges are split where scores differ. ``LARGEST`` and ``SMALLEST``
+  fold ranges in any order and grouping, and tolerate duplicates. ``JOINED`` needs all ranges in one process,
+  the highest scores first. Fields are [T, K, ...], optionally with a leading axis of sets of weights; a
+  :class:`Lines` never has this axis.
+- Very large sets of values (thresholds x recall points x classes) are never in memory together
   (:mod:`boxscore.scoring.blocks`).
-- A class without a counted ground truth has no curve: NaN. With ground truth and no detection it is 0.
-- *Closed* curves hold numbers and no counts (:data:`NUMBERS`, and values of kinds of metrics).
+- A class without a counted ground truth does not have a curve: NaN. With ground truth but without detections,
+  its value is 0.
+- *Closed* curves hold numbers without counts (:data:`NUMBERS`, and values of kinds of metrics).
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ Fold = Callable[[Sequence[Any]], Any]
 
 
 class Lines(NamedTuple):
-    """Numbers up to each true positive, of T thresholds and K classes."""
+    """Cumulative numbers at each true positive, for T thresholds and K classes."""
 
     values: NDArray[Any]
     """By threshold, class and descending score, [N]."""
@@ -72,7 +71,7 @@ class Lines(NamedTuple):
 
 
 def _joined(ranges: Sequence[Lines]) -> Lines:
-    """Put the lines of ranges one after the other, in each threshold and class."""
+    """Concatenate the lines of ranges within each threshold and class."""
     split = [np.split(one.values, np.cumsum(one.sizes.ravel())[:-1]) for one in ranges]
     segments = [segment for of_segment in zip(*split, strict=True) for segment in of_segment]
     sizes: NDArray[np.integer[Any]] = np.sum([one.sizes for one in ranges], axis=0)
@@ -92,13 +91,13 @@ def folded(states: Sequence[State], folds: Mapping[str, Fold]) -> State:
 Known = TypeVar("Known")
 
 NO_EFFECT = 2.0**-52
-"""An epsilon up to this changes no denominator of precision above 1."""
+"""An epsilon up to this value does not change any denominator of precision above 1."""
 
 MOST_NEEDED = 1 << 16
-"""Most numbers in a table of needed true positives, 1 MB at most."""
+"""Largest size of a table of needed true positives, at most 1 MB."""
 
 NUMBERS = ("interpolated", "scores", "average_precision")
-"""The numbers that closed curves hold, in addition to their totals."""
+"""The numbers in closed curves, in addition to their totals."""
 
 EVERY = slice(None)
 """All thresholds, or all classes."""
@@ -113,17 +112,17 @@ class Curves:
         Counts up to each of the N runs of true positives; None if ranges were computed and folded.
     rules : ApRules
     totals : ClassNumbers, optional
-        Numbers of the whole classes; those of ``counts`` when not given.
+        Numbers of the whole classes; by default those of ``counts``.
     before : Before, optional
-        Counts before the range of scores that is counted; none when not given.
+        Counts of the ranges with higher scores; zero by default.
     points : ndarray of float64, [R], optional
-        Ascending recall points, instead of the rules'.
+        Ascending recall points; by default the rules'.
     state : mapping, optional
         Folded fields of ranges, by name.
     known : mapping of str to ndarray, optional
-        Numbers that were computed before: those of :data:`NUMBERS`, and values of kinds of summary metrics.
+        Known numbers: those of :data:`NUMBERS`, and values of kinds of summary metrics.
     categories : Categories, optional
-        The classes, [K]; those of ``counts`` when not given.
+        The classes, [K]; by default those of ``counts``.
     """
 
     def __init__(
@@ -144,7 +143,7 @@ class Curves:
         self.totals = cast(ClassNumbers, counts) if totals is None else totals
         self._counts, self._before = counts, before
         self._points = np.array(rules.recall_points) if points is None else points
-        # Numbers that are known, from a state or from other ranges, are not computed again.
+        # Do not recompute numbers that are known, from a state or from other ranges.
         self._state, self._known = dict(state), dict(known)
 
     @classmethod
@@ -154,7 +153,7 @@ class Curves:
         return cls(TruePositiveCounts(outcomes(), protocol.ap.tie_order, again=outcomes), protocol.ap)
 
     def release(self) -> None:
-        """Free what is large and can be computed again."""
+        """Free large arrays that can be recomputed."""
         if isinstance(self._counts, TruePositiveCounts):
             self._counts.release()
 
@@ -166,7 +165,7 @@ class Curves:
 
     @property
     def has_counts(self) -> bool:
-        """Whether the counts are there, and not only folded fields or numbers."""
+        """Whether counts are available, in addition to folded fields or numbers."""
         return self._counts is not None
 
     @property
@@ -208,7 +207,7 @@ class Curves:
 
     @property
     def reached_scores(self) -> FloatArray:
-        """:attr:`scores`, NaN at the recall points that are not reached, [T, R, K]."""
+        """:attr:`scores` [T, R, K], with NaN at recall points that are never reached."""
         return np.where(self._points[:, None] <= self.recall[:, None], self.scores, np.nan)
 
     def at(self, threshold: int) -> tuple[FloatArray, FloatArray]:
@@ -243,7 +242,7 @@ class Curves:
 
     @property
     def interpolated_values(self) -> Values:
-        """:attr:`interpolated`, [T, R, K]; where it is large, a view that computes it block by block."""
+        """:attr:`interpolated`, [T, R, K]; if large, a view that computes it block by block."""
         T, K = self.recall.shape
         if "interpolated" in self._known or T * self.point_count * K <= MOST_VALUES:
             return HeldValues(self.interpolated)
@@ -255,7 +254,7 @@ class Curves:
         return CurveBlocks(envelope, self._undefined, self.point_count, range(T))
 
     def with_undefined(self, values: FloatArray) -> FloatArray:
-        """Make values [T, K] NaN for a class without a curve."""
+        """Set values [T, K] to NaN for classes without a curve."""
         return np.where(self._undefined, np.nan, values)
 
     def defined(self, values: FloatArray) -> FloatArray:
@@ -263,7 +262,7 @@ class Curves:
         return np.where(self.positive > 0, values, np.nan)
 
     def once(self, name: str, compute: Callable[[], Known]) -> Known:
-        """Return a number, or the values of a kind of metric, by name; computed once."""
+        """Return a number, or the values of a kind of metric, by name; cached."""
         if name not in self._known:
             self._known[name] = compute()
         known: Known = self._known[name]
@@ -272,13 +271,13 @@ class Curves:
     # ------------------------------------------------------------ fields that fold, and closed curves
 
     def state(self, names: Iterable[str], compute: Callable[[], State]) -> State:
-        """Return some fields; computed once, unless they were folded from ranges."""
+        """Return some fields, cached or folded from ranges; compute them if missing."""
         if not all(name in self._state for name in names):
             self._state |= compute()
         return {name: self._state[name] for name in names}
 
     def take_state(self, state: State) -> None:
-        """Take fields that were computed elsewhere."""
+        """Add fields that were computed elsewhere."""
         self._state |= state
 
     def state_of_numbers(self) -> State:
@@ -303,7 +302,7 @@ class Curves:
         known: Mapping[str, Any],
         categories: Categories | None,
     ) -> Curves:
-        """Make closed curves from numbers that were computed before."""
+        """Make closed curves from known numbers."""
         return cls(None, rules, totals=totals, known=known, categories=categories)
 
     @classmethod
@@ -341,14 +340,14 @@ class Curves:
         return lines if self._before is None else self._after_higher(lines, *self._before)
 
     def _after_higher(self, lines: Iterator[Line], true_before: Any, counted_before: Any) -> Iterator[Line]:
-        """Add what ranges of higher scores have counted, [T, K]."""
+        """Add the counts of ranges with higher scores, [T, K]."""
         for runs, true_first, counted_first, (true, counted) in zip(
             self.counts.runs, true_before, counted_before, lines, strict=True
         ):
             yield true + np.repeat(true_first, runs), counted + np.repeat(counted_first, runs)
 
     def joined_lines(self, tie_order: TieOrder | None = None) -> Line:
-        """Return :meth:`lines` of all thresholds in one, [N]."""
+        """Return :meth:`lines` of all thresholds concatenated, [N]."""
         true, counted = (np.concatenate(column) for column in zip(*self.lines(tie_order), strict=True))
         return true, counted
 
@@ -357,7 +356,7 @@ class Curves:
         return np.repeat(np.tile(values, len(self.counts.runs)), self.counts.runs.ravel())
 
     def largest(self, values: FloatArray) -> FloatArray:
-        """Return the largest of the values of the runs, [N], of each threshold and class; 0 without any."""
+        """Return the largest of the runs' values [N] for each threshold and class; 0 without runs."""
         runs = self.counts.runs
         largest = np.zeros(runs.shape)
         if len(values):

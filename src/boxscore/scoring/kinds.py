@@ -1,14 +1,14 @@
-"""Find the kinds of summary metrics: how ``metric = "AP"`` in the summary of a protocol is computed.
+"""Find the kinds of summary metrics, which compute ``metric = "AP"`` in the summary of a protocol.
 
 Conventions
 -----------
 - A family of kinds is one module, with a tuple of its :class:`Kind` as ``KINDS``. Its line in the table
-  ``protocols.summary.FAMILIES`` gives their names; the module is imported with the first that is asked for.
-- A kind *computes* fields of the curves of one range of scores, arrays [T, K, ...]; says how each field
+  ``protocols.summary.FAMILIES`` lists their names; the module is imported lazily.
+- A kind *computes* fields of the curves of one range of scores, arrays [T, K, ...]; defines how each field
   *folds* over ranges; and makes *values* of the folded fields, [T, ..., K], NaN for a class without a value.
   Summary metrics are means of values. A kind with these three works in memory, under image weights, in
   partitions and on a cluster.
-- Without ``fold`` a class has one owner: a process that sees all of its rows.
+- A kind without ``fold`` needs a single owner per class: a process that sees all of its rows.
 """
 
 from __future__ import annotations
@@ -34,23 +34,24 @@ class Kind:
     title: str
     """Its title, in the form that pycocotools prints."""
     values: Callable[[Curves, Protocol], Values]
-    """Takes curves, whose fields :meth:`state` returns, and returns the values that means are taken over."""
+    """Takes curves with the fields of :meth:`state`, and returns the values to average."""
     fold: Callable[[Protocol], Folds] | None = None
-    """Says how each field folds over ranges; None: a class has one owner."""
+    """Returns the fold of each field over ranges; None if a class needs a single owner."""
     compute: Callable[[Curves, Protocol], State] | None = None
-    """Computes the fields of one range of scores; None if totals are enough, or a class has one owner."""
+    """Computes the fields of one range of scores; None if totals are enough, or a class needs a single
+    owner."""
     needs_order: bool = False
     """Whether it ranks detections."""
     lower_is_better: bool = False
-    """Whether it falls when a detector gets better."""
+    """Whether lower values are better."""
     of_numbers: bool = False
     """Whether the numbers of closed curves are enough to compute the values."""
     of_classes_alone: bool = False
-    """Whether images without a class do not change its value."""
+    """Whether images without a class leave its value unchanged."""
     count: Callable[[Matches, Protocol], Matches] | None = None
-    """Counts once what the kind needs from overlaps, and stores it with the matches."""
+    """Computes the counts that the kind needs from overlaps, and stores them with the matches."""
     check: Callable[[Any], None] | None = None
-    """Warns of what makes its number wrong, given the ``Evaluation``."""
+    """Warns if the ``Evaluation`` makes its number wrong."""
 
     def state(self, curves: Curves, protocol: Protocol) -> State:
         """Return the fields of curves that this kind computes."""
@@ -59,7 +60,7 @@ class Kind:
         return curves.state(self.fold(protocol), lambda: {} if compute is None else compute(curves, protocol))
 
     def values_of(self, curves: Curves, protocol: Protocol) -> Values:
-        """Return the values of curves; computed once."""
+        """Return the values of curves; cached."""
         return curves.once(self.name, lambda: self.values(curves, protocol))
 
 
@@ -79,7 +80,7 @@ def kinds_of(protocol: Protocol) -> list[Kind]:
 
 
 def folds_of(kinds: Iterable[Kind], protocol: Protocol) -> dict[str, Fold]:
-    """Return how the fields of kinds fold, none of which needs one owner."""
+    """Return the folds of the fields of kinds that do not need a single owner."""
     folds: dict[str, Fold] = {}
     for kind in kinds:
         assert kind.fold is not None, f"{kind.name} has one owner of a class"
@@ -88,7 +89,7 @@ def folds_of(kinds: Iterable[Kind], protocol: Protocol) -> dict[str, Fold]:
 
 
 def counted_for(matches: Matches, protocol: Protocol) -> Matches:
-    """Count what the kinds of a summary need from overlaps: saved parts and image weights lack these."""
+    """Add the counts that the kinds of a summary need from overlaps, which parts and image weights lack."""
     for kind in kinds_of(protocol):
         if kind.count is not None:
             matches = kind.count(matches, protocol)

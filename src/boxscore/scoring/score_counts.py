@@ -1,4 +1,4 @@
-"""Count up to each distinct score, at one threshold: what each score threshold keeps."""
+"""Count true and false positives at each distinct score, for one IoU threshold."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from boxscore._utils.records import record
 from boxscore.matching.matches import Matches
 
 DIGITS = 2
-"""Of an overlap that is added up: whole multiples of 2**-62."""
+"""Number of digits that hold an overlap in exact sums, in whole multiples of 2**-62."""
 
 
 class CountedDetections(NamedTuple):
@@ -25,12 +25,12 @@ class CountedDetections(NamedTuple):
     score: FloatArray
     true: BoolArray
     iou: FloatArray
-    """With the ground truth it matched; NaN unless a true positive."""
+    """IoU with the matched ground truth; NaN unless a true positive."""
     positive: NDArray[Any]
-    """Counted ground truths of each class, [K]; float64 where they have weights."""
+    """Counted ground truths of each class, [K]; float64 if weighted."""
     image: NDArray[np.int32]
     weight: FloatArray | None = None
-    """How much each counts where it is true; None: 1."""
+    """Weight of each true positive; None: 1."""
 
 
 def counted_detections(matches: Matches, threshold: int, area: int) -> CountedDetections:
@@ -51,21 +51,21 @@ def counted_detections(matches: Matches, threshold: int, area: int) -> CountedDe
 
 @record(frozen=True, eq=False)
 class ScoreCounts:
-    """Counts at every distinct score, per class and over all classes: what each score threshold keeps.
+    """Counts at every distinct score threshold, per class and over all classes.
 
     Attributes
     ----------
     score : ndarray of float64, [N]
         Class by class, all classes together last; descending in each.
     true : ndarray of int64, [N]
-        Detections of this score or a higher one; where ground truths have weights, their sum, float64.
+        True positives with this score or a higher one; if ground truths have weights, their sum as float64.
     false : ndarray of int64, [N]
     distance : ndarray of float64, [N]
-        Sum of 1 - IoU over the true ones; NaN where overlaps are not known.
+        Sum of 1 - IoU over the true positives; NaN if overlaps are unknown.
     bounds : ndarray of intp, [K + 2]
-        Where each class starts, where all classes together start, and the end.
+        Start of each class, start of all classes together, and the end.
     positive : ndarray of int64, [K + 1]
-        Counted ground truths of each class, and of all; float64 where they have weights.
+        Counted ground truths of each class, and of all; float64 if weighted.
     """
 
     score: FloatArray
@@ -78,12 +78,12 @@ class ScoreCounts:
     @classmethod
     def of(cls, counted: CountedDetections) -> ScoreCounts:
         """Count detections up to each distinct score, of each class and of all classes."""
-        # Cut class order at the classes; one more part has all detections by descending score.
+        # Split class order at the classes; one more part has all detections by descending score.
         K = len(counted.positive)
         bounds = np.searchsorted(counted.category, np.arange(K + 1)).tolist()
         parts: list[Positions | slice] = [slice(low, high) for low, high in itertools.pairwise(bounds)]
         # Count up to each distinct score in each part. The last part is sorted stably, so its ties keep class
-        # order, which no count depends on.
+        # order; the counts do not depend on it.
         columns = [
             counts_up_to(
                 counted.score[part],
@@ -93,7 +93,7 @@ class ScoreCounts:
             )
             for part in [*parts, descending_order(counted.score)]
         ]
-        # Join the parts and note where each starts, [K + 2].
+        # Concatenate the parts and record the start of each, [K + 2].
         score, true, false, distance = (np.concatenate(column) for column in zip(*columns, strict=True))
         ends = np.cumsum([0, *(len(column[0]) for column in columns)])
         positive = np.append(counted.positive, counted.positive.sum())
@@ -101,11 +101,11 @@ class ScoreCounts:
 
     @property
     def precision(self) -> FloatArray:
-        """Precision of what each threshold keeps, [N]."""
+        """Precision at each score threshold, [N]."""
         return self.true / (self.true + self.false)
 
     def f_score(self, beta: float = 1.0) -> FloatArray:
-        """F-score of what each threshold keeps, [N]; NaN without ground truth and detection."""
+        """F-score at each score threshold, [N]; NaN without ground truth and detections."""
         positive = np.repeat(self.positive, np.diff(self.bounds))
         weight = beta * beta
         with np.errstate(invalid="ignore"):
@@ -117,14 +117,14 @@ class ScoreCounts:
         return score
 
     def best_score(self, k: int) -> float:
-        """Return the threshold of the best F1 of a class, or of all (K): of equals the highest; or NaN."""
+        """Return the threshold with the best F1 of a class, or of all (K); the highest of equals; or NaN."""
         part = self.part(k)
         if not self.positive[k] or part.start == part.stop:
             return float("nan")
         return float(self.score[part][np.argmax(self.f_score()[part])])
 
     def counts_from(self, score: float) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Count the true and the false detections of each class from a score on, [K] each."""
+        """Count the true and false positives of each class at or above a score, [K] each."""
         true, false = (np.zeros(len(self.positive) - 1, side.dtype) for side in (self.true, self.false))
         for k in range(len(true)):
             part = self.part(k)
@@ -134,7 +134,7 @@ class ScoreCounts:
         return true, false
 
     def curve(self, k: int) -> ScoreCounts:
-        """Return the counts of a class, or of all classes together (K), alone."""
+        """Return the counts of one class, or of all classes together (K)."""
         part = self.part(k)
         columns = (self.score[part], self.true[part], self.false[part], self.distance[part])
         return ScoreCounts(*columns, np.array([0, part.stop - part.start]), self.positive[k : k + 1])
@@ -145,12 +145,12 @@ class ScoreCounts:
 
 
 class CountsBefore(NamedTuple):
-    """What higher scores than those of a range have come to."""
+    """Counts of the detections with higher scores than those of a range."""
 
     true: int
     false: int
     apart: IntArray
-    """Digits of the sum of 1 - IoU over the true ones."""
+    """Digits of the sum of 1 - IoU over the true positives."""
 
 
 NOTHING = CountsBefore(0, 0, np.zeros(DIGITS, dtype=np.int64))
@@ -165,11 +165,11 @@ def counts_up_to(
 ) -> tuple[FloatArray, NDArray[Any], NDArray[np.int64], FloatArray]:
     """Count up to the last detection of each distinct score; scores descend.
 
-    Return scores, true, false, and the sum of 1 - IoU over the true ones, which no order of equal scores
-    decides: NaN where overlaps are not known.
+    Return scores, true, false, and the sum of 1 - IoU over the true positives, which does not depend on the
+    order of equal scores; NaN if overlaps are unknown.
     """
     last = np.flatnonzero(np.append(score[1:] != score[:-1], True)) if len(score) else np.empty(0, np.intp)
-    # Read running counts at the last detection of each distinct score, [N].
+    # Read cumulative counts at the last detection of each distinct score, [N].
     up_to = np.cumsum(true, dtype=np.int64)[last]
     false = last + 1 - up_to + before.false
     apart = 1 - iou[true]
@@ -177,7 +177,7 @@ def counts_up_to(
         apart *= weight[true]
     known = not np.isnan(apart).any()
     distance = np.full(len(last), np.nan)
-    # Add up 1 - IoU as digits, which are integers: equal scores in another order give the same sum.
+    # Sum 1 - IoU as integer digits, so that the order of equal scores does not change the sum.
     if known:
         digits = np.zeros((DIGITS, len(apart) + 1), dtype=np.int64)
         np.cumsum(digits_of(apart, DIGITS), axis=1, out=digits[:, 1:])

@@ -1,4 +1,4 @@
-"""Compute summary metrics: means over the values of a kind; of all classes, some or each.
+"""Compute summary metrics: means of a kind's values over all classes, over some, or per class.
 
 Conventions
 -----------
@@ -37,7 +37,7 @@ Key = tuple[int, int]
 
 
 class CurvesOf(Protocol_):
-    """Gives the curves of an area range and max detections, positions on the axes A and M.
+    """Returns the curves of an area range and max detections, positions on the axes A and M.
 
     With ``pooled`` the classes of a selection (``""`` for all) share one curve.
     """
@@ -54,18 +54,18 @@ class WeightedMetrics(NamedTuple):
     ground_truths: IntArray
     """Number of ground truths that count in the first area range, weighted by image, [W]."""
     detections: IntArray
-    """The matched ones, [W]."""
+    """Number of matched detections, [W]."""
 
 
 class WeightSets(Protocol_):
     """Sets of image weights, made lazily."""
 
     def __len__(self) -> int:
-        """Return how many sets there are."""
+        """Return the number of sets."""
         ...
 
     def __iter__(self) -> Iterator[FloatArray]:
-        """Yield each set, [images]; the same ones every time."""
+        """Yield each set, [images]; every iteration yields the same sets."""
         ...
 
     def batches(self, size: int) -> Iterator[WeightSets]:
@@ -151,11 +151,11 @@ class _Row:
                 self.protocol,
                 lambda part: _Row(part, self.protocol, self.curves_of, copies).totals(),
             )
-        # Pooled classes have one curve of their own; otherwise the total is a mean over classes.
+        # Pooled classes share one curve; otherwise the total is a mean over classes.
         if rules.pool == "classes":
             return self._values_of(self.row.selection)[0].means_of_copies(copies)
-        # Class weights that differ need a weighted mean. Equal weights only choose classes, and the usual
-        # mean over these keeps its bits.
+        # Different class weights need a weighted mean. Equal weights only select classes, whose usual mean
+        # keeps its bits.
         values, curves = self._values
         weights = self._weights(curves.categories)
         if weights is not None:
@@ -169,8 +169,8 @@ class _Row:
             images = curves.totals.images_of_class.reshape(copies, -1)
             pairs = zip(values.of_copies(copies), images, strict=True)
             return np.array([copy.repeated(times).mean_of_defined() for copy, times in pairs])
-        # Leave out the classes that are not evaluated, then take the mean that the protocol names: the two
-        # add in different orders.
+        # Leave out classes that are not evaluated, then take the protocol's mean; the two means add in
+        # different orders.
         evaluated_ones = None if self.row.classes else self._evaluated(curves)
         if evaluated_ones is not None:
             values = values.of_classes(np.tile(evaluated_ones, copies))
@@ -179,7 +179,7 @@ class _Row:
         return values.means_of_copies(copies)
 
     def _evaluated(self, curves: Curves) -> NDArray[np.bool_] | None:
-        """Whether each class is evaluated, [K]; None where all are."""
+        """Whether each class is evaluated, [K]; None if all are."""
         if not self.protocol.labels.not_evaluated or curves.categories is None:
             return None
         return evaluated(curves.categories, self.protocol)
@@ -190,7 +190,7 @@ class _Row:
         return rows_where(columns, self.row.classes, len(curves.positive) // self.copies)
 
     def _weights(self, categories: Categories | None) -> FloatArray | None:
-        """How much each class counts, [K]: 0 if the row does not include it; None without weights."""
+        """Weight of each class, [K]: 0 if the row does not include it; None without weights."""
         rules = self.protocol.ap
         if not rules.class_weights:
             return None
@@ -200,7 +200,7 @@ class _Row:
 
 
 def _differ(weights: FloatArray) -> bool:
-    """Whether the classes that count have different weights."""
+    """Whether the included classes have different weights."""
     counted = weights[weights > 0]
     return bool((counted != counted[:1]).any())
 

@@ -1,11 +1,11 @@
-"""Hold numbers of whole classes that add up over disjoint images and need no curve.
+"""Hold numbers of whole classes that add up over disjoint images, without curves.
 
 Conventions
 -----------
-- ``+`` adds the numbers of other images. Recall, and counts at fixed scores, need no curve, so no rows of
-  other images are needed for them.
-- In memory :class:`~boxscore.scoring.counts.TruePositiveCounts` has these numbers; :class:`Totals` holds them
-  if the rows are elsewhere.
+- ``+`` adds the numbers of other images. Recall and counts at fixed scores do not need a curve, and therefore
+  no rows of other images.
+- In memory, :class:`~boxscore.scoring.counts.TruePositiveCounts` has these numbers; :class:`Totals` holds
+  them if the rows are in another process.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class Totals:
         Ground truths in the denominator of recall.
     images : int
     recalled : ndarray, [T, K]
-        True positives; sums of their weights, where ground truths have weights.
+        True positives; the sums of their weights if ground truths have weights.
     counted : ndarray of int64, [T, K]
         Counted detections.
     has_detections : ndarray of bool, [K]
     images_of_class : ndarray of int64, [K]
-        Images with an object in the denominator of recall; zeros if they are not needed.
+        Images with an object in the denominator of recall; zeros if not needed.
     at_steps : pair of ndarray of int64, [T, S, K] each
         True positives and counted detections with at least each of the protocol's fixed scores.
     """
@@ -54,13 +54,13 @@ class Totals:
 
     @classmethod
     def of(cls, counts: ClassNumbers, protocol: Protocol) -> Totals:
-        """Take the numbers of a counter."""
+        """Copy the numbers of a counter."""
         T, steps = len(counts.recalled), protocol.ap.score_steps
         return cls.of_images(counts, protocol, thresholds=T, steps=steps).followed_by(counts, protocol.ap)
 
     @classmethod
     def of_curves(cls, counts: ClassNumbers, protocol: Protocol) -> Totals:
-        """Take the numbers that curves need once their values are known: no counted detections."""
+        """Copy the numbers that curves with known values need: everything but counted detections."""
         objects = cls.of_images(counts, protocol)
         return dataclasses.replace(objects, recalled=counts.recalled, has_detections=counts.has_detections)
 
@@ -68,7 +68,7 @@ class Totals:
     def of_images(
         cls, counts: ClassNumbers, protocol: Protocol, *, thresholds: int = 0, steps: int = 0
     ) -> Totals:
-        """Take the numbers of objects and images that means need, of no detection yet."""
+        """Make the numbers of objects and images that means need, before any detection."""
         by_images = protocol.ap.class_mean == "by_images"
         images = counts.images_of_class if by_images else np.zeros(len(counts.positive), dtype=np.int64)
         return cls.of_objects(counts.positive, counts.images, images, thresholds=thresholds, steps=steps)
@@ -83,7 +83,7 @@ class Totals:
         thresholds: int = 0,
         steps: int = 0,
     ) -> Totals:
-        """Take the numbers of objects and images, [K] each, of no detection yet."""
+        """Make totals from numbers of objects and images, [K] each, before any detection."""
         K = len(positive)
         nothing, at_steps = (
             np.zeros(shape, dtype=np.int64) for shape in ((thresholds, K), (thresholds, steps, K))
@@ -106,7 +106,7 @@ class Totals:
         )
 
     def __add__(self, other: Totals) -> Totals:
-        """Add up what disjoint images have."""
+        """Add the totals of disjoint images."""
         return Totals(
             self.positive + other.positive,
             self.images + other.images,
@@ -119,7 +119,7 @@ class Totals:
 
     @classmethod
     def beside(cls, blocks: Sequence[ClassNumbers]) -> Totals:
-        """Put blocks of classes of the same images side by side."""
+        """Concatenate blocks of classes of the same images."""
 
         def joined(arrays: Iterable[NDArray[Any]]) -> NDArray[Any]:
             return np.concatenate(list(arrays), axis=-1)
@@ -137,18 +137,18 @@ class Totals:
         )
 
     def at_scores(self, scores: NDArray[np.float64]) -> tuple[IntArray, IntArray]:
-        """Return what was counted at the protocol's fixed scores."""
+        """Return the counts at the protocol's fixed scores."""
         return self.at_steps
 
 
 class Before(NamedTuple):
-    """What comes before a range of scores: true positives and counted detections, [T, K] each."""
+    """Counts of the ranges with higher scores: true positives and counted detections, [T, K] each."""
 
     true_positives: IntArray
     counted: IntArray
 
 
 def score_steps(rules: ApRules) -> NDArray[np.float64]:
-    """Return the fixed scores that AP is read at, descending, [S]; none for one point at every detection."""
+    """Return the fixed scores that AP is read at, descending, [S]; empty if every detection is a point."""
     steps = rules.score_steps
     return 1 - (np.arange(steps) + 1) / steps if steps else np.empty(0)

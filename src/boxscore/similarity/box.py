@@ -96,7 +96,7 @@ def box_iou(
     Returns
     -------
     ndarray of float64, [N, M] or, when ``paired``, [N]
-        In [0, 1]. 0 for boxes that touch, do not meet or have no area.
+        In [0, 1]. 0 for boxes that only touch, are disjoint or lack area.
 
     Raises
     ------
@@ -143,7 +143,7 @@ def generalized_box_iou(
     pixel_offset: float = 0,
     paired: bool = False,
 ) -> FloatArray:
-    """Generalised IoU: IoU less the share of the enclosing box that neither covers; in (-1, 1].
+    """Generalized IoU: IoU less the share of the enclosing box that neither covers; in (-1, 1].
 
     Parameters, shapes and errors as in :func:`box_iou`. Reference: arXiv 1902.09630.
 
@@ -166,7 +166,7 @@ def distance_box_iou(
     pixel_offset: float = 0,
     paired: bool = False,
 ) -> FloatArray:
-    """Distance IoU: IoU less squared centre distance over squared diagonal of the enclosing box.
+    """Distance IoU: IoU less squared center distance over squared diagonal of the enclosing box.
 
     Parameters, shapes and errors as in :func:`box_iou`. Reference: arXiv 1911.08287.
 
@@ -229,7 +229,7 @@ class _Pair(NamedTuple):
 
     @property
     def intersection(self) -> FloatArray:
-        """0 for boxes that touch or do not meet, [N, M] or [N]."""
+        """Area of the intersection; 0 for boxes that touch or are disjoint, [N, M] or [N]."""
         width, height = (shared_length(*side, self.offset) for side in (self.x, self.y))
         return np.where((width > 0) & (height > 0), width * height, 0.0)
 

@@ -1,19 +1,19 @@
-"""Measure overlaps inside one list of objects, for pairs given by positions: what suppression uses.
+"""Measure overlaps inside one list of objects, for pairs given by positions, as suppression does.
 
 Goal
 ----
-Every plan needs the overlap of the objects at ``first`` and ``second``, and nothing of how it is computed. A
-measure holds the columns of a block of objects and computes it; masks and rotated boxes define theirs next to
-their similarity.
+Every plan needs the overlap of the objects at ``first`` and ``second``, independent of the formula. A measure
+holds the columns of a block of objects and computes it; masks and rotated boxes define theirs next to their
+similarity.
 
 Conventions
 -----------
 - All arrays of a measure are columns [N] of float64, one row per object, in the block's order.
 - ``between(first, second)`` compares position ``first[p]`` with ``second[p]`` and gives [P].
-  Two boxes without area give NaN, which exceeds no threshold: such boxes are inert.
+  Two boxes without area give NaN, which never exceeds a threshold, so such boxes are ignored.
 - ``at_most_iou`` means that the measure never exceeds the IoU of the boxes ``x1, y1, x2, y2``; only then may
-  a plan leave out pairs whose sizes or centres differ too much. Otherwise it may only leave out pairs whose
-  boxes do not meet.
+  a plan leave out pairs whose sizes or centers differ too much. Otherwise it may only leave out pairs whose
+  boxes are disjoint.
 
 References
 ----------
@@ -49,7 +49,7 @@ class Measure(Protocol):
 
     @property
     def identity(self) -> tuple[FloatArray, ...]:
-        """Columns that decide every overlap, so that equal ones mean copies; none where unknown."""
+        """Columns that determine every overlap, so that equal ones mean copies; empty if unknown."""
         ...
 
     def between(self, first: IntArray, second: IntArray) -> FloatArray:
@@ -58,7 +58,7 @@ class Measure(Protocol):
 
 
 MeasureOf = Callable[[IntArray], Measure]
-"""Gives the measure of some rows of the input."""
+"""Returns the measure of some rows of the input."""
 
 
 class BoxMeasure:
@@ -94,8 +94,8 @@ class BoxMeasure:
 
     def between(self, first: IntArray, second: IntArray) -> FloatArray:
         """Overlap of each pair, [P]."""
-        # The shared area over the union or the smaller area, in place; 0 / 0 is NaN, which exceeds no
-        # threshold.
+        # Divide the shared area by the union or the smaller area, in place; 0 / 0 is NaN, which never exceeds
+        # a threshold.
         shared = shared_between(self, first, second)
         with np.errstate(divide="ignore", invalid="ignore"):
             shared /= over(shared, self.area.take(first), self.area.take(second), self.kind)

@@ -1,7 +1,7 @@
-"""Compute the overlap of two upright boxes, for many pairs in one call; no other module does.
+"""Compute the overlap of upright boxes, for many pairs in one call.
 
-Matching, suppression, fusion and the public functions all call this module, so that a pair has the same IoU
-to the last bit everywhere.
+Matching, suppression, fusion and the public functions all use this module, so that a pair has the same IoU to
+the last bit everywhere.
 
 Conventions
 -----------
@@ -50,20 +50,20 @@ class Comparison(NamedTuple):
     truth_rows: Positions  # [g]
     rows: Positions  # [d], of detections
     starts: Positions  # [g], where the run starts in ``rows``
-    counts: Positions  # [g], how long it is
+    counts: Positions  # [g], length of the run
     by_foreground: NDArray[np.bool_] | None  # [g], whether the detection's area is the denominator
-    lowest: float  # pairs below it are left out
+    lowest: float  # pairs below it are dropped
     most: int = sys.maxsize  # more pairs raise TooManyPairsError
     workers: int = 1  # processes that may share the work
 
 
 class TooManyPairsError(Exception):
-    """More pairs agree than may be held in memory; the caller then compares fewer detections in one call.
+    """More pairs than fit in memory; the caller then compares fewer detections per call.
 
     Parameters
     ----------
     compared : int
-        How many pairs had been compared.
+        Number of pairs compared before the error.
     """
 
     def __init__(self, compared: int) -> None:
@@ -80,7 +80,7 @@ class PairValues(NamedTuple):
 
     @classmethod
     def none(cls) -> PairValues:
-        """No pairs at all."""
+        """Return an empty set of pairs."""
         return cls(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))
 
 
@@ -185,7 +185,7 @@ def overlapping(
         box = ragged_ranges(starts[low:high], size)
         truth = np.repeat(np.arange(low, high), size)
         # pycocotools' bbIou skips a pair whose width or height is not above 0. Most pairs are apart in x, so
-        # the test in x comes first and the others gather only what is left.
+        # test x first, and gather the other columns only for the remaining pairs.
         width = shared_length(boxes.x1, boxes.x2, truths.x1, truths.x2, offset, box, truth)
         wide = np.flatnonzero(width > 0)
         box, truth, width = box.take(wide), truth.take(wide), width.take(wide)
@@ -267,13 +267,13 @@ class CollectedPairs:
 
 
 def joined(parts: list[PairValues]) -> PairValues:
-    """Put the pairs of several chunks one after the other."""
+    """Concatenate the pairs of several chunks."""
     truth, detection, value = (np.concatenate(column) for column in zip(*parts, strict=True))
     return PairValues(truth, detection, value)
 
 
 def chunks(counts: Positions, size: int) -> list[tuple[int, int]]:
-    """Cut ground truths into runs of about ``size`` pairs."""
+    """Split ground truths into runs of about ``size`` pairs."""
     # Cut where the running count of pairs passes a multiple of ``size``, after the ground truth that passes
     # it. A ground truth with more pairs fills several multiples: drop the repeated bounds.
     ends = np.cumsum(counts)

@@ -1,6 +1,6 @@
-"""Define the interface of a similarity, and find one by the name that a protocol gives it.
+"""Define the interface of a similarity, and find one by its name in a protocol.
 
-A similarity says which columns it compares, which pairs it yields and which areas it measures.
+A similarity defines the columns to compare, the pairs and the areas.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 
 
 class Similarity(abc.ABC):
-    """How much two objects agree, as a protocol measures it.
+    """Measures the agreement of two objects under a protocol.
 
-    A new one is a file with a subclass and a line in :mod:`~boxscore.similarity.registry`.
+    To add one, add a file with a subclass and a line in :mod:`~boxscore.similarity.registry`.
 
     Parameters
     ----------
     protocol : Protocol
-        Its ``boxes`` and ``ignore`` are read once, here; subclasses read ``masks``, ``keypoints``, ...
+        Its ``boxes`` and ``ignore`` are read here; subclasses read ``masks``, ``keypoints``, ...
     """
 
     column: ClassVar[str | None] = None
-    """The column of a table that is compared; None for the boxes, which every table has."""
+    """The compared column; None for the boxes, which every table has."""
     forks_from: ClassVar[int | None] = None
-    """Number of detections from which workers are processes that divide the pairs.
+    """Number of detections above which workers are processes that divide the pairs.
 
     Below, they are threads that divide the images. None: always threads.
     """
@@ -64,7 +64,7 @@ class Similarity(abc.ABC):
         """Find the pairs that agree enough, those of one detection in the order of ``truth_rows``."""
 
     def complete(self, ground_truth: GroundTruth, detections: Detections) -> Detections:
-        """Return the detections with the compared column; raise if it is missing and has no substitute."""
+        """Return the detections with the compared column; raise if a missing one cannot be replaced."""
         return detections
 
     def with_needed_columns(self, ground_truth: GroundTruth, detections: Detections) -> Detections:
@@ -89,7 +89,7 @@ class Similarity(abc.ABC):
         return ""
 
     def check_units(self, ground_truth: GroundTruth) -> None:
-        """Refuse fractions of images of unknown size where more than the IoU of boxes is compared."""
+        """Reject fractions of images of unknown size if the comparison needs more than the IoU of boxes."""
         if ground_truth.units == "fractions" and (self.column is not None or self.pixel_offset):
             what = "inclusive pixels (pixel_offset)" if self.column is None else self.column
             raise InputError(
@@ -113,11 +113,11 @@ class Similarity(abc.ABC):
         return rule == "mask" or (rule == "box_or_mask" and not detections.boxes_given)
 
     def truth_areas(self, ground_truth: GroundTruth) -> NDArray[np.float64]:
-        """Area of each ground truth [G] in square pixels: what area ranges measure; NaN where unknown."""
+        """Area of each ground truth [G] in square pixels, for area ranges; NaN where unknown."""
         return ground_truth.area if ground_truth.units == "pixels" else np.full(len(ground_truth), np.nan)
 
     def detection_areas(self, detections: Detections) -> NDArray[np.float64]:
-        """Area of each detection [D] in square pixels: what area ranges measure; NaN where unknown."""
+        """Area of each detection [D] in square pixels, for area ranges; NaN where unknown."""
         if detections.units != "pixels":
             return np.full(len(detections), np.nan)
         if self.measures_masks(detections) and detections.masks is not None:
@@ -139,7 +139,7 @@ SIMILARITIES: dict[SimilarityName, str] = {
     "point_in_box": "boxscore.extensions.crowds.points:PointInBoxSimilarity",
     "point_in_mask": "boxscore.extensions.crowds.points:PointInMaskSimilarity",
 }
-"""The module and class of each, imported when a protocol asks for it; an extension adds a line."""
+"""The module and class of each, imported lazily; an extension adds a line."""
 
 
 def similarity_class(name: SimilarityName) -> type[Similarity]:
@@ -149,12 +149,12 @@ def similarity_class(name: SimilarityName) -> type[Similarity]:
 
 
 def similarity_of(protocol: Protocol) -> Similarity:
-    """Make the similarity that a protocol compares by."""
+    """Make the similarity that a protocol asks for."""
     return similarity_class(protocol.similarity)(protocol)
 
 
 class FileNeeds(TypedDict):
-    """Options of ``read_options`` that say which parts of files are needed."""
+    """Options of ``read_options`` that select the needed parts of files."""
 
     instances: list[str]
     any_sides: bool

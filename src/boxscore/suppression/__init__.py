@@ -13,10 +13,10 @@ any of them by name                            :func:`suppress` a table, :func:`
 
 Conventions
 -----------
-Every function takes the boxes of one image or of many: ``groups`` defines which may meet. Overlap counts when
-it is **more than** the threshold; higher scores come first, of equal ones the lower index; results are
-indices into the input. Everything is float64. NaN, inverted boxes and unequal lengths are an ``InputError``;
-no boxes at all is a legal input.
+Every function takes the boxes of one image or of many: boxes of different ``groups`` never interact. A box is
+suppressed if the overlap is **more than** the threshold; higher scores come first, ties by lowest index;
+results are indices into the input. Everything is float64. NaN, inverted boxes and unequal lengths raise an
+``InputError``; an empty input is valid.
 """
 
 from boxscore._utils.lazy import lazy_imports

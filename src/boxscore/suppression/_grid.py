@@ -1,4 +1,4 @@
-"""Find the boxes that can overlap at all by a grid over position and size, exact at any threshold.
+"""Find the boxes that can overlap at all by a grid over position and size, exactly for any threshold.
 
 Goal
 ----
@@ -10,11 +10,11 @@ Method
 The IoU of two boxes is at most the IoU of their extents along either axis. So IoU > t needs
 
 - heights whose ratio exceeds t,
-- centres no further apart in y than ``c * (h1 + h2) / 2`` with ``c = (1 - t) / (1 + t)``,
+- centers no further apart in y than ``c * (h1 + h2) / 2`` with ``c = (1 - t) / (1 + t)``,
 - the box further right to start before ``x1 + (1 - t) * w`` of the other.
 
 Boxes are put in *levels* by height (a level spans a ratio of 1/t, so partners are at most one level apart)
-and inside a level in *strips* by centre. Level and strip, hashed together with the group, are the row of the
+and inside a level in *strips* by center. Level and strip, hashed together with the group, are the row of the
 grid; a row is sorted by ``x1``, and a query is a range of it. Rows with equal hashes only add candidates. For
 measures that may exceed the IoU the same windows are used with t = 0 (boxes that meet), where the ratio of
 heights is no bound and every level is queried.
@@ -64,7 +64,7 @@ MOST_STRIPS = 256
 
 ROW_BITS = 16
 X_BITS, FINE_X_BITS = 16, 32
-"""``x1`` is quantised to 16 bits, or to 32 when a typical box would be narrower than eight steps."""
+"""``x1`` is quantized to 16 bits, or to 32 when a typical box would be narrower than eight steps."""
 
 LEVEL_FACTOR = np.uint64(0xD1B54A32D192ED03)
 GROUP_FACTOR = np.uint64(0xAEF17502108EF2D9)
@@ -98,7 +98,7 @@ def expand(low: IntArray, high: IntArray, chunk: int = CHUNK) -> Iterator[Pairs]
 
 
 class _Extents:
-    """The columns that the grid reads: start, width, height, centre, group and level."""
+    """The columns that the grid reads: start, width, height, center, group and level."""
 
     __slots__ = ("centre", "group", "height", "level", "width", "x1")
 
@@ -157,7 +157,7 @@ class Grid:
         self, measure: Measure, members: IntArray, iou_threshold: float, group: IntArray | None = None
     ) -> None:
         self._measure, self._group = measure, group
-        # A box without area has no overlap above any threshold: leave it out.
+        # A box without area never exceeds a threshold: leave it out.
         extents = _Extents.of(measure, members, group)
         good = np.minimum(extents.height, extents.width) > 0
         if not good.all():
@@ -170,12 +170,12 @@ class Grid:
         reach = self._fit(extents, iou_threshold)
         self._set_levels(extents)
         lowest, highest = int(extents.level.min()), int(extents.level.max())
-        # One empty level at either end, so that a level's neighbours need no bounds check.
+        # One empty level at either end, so that a level's neighbors need no bounds check.
         self._lowest = lowest - 1
         levels = np.arange(lowest - 1, highest + 2)
         # The top of a level bounds the heights in it, with room for the rounding of the logarithm.
         self._top: FloatArray = np.power(self._base, levels + 1.0) * (1 + SLACK)
-        # A strip is twice as high as the centers of two partners of its level can lie apart, so a box reaches
+        # A strip is twice as high as the centers of two partners of its level can be apart, so a box reaches
         # at most two strips of it, three by rounding. Without a size bound, a minimum height limits the
         # strips that a tall box queries among low ones.
         centres = extents.centre
@@ -207,7 +207,7 @@ class Grid:
         reach += float(width.max()) + float(height.max())
         self._rounding = 8 * np.finfo(np.float64).eps * reach
         # Corners computed from a width and a position far away hold that width only roughly: lower the
-        # threshold by what the smallest side may have lost.
+        # threshold by the largest relative loss of a side.
         relative_rounding = SLACK + self._rounding / min(float(width.min()), float(height.min()))
         bound = min(iou_threshold, HIGHEST_BOUND) * (1 - relative_rounding)
         # If the measure can exceed the IoU, or the bound excludes next to nothing, use t = 0: all boxes that
@@ -245,7 +245,7 @@ class Grid:
 
     def _keys_at(self, rows: KeyArray, x: FloatArray) -> KeyArray:
         """Sort key of a row and a position along it."""
-        # Clip before the cast: queries may lie outside the members' range, and a negative float has no
+        # Clip before the cast: queries may be outside the members' range, and a negative float has no
         # unsigned value. Rounding down is monotonic, so a range of keys never loses a box.
         positions = x - self._left
         positions *= self._scale
@@ -263,7 +263,7 @@ class Grid:
         return len(self._members)
 
     def pairs(self, chunk: int = CHUNK) -> Iterator[Pairs]:
-        """Candidates among the members, each unordered pair once, as positions of the block."""
+        """Yield candidates among the members, each unordered pair one time, as positions of the block."""
         for start in range(0, len(self), QUERIES):
             numbers = np.arange(start, min(start + QUERIES, len(self)))
             extents = self._extents if len(numbers) == len(self) else self._extents.take(numbers)
@@ -273,7 +273,7 @@ class Grid:
         """Candidates (position, member) of some members; each also meets itself, and some meet twice."""
         if len(self) == 0:
             return
-        # Queries without area have no partner.
+        # Skip queries without area.
         extents = _Extents.of(self._measure, positions, self._group)
         good = np.flatnonzero(np.minimum(extents.height, extents.width) > 0)
         if len(good) < len(positions):
@@ -281,7 +281,7 @@ class Grid:
         # Queries use the levels of the grid, counted from its lowest one.
         self._set_levels(extents)
         extents.level -= self._lowest
-        # In the order of the grid, neighbouring look-ups stay in the cache.
+        # In the order of the grid, neighboring look-ups stay in the cache.
         rows = self._row_ids(extents.group, extents.level, self._strips(extents.centre, extents.level))
         order = np.argsort(self._keys_at(rows, extents.x1))
         extents, positions = extents.take(order), positions.take(order)
@@ -355,7 +355,7 @@ class Grid:
         return query, start, end, wanted
 
     def _reach(self, extents: _Extents, largest: FloatArray) -> FloatArray:
-        """Furthest centre in y that may overlap, of boxes no higher than ``largest``."""
+        """Furthest center in y that may overlap, of boxes no higher than ``largest``."""
         if self._bound:
             largest = np.minimum(largest, extents.height / self._bound)
         return (extents.height + largest) * (0.5 * (1 + SLACK) * self._spread) + self._rounding

@@ -1,9 +1,9 @@
-"""Find the pairs of boxes that overlap in a block, once; iterate over them or hold them in memory.
+"""Find the pairs of boxes that overlap in a block; iterate over them or keep them in memory.
 
 Goal
 ----
-Methods that lower scores or merge boxes need every overlapping pair, not only who drops whom. Several
-settings over the same boxes share the pairs, which depend on nothing but the threshold.
+Methods that lower scores or merge boxes need every overlapping pair, not only the suppressor of each box.
+Several settings over the same boxes share the pairs, which depend only on the threshold.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ from boxscore.suppression._grid import Grid, Pairs, expand
 from boxscore.suppression._ranked import Block, HeldPairs, Ranked, ValuedPairs
 
 FEW = 2000
-"""For so many boxes a sweep along x is faster than building a grid."""
+"""For this many boxes or fewer, a sweep along x is faster than building a grid."""
 
 MOST_HELD = 1 << 24
-"""Pairs that are held for several settings, 16 bytes each; any beyond are computed again by each."""
+"""Largest number of pairs kept for several settings, 16 bytes each; further ones are computed again by
+each."""
 
 
 def share_pairs(ranked: Ranked, lowest: float) -> Ranked:
-    """Hold the pairs of every block, for settings with a threshold of at least ``lowest``."""
-    # Hold the pairs of the blocks in order while there is room; a block without held pairs finds its own.
-    # Positions fit an int32, which halves the memory.
+    """Keep the pairs of every block in memory, for settings with a threshold of at least ``lowest``."""
+    # Keep the pairs of the blocks in order while there is room; other blocks find their own. Positions fit an
+    # int32, which halves the memory.
     blocks, total = [], 0
     for block in ranked.blocks():
         pairs = PairStore(block, lowest).join() if total < MOST_HELD else None
@@ -62,8 +63,8 @@ def inner_bounds(
 class Sweep:
     """Candidate pairs of a few boxes by a sweep along x.
 
-    Boxes are sorted by where they start; those that start inside a box, or far enough inside for the
-    threshold, are a range. Pairs that do not meet in y are left out before anything else is computed.
+    Boxes are sorted by their start; those that start inside a box, or far enough inside for the threshold,
+    are a range. Pairs that do not meet in y are dropped before anything else is computed.
     """
 
     def __init__(self, measure: Measure, members: IntArray, threshold: float) -> None:
@@ -93,8 +94,8 @@ class Sweep:
 class PairStore:
     """Every pair of a block that overlaps by more than a threshold: (better, worse, overlap), in chunks.
 
-    May be iterated over several times, always in the same order, each pair once. The pairs are cached when
-    they are few enough and computed again otherwise, so memory stays bounded. Pairs that a block holds are
+    May be iterated over several times, always in the same order, each pair one time. The pairs are cached if
+    they are few enough and computed again otherwise, so memory stays bounded. Pairs that a block keeps are
     reused.
     """
 

@@ -9,14 +9,14 @@ Plans
 - **Lockstep**, for many groups: every group takes its best box left at the same time. The work of the
   textbook loop, in as many rounds as the most survivors of a group.
 - **Rounds over pairs**, for few boxes: collect the overlapping pairs by a sweep along x, then in every
-  round keep what has no undecided better neighbour and drop its neighbours. Rounds are few: a box waits only
-  for boxes it overlaps, not for its rank.
-- **Grid and stages**, for large groups: the pairs come from ``Grid``. When they would be many, the best boxes
-  of each group are decided first, by rounds; the survivors drop what they overlap in the whole grid; then the
-  next, larger part of what is left. Dense input is mostly dropped before it is ever paired. Among boxes that
-  are equal to the last bit, only the best takes part: it drops its copies, or they are dropped with it. A
-  stage with more pairs than there are boxes left is made smaller, so that the work grows with the boxes, not
-  with the pairs of those that look alike.
+  round keep boxes without an undecided better neighbor and drop their neighbors. Rounds are few: a box waits
+  only for boxes it overlaps, not for its rank.
+- **Grid and stages**, for large groups: the pairs come from ``Grid``. If there would be many, the best boxes
+  of each group are decided first, by rounds; survivors drop the boxes that they overlap in the whole grid;
+  the next stage takes more of the remaining boxes. Most boxes of dense input are dropped before they are
+  paired. Among boxes that are equal to the last bit, only the best takes part: it drops its copies, or they
+  are dropped with it. A stage with more pairs than remaining boxes is made smaller, so that the work grows
+  with the number of boxes, not with the pairs of similar ones.
 
 If the block holds its pairs already (``share_pairs``), only the rounds remain. All plans give the same result
 to the last index: a test compares them.
@@ -118,7 +118,7 @@ def greedy(block: Block, threshold: float, *, owners: bool = False, plan: Plan =
 def best_overlapping(block: Block, threshold: float) -> IntArray:
     """Position [n] of the best better box, dropped or not, that overlaps each by more than ``threshold``.
 
-    A box that no better one overlaps names itself.
+    A box without such a box names itself.
     """
     best = np.arange(len(block))
     if threshold >= 1:
@@ -176,7 +176,7 @@ class _Around:
 
 
 def _crowded(block: Block, threshold: float) -> Grid | None:
-    """Return the grid of a block in which boxes have very many neighbours; None for any other block."""
+    """Return the grid of a block in which boxes have very many neighbors; None for any other block."""
     if len(block) <= FEW or block.held is not None:
         return None
     grid = Grid(block.measure, np.arange(len(block)), threshold, block.group)
@@ -269,8 +269,8 @@ def _decide_small(
     low_x, high_x = bounds
     x1, x2 = measure.x1.take(running), measure.x2.take(running)
     low_x, high_x = low_x.take(running), high_x.take(running)
-    # Pair each position with the later ones of its group: each pair once, chunk by chunk. Measure only what
-    # shares enough x.
+    # Pair each position with the later ones of its group: each pair once, chunk by chunk. Measure only pairs
+    # that share enough x.
     parts = []
     for first, second in expand(np.arange(1, len(running) + 1), counts.cumsum().repeat(counts)):
         near = x2.take(second) >= low_x.take(first)
@@ -379,14 +379,14 @@ def _staged(block: Block, members: IntArray, threshold: float, suppressor: IntAr
         _decide(block, grid, threshold, suppressor, owners)
         return
     # Very crowded: many boxes may be equal to the last bit. A copy overlaps the same boxes by the same bits,
-    # so it is dropped by its best copy if that survives, else by what drops that. Decide the distinct boxes
-    # alone.
+    # so it is dropped by its best copy if that survives, else by the suppressor of that. Decide only the
+    # distinct boxes.
     if crowding > VERY_CROWDED:
         first = _first_copies(measure, members, group, threshold)
         copies = np.flatnonzero(first < members)
         if 2 * len(copies) > len(members):
             _staged(block, members.compress(first == members), threshold, suppressor, owners)
-            # Give each copy its best copy as suppressor, or what drops that one.
+            # Give each copy its best copy as suppressor, or the suppressor of that one.
             best = first.take(copies)
             by = suppressor.take(best)
             suppressor[members.take(copies)] = np.where(by < 0, best, by)
@@ -430,14 +430,14 @@ def _staged(block: Block, members: IntArray, threshold: float, suppressor: IntAr
         if owners:
             dropped = np.flatnonzero(best_by < len(suppressor))
             suppressor[dropped] = best_by.take(dropped)
-        # What no survivor dropped enters the next, larger stage, in rank order.
+        # The other boxes enter the next, larger stage, in rank order.
         waiting &= suppressor < 0
         left = left.compress(waiting.take(left))
         size *= STAGE_GROWTH
 
 
 def _first_copies(measure: Measure, members: IntArray, group: IntArray | None, threshold: float) -> IntArray:
-    """Return the best box [M] that equals each member to the last bit, itself where it has no area."""
+    """Return the best box [M] that equals each member to the last bit, itself if its area is 0."""
     # Without columns that decide every overlap, no box is known to be a copy.
     if not measure.identity:
         return members

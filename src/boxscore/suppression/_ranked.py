@@ -262,14 +262,14 @@ def require_images(images: ArrayLike | None, max_per_image: int | None) -> None:
 
 def check_groups(groups: ArrayLike, *, length: int, name: str = "groups", of: str = "boxes") -> IntArray:
     """Check groups [N], one per box: int64 >= 0; names become the numbers of their sorted values."""
-    # An empty list becomes an array of floats: it has no group.
+    # An empty list becomes an array of floats, without groups.
     array = checks.any_array(groups, name=name)
     if array.size == 0 and array.ndim <= 1:
         array = array.astype(np.int64)
     if array.ndim != 1:
         raise InputError(name, "have shape [N]", got=f"shape {list(array.shape)}")
     checks.same_length(length, of=of, **{name: array})
-    # Refuse floats, dates, bytes and records, and mixtures of numbers and names, which have no common order.
+    # Reject floats, dates, bytes and records, and mixtures of numbers and names, which have no common order.
     if array.dtype.kind in "fcmMSV":
         raise InputError(name, "be whole numbers or names", got=f"values of type {array.dtype}")
     if array.dtype == object and len({isinstance(value, str) for value in array.tolist()}) > 1:

@@ -174,9 +174,9 @@ def diou_nms(
     pre_top_k: int | None = None,
     max_per_group: int | None = None,
 ) -> IntArray:
-    """Suppression by distance IoU: of two boxes with equal IoU, those with distant centres both stay.
+    """Suppression by distance IoU: of two boxes with equal IoU, those with distant centers both stay.
 
-    A box is dropped where ``IoU - d**2 / c**2 > iou_threshold``: ``d`` the distance of the centres, ``c`` the
+    A box is dropped where ``IoU - d**2 / c**2 > iou_threshold``: ``d`` the distance of the centers, ``c`` the
     diagonal of the box around both (arXiv 1911.08287, with its exponent beta = 1).
     Parameters, results and errors as in :func:`batched_nms`, whose ``idxs`` are ``groups`` here; None is one
     group.

@@ -1,4 +1,4 @@
-"""Name the methods of suppression: what each reads and changes, and the module that computes it."""
+"""Define the methods of suppression: their options, their effects, and the modules that compute them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Method(NamedTuple):
     function: str
     """The function on ranked boxes, ``module.function`` of this package; imported by the first call."""
     changes: Changes
-    """What changes in the survivors."""
+    """The columns of the survivors that change."""
     reads: frozenset[str]
-    """The options it reads, of ``iou_threshold``, ``sigma``, ``overlap`` and ``owners``."""
+    """The options it reads, among ``iou_threshold``, ``sigma``, ``overlap`` and ``owners``."""
     score_threshold: float | None = None
     """Default of the score threshold."""
     overlap: Overlap = "iou"
@@ -56,7 +56,7 @@ METHODS: dict[str, Method] = {
 
 
 class Setting(NamedTuple):
-    """A method and what it reads; see :func:`boxscore.suppress`."""
+    """A method and its options; see :func:`boxscore.suppress`."""
 
     method: str
     iou_threshold: float | None = None
@@ -78,7 +78,7 @@ class Setting(NamedTuple):
 
     @property
     def floor(self) -> float | None:
-        """Score below which detections take no part."""
+        """Lowest score of the detections that take part."""
         return METHODS[self.method].score_threshold if self.score_threshold is None else self.score_threshold
 
 
@@ -114,5 +114,5 @@ def check_method(
 
 
 def readers_of(option: str) -> str:
-    """Say which methods read an option."""
+    """List the methods that read an option."""
     return f"used by {', '.join((name for name, method in METHODS.items() if option in method.reads))}"

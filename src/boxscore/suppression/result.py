@@ -1,4 +1,4 @@
-"""Hold the result of suppression: one type for every method."""
+"""Define the result of suppression, one type for every method."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ class Survivors(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Suppression:
-    """The boxes that are kept, best first, and what dropped the others.
+    """The remaining boxes, best first, and the box that suppressed each of the others.
 
     Attributes
     ----------
     indices : ndarray of int64, [K]
         Rows kept, by descending score, ties by lowest row.
     scores : ndarray of float64, [K]
-        Their scores afterwards: lowered by the soft methods, else as they were.
+        Their scores afterwards: lowered by the soft methods, otherwise unchanged.
     boxes : ndarray of float64, [K, 4]
-        Their boxes afterwards, in the form of the input: merged by the merging methods, else as they were.
+        Their boxes afterwards, in the form of the input: merged by the merging methods, otherwise unchanged.
     suppressed_by : ndarray of int64, [N], or None
-        For each row given, the kept row that dropped it or that it was merged into; -1 where there is none:
-        it survived, or was left out by a score threshold or a top-k. It is what the method did, before
-        ``max_per_group`` and ``max_per_image``. None for methods in which no one box drops another: the
-        ``soft`` and ``matrix`` ones and ``fast``.
+        For each given row, the kept row that dropped it or that it was merged into; -1 if it survived, or was
+        left out by a score threshold or a top-k. It describes the method before ``max_per_group`` and
+        ``max_per_image``. None for methods in which boxes are not dropped by a single box: the ``soft`` and
+        ``matrix`` ones and ``fast``.
     changes : {"nothing", "scores", "boxes"}
-        What the method changes in the rows it keeps.
+        The columns that the method changes in the rows it keeps.
     given : int
         Number of rows before suppression.
     """

@@ -11,7 +11,7 @@ Conventions
 
 Method
 ------
-Scores only fall. So a box whose current score beats every undecided box it overlaps is final, whatever its
+Scores only fall. So a box whose current score beats every undecided box it overlaps is final, regardless of
 rank: one round decides all such boxes of all groups. A box lowered by several in one round is multiplied in
 the order of their original scores, not in the loop's, so a score may differ from the loop's in its last bit.
 The order depends on nothing else: the scores are the same to the last bit, no matter which plan computed the
@@ -123,7 +123,7 @@ def soften(
     checks.number_between(sigma, 0, np.inf, name="sigma", open_low=True)
     floor = check_floor(score_threshold)
     check_not_negative(ranked.scores)
-    # The Gaussian decay lowers every box that overlaps at all: it has no threshold.
+    # The Gaussian decay lowers every box that overlaps at all: a threshold does not apply.
     if method == "gaussian":
         ignored = 0.0
 
@@ -184,7 +184,7 @@ def _rounds(
     final[:] = block.scores
     first, second, iou = pairs
     factors = factor(iou)
-    # Of equal scores the lower row wins, even if the scores differed at the start.
+    # Among equal scores the lower row wins, even if the scores differed at the start.
     earlier = block.rows.take(first) < block.rows.take(second)
     while len(first):
         # Compare the current scores of every undecided pair. A box that loses no pair has its final score: no

@@ -50,14 +50,14 @@ if TYPE_CHECKING:
     from boxscore.data.tables import Detections
 
 Overlapping = Literal["box", "mask", "rotated", "quadrilateral", "probiou"]
-"""What of two detections overlaps."""
+"""The shapes of two detections whose overlap is measured."""
 MEASURES = {
     "mask": "boxscore.extensions.masks.suppression",
     "rotated": "boxscore.extensions.oriented.suppression",
     "quadrilateral": "boxscore.extensions.oriented.suppression",
     "probiou": "boxscore.extensions.oriented.suppression",
 }
-"""The modules that measure overlaps other than those of boxes, imported when one is asked for."""
+"""The modules that measure overlaps other than those of boxes, imported lazily."""
 Cap = tuple[NDArray[Any], int]
 """A group for each row, and the cap per group."""
 
@@ -93,7 +93,7 @@ def suppress(
     Parameters
     ----------
     detections : Detections
-        Of any number of images and classes.
+        Detections of any number of images and classes.
     method : str, default "hard"
         A name of :data:`~.methods.METHODS`: ``hard``, ``diou``, ``fast`` and ``cluster`` drop;
         ``soft-linear``, ``soft-gaussian``, ``matrix-linear`` and ``matrix-gaussian`` lower scores;
@@ -103,33 +103,34 @@ def suppress(
     overlap : {"iou", "ios"}, default "iou"
         For ``hard``, ``greedy-nmm`` and ``nmm``; the others use only the IoU.
     sigma : float, optional
-        For the Gaussian methods; the default of each when not given.
+        For the Gaussian methods; each has its own default.
     score_threshold : float, optional
-        Keep only what scores at least this, afterwards where the method lowers scores. When not given, 0.001
-        for the ``soft`` methods, else none.
+        Keep only detections with at least this score; methods that lower scores compare the lowered ones. By
+        default 0.001 for the ``soft`` methods; other methods keep all.
     max_per_group, max_per_image : int, optional
         Keep only the best of each group, then of each image.
     class_agnostic : bool, default False
         Suppress all classes of an image together.
     class_groups : iterable of collections of ids or names, optional
-        Classes to suppress together; a class in none of them stays alone.
+        Classes to suppress together; other classes are suppressed separately.
     pixel_offset : float, default 0
         1 for inclusive pixels (PASCAL VOC).
     similarity : {"box", "mask", "rotated", "quadrilateral", "probiou"}, default "box"
-        What overlaps: upright boxes, the pixels of instance masks, rotated boxes, four corners, or rotated
-        boxes by ProbIoU. All but boxes work with all methods except ``diou`` and the two that merge boxes.
+        Shapes that overlap: upright boxes, the pixels of instance masks, rotated boxes, four corners, or
+        rotated boxes by ProbIoU. All but boxes work with all methods except ``diou`` and the two that merge
+        boxes.
 
     Returns
     -------
     Suppression
-        The rows that survive, their scores and boxes, and which dropped which; ``apply`` returns the table
-        that remains.
+        The surviving rows, their scores and boxes, and the row that suppressed each other row; ``apply``
+        returns the remaining table.
 
     Raises
     ------
     InputError
         When a method is unknown, an option is missing or out of range, a class is unknown or in two groups,
-        scores are negative where they are to be lowered, or a detection has no mask where masks are compared.
+        scores are negative but the method lowers them, or a detection lacks a mask where masks are compared.
 
     Warns
     -----
@@ -224,7 +225,7 @@ def suppress_boxes(
 
 
 def _checked(setting: Setting, similarity: Overlapping = "box") -> Setting:
-    """Check that a method supports its options; warn of those it does not read."""
+    """Check that a method supports its options; warn of unused ones."""
     chosen = check_method(
         setting.method,
         iou_threshold=setting.iou_threshold,
@@ -280,7 +281,7 @@ def _carry_out(
         left = boxes.take(indices, axis=0)
     else:
         left = box_convert(survivors.boxes, "xyxy", box_format)
-    # Caps in their order; each acts on what the one before left.
+    # Apply the caps in order, each to the remaining rows.
     for of, k in caps:
         best = top_k_per_group(of[indices], k)
         indices, scores, left = indices[best], scores[best], left[best]
@@ -288,7 +289,7 @@ def _carry_out(
 
 
 class Suppressor:
-    """Suppression of one table under several settings: what does not depend on them is computed once.
+    """Suppress one table under several settings, sharing the work that does not depend on them.
 
     Parameters as in :func:`suppress`.
     """
@@ -311,7 +312,7 @@ class Suppressor:
         self._caps = _caps(len(detections), self._group, max_per_group, detections.image, max_per_image)
 
     def ranked(self, setting: Setting) -> Ranked:
-        """Check and rank the detections as a setting needs them."""
+        """Check and rank the detections for a setting."""
         if self._similarity == "box":
             options = BoxOptions("xyxy", self._pixel_offset, setting.measured, setting.floor)
             return prepare(self._boxes, self._detections.scores, self._group, options)
@@ -326,7 +327,7 @@ class Suppressor:
         return rank(self._detections.scores, self._group, measure, score_threshold=setting.floor)
 
     def shared(self, settings: Iterable[Setting]) -> dict[Setting, Ranked]:
-        """Rank the detections for many settings; those that can share ranks and overlapping pairs."""
+        """Rank the detections for many settings; settings share ranks and overlapping pairs if possible."""
         alike: dict[tuple[object, ...], list[Setting]] = {}
         for setting in settings:
             reads_iou = "iou_threshold" in METHODS[setting.method].reads
@@ -341,7 +342,7 @@ class Suppressor:
         return shared
 
     def suppress(self, setting: Setting, ranked: Ranked, *, owners: bool = False) -> Suppression:
-        """Suppress ranked detections; ``owners`` records which dropped which, at some cost."""
+        """Suppress ranked detections; ``owners`` also records the suppressor of each row, at some cost."""
         return _carry_out(setting, ranked, self._boxes, self._caps, owners=owners)
 
 

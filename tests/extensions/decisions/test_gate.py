@@ -618,7 +618,7 @@ def test_boxes_of_a_baseline_in_another_order_fail(tmp_path: Path, run: Run) -> 
 
 
 @pytest.mark.parametrize(
-    ("bound", "cause"), [("20", "did you mean 0.2? Percentages are not accepted"), ("-1", "")]
+    ("bound", "cause"), [("20", "did you mean 0.2? Percentages are not accepted."), ("-1", "")]
 )
 def test_a_bound_that_no_metric_reaches(bound: str, cause: str, run: Run) -> None:
     end = f"; {cause}" if cause else "."

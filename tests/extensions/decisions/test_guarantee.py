@@ -392,7 +392,8 @@ def test_false_positives_without_a_bound_are_refused() -> None:
     two = boxscore.GroundTruth.from_arrays([0], ["cat"], [BOX], images=range(300), categories=["cat", "dog"])
     found = boxscore.Detections.from_arrays([0], ["cat"], [BOX], [0.5])
     assert threshold_guarantee(boxscore.evaluate(two, found), fppi=1).promise.endswith(
-        "with at most 1 false positives per image, counted up to 100 per class and 200 in total"
+        "at most 1 false positives per image over new images of the same source, "
+        "counting up to 100 per class and 200 in total"
     )
 
 

@@ -116,7 +116,7 @@ def test_what_is_refused_says_why(tmp_path: Path) -> None:
     """Scores that are scaled over the data set, options out of range, and parts without partitions."""
     truth, found = drawn("widerface", 0)
     message = (
-        r"error curves must be computed with all images in memory\. .*read the scores of the whole data set"
+        r"error curves must be computed with all images in memory\. .*uses the scores of the whole data set"
     )
     with (
         both(truth, found, "widerface", tmp_path, partition=24) as (_, result),

@@ -55,7 +55,9 @@ def test_confusions_and_the_images_behind_them(options: dict[str, Any], tmp_path
         assert len(one.count) > 3
     with (
         asked_again(*opened, partition=150, room=5_000) as result,
-        pytest.raises(InputError, match=r"--memory-limit must leave a process .* fewer cells"),
+        pytest.raises(
+            InputError, match=r"--memory-limit must leave a process .* ask for fewer confusions \(--top\)"
+        ),
     ):
         top_confusions(result, **options)
 
@@ -116,7 +118,7 @@ def test_lrp_of_any_partitions(
         ),
         (
             "lvis-fixed",
-            r"LRP must be computed with all images in memory\. .*read the scores of the whole data set",
+            r"LRP must be computed with all images in memory\. .*uses the scores of the whole data set",
         ),
     ],
 )

@@ -79,7 +79,7 @@ def test_perfect_detector():
 def test_scores_must_be_probabilities(scene):
     truth, detections = scene(0)
     percent = dataclasses.replace(detections, scores=detections.scores * 100)
-    with pytest.raises(boxscore.InputError, match=r"lie in \[0, 1\] for calibration"):
+    with pytest.raises(boxscore.InputError, match=r"scores must be in \[0, 1\] for calibration"):
         calibration_error(boxscore.evaluate(truth, percent))
 
 

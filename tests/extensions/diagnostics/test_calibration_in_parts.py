@@ -182,6 +182,6 @@ def test_groups_are_read_off_file_names(tmp_path: Path) -> None:
             equal(calibration_error(whole, **drawn), calibration_error(result, **drawn))
             mine, yours = (bootstrap_intervals(one, **options).to_frame() for one in (whole, result))
             assert mine.equals(yours)
-    rule = "group must be a column of the images, or a label for each image. Got .*no file names"
+    rule = "group must be a column of the images, or a label for each image. Got .*do not store file names"
     with pytest.raises(boxscore.InputError, match=rule):
         bootstrap_intervals(boxscore.scan(truth, found, partitions=3), **options)

@@ -89,7 +89,7 @@ def test_explain_json_is_the_fixed_form(run):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["compare"], "two files or more"),
+        (["compare"], "--detections must have two or more files. Got 1."),
         (["explain", "--from", "tide", "--number", "0.3"], "either --from TOOL or --number X"),
         (["explain", "--ablation"], "--ablation must be given with --from TOOL"),
         (["explain", "--from", "tyde"], "did you mean 'tide'?"),
@@ -101,7 +101,10 @@ def test_explain_json_is_the_fixed_form(run):
         (["operating-points", "--iou-threshold", "0.61"], "threshold of the protocol"),
         (["operating-points", "--guarantee", "recall=1"], "recall must be below 1. Got 1"),
         (["operating-points", "--guarantee", "recall=.96"], "images with objects must be at least 24 to "),
-        (["operating-points", "--guarantee", "fppi=1"], "or count fewer in an image: --at-most."),
+        (
+            ["operating-points", "--guarantee", "fppi=1"],
+            "or count fewer false positives per image: --at-most.",
+        ),
         (
             ["operating-points", "--guarantee", "recall=.5", "--beta", "2"],
             "--beta must not be combined with --",
@@ -110,7 +113,7 @@ def test_explain_json_is_the_fixed_form(run):
         (["operating-points", "--guarantee", "fppi=1", "--at-most", "0"], "--at-most must be a whole number"),
         (
             ["operating-points", "--guarantee", "fppi=1", "--confidence", ".9"],
-            "--confidence must be left out",
+            "--confidence must not be set for a guarantee of fppi. Got 0.9.",
         ),
         (["bootstrap", "--seed", "-1"], "whole number"),
         (["froc", "--fppi", "-1"], "fppi must be a number in [0, 1e+09]. Got -1"),
@@ -154,7 +157,7 @@ def test_the_title_of_errors_says_its_thresholds(run):
     title, _, *note = text.split("\n\n")[0].splitlines()
     assert title == "Error types (TIDE) at IoU 0.75, background below 0.2, all classes together"
     assert " ".join(note) == (
-        "ap is TIDE's: 101 recall points and its own matching; evaluate's, under coco, can differ"
+        "ap follows TIDE (101 recall points, its own matching) and can differ from AP of protocol coco"
     )
 
 

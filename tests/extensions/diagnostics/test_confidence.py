@@ -91,7 +91,10 @@ def test_nothing_qualifies(scene):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"at_score": 0.5, "at_recall": 0.5}, "asked for in one way"),
+        (
+            {"at_score": 0.5, "at_recall": 0.5},
+            "an operating point must be chosen in one way. Got at_score and at_recall",
+        ),
         ({"iou_threshold": 0.61}, "threshold of the protocol"),
         ({"area": "tiny"}, "area must be one of"),
         ({"beta": 0}, "beta must be"),

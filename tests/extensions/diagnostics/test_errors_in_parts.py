@@ -45,7 +45,10 @@ def test_the_command(protocol: str, tmp_path: Path, run: Run) -> None:
     error = run.error(*call[:3], "--scoreless", "--memory-limit", "2GB")
     assert "--scoreless must not be combined with --memory-limit" in error
     error = run.error(*call[:3], "--protocol", "lvis-fixed", "--memory-limit", "2GB")
-    assert "error types must be computed with all images in memory. Got partitions; rules" in error
+    assert (
+        "error types must be computed with all images in memory. Got partitions; the protocol lvis-fixed uses"
+        in error
+    )
 
 
 def test_what_the_summary_needs_is_computed_where_it_is_asked_for(tmp_path: Path) -> None:

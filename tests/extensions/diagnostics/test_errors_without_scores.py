@@ -216,7 +216,7 @@ def test_thresholds_are_those_of_the_protocol() -> None:
 
 @pytest.mark.parametrize("option", [{"max_detections": 10}, {"absent_classes": "zero"}])
 def test_what_needs_an_order_or_a_mean_is_refused(option: dict[str, Any]) -> None:
-    with pytest.raises(boxscore.InputError, match="where detections have no scores"):
+    with pytest.raises(boxscore.InputError, match="if detections lack scores"):
         error_types(evaluated(*drawn(0)), **option)
 
 

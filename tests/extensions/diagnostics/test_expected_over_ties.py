@@ -121,7 +121,7 @@ def test_many_tied_ones_are_estimated_with_their_error(levels):
     truth, detections = scene(5, count=400, levels=levels)
     evaluation = boxscore.evaluate(truth, detections, digest=False, protocol="voc2012")
     result = tie_bounds(evaluation)
-    assert "estimated, with a standard error of at most" in result.note
+    assert "estimated mean over all orders, with a standard error of at most" in result.note
     rng = np.random.default_rng(0)
     hit = detections.boxes[:, 0] == 0
     drawn = []

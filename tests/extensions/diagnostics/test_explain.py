@@ -30,7 +30,7 @@ def test_deltas_sum_exactly(sample, tool):
         assert found.steps == () or found.steps[-1][2] == found.last_value
 
 
-@pytest.mark.filterwarnings("ignore:.*annotated in full")
+@pytest.mark.filterwarnings("ignore:.*fully annotated")
 @pytest.mark.parametrize(
     "tool", [tool for tool in TOOLS if tool != "omnilabel"]
 )  # whose first number is of two curves

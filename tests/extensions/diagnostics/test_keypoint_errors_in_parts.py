@@ -126,4 +126,4 @@ def test_the_command(tmp_path: Path, run: Run) -> None:
     error = run.error(*map(str, call), "--memory-limit", "240MB", "--workers", "1")
     assert "--memory-limit must be 264 MB or more for" in error  # 12 numbers a detection; 233 MB for boxes
     error = run.error(*map(str, call[:3]), "--memory-limit", "1GB")
-    assert "the protocol must compare keypoints. Got box; take --protocol coco-keypoints" in error
+    assert "the protocol must compare keypoints. Got box; use --protocol coco-keypoints" in error

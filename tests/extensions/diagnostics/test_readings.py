@@ -85,7 +85,7 @@ def test_upright_boxes_have_the_readings_of_boxes() -> None:
         or load_protocol(name).matching.scores != "given"
     } | (boxes & {*CROWDS} - {"aitod"})  # which is COCO with other areas and max detections
     assert compare_protocols(truth, found, "voc2007").readings[0].protocol == "voc2007"
-    with pytest.raises(InputError, match="the first protocol must fit what the files hold"):
+    with pytest.raises(InputError, match="the first protocol must match the content of the files"):
         compare_protocols(truth, found, "dota")
 
 

@@ -102,7 +102,7 @@ def test_a_name_of_several_is_said_in_full(scene):
         slice_scores(evaluation, by="size")
     assert str(error.value) == (
         "by must have one meaning. Got 'size', which is of boxes and of images and of annotations; "
-        "give one of boxes.size, images.size, annotations.size."
+        "use one of boxes.size, images.size, annotations.size."
     )
 
 

@@ -140,7 +140,7 @@ def test_classes_pooled(tables: tuple[boxscore.GroundTruth, boxscore.Detections]
     assert table["AP"].iloc[3] == boxscore.evaluate(tables[0], left, protocol=protocol).metrics["AP"]
 
 
-@pytest.mark.filterwarnings("ignore:.*boxes are taken for masks")
+@pytest.mark.filterwarnings("ignore:.*using the boxes as masks")
 @pytest.mark.parametrize(
     "protocol",
     ["coco", "voc2007", "coco-segm", {"extends": "coco", "matching": {"per_class": False}}],

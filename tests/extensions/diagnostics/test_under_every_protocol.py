@@ -117,7 +117,7 @@ def test_dropping_low_scores_changes_no_other_match(protocol: str) -> None:
 def test_guarantees_are_of_what_counts(protocol: str) -> None:
     for result in results(protocol):
         if not result.protocol.scope.is_matched_alone:
-            with pytest.raises(boxscore.InputError, match="matches each image by itself"):
+            with pytest.raises(boxscore.InputError, match="matches each image separately"):
                 diagnostics.threshold_guarantee(result, recall=0.1)
             continue
         area = first_area(result)
@@ -342,6 +342,7 @@ def test_steps_of_the_analysis_end_at_one(protocol: str) -> None:
 def test_subsets_are_left_out_loudly(protocol: str, name: str, what: str) -> None:
     tables = drawn(protocol, 0)
     with pytest.warns(
-        boxscore.BoxscoreWarning, match=f"{what} computed over all objects; the subsets of the "
+        boxscore.BoxscoreWarning,
+        match=f"{what} computed over all objects; the subsets of protocol {protocol} are ignored",
     ):
         getattr(diagnostics, name)(boxscore.evaluate(*tables, protocol=protocol))

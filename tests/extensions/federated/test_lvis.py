@@ -259,7 +259,10 @@ def test_every_detection_unlisted_is_an_error() -> None:
         one for one in validate(truth, found, protocol="lvis") if one.code == "detections-unlisted"
     )
     assert finding.severity == "error"
-    assert finding.message.startswith("all 1 detection (100%) is of a class that neither has")
+    assert finding.message.startswith(
+        "1 detection (100%) is dropped and counts neither as right nor as wrong, because the image has no "
+        "object or label of the class. Do the labels cover"
+    )
 
 
 def test_a_sweep_leaves_out_metrics_of_groups_per_class() -> None:

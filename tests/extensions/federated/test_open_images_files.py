@@ -75,7 +75,9 @@ def test_segments_are_joined_to_their_boxes(folder: Path) -> None:
 
 def test_segments_that_fit_no_box_are_objects_of_their_own(folder: Path) -> None:
     (folder / "segments.csv").write_text(f"{SEGMENTS}a,Cat,10,10,0,0.41,0,0.4,0,{CORNER}\n")
-    with pytest.warns(boxscore.BoxscoreWarning, match="1 of 1 segment has no row with the same label"):
+    with pytest.warns(
+        boxscore.BoxscoreWarning, match="1 of 1 segment does not match any row in boxes.csv by label"
+    ):
         truth = load_ground_truth("boxes.csv", segments="segments.csv")
     assert len(truth) == 3
 
@@ -119,8 +121,12 @@ def test_damaged_masks_are_refused(folder: Path, mask: str, message: str) -> Non
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("ImageWidth,", "Width,", "a table of masks must have the columns ImageWidth and ImageHeight beside"),
-        ("Mask", "MaskPath", "masks of Open Images must be in a column Mask, beside ImageWidth"),
+        (
+            "ImageWidth,",
+            "Width,",
+            "a table of masks must have the columns ImageWidth and ImageHeight in addition to Mask",
+        ),
+        ("Mask", "MaskPath", "masks of Open Images must be in a column Mask, next to ImageWidth"),
         ("a,10,10", "a,,10", r"a row with a mask must have ImageWidth and ImageHeight in whole pixels"),
         ("a,10,10", "a,10.5,10", r"Got 10.5 x 10 in line 2 of found.csv"),
         ("a,10,10", "a,1e9,10", r"Got 1e\+09 x 10"),

@@ -342,6 +342,6 @@ def test_repeated_annotation_ids_are_told(tmp_path: Path) -> None:
     truth = boxscore.GroundTruth.from_arrays([1, 1], [1, 1], [[0, 0, 1, 1]] * 2, ids=[7, 7])
     boxscore.save_columns(truth, tmp_path / "gt.npz")
     with pytest.warns(
-        boxscore.BoxscoreWarning, match=r"1 annotation ids occur more than once; each row counts"
+        boxscore.BoxscoreWarning, match=r"1 annotation id occurs more than once; each row counts"
     ):
         assert boxscore.load_ground_truth(tmp_path / "gt.npz").ids.tolist() == [7, 7]

@@ -102,7 +102,7 @@ def test_scores_of_parts_rank_and_a_mixture_is_said(tmp_path: Path) -> None:
         {"keypoints": TWO, "score": 0.8},
     ]
     paths = write(tmp_path, [{"keypoints": ONE}], found)
-    with pytest.warns(boxscore.BoxscoreWarning, match="1 of 2 detections of a part have no face_score"):
+    with pytest.warns(boxscore.BoxscoreWarning, match="1 of 2 detections of a part lack face_score"):
         result = boxscore.evaluate(*paths, protocol=rules(keypoints={"scores": ["face_score", "score"]}))
     assert result.matches["score"].tolist() == [0.9, 0.8]
     with pytest.raises(InputError, match=r"must have one of the scores face_score\. Got none in row 1 of "):
@@ -121,7 +121,7 @@ def test_detections_without_placed_keypoints(tmp_path: Path) -> None:
     nowhere = [10, 10, 0, 20, 20, 0]
     paths = write(tmp_path, [{"keypoints": ONE}], [{"keypoints": nowhere}])
     assert boxscore.evaluate(*paths, protocol=rules())["AP50"] == pytest.approx(1, abs=1e-15)
-    with pytest.warns(boxscore.BoxscoreWarning, match="1 of 1 detection have no keypoint whose third value"):
+    with pytest.warns(boxscore.BoxscoreWarning, match="dropped 1 of 1 detection, .* the third value"):
         assert boxscore.evaluate(*paths, protocol=rules(keypoints={"unplaced": "drop"}))["AP"] == 0
 
 

@@ -179,7 +179,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
     ):
         boxscore.evaluate(boxes_only, nothing, protocol="coco-keypoints")
     with pytest.raises(
-        boxscore.InputError, match=r"boxes must be given where a ground truth has no labelled"
+        boxscore.InputError, match=r"boxes must be passed if a ground truth lacks labeled keypoints"
     ):
         object_keypoint_similarity([[[1, 1, 1]]], [[[1, 1, 0]]], area=[5], sigmas=[0.1])
     with pytest.raises(boxscore.InputError, match=r"keypoints1 must have as many keypoints as sigmas \(2\)"):

@@ -181,8 +181,8 @@ def test_names_of_classes_from_a_file(folder: Path, run: Run) -> None:
 def test_areas_of_the_table_that_are_wrong_are_a_warning(folder: Path, run: Run) -> None:
     change("pgt.json", '"id": 300, "category_id": 1', '"id": 300, "category_id": 1, "area": 3')
     assert run(*PANOPTIC, "--workers", "2").err == (
-        "boxscore: warning: the area of a ground truth segment differs from its number of pixels; the area counts: "
-        "pgt/a.png and 1 more; with --rules counted, only pixels count and this is an error.\n"
+        "boxscore: warning: pgt/a.png and 1 more: a ground truth segment has an area that differs from its number "
+        "of pixels; the area is used. With --rules counted, this is an error.\n"
     )
     run(*PANOPTIC, "--strict", status=2)
     assert len(json.loads(run(*PANOPTIC, "--output", "json").out)["warnings"]) == 1

@@ -230,7 +230,7 @@ TABLE = segments(1, 2)
             (MAP, TABLE),
             (MAP + 0.5, TABLE),
             "the prediction's map must be whole numbers. Got dtype float64 in prediction of image 0; "
-            "take the argmax over classes first",
+            "take the argmax over classes first.",
         ),
         (
             (MAP, [{"id": 1}]),
@@ -268,15 +268,16 @@ def test_what_is_refused(truth: Any, prediction: Any, message: str) -> None:
 
 def test_where_truth_and_table_disagree_some_rules_warn_and_others_refuse() -> None:
     for table, words in [
-        (segments(1), "an id of the truth's map is not in its table"),
-        (segments(1, 2, 3), "a segment of the truth has no pixels"),
+        (segments(1), "an id in the ground truth map is not in its segment list"),
+        (segments(1, 2, 3), "a segment of the ground truth lacks pixels"),
     ]:
         with pytest.warns(BoxscoreWarning, match=words):
             panoptic_quality((MAP, table), (MAP, TABLE), categories=CATEGORIES)
         with pytest.raises(InputError, match=r"truth's map must|segment of the truth must"):
             panoptic_quality((MAP, table), (MAP, TABLE), categories=CATEGORIES, rules="counted")
     with pytest.warns(
-        BoxscoreWarning, match="is not its number of pixels, and counts: truth of image 0 and 1 more;"
+        BoxscoreWarning,
+        match="truth of image 0 and 1 more: a ground truth segment has an area that differs from",
     ):
         panoptic_quality([(MAP, segments(1, 2, area=3))] * 2, [(MAP, TABLE)] * 2, categories=CATEGORIES)
 

@@ -128,7 +128,9 @@ def test_one_count_is_read_by_every_rule() -> None:
 def test_labels_seen_are_the_classes_where_nobody_says() -> None:
     result = semantic_iou(TRUTH, PREDICTION)
     assert result.classes.labels == (0, 1, 2, 3, 4)
-    with pytest.raises(InputError, match=r"classes must be given\. Got none; IoU 0 for absent classes"):
+    with pytest.raises(
+        InputError, match=r"classes must be given\. Got none; counting absent classes as IoU 0"
+    ):
         semantic_iou(TRUTH, PREDICTION, rules={"extends": "plain", "averaged": "all"})
 
 
@@ -241,7 +243,7 @@ def test_nothing_at_all_is_nan() -> None:
         (
             {"truth": TRUTH * 1.0},
             "the truth must be whole numbers. Got dtype float64 in truth of image 0; take the argmax "
-            "over classes first",
+            "over classes first.",
         ),
         (
             {"truth": TRUTH + 70_000},

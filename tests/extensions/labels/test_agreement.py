@@ -276,7 +276,10 @@ def test_all_annotators_in_one_file(tmp_path: Path, capsys: pytest.CaptureFixtur
     [
         (["--annotator-column", "b"], "the annotators must be in a column b. Got none in"),
         ([], "for one file with several annotators use --annotator-column"),
-        (["--annotator-column", "by", "--names", "x"], "--annotator-column must be beside one file, without"),
+        (
+            ["--annotator-column", "by", "--names", "x"],
+            "--annotator-column must be used with one file and without --names",
+        ),
         (
             ["--annotator-column", "holes"],
             "holes must name the annotator of every label. Got none in row 1 of",

@@ -104,8 +104,8 @@ def test_what_is_refused() -> None:
             refused[protocol] = reason.split(" to ")[0]
     assert refused == {
         **dict.fromkeys(NOT_ALONE, "match each image separately"),
-        **dict.fromkeys(OF_COLUMNS, "not have ranges over columns"),
-        **dict.fromkeys(LONGER, "leave sides as they are given"),
+        **dict.fromkeys(OF_COLUMNS, "not have ranges over columns, because added labels lack these columns"),
+        **dict.fromkeys(LONGER, "not lengthen box sides (boxes.longer_sides)"),
     }
     assert len(NOT_ALONE) == 6
 

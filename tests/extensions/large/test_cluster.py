@@ -160,7 +160,7 @@ def test_a_worker_that_is_killed(client: Any, tmp_path: Path) -> None:
 @pytest.mark.long
 def test_a_partition_that_kills_every_worker_is_named(client: Any, tmp_path: Path) -> None:
     tasks, _ = dying_tasks(tmp_path, 99)
-    with pytest.raises(boxscore.InputError, match=r"^partition 2 of .* must be done by a worker that lives"):
+    with pytest.raises(boxscore.InputError, match=r"^partition 2 of .* must be finished by a worker"):
         evaluate_tasks(tasks, client)
 
 

@@ -128,7 +128,7 @@ def test_a_jaccard_index_needs_all_overlaps(monkeypatch: pytest.MonkeyPatch) -> 
     ]
 )
 def test_what_needs_rows_is_refused_by_name(name: str, options: dict[str, Any]) -> None:
-    with pytest.raises(boxscore.InputError, match="merged parts hold scores and outcomes only"):
+    with pytest.raises(boxscore.InputError, match="merged parts store only scores and outcomes"):
         getattr(diagnostics, name)(merged(scene()), **options)
 
 
@@ -187,7 +187,7 @@ def test_parts_of_other_protocols_versions_and_classes_are_refused() -> None:
         boxscore.InputError, match=r"the same protocol.*matching.max_detections is \(1, 10, 100\)"
     ):
         merge([first, voc])
-    with pytest.raises(boxscore.InputError, match="the version of boxscore"):
+    with pytest.raises(boxscore.InputError, match=r"the same version of boxscore\. Got 0\.0\.1; this is"):
         merge([first, dataclasses.replace(second, version="0.0.1")])
     with pytest.raises(boxscore.InputError, match="the same classes"):
         merge([first, dataclasses.replace(second, categories=Categories.build(["x", "y", "z"]))])

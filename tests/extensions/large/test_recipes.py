@@ -20,12 +20,12 @@ import boxscore
 from boxscore.cli import main
 
 ROOT = Path(__file__).parents[3]
-PAGES = ("large-data",)
+PAGES = ("how-to/large-data", "contributing/beyond-one-machine")
 RECIPE = re.compile(r"<!-- not run: needs (\w+) -->\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 RECIPES = [
-    pytest.param(needed, code, id=f"{page}-{needed}")
+    pytest.param(needed, code, id=f"{Path(page).name}-{needed}")
     for page in PAGES
-    for needed, code in RECIPE.findall((ROOT / "docs" / "how-to" / f"{page}.md").read_text(encoding="utf-8"))
+    for needed, code in RECIPE.findall((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8"))
 ]
 PRINTED = """
 if __name__ == "__main__":

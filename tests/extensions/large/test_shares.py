@@ -11,7 +11,7 @@ import pytest
 import boxscore
 from boxscore.data.vocabulary import Images
 from boxscore.distributed import load_part, merge
-from boxscore.extensions.large.shares import ImageShare
+from boxscore.extensions.large.shares import ImageShard
 from support import limits
 from support.each import each
 from support.running import Run
@@ -104,12 +104,12 @@ def test_a_file_of_several_parts(tmp_path: Path, run: Run, monkeypatch: pytest.M
 def test_a_share_that_is_missing_is_named(tmp_path: Path, run: Run) -> None:
     sides = written(tmp_path, "numbers", "by id")
     files = saved(run, sides, 3, tmp_path)
-    said = "shards to merge must be all 3. Got none of 2/3; run boxscore evaluate --shard K/N"
+    said = "shards to merge must be complete. Got 2 of 3, without 2/3; run boxscore evaluate --shard K/N"
     for options in ([], ["--memory-limit", "1GB"]):
         assert said in run.error("merge", files[0], files[2], *options)
     run("evaluate", *sides, "--save-part", tmp_path / "whole.npz", "--no-digest")
     mixed = run.error("merge", *files, tmp_path / "whole.npz")
-    assert "come from one split of one data set. Got shares of 3, and parts that are not shards" in mixed
+    assert "come from one split of one data set. Got shards of 3, and parts that are not shards" in mixed
 
 
 @each([(images, shares) for images in (0, 1, 2, 5) for shares in (1, 2, 3, 7)])
@@ -117,7 +117,7 @@ def test_an_image_that_nobody_lists_is_in_one_share(images: int, shares: int) ->
     asked = np.arange(0, 70, 5)
     kept = np.zeros(len(asked), dtype=int)
     for number in range(1, shares + 1):
-        share = ImageShare(number, shares)
+        share = ImageShard(number, shares)
         share.choose(Images.build([10 * (image + 1) for image in range(images)]))
         kept += share.keeps(asked)
     assert (kept == 1).all(), kept

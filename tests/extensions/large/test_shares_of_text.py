@@ -18,7 +18,7 @@ from boxscore.data.vocabulary import Images
 from boxscore.distributed import merge
 from boxscore.extensions.formats._record_tables import RecordTable
 from boxscore.extensions.large import command_line as larger
-from boxscore.extensions.large.shares import ImageShare, ReadAtOnceError
+from boxscore.extensions.large.shares import ImageShard, NeedsAllRowsError
 from boxscore.formats.registry import format_named
 from support.running import Run
 from support.samples import DT, GT
@@ -306,7 +306,7 @@ def test_every_id_is_in_one_share(ids: set[Any], shares: int, more: int) -> None
     random.Random(shares).shuffle(asked)
     count = np.zeros(len(asked), dtype=int)
     for number in range(1, shares + 1):
-        share = ImageShare(number, shares)
+        share = ImageShard(number, shares)
         chosen = share.choose(images)
         kept = share.keeps(asked)
         count += kept
@@ -317,11 +317,11 @@ def test_every_id_is_in_one_share(ids: set[Any], shares: int, more: int) -> None
 
 
 def test_a_name_that_is_none_of_all_needs_all_rows() -> None:
-    share = ImageShare(1, 2)
+    share = ImageShard(1, 2)
     share.choose(Images.build(["a", "b"], file_names=["a.jpg", "b.jpg"]))
     assert share.keeps(["a", "b", "a.jpg"]).tolist() == [True, False, True]
     for name in ("c", "folder/a", "a.png", 1):
-        with pytest.raises(ReadAtOnceError):
+        with pytest.raises(NeedsAllRowsError):
             share.keeps([name])
 
 

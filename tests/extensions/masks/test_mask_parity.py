@@ -144,7 +144,7 @@ def test_results_with_boxes_and_masks_warn() -> None:
     images = boxscore.evaluation.GroundTruth.from_arrays([1], [1], None, masks=[square]).images
     truth = boxscore.GroundTruth.from_arrays([1], [1], None, masks=[square], images=images)
     found = boxscore.Detections.from_arrays([1], [1], [[0, 0, 50, 50]], [0.5], masks=[square])
-    with pytest.warns(boxscore.BoxscoreWarning, match="carry boxes as well as masks"):
+    with pytest.warns(boxscore.BoxscoreWarning, match="contain boxes as well as masks"):
         boxscore.evaluate(truth, found, protocol="coco-segm")
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -44,7 +44,11 @@ def test_rows_are_in_any_order_and_more_than_a_batch() -> None:
 @pytest.mark.parametrize(
     ("mask", "size", "message"),
     [
-        ([[0, 0, 9, 0, 9, 9]], [0, 180], r"at most 2,147,483,647 in all\. Got 0 x 180 in mask 0; give"),
+        (
+            [[0, 0, 9, 0, 9, 9]],
+            [0, 180],
+            r"at most 2,147,483,647 in all\. Got 0 x 180 in mask 0; set the real width",
+        ),
         ([[0, 0, 9, 0, 9, 9]], [0.999, 180], r"Got 0 x 180 in mask 0"),
         ([[0, 0, 9, 0, 9, 9]], [-3, 180], r"Got none in mask 0"),
         ([[0, 0, 9, 0, 9, 9]], [46_341, 46_341], r"Got 46341 x 46341 in mask 0"),
@@ -123,6 +127,6 @@ def test_an_image_without_pixels_ends_with_a_message(tmp_path: Path, side: float
     records = [{"image_id": 1, "category_id": 1, "segmentation": polygon, "score": 0.5}]
     (tmp_path / "gt.json").write_text(json.dumps(truth))
     (tmp_path / "dt.json").write_text(json.dumps(records))
-    message = r"Got 0 x 180 in annotation 0 \(id 1\) of .*; give the image's real width and height"
+    message = r"Got 0 x 180 in annotation 0 \(id 1\) of .*; set the real width and height of the image"
     with pytest.warns(boxscore.BoxscoreWarning), pytest.raises(boxscore.InputError, match=message):
         boxscore.evaluate(tmp_path / "gt.json", tmp_path / "dt.json", protocol=protocol)

@@ -435,7 +435,7 @@ def test_tables_are_copied_with_every_digit(page: Page, tmp_path: Path) -> None:
     head, *rows = copied(page, "#classes .copy-csv")
     metrics = [name for name in result.class_values if name in head]
     assert metrics == list(result.class_values)
-    assert head[:6] == ["class", "AP", "objects", "detections", "95 % interval low", "95 % interval high"]
+    assert head[:6] == ["class", "AP", "objects", "detections", "95% interval low", "95% interval high"]
     for row in rows:
         k = result.labels.index(row[0])
         for name in metrics:
@@ -621,7 +621,7 @@ def test_the_gallery_filters(page: Page, tmp_path: Path) -> None:
     choose(page, "#gallery-image", "109")
     assert len(page.every("#worst-cards .card")) == 1
     choose(page, "#gallery-image", "no such image")
-    assert "No image passes" in page.text("#worst-cards")
+    assert "No image matches these filters." in page.text("#worst-cards")
     page.click("#gallery-reset")
     confidences = [
         float(text.split()[-1])
@@ -667,7 +667,7 @@ def test_keypoints_are_skeletons(page: Page, tmp_path: Path) -> None:
     dots = [node.get_attribute("d") for node in page.every(f"{picture} .dots.o3")]
     assert dots == ["M50 60h0M70 60h0", "M500 400h0M500 400h0M500 400h0"]
     assert [node.get_attribute("d") for node in page.every(f"{picture} .dots.hollow")] == dots[1:]
-    assert "Hollow keypoints are labelled" in page.text("#dialog-note")
+    assert "Hollow keypoints are labeled but not visible." in page.text("#dialog-note")
     page.click("#dialog-table tbody tr:last-child button")
     assert len(page.every(f"{picture} .limbs.lit")) == 1
     page.click("#dialog-close")

@@ -185,13 +185,12 @@ def test_numbers_of_the_threshold(seed: int, noise: float) -> None:
         f_score = 2 * precision * recall / (precision + recall) if hits else 0.0
         best = max(best, (f_score, threshold, precision, recall), key=lambda line: line[0])
     f_score, threshold, precision, recall = best
-    lead = (
-        "Keep every detection: the best F1, "
-        if threshold == min(scores)
-        else f"A score threshold of {threshold:.3g} gives the best F1"
-    )
+    numbers = f"{f_score:.3f} (precision {precision:.3f}, recall {recall:.3f})"
     text = said(result)["threshold"].text
-    assert text == f"{lead}, {f_score:.3f} (precision {precision:.3f}, recall {recall:.3f})."
+    if threshold == min(scores):
+        assert text == f"Keep every detection: the best F1, {numbers}, needs no score threshold."
+    else:
+        assert text == f"A score threshold of {threshold:.3g} gives the best F1, {numbers}."
 
 
 @pytest.mark.parametrize(("seed", "noise"), SCENES)
@@ -301,7 +300,7 @@ def test_a_floor_changes_the_advice() -> None:
         ),
         (
             np.where(good, 0.9, 0.3) + detections.scores / 100,
-            "A score threshold of .*, as far as the file tells",
+            r"A score threshold of .*; lower scores than 0\.3 are not in the file\.",
         ),
     ):
         boxes = np.where(good[:, None] | (scores > 0.5).all(), detections.boxes, detections.boxes + away)

@@ -102,7 +102,7 @@ def test_every_image_is_browsed_and_filtered(page: Page) -> None:
         assert len(page.every("#worst-cards .card")) == asked["images"]
 
         choose(page, "#gallery-image", "no such image")
-        assert page.text("#worst-cards") == "No image passes these filters."
+        assert page.text("#worst-cards") == "No image matches these filters."
         page.click("#gallery-reset")
         until(page, "return document.querySelectorAll('#worst-cards .card').length === arguments[0]", PAGE)
         assert_alone(page, client)

@@ -266,6 +266,6 @@ def test_plots_that_there_are_not(kind: str, options: Any, message: str) -> None
 
 
 def test_results_without_a_plot() -> None:
-    message = "a result to draw must have a plot. Got a TieBounds; there are plots of ErrorTypes, "
+    message = "a result to draw must have a plot. Got a TieBounds; these results have plots: ErrorTypes, "
     with pytest.raises(InputError, match=re.escape(message)):
         diagnostics.tie_bounds(shapes()).plot()

@@ -32,13 +32,13 @@ def test_each_oddity_is_said() -> None:
     for part in (
         "as given",
         "1 annotation with a box of width or height 0",
-        "39 detections reach more than 1 pixel outside their image (up to 1.5)",
-        "1 annotation overlaps an earlier one of the same image and class by 0.9 or more",
+        "39 detections extend more than 1 pixel outside their image (up to 1.5)",
+        "1 annotation overlaps an earlier one of the same image and class with IoU >= 0.9",
         "1 class of 3 without annotations",
         "1 class with annotations but without detections",
         "1 image of 2 without annotations",
         "31 detections (78%) share their score with another of their class",
-        "outside 0..1 (0 to 9)",
+        "38 scores outside [0, 1] (0 to 9)",
     ):
         assert part in texts, part
 

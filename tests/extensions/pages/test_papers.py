@@ -55,11 +55,11 @@ def test_only_a_clear_best_is_bold(comparison: DetectorComparison) -> None:
         metrics=["AP"],
     )
     assert clear.to_latex().count("\\textbf") == 1
-    assert "Bold: the best, where its difference to the second is significant" in clear.to_latex()
+    assert "Bold: best, if significantly different from the second best" in clear.to_latex()
     same = comparison.evaluations["near"]
     equal = compare_detectors({"x": same, "y": same}, resamples=20, metrics=["AP"])
     assert "\\textbf" not in equal.to_latex()
-    assert "No best number differs significantly from the second" in equal.to_latex()
+    assert "No best value differs significantly from the second best" in equal.to_latex()
 
 
 def test_markdown_has_the_same_content(comparison: DetectorComparison) -> None:
@@ -73,7 +73,7 @@ def test_markdown_has_the_same_content(comparison: DetectorComparison) -> None:
             assert shown.replace("\\", "") == f"{value} {interval}".strip()
     caption = re.search(r"\\caption\{(.*) \\texttt", latex)
     assert caption
-    assert caption[1].replace("\\,\\%", " %") in markdown
+    assert caption[1].replace("\\%", "%") in markdown
     assert comparison.evaluations["near"].signature in markdown
 
 
@@ -90,7 +90,7 @@ def test_options(comparison: DetectorComparison) -> None:
         ({"scale": 10}, "scale must be 100 or 1"),
         ({"decimals": -1}, "decimals must be a whole number >= 0"),
         ({"metrics": ["APx"]}, "metrics must be one of"),
-        ({"label": "}\\input{x}"}, "label must be letters"),
+        ({"label": "}\\input{x}"}, "label must contain only letters"),
     ):
         with pytest.raises(boxscore.InputError, match=message):
             comparison.to_latex(**options)
@@ -122,7 +122,7 @@ def test_hostile_names_stay_names() -> None:
     plain = re.sub(r"\\[{}]", "", latex)
     assert plain.count("{") == plain.count("}")
     assert "\x1b" not in latex
-    assert latex.startswith("% A name has letters that pdflatex lacks")
+    assert latex.startswith("% A name has characters that pdflatex does not support")
 
 
 @pytest.mark.long

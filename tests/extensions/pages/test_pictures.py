@@ -120,18 +120,18 @@ def test_a_folder_without_the_images_is_refused(tmp_path: Path) -> None:
         return str(refused.value)
 
     start = (
-        f"the image folder must contain the images. Got none of 2, looking for 'a.png' in {str(folder)!r}; "
+        f"the image folder must contain the images. Got none of 2 (for example 'a.png') in {str(folder)!r}; "
     )
     assert message() == f"{start}the folder contains no images."
     save(folder / "x.png", 8, 8)
     assert message() == f"{start}do these images belong to another data set, or were they renamed?"
     save(tmp_path / "data" / "b.png", 8, 8)
-    assert message() == f"{start}they are in {str(tmp_path / 'data')!r}."
+    assert message() == f"{start}the images are in {str(tmp_path / 'data')!r}."
     save(folder / "train" / "b.png", 8, 8)
-    assert message() == f"{start}they are in {str(folder / 'train')!r}."
+    assert message() == f"{start}the images are in {str(folder / 'train')!r}."
     save(folder / "a.png", 8, 8)  # one of them is enough: the other is a blank frame
     result.report(out, image_folder=folder, resamples=0)
-    assert "1 of these images is not in the image folder" in (out / "report.html").read_text()
+    assert "1 of these images was not found in the image folder" in (out / "report.html").read_text()
 
 
 @pytest.mark.parametrize("scale", [0.5, 1, 4])

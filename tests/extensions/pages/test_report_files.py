@@ -224,14 +224,14 @@ def test_two_hundred_resamples_or_none(tmp_path: Path, monkeypatch: pytest.Monke
     assert ReportOptions(resamples=30).resamples_for(many) == 30
     write_report(evaluation(), tmp_path / "some", date="")
     own = bootstrap_intervals(evaluation()).total
-    text = f"95 % interval {own.low[0]:.3f} to {own.high[0]:.3f}, 200 resamples"
+    text = f"95% interval {own.low[0]:.3f} to {own.high[0]:.3f}, 200 resamples"
     assert text in (tmp_path / "some" / "report.html").read_text()
     monkeypatch.setattr("boxscore.extensions.pages.view.LONGEST_RESAMPLING", 1e-4)
     assert ReportOptions().resamples_for(many) == 0
     write_report(evaluation(), tmp_path / "none", date="")
     page = (tmp_path / "none" / "report.html").read_text()
-    assert "95 % interval" not in page
-    assert "they take longer than a minute (--resamples 200)" in page
+    assert "95% interval" not in page
+    assert "they would take longer than a minute (use --resamples 200)" in page
 
 
 @pytest.mark.long
@@ -247,7 +247,7 @@ def test_every_page_of_a_comparison_has_the_same_numbers(tmp_path: Path) -> None
         low, high = f"{own.low[0]:.3f}", f"{own.high[0]:.3f}"
         assert f"interval {low} to {high}" in page
         assert f"{low}\u2013{high}" in overview
-    sentence = "scored on the same 30 resamples of the images (seed 3)"
+    sentence = "evaluated on the same 30 resamples of the images (seed 3)"
     assert sentence in overview
     assert "adjusted for 3 pairs (Holm)" in overview
 

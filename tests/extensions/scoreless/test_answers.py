@@ -216,8 +216,8 @@ def test_two_conventions_in_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"image_id": 1, "answer": [1]}', "answer must be text. Got [1] in line 2 of {path}; save what the model"),
-        ('{"answer": "[]"}', "an answer must have image_id. Got none in line 2 of {path}; each answer is of an"),
+        ('{"image_id": 1, "answer": [1]}', "answer must be text. Got [1] in line 2 of {path}; save the text of the model"),
+        ('{"answer": "[]"}', "an answer must have image_id. Got none in line 2 of {path}; each answer needs the id"),
         ('{"image_id": 1.5, "answer": ""}', "image_id must be a whole number or text. Got 1.5 in line 2 of {path}."),
         ('{"image_id": 1, "text": ""}', "a record must have the key answer. Got only 'image_id', 'text' in line 2"),
         ('{"image_id": 1, "answer": "", "phrase": 3}', "phrase must be text. Got 3 in line 2 of {path}."),

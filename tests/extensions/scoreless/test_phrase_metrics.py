@@ -255,14 +255,14 @@ def test_what_makes_cgf1_worthless_is_said() -> None:
     assert said(truth, found, "cgf1") == [
         alone,
         "arrays: every image has an object, so there are only positive phrases: IL_MCC is 0, and cgF1, cgF1_50, cgF1_75 are "
-        "0 for any boxes. pmF1 (positive_micro_F1) is of the boxes alone.",
+        "0 for any boxes. pmF1 (positive_micro_F1) measures the boxes alone.",
     ]
     truth = GroundTruth.from_arrays([1, 2], ["object"] * 2, box * 2, images=[1, 2, 3, 4])
     wrong = Detections.from_arrays([1, 3, 4], ["object"] * 3, box * 3, [0.9] * 3)
     assert said(truth, wrong, "cgf1") == [
         alone,
         "arrays: IL_MCC is -0.5774: negative phrases have detections more often than positive ones, and cgF1, "
-        "cgF1_50, cgF1_75 fall as boxes get better. pmF1 (positive_micro_F1) is of the boxes alone.",
+        "cgF1_50, cgF1_75 fall as boxes get better. pmF1 (positive_micro_F1) measures the boxes alone.",
     ]
     fine = Detections.from_arrays([1, 2], ["object"] * 2, box * 2, [0.9] * 2)
     assert said(truth, fine, "cgf1") == [alone]

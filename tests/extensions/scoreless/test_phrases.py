@@ -146,7 +146,7 @@ def test_annotators_of_other_questions(change: dict[str, Any], message: str, tmp
     dumped(tmp_path / "b.json", other)
     with pytest.raises(FileFormatError) as raised:
         load_ground_truth(tmp_path)
-    rule = "an annotator's file must contain the images and phrases of the other annotators. "
+    rule = "an annotator's file must have the images and phrases of the other annotators. "
     assert str(raised.value).startswith(rule + message)
 
 

@@ -103,7 +103,7 @@ def test_scores_that_are_all_equal_look_invented(run: Run, tmp_path):
         assert (
             "If the scores are placeholders, use --scoreless to count the boxes without ranking them" in text
         ), name
-    with pytest.warns(boxscore.BoxscoreWarning, match="look invented"):
+    with pytest.warns(boxscore.BoxscoreWarning, match="If the scores are placeholders, use --scoreless"):
         boxscore.evaluate(GT, path)
 
 

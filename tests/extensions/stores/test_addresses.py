@@ -86,7 +86,10 @@ def test_patterns_are_all_files_that_match_in_the_order_of_their_names(tmp_path:
 
 
 def test_nothing_is_written_to_a_store() -> None:
-    with pytest.raises(InputError, match="s3://bucket/x: cannot be written: boxscore reads from stores"):
+    with pytest.raises(
+        InputError,
+        match="s3://bucket/x: cannot be written: boxscore reads from object stores but writes only local files",
+    ):
         Address("s3://bucket/x").open("wb")
 
 

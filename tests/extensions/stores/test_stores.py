@@ -217,7 +217,7 @@ def test_other_commands_read_from_stores_and_write_here(web: WebServer, tmp_path
     for option in ("--save-part", "--report"):
         error = run.error("evaluate", truth, found, option, f"s3://k:topsecret@bucket/x{option[:5]}.npz")
         assert "s3://bucket/x" in error
-        assert "cannot be written: boxscore reads from stores, and writes files here." in error
+        assert "cannot be written: boxscore reads from object stores but writes only local files." in error
 
 
 # ---------------------------------------------------------------- several files

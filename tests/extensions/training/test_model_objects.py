@@ -358,7 +358,7 @@ def test_predictions_from_0_against_targets_from_1() -> None:
     with pytest.warns(BoxscoreWarning) as caught:
         scored([make.detectron2(side) for side in predictions], converted, classes={1: "a", 2: "b", 3: "c"})
     assert len(caught) == 2
-    assert "numbered from 0" in str(caught[1].message)
+    assert "Do predictions count from 0?" in str(caught[1].message)
 
 
 def test_unknown_names_are_left_out_and_named() -> None:
@@ -430,7 +430,7 @@ def test_rows_of_coco_say_their_image() -> None:
 def test_fractions_against_pixels_are_a_warning() -> None:
     predictions, targets = plain()
     small = [{**side, "boxes": side["boxes"] / 80} for side in predictions]
-    message = r"every box of the predictions lies within 0\.\d+, those of the targets reach \d+: are the pred"
+    message = r"coordinates of the predictions reach 0\.\d+, those of the targets \d+: are the pred"
     with pytest.warns(BoxscoreWarning, match=message):
         scored(small, targets)
     with warnings.catch_warnings():
@@ -467,7 +467,7 @@ BAD: list[tuple[Any, str]] = [
     ({"annotations": 3}, "annotations of a prediction must be a list of annotations. Got a int"),
     (
         3,
-        "a prediction must be a mapping or a known object. Got a int in image 0 of the batch; what torchvision",
+        "a prediction must be a mapping or a known object. Got a int in image 0 of the batch; boxscore reads the objects that torchvision",
     ),
     ([np.zeros((2, 4))], "a prediction must be a mapping or a known object. Got a list .* one per class"),
     ({"score": 1, "label": "cat", "box": {}}, "predictions must be a sequence .* put it in a list"),
@@ -562,7 +562,7 @@ def test_one_object_is_no_batch() -> None:
         GroundTruth.from_targets(make.coco_rows(SIDE))
     with pytest.raises(InputError, match="Got a str; load_detections and load_ground_truth read files"):
         Evaluator().update("results.json", [])
-    with pytest.raises(InputError, match="Got a SimpleNamespace; raw output of a model"):
+    with pytest.raises(InputError, match=r"Got a SimpleNamespace; is it the raw output of a model\?"):
         Evaluator().update(SimpleNamespace(**RAW), [])  # type: ignore[arg-type]
     with pytest.raises(InputError, match="detection_classes in the batch; detection_boxes are"):
         Evaluator().update({"detection_boxes": np.zeros((1, 3, 4)), "detection_classes": []}, [])

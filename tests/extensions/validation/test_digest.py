@@ -136,7 +136,7 @@ def test_the_text() -> None:
     assert digest([finding("score-floor", "warning", **measured, bound=True)]) == ["warning: as it is."]
     other = {**measured, "repair": "with --protocol dota", "repaired_metric": "mAP"}
     assert digest([finding("oriented-boxes-without-effect", "warning", **other)]) == [
-        "warning: as it is. AP 0.2500; with --protocol dota: mAP 0.5000."
+        "warning: as it is. With --protocol dota, mAP would be 0.5000 (AP is 0.2500 now)."
     ]
     assert digest([error] * 6) == [
         *["error in the input: as it is."] * 4,
@@ -296,7 +296,7 @@ def test_a_protocol_without_a_summary(tmp_path: Path) -> None:
 
 def test_the_page_names_the_quick_checks() -> None:
     page = (DATASETS.parent / "docs" / "reference" / "checks.md").read_text(encoding="utf-8")
-    section = re.search(r"## What `evaluate` checks by itself\n(.*?)\n## ", page, re.DOTALL)
+    section = re.search(r"## Checks of `evaluate`\n(.*?)\n## ", page, re.DOTALL)
     assert section
     named = set(re.findall(r"`([a-z0-1]+(?:-[a-z0-9]+)+)`", section[1]))
     assert named == {code for code in ALWAYS | BELOW | FORMS if "-flag-" not in code}
@@ -386,7 +386,7 @@ def test_results_of_few_images() -> None:
         f" Without these images, AP would be {few:.4f} instead of {result['AP']:.4f} ({few - result['AP']:+.4f})."
     )
     assert few == pytest.approx(1, abs=1e-12)
-    with pytest.warns(boxscore.FindingWarning, match="run cut short") as caught:
+    with pytest.warns(boxscore.FindingWarning, match="or of an interrupted run") as caught:
         boxscore.evaluate(truth, found.take(np.arange(0)))
     assert not any("--images" in str(warning.message) for warning in caught)
 

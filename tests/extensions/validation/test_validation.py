@@ -286,7 +286,7 @@ CASES: list[tuple[Spoil, str, str, str, int]] = [
     (orphan_class, "annotation-of-unknown-class", "warning", r"1 annotation of 48 of a class", 1),
     (cut_classes, "annotation-of-unknown-class", "error", r"they are ignored, as in pycocotools", 0),
     (below_zero, "annotation-inside-out", "warning", r"negative width or height \(down to -1e-09\)", 1),
-    (below_zero, "detection-inside-out", "warning", r"they match nothing", 1),
+    (below_zero, "detection-inside-out", "warning", r"such boxes match nothing", 1),
     (negative, "annotation-negative-size", "error", r"with a negative width or height", 1),
     (negative_detection, "detection-negative-size", "error", r"with a negative width or height", 1),
     (no_area, "annotation-without-area", "note", r"without an area", 1),
@@ -303,18 +303,18 @@ CASES: list[tuple[Spoil, str, str, str, int]] = [
         silent_class,
         "class-without-detections",
         "warning",
-        r"1 class with annotations but without detections (AP 0): class 5$",
+        r"1 class with annotations but without detections \(AP 0\): class 5$",
         1,
     ),
     (corners, "detection-box-order", "error", r"Are these x1,y1,x2,y2\?", 0),
     (corners_in_truth, "annotation-box-order", "error", r"Are these x1,y1,x2,y2\?", 0),
     (swapped_axes, "detection-box-order", "error", r"Are these y1,x1,y2,x2\?", 0),
     (fractions, "detection-box-order", "error", r"fractions of the image size", 0),
-    (flat, "annotation-degenerate", "warning", r"no detection can match them", 1),
-    (flat_detection, "detection-degenerate", "warning", r"they cannot match anything", 1),
+    (flat, "annotation-degenerate", "warning", r"no detection can match such boxes", 1),
+    (flat_detection, "detection-degenerate", "warning", r"such boxes cannot match anything", 1),
     (outside, "annotation-outside-image", "warning", r"more than 1 pixel", 1),
     (outside_detection, "detection-outside-image", "note", r"up to 30\.0", 1),
-    (whole, "integer-coordinates", "warning", r"100% of the detections .* and only 0%", 0),
+    (whole, "integer-coordinates", "warning", r"100% of the detected boxes .* but only 0%", 0),
     (twice, "near-duplicate-annotation", "warning", r"1 annotation overlaps an earlier one", 1),
     (large_area, "area-exceeds-box", "warning", r"area larger than the box", 1),
     (zero_area, "area-not-positive", "warning", r"area of 0 or less", 1),
@@ -333,9 +333,15 @@ CASES: list[tuple[Spoil, str, str, str, int]] = [
     (many, "beyond-max-detections", "note", r"not evaluated: max detections is 100 per image and class", 0),
     (cut, "detections-cut-per-image", "warning", r"12 images have exactly 20 detections", 12),
     (swapped_classes, "classes-numbered-differently", "error", r"two classes are swapped", 2),
-    (off_by_one, "classes-numbered-differently", "error", r"1 too low\. Off by one\?", 3),
+    (off_by_one, "classes-numbered-differently", "error", r"1 too low\. Is it an off-by-one error\?", 3),
     (images_off_by_one, "images-off-by-one", "error", r"image whose id is 1 lower", 0),
-    (images_renumbered, "detections-off-annotations", "warning", r"48 best .* only \d+ overlap", 0),
+    (
+        images_renumbered,
+        "detections-off-annotations",
+        "warning",
+        r"only \d+ of the 48 most confident detections overlap",
+        0,
+    ),
 ]
 
 
@@ -577,7 +583,7 @@ def test_which_findings_may_be_errors() -> None:
 def test_what_allow_takes() -> None:
     """``--allow`` takes what ``--strict`` fails on: errors, and findings of ``evaluate`` that are warnings."""
     page = (DATASETS.parent / "docs" / "reference" / "checks.md").read_text(encoding="utf-8")
-    said = page.partition("## What `evaluate` checks by itself")[2].partition("Loaders warn of")[0]
+    said = page.partition("## Checks of `evaluate`")[2].partition("Loaders warn of")[0]
     flags = {f"{name}-flag-without-effect" for name in ("crowd", "difficult", "ignore")}
     assert set(ACCEPTED) == {*re.findall(r"`([a-z0-9-]+-[a-z0-9-]+)`", said), *flags, *ERRORS}
 

@@ -2,14 +2,14 @@
 
 Goal
 ----
-What ultralytics, torchmetrics, D-FINE, RT-DETR and other training code ask of it: ``COCO`` on files, paths
-and dictionaries, ``COCOeval_faster`` with ``stats``, ``all_stats`` and ``stats_as_dict``, ``mask``, and
+Covers the uses of ultralytics, torchmetrics, D-FINE, RT-DETR and other training code: ``COCO`` on files,
+paths and dictionaries, ``COCOeval_faster`` with ``stats``, ``all_stats`` and ``stats_as_dict``, ``mask``, and
 ``FasterCocoEvaluator``. The numbers are those of pycocotools.
 
 Conventions
 -----------
-What is not here raises ``NotImplementedError`` and says so: LVIS style, boundaries, crowded keypoints, extra
-calculations.
+Unsupported features raise ``NotImplementedError`` with a message: LVIS style, boundaries, crowded keypoints,
+extra calculations.
 
 References
 ----------

@@ -2,16 +2,17 @@
 
 Goal
 ----
-``from boxscore.compat.lvis import LVIS, LVISEval, LVISResults``, or :func:`boxscore.init_as_lvis` once, and
-nothing else in a program changes but the time it takes, and that it runs with today's NumPy.
+Import ``from boxscore.compat.lvis import LVIS, LVISEval, LVISResults``, or call
+:func:`boxscore.init_as_lvis`; the rest of a program stays unchanged. It runs faster, and with current NumPy
+versions.
 
 Conventions
 -----------
 - The rules are those of lvis-api's main branch. Undefined is -1; results are changed in place, as there.
-- ``LVISEval`` runs boxscore's core where it computes the same, and image by image where it does not:
-  overridden methods, NaN, odd parameters. The numbers do not depend on which.
-- ``eval_imgs``, ``ious`` and ``eval["dt_pointers"]`` are made when first read.
-- Logging is not configured, and ``LVISVis`` is not here.
+- ``LVISEval`` runs boxscore's core if the results are equal, and image by image otherwise: overridden
+  methods, NaN, unusual parameters. The numbers do not depend on the path.
+- ``eval_imgs``, ``ious`` and ``eval["dt_pointers"]`` are made lazily.
+- Logging is not configured, and ``LVISVis`` is not supported.
 
 References
 ----------

@@ -2,10 +2,10 @@
 
 Conventions
 -----------
-- ``evaluate`` keeps the core's matches; ``eval_imgs`` and ``ious`` are made from them when first read. From
-  then on they are used instead, because the caller may have changed them.
+- ``evaluate`` keeps the core's matches; ``eval_imgs`` and ``ious`` are made lazily from them. After the first
+  access they replace the matches, because the caller may have changed them.
 - A subclass that overrides ``compute_iou``, ``evaluate_img`` or ``_get_gt_dt`` is evaluated through them.
-- As in the reference, a second ``evaluate`` adds the same objects and detections once more.
+- As in the reference, a second ``evaluate`` adds the same objects and detections again.
 - Axis letters as in :mod:`boxscore.data.tables`; undefined is -1.
 """
 
@@ -48,7 +48,7 @@ _KEYS = {
 """Keys of an outcome in pycocotools and here."""
 
 _NO_CAP = 1 << 62
-"""Detections are capped when they are loaded, and not again."""
+"""No limit: detections are capped when they are loaded."""
 
 
 class LVISEval:
@@ -124,7 +124,7 @@ class LVISEval:
 
     @property
     def ious(self) -> Any:
-        """Overlaps by image and category, [D, G] each; an empty list where there is nothing to compare."""
+        """Overlaps by image and category, [D, G] each; an empty list if a side is empty."""
         if "ious" not in self._made:
             with paused_collector():
                 categories = _core.categories_of(self._evaluated)
@@ -146,7 +146,7 @@ class LVISEval:
         encode_annotations(lvis, anns, base=LVIS, method="ann_to_rle")
 
     def _prepare(self) -> None:
-        """Choose what is evaluated: what has an area, and detections of classes verified in the image."""
+        """Choose objects with an area, and detections of classes verified in the image."""
         # Collect both sides as the original does.
         params = self.params
         cat_ids = params.cat_ids if params.cat_ids else None
@@ -183,12 +183,12 @@ class LVISEval:
 
     def evaluate(self) -> None:
         """Match every image and category; ``eval_imgs`` holds the outcome."""
-        # The original's words and order of steps.
+        # Use the original's messages and order of steps.
         params = self.params
         self.logger.info("Running per image evaluation.")
         self.logger.info(f"Evaluate annotation type *{params.iou_type}*")
         params.img_ids = list(np.unique(params.img_ids))
-        # The core matches everything in one call, unless a subclass changed a step.
+        # Match everything with the core in one call, unless a subclass changed a step.
         self._run = None
         with paused_collector():
             self._prepare()
@@ -196,12 +196,12 @@ class LVISEval:
             if _core.is_plain(self, _REPLACED_METHODS):
                 truths, detections = map(_core.Grouped.of, (self._gts, self._dts))
                 self._run = _core.run(truths, detections, self._evaluated, not_exhaustive=self.img_nel)
-        # Outcomes are made when they are read; marks on annotations are set now, as in lvis-api.
+        # Outcomes are made lazily; flags on annotations are set now, as in lvis-api.
         if self._run is not None:
             self._made = {}
             self._run.mark_ignored_truths()
             return
-        # Else go step by step, so that changed methods are called.
+        # Otherwise go step by step, so that overridden methods are called.
         categories = _core.categories_of(self._evaluated)
         self.ious = {(i, k): self.compute_iou(i, k) for i in params.img_ids for k in categories}
         self.eval_imgs = [
@@ -212,7 +212,7 @@ class LVISEval:
         ]
 
     def _get_gt_dt(self, img_id: Any, cat_id: Any) -> tuple[list[Record], list[Record]]:
-        """Return objects and detections of an image and category, of all categories without ``use_cats``."""
+        """Return objects and detections of an image and category; without ``use_cats``, of all categories."""
         if self.params.use_cats:
             return self._gts[img_id, cat_id], self._dts[img_id, cat_id]
         gts, dts = (
@@ -250,16 +250,16 @@ class LVISEval:
         lazy = "eval_imgs" not in self._made and self._run is not None
         if not lazy and not self.eval_imgs:
             self.logger.warning("Please run evaluate first.")
-        # Outcomes that were neither read nor changed need not exist to be accumulated.
+        # Outcomes that were neither read nor changed do not need to exist for accumulation.
         params = _spelled_as_pycocotools(self.params)
         arrays = None
         if lazy and self._run is not None and _same(params, self._evaluated):
             arrays = self._run.arrays(params.recThrs)
-        # Else from the outcomes, as lvis-api does.
+        # Otherwise accumulate the outcomes, like lvis-api.
         if arrays is None:
             outcomes = [_renamed(outcome, _TO_PYCOCOTOOLS) for outcome in self.eval_imgs]
             arrays = accumulate_images(outcomes, params, params)
-        # Only the arrays without the axis of caps, which has one.
+        # Drop the axis of caps, which has length one.
         precision, recall = (np.ascontiguousarray(arrays[key][..., 0]) for key in ("precision", "recall"))
         T, R, K, A = precision.shape
         self.eval = _Eval(
@@ -274,7 +274,7 @@ class LVISEval:
     def _summarize(
         self, summary_type: Any, iou_thr: Any = None, area_rng: Any = "all", freq_group_idx: Any = None
     ) -> Any:
-        """Return the mean of what is defined, -1 where nothing is."""
+        """Return the mean of the defined values; -1 if all are undefined."""
         areas = [a for a, label in enumerate(self.params.area_rng_lbl) if label == area_rng]
         values = self.eval["precision" if summary_type == "ap" else "recall"]
         if iou_thr is not None:
@@ -304,7 +304,7 @@ class LVISEval:
             self.results[f"AR{letter}{cap}"] = self._summarize("ar", area_rng=area)
 
     def run(self) -> None:
-        """Evaluate, accumulate and summarise."""
+        """Evaluate, accumulate and summarize."""
         self.evaluate()
         self.accumulate()
         self.summarize()
@@ -344,10 +344,10 @@ class Params:
     Attributes
     ----------
     img_ids, cat_ids : list
-        What to evaluate.
+        Images and categories to evaluate.
     iou_thrs, rec_thrs : ndarray, [T] and [R]
     max_dets : int
-        Of an image; only named in the results: detections are capped when they are loaded.
+        Limit per image; only used in the names of results, since detections are capped when they are loaded.
     area_rng, area_rng_lbl : list, [A]
         Square pixels, closed at both ends, and their names.
     use_cats : int
@@ -370,7 +370,7 @@ class Params:
 
 
 class _Eval(dict[str, Any]):
-    """The dictionary ``eval``, which makes ``dt_pointers`` when it is asked for."""
+    """The dictionary ``eval``, which makes ``dt_pointers`` lazily."""
 
     made_from: LVISEval | None = None
 
@@ -388,7 +388,7 @@ def _pointers(outcomes: Any, params: Any) -> dict[int, dict[int, dict[str, NDArr
     for k in range(len(_core.categories_of(params))):
         pointers[k] = {a: {} for a in range(A)}
         for a in range(A):
-            # The outcomes of a category and range are one stretch of the list.
+            # The outcomes of a category and range are one slice of the list.
             first = (k * A + a) * I
             present = [outcome for outcome in outcomes[first : first + I] if outcome is not None]
             if not present or not any((outcome["gt_ignore"] == 0).any() for outcome in present):
@@ -419,7 +419,7 @@ def _renamed(outcome: Record | None, keys: dict[str, str]) -> Record | None:
 
 
 def _spelled_as_pycocotools(params: Any) -> SimpleNamespace:
-    """Return the parameters under the names that the shared code reads, as they are now."""
+    """Return the current parameters under the names that the shared code reads."""
     return SimpleNamespace(
         imgIds=copy.copy(params.img_ids),
         catIds=copy.copy(params.cat_ids),

@@ -33,7 +33,7 @@ class LVIS:
     dataset : dict
         The file's content.
     anns, cats, imgs : dict
-        Records by id; of repeated ids the last.
+        Records by id; the last record of a repeated id.
     img_ann_map, cat_img_map : defaultdict of list
         Annotations of an image, and image ids of a category (one for each annotation).
     """
@@ -68,7 +68,7 @@ class LVIS:
     def get_ann_ids(self, img_ids: Any = None, cat_ids: Any = None, area_rng: Any = None) -> list[Any]:
         """Return ids of annotations of images, of categories, and with an area inside an open range.
 
-        With ``cat_ids`` the range is 0 to infinity if none is given: what has no area is left out.
+        With ``cat_ids`` the default range is 0 to infinity: annotations without area are left out.
         """
         if img_ids is None:
             chosen = self.dataset["annotations"]
@@ -108,7 +108,7 @@ class LVIS:
         return self._load_helper(self.imgs, ids)
 
     def download(self, save_dir: Any, img_ids: Any = None) -> None:
-        """Fetch images from their ``coco_url`` into a folder; files that are there stay."""
+        """Download images from their ``coco_url`` into a folder; existing files are kept."""
         images = self.load_imgs(img_ids)
         folder = Path(save_dir)
         folder.mkdir(parents=True, exist_ok=True)
@@ -118,7 +118,7 @@ class LVIS:
                 urlretrieve(image["coco_url"], str(target))
 
     def ann_to_rle(self, ann: Record) -> Any:
-        """Return an annotation's mask as compressed RLE, whatever it is stored as."""
+        """Return an annotation's mask, in any form, as compressed RLE."""
         return rle_of(ann, self.imgs[ann["image_id"]])
 
     def ann_to_mask(self, ann: Record) -> NDArray[np.uint8]:

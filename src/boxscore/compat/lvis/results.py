@@ -22,22 +22,22 @@ class LVISResults(LVIS):
     lvis_gt : LVIS or str
         The data set, or its file.
     results : list of dict or str
-        Results, or their file. The dictionaries are completed in place with ``id``, ``area`` and what else is
-        missing; whether boxes or masks say the area is read from the first.
+        Results, or their file. The dictionaries are completed in place with ``id``, ``area`` and other
+        missing keys; the first one decides whether boxes or masks define the area.
     max_dets : int
         Detections per image over all classes; negative for all.
 
     Raises
     ------
     AssertionError
-        When the results are no list, or one is of an image that the data set does not have.
+        When the results are not a list, or one belongs to an image outside the data set.
     IndexError
-        When there are no results.
+        When the results are empty.
     """
 
     def __init__(self, lvis_gt: Any, results: Any, max_dets: Any = 300) -> None:
         if isinstance(lvis_gt, LVIS):
-            # Annotations are replaced below; copying them would be for nothing.
+            # Do not copy annotations, which are replaced below.
             others = {key: value for key, value in lvis_gt.dataset.items() if key != "annotations"}
             copied = copy.deepcopy(others)
             self.dataset = {key: copied.get(key) for key in lvis_gt.dataset}
@@ -46,7 +46,7 @@ class LVISResults(LVIS):
         else:
             raise TypeError(f"Unsupported type {lvis_gt} of lvis_gt.")
         self.logger = logging.getLogger("lvis.results")
-        # Results are a path or a list, whose rows are completed in place as in lvis-api.
+        # Complete the rows of a path or a list in place, like lvis-api.
         self.logger.info("Loading and preparing results.")
         if isinstance(results, str):
             anns = self._load_json(results)
@@ -54,7 +54,7 @@ class LVISResults(LVIS):
             self.logger.warning("Assuming user provided the results in correct format.")
             anns = results
         assert isinstance(anns, list), "results is not a list."
-        # Millions of dictionaries without cycles: the collector would only look at them.
+        # Pause the garbage collector: millions of dictionaries without cycles would only slow it down.
         with paused_collector():
             if max_dets >= 0:
                 anns = self.limit_dets_per_image(anns, max_dets)
@@ -62,7 +62,7 @@ class LVISResults(LVIS):
                 _complete_boxes(anns)
             elif "segmentation" in anns[0]:
                 _complete_masks(anns)
-        # Results of unknown images are refused, with lvis-api's words.
+        # Reject results of unknown images, with lvis-api's message.
         self.dataset["annotations"] = anns
         self._create_index()
         assert {ann["image_id"] for ann in anns} <= self.imgs.keys(), (
@@ -70,7 +70,7 @@ class LVISResults(LVIS):
         )
 
     def limit_dets_per_image(self, anns: list[Record], max_dets: Any) -> list[Record]:
-        """Keep the best of each image with more; equal scores in their order. Images by first appearance."""
+        """Keep the best of each image above the limit; stable, images by first appearance."""
         by_image: defaultdict[Any, list[Record]] = defaultdict(list)
         for ann in anns:
             by_image[ann["image_id"]].append(ann)
@@ -82,7 +82,7 @@ class LVISResults(LVIS):
         return limited
 
     def get_top_results(self, img_id: Any, score_thrs: Any) -> list[Record]:
-        """Return an image's results that score more."""
+        """Return an image's results with higher scores."""
         return [
             ann for ann in self.load_anns(self.get_ann_ids(img_ids=[img_id])) if ann["score"] > score_thrs
         ]

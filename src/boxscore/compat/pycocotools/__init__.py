@@ -2,17 +2,17 @@
 
 Goal
 ----
-``from boxscore.compat.pycocotools import COCO, COCOeval, mask``, or :func:`boxscore.init_as_pycocotools`
-once, and nothing else in a program changes but the time it takes.
+Import ``from boxscore.compat.pycocotools import COCO, COCOeval, mask``, or call
+:func:`boxscore.init_as_pycocotools`; the rest of a program stays unchanged, but runs faster.
 
 Conventions
 -----------
-- Strict: a match with annotation id 0 reads as no match, ``ignore`` is overwritten by ``iscrowd``, the first
-  number asks for the cap 100, undefined is -1.
-- ``COCOeval`` runs boxscore's core where it computes the same, and image by image where it does not:
-  overridden methods, NaN, odd parameters. The numbers do not depend on which.
-- ``evalImgs``, ``ious``, ``_gts`` and ``_dts`` are made when first read, and are plain lists and
-  dictionaries from then on. The caller may have changed them, so from then on they are what counts.
+- Strict: a match with annotation id 0 does not count as a match, ``ignore`` is overwritten by ``iscrowd``,
+  the first number asks for the cap 100, undefined is -1.
+- ``COCOeval`` runs boxscore's core if the results are equal, and image by image otherwise: overridden
+  methods, NaN, unusual parameters. The numbers do not depend on the path.
+- ``evalImgs``, ``ious``, ``_gts`` and ``_dts`` are made lazily, as plain lists and dictionaries. After the
+  first access they replace the matches, because the caller may have changed them.
 
 References
 ----------

@@ -1,9 +1,9 @@
-"""From ``evalImgs`` to precision, recall and scores: what ``COCOeval.accumulate`` does with any list of them.
+"""Compute precision, recall and scores from ``evalImgs``, like ``COCOeval.accumulate``.
 
 Goal
 ----
-The lists may come from several processes, from a subclass, or from parameters that are not those of
-``evaluate``; so only their contents are read here.
+The lists may come from several processes, from a subclass, or from parameters that differ from those of
+``evaluate``; only their contents are read here.
 
 Conventions
 -----------
@@ -29,7 +29,7 @@ Arrays = dict[str, NDArray[np.float64]]
 RULES = ApRules(precision_epsilon=float(np.spacing(1)))
 
 BEYOND = float(2**31)
-"""A recall that no list of results reaches."""
+"""A recall that cannot be reached."""
 
 
 def accumulate_images(eval_imgs: Any, evaluated: Any, params: Any) -> Arrays:
@@ -57,7 +57,7 @@ def accumulate_images(eval_imgs: Any, evaluated: Any, params: Any) -> Arrays:
     point_rank = np.argsort(np.argsort(points, kind="stable"), kind="stable")
     for k, category in enumerate(categories):
         for a, area in enumerate(areas):
-            # The list runs over categories, area ranges and images, so this group is one stretch of it.
+            # The list runs over categories, area ranges and images, so this group is one slice of it.
             first = (category * area_count + area) * image_count
             results = [result for i in images if (result := eval_imgs[first + i]) is not None]
             if not results or not caps:
@@ -78,7 +78,7 @@ def _positions(values: Any, known: Any) -> list[int]:
 
 
 def _readable(recall_points: Any) -> NDArray[np.float64]:
-    """Recall points as the core reads them: below 0 is 0, and NaN is beyond every recall."""
+    """Convert recall points for the core: negative ones become 0, and NaN is above every recall."""
     points = np.asarray(recall_points, dtype=np.float64)
     return np.clip(np.where(np.isnan(points), np.inf, points), 0, BEYOND)
 
@@ -86,7 +86,7 @@ def _readable(recall_points: Any) -> NDArray[np.float64]:
 def _curves(
     results: Sequence[dict[str, Any]], caps: Sequence[int], points: NDArray[np.float64]
 ) -> Iterator[Curves]:
-    """Yield the curves of each cap, of one class; none without a counted ground truth."""
+    """Yield the curves of each cap for one class; skip a class without a counted ground truth."""
     # Count the ground truths that are not ignored; without any the reference leaves -1.
     positive = int(np.count_nonzero(np.concatenate([result["gtIgnore"] for result in results]) == 0))
     if positive == 0:
@@ -105,7 +105,7 @@ def _curves(
     )
     if not len(matched):
         return
-    # A smaller limit keeps the ranks below it; the sorted order stays.
+    # A smaller limit keeps the ranks below it; the sorted order is unchanged.
     for cap in caps:
         within = np.flatnonzero(rank < cap) if cap < largest else np.arange(len(score))
         outcomes = Outcomes.all_counted(

@@ -1,4 +1,4 @@
-"""From annotations to boxscore's core and back: the fast path of ``COCOeval`` and ``LVISEval``.
+"""Convert annotations to boxscore's core and back: the fast path of ``COCOeval`` and ``LVISEval``.
 
 Goal
 ----
@@ -67,19 +67,19 @@ class Grouped(NamedTuple):
 
 
 class _NotOrdinaryError(Exception):
-    """The core would compute something else than the reference."""
+    """The core would compute a result that differs from the reference."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CoreRun:
-    """The outcome of one ``evaluate``: all that ``accumulate`` and ``evalImgs`` need.
+    """The outcome of one ``evaluate``, as input of ``accumulate`` and ``evalImgs``.
 
     Attributes
     ----------
     truths, detections : list of dict
         In the order of the tables.
     result : Evaluation
-        Its ``matched`` has the matches as they are, id 0 included.
+        Its ``matched`` includes matches with id 0.
     caps : list of int
         ``maxDets``, which may repeat.
     """
@@ -91,21 +91,21 @@ class CoreRun:
 
     @property
     def matches(self) -> Matches:
-        """The matches, id 0 as any other."""
+        """The matches, including those with id 0."""
         return self.result.matched
 
     def ignored_truths(self, area: int) -> NDArray[np.bool_]:
-        """Say which ground truths are ignored in an area range, [G]."""
+        """Flag the ignored ground truths of an area range, [G]."""
         return ~self.matches.counted(area)
 
     def mark_ignored_truths(self) -> None:
-        """Leave ``_ignore`` in the annotations as the reference does: that of the last area range."""
+        """Set ``_ignore`` in the annotations like the reference: that of the last area range."""
         last = len(self.result.protocol.ignore.area_ranges) - 1
         for truth, ignored in zip(self.truths, self.ignored_truths(last).tolist(), strict=True):
             truth["_ignore"] = int(ignored)
 
     def arrays(self, recall_points: Any) -> dict[str, FloatArray] | None:
-        """Return the arrays of ``eval``, or None when the recall points are not ordinary."""
+        """Return the arrays of ``eval``, or None if the core cannot read the recall points."""
         try:
             ap = self.result.protocol.ap.replaced(recall_points=tuple(map(float, recall_points)))
         except (InputError, TypeError, ValueError):
@@ -124,12 +124,12 @@ class CoreRun:
 
 
 def categories_of(params: Any) -> Any:
-    """Return the categories that are evaluated: with ``useCats`` 0 one, -1, instead of all."""
+    """Return the evaluated categories: with ``useCats`` 0 one, -1, instead of all."""
     return params.catIds if params.useCats else [-1]
 
 
 def is_plain(evaluation: Any, methods: Mapping[str, Any]) -> bool:
-    """Whether none of the methods that the core replaces is overridden."""
+    """Whether the methods that the core replaces are not overridden."""
     return all(
         getattr(getattr(evaluation, name), "__func__", None) is method for name, method in methods.items()
     )
@@ -175,12 +175,12 @@ def _run(
     pooled = not params.useCats
     truth_rows, truth_columns = _rows(truths, images, categories, pooled=pooled)
     rows, columns = _rows(detections, images, categories, pooled=pooled)
-    if pooled and not federated:  # where classes matter no more
+    if pooled and not federated:  # classes no longer matter
         for side in (truth_columns, columns):
             side["category"] = np.zeros_like(side["category"])
 
-    # The core can take over only for ordinary data: flags of 0 and 1, crowds ignored, ids that are numbers
-    # and, for detections, positive, since the reference reads 0 as "no match".
+    # Use the core only for ordinary data: flags of 0 and 1, crowds ignored, numeric ids and, for detections,
+    # positive ids, since the reference reads 0 as "no match".
     iscrowd = [0] * len(truth_rows) if federated else list(map(itemgetter("iscrowd"), truth_rows))
     crowd = np.array(iscrowd, dtype=bool)
     ignored = np.array([bool(truth["ignore"]) for truth in truth_rows], dtype=bool)
@@ -190,7 +190,7 @@ def _run(
     if not (_finite(_column(rows, "id", params)) > 0).all():
         raise _NotOrdinaryError
 
-    # Vocabularies without names or sizes, which nothing here reads.
+    # Omit names and sizes, which nothing here reads.
     K = 1 if pooled and not federated else len(params.catIds)
     vocabularies: dict[str, Any] = {
         "images": Images(
@@ -242,7 +242,7 @@ def _labels(
 
 
 def _protocol(params: Any, *, federated: bool) -> Protocol:
-    # Refuse parameters that the reference treats in its own way, such as none at all.
+    # Reject parameters that the reference treats in its own way, such as empty ones.
     ends = [[float(end) for end in area[:2]] for area in params.areaRng]
     thresholds = np.array(params.iouThrs, dtype=np.float64)
     if not (ends and thresholds.ndim == 1 and len(params.imgIds) and len(params.catIds)):
@@ -250,7 +250,7 @@ def _protocol(params: Any, *, federated: bool) -> Protocol:
     sigmas: list[float] = []
     if params.iouType == "keypoints":
         sigmas = np.array(params.kpt_oks_sigmas, dtype=np.float64).tolist()
-        if not params.useCats:  # the reference finds no similarities then
+        if not params.useCats:  # the reference then finds no similarities
             raise _NotOrdinaryError
     # The rest is COCO's protocol with these thresholds, ranges and limits.
     return Protocol(
@@ -322,7 +322,7 @@ def _finite(values: FloatArray) -> FloatArray:
 
 
 def _measured(records: list[Record], params: Any, *, of_truths: bool) -> dict[str, Any]:
-    """Return the columns that are compared: boxes, masks or keypoints."""
+    """Return the compared columns: boxes, masks or keypoints."""
     none = {"boxes": np.zeros((len(records), 4)), "sizes": np.zeros((len(records), 2))}
     if params.iouType == "segm":
         return {**none, "masks": Masks(map(itemgetter("segmentation"), records))}
@@ -343,5 +343,5 @@ def _boxes(records: list[Record]) -> dict[str, Any]:
     corner, sizes = flat[:, :2], np.ascontiguousarray(flat[:, 2:])
     area = sizes[:, 0] * sizes[:, 1]
     if not area.all() and (sizes[area == 0] > 0).all(axis=1).any():
-        raise _NotOrdinaryError  # 0 / 0 in the reference, and what follows from NaN there
+        raise _NotOrdinaryError  # 0 / 0 gives NaN in the reference
     return {"boxes": np.concatenate([corner, corner + sizes], axis=1), "sizes": sizes}

@@ -1,4 +1,4 @@
-"""What ``COCO.showAnns`` draws: polygons, masks, skeletons and boxes on the current axes of matplotlib."""
+"""Draw polygons, masks, skeletons and boxes on the current axes of matplotlib, for ``COCO.showAnns``."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def draw_annotations(
     *,
     draw_bbox: bool,
 ) -> None:
-    """Draw each annotation in a random light colour, taken from NumPy's global generator."""
+    """Draw each annotation in a random light color, taken from NumPy's global generator."""
     import matplotlib.pyplot as plt
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import Polygon
 
-    # Shapes are collected and drawn together, which is much faster than one by one.
+    # Collect shapes and draw them together, which is much faster than one by one.
     axes = plt.gca()
     axes.set_autoscale_on(False)
     outlines: list[Polygon] = []
     colors: list[Any] = []
     for ann in anns:
-        # One call of the generator per annotation, as in pycocotools: its later numbers stay the same.
+        # Call the generator one time per annotation, like pycocotools, to keep its later numbers.
         color = (np.random.random((1, 3)) * 0.6 + 0.4).tolist()[0]
         corners = []
         if "segmentation" in ann:

@@ -1,4 +1,4 @@
-"""Annotations' masks as RLEs, in place: what ``COCOeval`` does first for ``segm``."""
+"""Encode annotations' masks as RLEs in place, the first step of ``COCOeval`` for ``segm``."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def encode_annotations(
 ) -> None:
     """Replace each annotation's ``segmentation`` by its compressed code.
 
-    Polygons of one image size are rasterised together. A ``method`` that is not that of ``base`` is called
-    for every annotation, and so is ours when the batch is refused: its exceptions are the reference's.
+    Polygons of one image size are rasterized together. A ``method`` that differs from that of ``base`` is
+    called for every annotation, and so is ours if the batch is rejected: its exceptions are the reference's.
     """
     inherited = getattr(type(coco), method, None) is getattr(base, method)
     codes = _batch(coco, anns) if inherited else None

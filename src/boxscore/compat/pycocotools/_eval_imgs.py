@@ -1,4 +1,4 @@
-"""``evalImgs`` from the core's matches, all at once, in the reference's order and form."""
+"""Build ``evalImgs`` from the core's matches in one pass, in the reference's order and form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Record = dict[str, Any]
 
 
 def eval_imgs(run: CoreRun, params: Any) -> list[Record | None]:
-    """List the outcome of each category, area range and image; None where there was nothing to match."""
+    """List the outcome of each category, area range and image; None if both sides are empty."""
     # Put the detections into the order of (class, image, rank): an entry of the list is then a slice.
     categories = categories_of(params)
     I, A = len(params.imgIds), len(params.areaRng)  # noqa: E741 - the axis of images
@@ -45,7 +45,7 @@ def eval_imgs(run: CoreRun, params: Any) -> list[Record | None]:
         )
         ignore_flags = ignored[truth_order].astype(int)
         ids = [truth_ids[row] for row in truth_order.tolist()]
-        # Cut each entry out of dense matrices [T, D] and [T, G], which are filled once per range.
+        # Slice each entry out of dense matrices [T, D] and [T, G], which are filled one time per range.
         for number, (start, end), (first, last) in zip(groups.tolist(), bounds, truth_bounds, strict=True):
             k, i = divmod(number, I)
             results[(k * A + area) * I + i] = {
@@ -78,7 +78,7 @@ class _Dense:
         detection_ids: NDArray[Any],
         truth_ids: NDArray[Any],
     ) -> None:
-        # All images are one table here, and each image takes its columns later.
+        # Use one table for all images; each image takes its columns later.
         matches = run.matches
         T = len(params.iouThrs)
         self.matches = np.zeros((T, len(order)))

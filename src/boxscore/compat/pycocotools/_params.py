@@ -1,4 +1,4 @@
-"""``Params`` of ``COCOeval``: the reference's fields and defaults, to the last bit of each threshold."""
+"""Define ``Params`` of ``COCOeval`` with the reference's fields and defaults, bit for bit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Params:
     Attributes
     ----------
     imgIds, catIds : list
-        What to evaluate.
+        Images and categories to evaluate.
     iouThrs, recThrs : ndarray, [T] and [R]
     maxDets : list of int, [M]
     areaRng, areaRngLbl : list, [A]

@@ -1,9 +1,9 @@
-"""One image and category at a time: overlaps, OKS and greedy matching, exactly as in the reference.
+"""Evaluate one image and category: overlaps, OKS and greedy matching, exactly as in the reference.
 
 Goal
 ----
-What ``computeIoU``, ``computeOks`` and ``evaluateImg`` return, for any annotations: NaN, ids below 1,
-thresholds in any order. Ordinary input goes through boxscore's core instead.
+Computes the results of ``computeIoU``, ``computeOks`` and ``evaluateImg`` for any annotations: NaN, ids below
+1, thresholds in any order. Ordinary input goes through boxscore's core instead.
 
 Conventions
 -----------
@@ -24,11 +24,11 @@ from boxscore.compat.pycocotools import mask as maskUtils
 Record = dict[str, Any]
 
 OVERLAP_OF = {"bbox": "bbox", "segm": "segmentation"}
-"""Which key of an annotation is measured, by ``iouType``."""
+"""The key of an annotation that each ``iouType`` measures."""
 
 
 def by_score(detections: Sequence[Record], cap: Any) -> list[Record]:
-    """Sort detections by descending score, equal ones in their order, and keep the first ``cap``."""
+    """Sort detections by descending score (stable), and keep the first ``cap``."""
     order = np.argsort([-detection["score"] for detection in detections], kind="mergesort")
     return [detections[row] for row in order[:cap]]
 
@@ -51,10 +51,10 @@ def overlaps(
 
 
 def keypoint_similarities(truths: Sequence[Record], detections: Sequence[Record], params: Any) -> Any:
-    """Object keypoint similarity [D, G], or an empty list when there is nothing to compare.
+    """Object keypoint similarity [D, G], or an empty list if a side is empty.
 
-    Without a labelled keypoint the distance is to the ground truth's box, enlarged to three times its sides
-    about the centre.
+    Without a labelled keypoint, the distance is to the ground truth's box, enlarged to three times its sides
+    around the center.
     """
     # Go pair by pair with the reference's formula, in its order of operations.
     detections = by_score(detections, params.maxDets[-1])
@@ -64,7 +64,7 @@ def keypoint_similarities(truths: Sequence[Record], detections: Sequence[Record]
     keypoints = [np.array(detection["keypoints"]) for detection in detections]
     similarities = np.zeros((len(detections), len(truths)))
     for column, truth in enumerate(truths):
-        # What depends on the object alone is computed once.
+        # Compute the terms of each object before the loop over detections.
         points = np.array(truth["keypoints"])
         labelled = points[2::3] > 0
         (x, y, w, h), scale = truth["bbox"][:4], truth["area"] + np.spacing(1)
@@ -84,7 +84,7 @@ def keypoint_similarities(truths: Sequence[Record], detections: Sequence[Record]
 
 
 def _outside(values: NDArray[Any], low: Any, high: Any, count: int) -> Any:
-    """How far each value lies outside [low, high]."""
+    """Distance of each value to the interval [low, high]; 0 inside."""
     none = np.zeros(count)
     return np.max((none, low - values), axis=0) + np.max((none, values - high), axis=0)
 
@@ -101,14 +101,14 @@ def evaluate_image(
 ) -> Record | None:
     """Match one image and category; an entry of ``evalImgs``.
 
-    ``where`` is how the entry begins: ``image_id``, ``category_id``, ``aRng`` and ``maxDet``.
-    Without ``crowds`` no ``iscrowd`` is read. Unmatched detections are ignored where their class is among
-    those ``not_exhaustive`` of their image.
+    ``where`` holds the first keys of the entry: ``image_id``, ``category_id``, ``aRng`` and ``maxDet``.
+    Without ``crowds``, ``iscrowd`` is not read. Unmatched detections are ignored if ``not_exhaustive`` lists
+    their class for their image.
     """
     if len(truths) == 0 and len(detections) == 0:
         return None
-    # Flag what is ignored in this range on the records themselves, as the reference does, and put it last;
-    # both sorts are the reference's.
+    # Flag ignored ground truths on the records themselves, like the reference, and put them last; both sorts
+    # are the reference's.
     low, high = where["aRng"][0], where["aRng"][1]
     for truth in truths:
         truth["_ignore"] = int(bool(truth["ignore"] or truth["area"] < low or truth["area"] > high))
@@ -121,7 +121,7 @@ def evaluate_image(
     matches = np.zeros((len(params.iouThrs), len(detections)))
     truth_matches = np.zeros((len(params.iouThrs), len(truths)))
     detection_ignored: NDArray[Any] = np.zeros(matches.shape)
-    # Match all thresholds together, and write ids and flags of what was chosen.
+    # Match all thresholds together, and write ids and flags of the matches.
     similarity = measure()
     if len(similarity):
         chosen = _match(
@@ -160,8 +160,8 @@ def _match(
     """Choose a ground truth for each detection and threshold, [D, T]; -1 for none.
 
     Ignored ground truths come last. Detection ids are written into ``truth_matches`` [T, G]; a positive one
-    marks the ground truth as taken. Comparisons are the reference's, so that NaN has the same effect: it
-    matches anything, and so does whatever comes after it.
+    marks the ground truth as taken. Comparisons are the reference's, so that NaN has the same effect: NaN
+    matches anything, and so do the ground truths after it.
     """
     # A match must reach the threshold, at most 1 - 1e-10: the reference's limit.
     iou_thresholds = np.array([min(threshold, 1 - 1e-10) for threshold in thresholds], dtype=np.float64)
@@ -179,7 +179,7 @@ def _match(
             takes = ~(overlap[column] < best)
             if not crowd[column]:
                 takes &= ~(truth_matches[:, column] > 0)
-            # After a counted match no ignored ground truth is considered at that threshold.
+            # After a counted match, skip ignored ground truths at that threshold.
             if ignored[column]:
                 takes &= ~holds_counted
             else:

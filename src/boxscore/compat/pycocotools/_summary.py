@@ -1,4 +1,4 @@
-"""The summary metrics of ``COCOeval.summarize`` and the lines it prints."""
+"""Compute and print the summary metrics of ``COCOeval.summarize``."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from boxscore.protocols.summary import summary_title
 
 
 class Row(NamedTuple):
-    """What a line averages."""
+    """The values that a line averages."""
 
     ap: bool
     iou: float | None = None
     area: str = "all"
-    cap: int | None = -1  # position among the caps; None is the cap 100, whatever the caps are
+    cap: int | None = -1  # position among the caps; None is the cap 100, for any caps
 
 
 _DETECTION_ROWS = (
@@ -47,7 +47,7 @@ def summary(evaluation: dict[str, Any], params: Any, say: Callable[[str], None])
 def averages(
     rows: Iterable[tuple[Row, Any]], evaluation: dict[str, Any], params: Any, say: Callable[[str], None]
 ) -> NDArray[np.float64]:
-    """Compute and print the number of each row and cap, one after the other: a missing cap stops the rest."""
+    """Compute and print the number of each row and cap in turn; a missing cap stops the rest."""
     stats = []
     for row, cap in rows:
         value, line = row_value(row, cap, evaluation, params)
@@ -57,7 +57,7 @@ def averages(
 
 
 def row_value(row: Row, cap: Any, evaluation: dict[str, Any], params: Any) -> tuple[Any, str]:
-    """Return one number, -1 for undefined, and the line that is printed of it."""
+    """Return one number, -1 for undefined, and its printed line."""
     areas = [a for a, label in enumerate(params.areaRngLbl) if label == row.area]
     caps = [m for m, value in enumerate(params.maxDets) if value == cap]
     values = evaluation["precision" if row.ap else "recall"]

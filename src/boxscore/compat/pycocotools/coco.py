@@ -6,7 +6,7 @@ The class ``COCO`` with the reference's attributes, methods, defaults, printed l
 
 Conventions
 -----------
-Annotations stay the dictionaries of the file: shared, never copied, written to where the reference writes.
+Annotations are the file's dictionaries: shared, never copied, and modified where the reference does.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _listed(value: Any) -> Any:
 
 
 def _member_of(values: Any) -> Callable[[Any], bool]:
-    """Return a fast ``in``: by hash where that gives the same answer."""
+    """Return a fast ``in``: by hash if that gives the same answer."""
     plain = isinstance(values, (list, tuple, np.ndarray))
     if plain and all(isinstance(value, (int, str, np.integer)) for value in values):
         return frozenset(values).__contains__
@@ -59,14 +59,14 @@ class COCO:
     Parameters
     ----------
     annotation_file : str or Path, optional
-        A JSON file; without one the object is empty: fill ``dataset`` and call :meth:`createIndex`.
+        A JSON file; without one the object is empty: set ``dataset`` and call :meth:`createIndex`.
 
     Attributes
     ----------
     dataset : dict
         The file's content.
     anns, cats, imgs : dict
-        Records by id; of repeated ids the last.
+        Records by id; the last record of a repeated id.
     imgToAnns, catToImgs : defaultdict of list
         Annotations of an image, and image ids of a category (one for each annotation).
     """
@@ -125,7 +125,7 @@ class COCO:
     def getAnnIds(
         self, imgIds: Any = [], catIds: Any = [], areaRng: Any = [], iscrowd: Any = None
     ) -> list[Any]:
-        """Return the ids of annotations that pass every filter that is given.
+        """Return the ids of annotations that pass every given filter.
 
         Parameters
         ----------
@@ -160,7 +160,7 @@ class COCO:
         return [cat["id"] for cat in cats]
 
     def getImgIds(self, imgIds: Any = [], catIds: Any = []) -> list[Any]:
-        """Return the ids of images: all, these, or of these the ones that have every given category."""
+        """Return the ids of images: all, the given ones, or those of them that have every given category."""
         imgIds, catIds = _listed(imgIds), _listed(catIds)
         if len(imgIds) == len(catIds) == 0:
             return list(self.imgs)
@@ -206,17 +206,17 @@ class COCO:
         Parameters
         ----------
         resFile : str, list of dict or ndarray [N, 7]
-            The dictionaries of a list are completed in place with ``id``, ``area``, ``iscrowd`` and
-            what else the kind needs; the kind is read from the first.
+            The dictionaries of a list are completed in place with ``id``, ``area``, ``iscrowd`` and other
+            keys of their kind; the first one decides the kind.
 
         Raises
         ------
         AssertionError
-            When a result is of an image that this data set does not have.
+            When a result belongs to an image outside this data set.
         IndexError
-            When there are no results.
+            When the results are empty.
         """
-        # Images are shared and categories copied, as in pycocotools.
+        # Share images and copy categories, like pycocotools.
         res = self._empty()
         res.dataset["info"] = copy.deepcopy(self.dataset.get("info", {}))
         res.dataset["images"] = list(self.dataset["images"])
@@ -230,12 +230,12 @@ class COCO:
         else:
             anns = resFile
         assert type(anns) is list, "results in not an array of objects"
-        # A set of ids shows results of other images, which are refused.
+        # Reject results of other images, found by a set of ids.
         of_images = {ann["image_id"] for ann in anns}
         known = set(self.getImgIds())
         assert of_images <= known, _of_other_images(of_images - known, len(of_images), known)
         first = anns[0]
-        # The first result decides the kind, and so what is completed.
+        # The first result decides the kind, and so the keys to complete.
         with paused_collector():
             if "caption" in first:
                 res.dataset["images"] = [img for img in res.dataset["images"] if img["id"] in of_images]
@@ -247,13 +247,13 @@ class COCO:
                         complete(anns)
                         break
         self._say(f"DONE (t={time.time() - tic:0.2f}s)")
-        # The records are the caller's own, completed in place as in pycocotools.
+        # Keep the caller's records, completed in place like in pycocotools.
         res.dataset["annotations"] = anns
         res.createIndex()
         return res
 
     def download(self, tarDir: Any = None, imgIds: Any = []) -> Any:
-        """Fetch images from their ``coco_url`` into a folder; files that are there stay."""
+        """Download images from their ``coco_url`` into a folder; existing files are kept."""
         if tarDir is None:
             self._say("Please specify target directory")
             return -1
@@ -285,7 +285,7 @@ class COCO:
         return results
 
     def annToRLE(self, ann: Record) -> Any:
-        """Return an annotation's mask as compressed RLE, whatever it is stored as."""
+        """Return an annotation's mask, in any form, as compressed RLE."""
         return rle_of(ann, self.imgs[ann["image_id"]])
 
     def annToMask(self, ann: Record) -> NDArray[np.uint8]:
@@ -311,7 +311,7 @@ def _records(table: dict[Any, Record], ids: Any) -> list[Record] | None:
 
 
 def _of_other_images(unknown: set[Any], count: int, known: set[Any]) -> str:
-    """Say which image ids are not in the data set; the reference's sentence comes first."""
+    """List image ids that are not in the data set, after the reference's sentence."""
     first = "Results do not correspond to current coco set"
     example = min(unknown, key=str)
     text = (
@@ -364,4 +364,4 @@ _COMPLETED = (
     ("segmentation", _complete_masks),
     ("keypoints", _complete_keypoints),
 )
-"""What is done to results, by the first of these keys that the first result has."""
+"""The function that completes results, by the first of these keys in the first result."""

@@ -2,13 +2,13 @@
 
 Goal
 ----
-``COCOeval`` and ``Params`` with every attribute, method and printed line that code written for the reference
-touches, on boxscore's core.
+``COCOeval`` and ``Params`` on boxscore's core, with every attribute, method and printed line that code
+written for the reference uses.
 
 Conventions
 -----------
-- ``evaluate`` keeps the core's matches; ``evalImgs``, ``ious``, ``_gts`` and ``_dts`` are made from them when
-  first read. From then on they are used instead, because the caller may have changed them.
+- ``evaluate`` keeps the core's matches; ``evalImgs``, ``ious``, ``_gts`` and ``_dts`` are made lazily from
+  them. After the first access they replace the matches, because the caller may have changed them.
 - A subclass that overrides ``computeIoU``, ``computeOks`` or ``evaluateImg`` is evaluated through them.
 - Axis letters as in :mod:`boxscore.data.tables`; undefined is -1.
 
@@ -111,7 +111,7 @@ class COCOeval:
 
     @property
     def ious(self) -> Any:
-        """Overlaps by image and category, [D, G] each; an empty list where there is nothing to compare."""
+        """Overlaps by image and category, [D, G] each; an empty list if a side is empty."""
         if "ious" not in self._made:
             with paused_collector():
                 self._made["ious"] = self._all_ious()
@@ -149,31 +149,31 @@ class COCOeval:
         return made
 
     def _grouped(self, name: str) -> _core.Grouped:
-        """Return the flat list, from the dictionary where that has been handed out or set."""
+        """Return the flat list; taken from the dictionary if that was read or set."""
         if name not in self._made:
             return self._flat[name]
         return _core.Grouped.of(self._made[name])
 
     def _prepare(self) -> None:
         """Choose the annotations to evaluate, set their ``ignore`` and, for masks, encode them."""
-        # Annotations in the order in which pycocotools collects them: ties depend on it.
+        # Collect annotations in pycocotools' order, which ties depend on.
         params = self.params
         chosen = {"imgIds": params.imgIds}
         if params.useCats:
             chosen["catIds"] = params.catIds
         gts = self.cocoGt.loadAnns(self.cocoGt.getAnnIds(**chosen))
         dts = self.cocoDt.loadAnns(self.cocoDt.getAnnIds(**chosen))
-        # Masks become run lengths in place, as in pycocotools.
+        # Encode masks in place, like pycocotools.
         if params.iouType == "segm":
             encode_annotations(self.cocoGt, gts)
             encode_annotations(self.cocoDt, dts)
-        # pycocotools writes "ignore" into the user's annotations, and so does this.
+        # Write "ignore" into the user's annotations, like pycocotools.
         for gt in gts:
             ignore = "iscrowd" in gt and gt["iscrowd"]
             if params.iouType == "keypoints":
                 ignore = (gt["num_keypoints"] == 0) or ignore
             gt["ignore"] = ignore
-        # Flat lists of ids and annotations; the dictionaries by image and class are made only if read.
+        # Make flat lists of ids and annotations; the dictionaries by image and class are made lazily.
         self._made.pop("_gts", None)
         self._made.pop("_dts", None)
         for name, anns in (("_gts", gts), ("_dts", dts)):
@@ -186,7 +186,7 @@ class COCOeval:
 
     def evaluate(self) -> None:
         """Match every image and category; ``evalImgs`` holds the outcome."""
-        # Sort and make unique what pycocotools does, in its order.
+        # Sort and deduplicate the same lists as pycocotools, in its order.
         tic = time.time()
         self._say("Running per image evaluation...")
         params = self.params
@@ -201,7 +201,7 @@ class COCOeval:
         params.maxDets = sorted(params.maxDets)
         self.params = params
         self._prepare()
-        # The core matches everything in one call, unless a subclass changed a step.
+        # Match everything with the core in one call, unless a subclass changed a step.
         run = None
         if _core.is_plain(self, _REPLACED_METHODS):
             run = _core.run(self._grouped("_gts"), self._grouped("_dts"), params)
@@ -211,7 +211,7 @@ class COCOeval:
                 self._made.pop(name, None)
             run.mark_ignored_truths()
         else:
-            # Else go step by step, so that changed methods are called.
+            # Otherwise go step by step, so that overridden methods are called.
             compute = self.computeOks if params.iouType == "keypoints" else self.computeIoU
             categories = _core.categories_of(params)
             self.ious = {(i, k): compute(i, k) for i in params.imgIds for k in categories}
@@ -221,12 +221,12 @@ class COCOeval:
                 for area in params.areaRng
                 for image in params.imgIds
             ]
-        # A copy, because users change parameters between steps.
+        # Copy the parameters, because users change them between steps.
         self._paramsEval = self._evaluated = copy.deepcopy(self.params)
         self._say(f"DONE (t={time.time() - tic:0.2f}s).")
 
     def _all_ious(self) -> dict[tuple[Any, Any], Any]:
-        """Overlaps under the parameters of the last ``evaluate``."""
+        """Return overlaps under the parameters of the last ``evaluate``."""
         params = self._evaluated
         filled = {key for groups in (self._gts, self._dts) for key, records in groups.items() if records}
         return {
@@ -236,7 +236,7 @@ class COCOeval:
         }
 
     def _measure(self, imgId: Any, catId: Any, params: Any) -> Any:
-        """Overlaps of an image and category under the parameters of an earlier ``evaluate``."""
+        """Return overlaps of an image and category under the parameters of an earlier ``evaluate``."""
         if imgId not in params.imgIds or catId not in _core.categories_of(params):
             raise KeyError((imgId, catId))
         current, self.params = self.params, params
@@ -283,18 +283,19 @@ class COCOeval:
         Parameters
         ----------
         p : Params, optional
-            Parameters other than ``params``; of what :meth:`evaluate` covered, these are taken.
+            Parameters to use instead of ``params``; they select a part of what :meth:`evaluate` covered.
         """
         self._say("Accumulating evaluation results...")
         tic = time.time()
-        # Outcomes that were neither read nor changed need not exist to be accumulated.
+        # Outcomes that were neither read nor changed do not need to exist for accumulation.
         lazy = "evalImgs" not in self._made
         if not lazy and not self.evalImgs:
             self._say("Please run evaluate() first")
         if p is None:
             p = self.params
         p.catIds = p.catIds if p.useCats == 1 else [-1]
-        # The core's arrays if it covers the parameters; else from the outcomes, as pycocotools does.
+        # Use the core's arrays if it covers the parameters; otherwise accumulate the outcomes, like
+        # pycocotools.
         arrays = None
         if lazy and self._run is not None and self._covers(p):
             arrays = self._run.arrays(p.recThrs)

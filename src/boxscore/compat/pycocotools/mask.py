@@ -2,7 +2,7 @@
 
 Goal
 ----
-The reference's functions, on the reference's own compiled code: there is nothing to gain by another.
+The reference's functions, on the reference's own compiled code, which is fast enough.
 
 Conventions
 -----------

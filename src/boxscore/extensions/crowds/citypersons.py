@@ -1,9 +1,9 @@
-"""CityPersons' ground truth, a form in which Caltech's is distributed too: COCO's JSON with ``vis_ratio``.
+"""Read CityPersons ground truth, COCO JSON with ``vis_ratio``, a format also used for Caltech.
 
 Conventions
 -----------
-- An annotation has ``bbox`` (x, y, w, h), ``height``, ``vis_ratio`` and ``ignore``. They are the columns
-  ``height`` and ``visibility`` of the ground truth, and its ``ignore`` flag. Results are those of COCO.
+- Annotations have ``bbox`` (x, y, w, h), ``height``, ``vis_ratio`` and ``ignore``, which become the columns
+  ``height`` and ``visibility`` and the ``ignore`` flag. Results are in COCO's format.
 
 References
 ----------
@@ -55,13 +55,13 @@ class _File(msgspec.Struct, gc=False):
 
 
 class CityPersonsFormat(RowFormat):
-    """COCO's JSON of pedestrians, with ``vis_ratio``."""
+    """COCO JSON of pedestrians with ``vis_ratio``."""
 
     name = "citypersons"
     boxes = "xywh"
 
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Recognise annotations with the share that is visible."""
+        """Recognize annotations with a visible fraction."""
         return "CityPersons' JSON" if sniffer.has_keys("vis_ratio", "bbox") else None
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
@@ -69,7 +69,7 @@ class CityPersonsFormat(RowFormat):
         if of_results:
             cause = "results are a list of {image_id, category_id, bbox, score}"
             raise FileFormatError("detections", "be results", got=f"ground truth, {path}", cause=cause)
-        # Positions of images and classes by their id.
+        # Map the ids of images and classes to positions.
         content = decoded(path, _File, record="annotation", whole=("CityPersons' JSON", "an object"))
         images: dict[Id, int] = {}
         for image in content.images:
@@ -80,7 +80,7 @@ class CityPersonsFormat(RowFormat):
         labels: dict[Id, int] = {
             category.identifier: position for position, category in enumerate(content.categories)
         }
-        # Check every annotation; the subsets need its visibility.
+        # Check every annotation; subsets need its visibility.
         for number, item in enumerate(content.annotations):
             place = f"annotation {number} of {path}"
             for known, identifier, what in (
@@ -96,7 +96,7 @@ class CityPersonsFormat(RowFormat):
             if item.vis_ratio is None:
                 cause = "which subset an object belongs to depends on it"
                 raise FileFormatError("an annotation", "have vis_ratio", got="none", place=place, cause=cause)
-        # One array per column; the height of the whole person decides the subset, so it is kept.
+        # Create one array per column; the height of the whole person decides the subset.
         items = content.annotations
         boxes = np.array([item.bbox for item in items], dtype=np.float64).reshape(-1, 4)
         height = [item.bbox[3] if item.height is None else item.height for item in items]

@@ -1,15 +1,15 @@
-"""Cityscapes' folders: pictures of instances, and text files that name the masks of predictions.
+"""Read Cityscapes folders: pictures of instances, and text files that list the masks of predictions.
 
 Conventions
 -----------
-- ``CITY_SEQ_FRAME_gtFine_instanceIds.png`` has 16 bits: an object is 1000 times its label and a number, a
-  smaller value a label itself. Of a label with instances that is a group: a crowd. Of labels that are not
-  evaluated it is void: one object of the class ``void`` an image, label 0. Other values are not read.
-- ``CITY_SEQ_FRAME*.txt`` holds lines ``path class score``, paths relative to the file: a picture in which all
-  that is not 0 belongs to the prediction. Of several lines with one path the last counts. Empty masks, and
-  classes without instances, are dropped.
-- Files lie in the folder, or in one folder a city.
-- Masks are kept as runs, column by column; a picture is decoded and forgotten.
+- ``CITY_SEQ_FRAME_gtFine_instanceIds.png`` has 16 bits. The value of an object is 1000 times its label plus a
+  number; smaller values are labels. A label with instances then marks a crowd. Labels that are not evaluated
+  become one object per image of class ``void``, label 0. Other values are ignored.
+- ``CITY_SEQ_FRAME*.txt`` has lines ``path class score``, with paths relative to the file; all nonzero pixels
+  of the picture belong to the prediction. The last line with a path wins. Empty masks, and classes without
+  instances, are dropped.
+- Files are in the folder, or in one folder per city.
+- Masks are kept as run lengths, column by column; only one picture is in memory at a time.
 
 References
 ----------
@@ -47,10 +47,10 @@ CLASSES = {
     30: "trailer",
     0: "void",
 }
-"""Labels with instances, the evaluated ones first; and void."""
+"""Labels with instances, evaluated ones first; and void."""
 
 VOID = (0, 1, 2, 3, 4, 5, 6, 9, 10, 14, 15, 16, 18, 29, 30)
-"""Labels that are not evaluated, where they stand without a number of an object."""
+"""Labels that are not evaluated if they have no object number."""
 
 ENDING = "_instanceids.png"
 OBJECTS_FROM = 1000
@@ -58,14 +58,14 @@ OBJECTS_FROM = 1000
 
 
 class CityscapesFormat(RowFormat):
-    """Cityscapes' folders of instances or predictions."""
+    """Cityscapes folders of instances or predictions."""
 
     name = "cityscapes"
     folder_endings = (".png", ".txt")
     has_boxes = False
 
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Recognise pictures of instances, or lines of a path, a class and a score, here or deeper."""
+        """Recognize pictures of instances, or lines of a path, a class and a score, also one level down."""
         if not sniffer.is_folder:
             return None
         folders = [sniffer, *(Sniffer(path) for path in _cities(sniffer))]
@@ -96,7 +96,7 @@ def _has_predictions(sniffer: Sniffer) -> bool:
 
 
 def _files(folder: Path, ending: str) -> list[Path]:
-    """Return the files with an ending in a folder and the folders in it, by name."""
+    """Return the files with an ending in a folder and its subfolders, by name."""
     found: list[Path] = []
     with listed(folder) as entries:
         inner = sorted(Path(entry.path) for entry in entries if entry.is_dir())
@@ -107,7 +107,7 @@ def _files(folder: Path, ending: str) -> list[Path]:
 
 
 def _image_of(path: Path) -> str:
-    """Return the city, sequence and frame that the name of a file begins with."""
+    """Return the city, sequence and frame at the start of a file name."""
     parts = path.stem.split("_")
     if len(parts) < 3:
         rule = "be called CITY_SEQUENCE_FRAME and something else"
@@ -116,7 +116,7 @@ def _image_of(path: Path) -> str:
 
 
 def _images(files: list[Path], folder: Path, what: str) -> list[str]:
-    """Return the images of files, each of which has one."""
+    """Return the image of each file; raise if an image has several."""
     if not files:
         raise FileFormatError(str(folder), f"hold {what}", got="none")
     images = [_image_of(file) for file in files]
@@ -128,7 +128,7 @@ def _images(files: list[Path], folder: Path, what: str) -> list[str]:
 
 
 def _instances(folder: Path) -> Rows:
-    # Each picture has the instances of one image as values of its pixels.
+    # Each picture has the instances of one image as pixel values.
     files = _files(folder, ENDING)
     images = _images(files, folder, "pictures that end in _instanceIds.png")
     image: list[int] = []
@@ -136,17 +136,17 @@ def _instances(folder: Path) -> Rows:
     masks: list[Any] = []
     sizes = np.empty((len(files), 2))
     for number, file in enumerate(files):
-        # Each picture is decoded once, and only the runs of its instances stay.
+        # Decode each picture once, and keep only the runs of its instances.
         picture = read_labels(file)
         sizes[number] = picture.shape[::-1]
         codes = _segments(picture)
         image += [number] * len(codes)
         values += codes
         masks += codes.values()
-    # Values from 1000 on are class times 1000 and a number; smaller ones are groups of a class.
+    # Values from 1000 on are class times 1000 plus a number; smaller ones are groups of a class.
     value = np.array(values, dtype=np.int64)
     label = np.where(value >= OBJECTS_FROM, value // OBJECTS_FROM, value)
-    # The area of a mask is every second of its counts, the set runs.
+    # The area of a mask is the sum of every second count.
     numbers = list(CLASSES)
     return Rows(
         source=str(folder),
@@ -168,7 +168,7 @@ def _instances(folder: Path) -> Rows:
 
 
 def _segments(picture: NDArray[np.integer[Any]]) -> dict[int, dict[str, Any]]:
-    """Return the masks of objects, groups and, under 0, of what is void, by their values."""
+    """Return the masks of objects and groups by value, with void as 0."""
     flat = picture.T.ravel().astype(np.int64)
     flat[np.isin(flat, VOID)] = 0
     starts = np.append(0, np.flatnonzero(np.diff(flat)) + 1)
@@ -183,31 +183,31 @@ def _segments(picture: NDArray[np.integer[Any]]) -> dict[int, dict[str, Any]]:
 
 
 def _code(ends: NDArray[np.int64], shape: tuple[int, ...]) -> dict[str, Any]:
-    """Return the run lengths of a mask from where its runs begin and end."""
+    """Return the RLE of a mask from the bounds of its runs."""
     return {"size": list(shape), "counts": np.diff(ends, prepend=0, append=shape[0] * shape[1])}
 
 
 def _mask(path: Path) -> dict[str, Any]:
-    """Return the mask that a picture holds."""
+    """Read the mask in a picture."""
     picture = read_labels(path)
     flat = np.concatenate([[False], picture.T.ravel() != 0, [False]])
     return _code(np.flatnonzero(flat[1:] != flat[:-1]), picture.shape)
 
 
 def _predictions(folder: Path) -> Rows:
-    # A line names a mask, a class and a score.
+    # Each line has a mask, a class and a score.
     files = _files(folder, ".txt")
     images = _images(files, folder, "text files of predictions")
     lines = TextLines(files, "a text file of predictions")
     fields = [_fields(line, lines) for line in lines]
     image = lines.image
-    # A mask that is named again replaces the first, as in the benchmark's script.
+    # A repeated mask replaces the previous one, as in the benchmark's script.
     last: dict[Path, int] = {}
     for row, (name, _, _) in enumerate(fields):
         file = files[int(image[row])]
         name = str(file.parent.relative_to(folder) / name)
         last[inside(folder, name, place=lines.place(row))] = row
-    # Masks without a pixel, and classes that are not evaluated, are left out as there.
+    # Drop empty masks and classes that are not evaluated, as in the script.
     rows, masks = [], []
     for path, row in sorted(last.items(), key=lambda item: item[1]):
         if fields[row][1] in CLASSES and fields[row][1] != 0:

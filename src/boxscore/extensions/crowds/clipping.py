@@ -1,4 +1,4 @@
-"""Boxes clipped to their image; an image of unknown size clips nothing.
+"""Clip boxes to their images.
 
 References
 ----------
@@ -24,16 +24,15 @@ Table = TypeVar("Table", bound=BoxTable)
 def clipped(
     ground_truth: GroundTruth, detections: Detections, protocol: Protocol, share: bool
 ) -> tuple[GroundTruth, Detections]:
-    """Clip the boxes of both tables; areas of ground truths follow."""
+    """Clip the boxes of both tables to their images, and recompute areas of ground truths."""
     sizes = _sizes(ground_truth, detections)
     return _clipped(ground_truth, sizes), _clipped(detections, sizes)
 
 
 def _sizes(ground_truth: GroundTruth, detections: Detections) -> FloatArray:
-    """Return width and height of every image [I, 2], from either file; images with detections need them."""
+    """Return width and height of every image [I, 2]; raise if they are unknown for one with detections."""
     sizes = np.array(ground_truth.images.sizes, dtype=np.float64)
-    # A detection can bring the size of its image, [D, 2]. It fills in only what the ground truth does not
-    # say.
+    # Fill missing sizes from columns of the detections, [D, 2].
     if {"image_width", "image_height"} <= set(detections.columns):
         given = np.stack(
             [
@@ -44,7 +43,7 @@ def _sizes(ground_truth: GroundTruth, detections: Detections) -> FloatArray:
         )
         missing = np.isnan(sizes[detections.image]).any(axis=1)
         sizes[detections.image[missing]] = given[missing]
-    # Refuse the first image of a detection whose size is still unknown: clipping would have no limit there.
+    # Raise if the size of an image with detections is still unknown.
     unknown = np.asarray(np.isnan(sizes).any(axis=1))
     if len(detections) and unknown[detections.image].any():
         image = int(detections.image[np.argmax(unknown[detections.image])])

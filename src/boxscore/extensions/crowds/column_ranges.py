@@ -1,10 +1,10 @@
-"""Ranges that are bounded by other numbers than areas, and pairs that depend on the range.
+"""Apply ranges on columns other than area, and match range by range where pairs depend on the range.
 
 Conventions
 -----------
 - Ranges on columns of objects and of images are closed at both ends; ``ignore.least_height_closed`` opens the
   lower end of a height.
-- A protocol with ``ignore.height_slack`` drops detections of another height from a range altogether.
+- With ``ignore.height_slack``, a range drops detections of other heights.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from boxscore.protocols.protocol import Protocol
 def in_column_ranges(
     ground_truth: GroundTruth, detections: Detections, protocol: Protocol
 ) -> tuple[BoolArray | None, BoolArray | None]:
-    """Return which ground truths lie in each range [G, A], and which detections are of its height [D, A]."""
+    """Return which ground truths are in each range [G, A], and which detections have its height [D, A]."""
     return inside_column_ranges(ground_truth, protocol), of_right_height(detections, protocol)
 
 
@@ -43,7 +43,7 @@ def in_image_ranges(
 def counted_in_image_ranges(
     ground_truth: GroundTruth, detections: Detections, rows: NDArray[np.int64], protocol: Protocol
 ) -> BoolArray | None:
-    """Whether some detections are in an image of each range, [rows, A]."""
+    """Return which of some detections are in an image of each range, [rows, A]."""
     of_images = images_in_ranges(ground_truth.images, protocol)
     return None if of_images is None else of_images[detections.image[rows]]
 
@@ -55,10 +55,10 @@ def range_by_range(asked: Asked, before: Callable[[], PairSource]) -> PairSource
 
 @record(frozen=True, eq=False)
 class RangeByRange:
-    """Pairs that are matched range by range: a range decides how they are measured, or who takes part."""
+    """Pairs that are matched range by range: the range decides how they are measured, or which take part."""
 
     under: Callable[[Ignoring], Blocks]
-    """Finds the pairs with ground truths measured as flags say."""
+    """Finds the pairs under flags of the ground truths."""
     flags: Ignoring
     ranges: Ranges
     outside: str
@@ -72,7 +72,7 @@ class RangeByRange:
         return Outcome.joined([self._of_range(area, same, match) for area in areas])
 
     def _of_range(self, area: int, same: Blocks | None, match: Match) -> Outcome:
-        """Match one range, by ``same`` pairs or, without them, by those measured for it."""
+        """Match one range, using the pairs in ``same`` or, if None, pairs measured for the range."""
         flags, beyond = self.flags, ~self.ranges.inside[:, area]
         if self.outside != "ignore":
             flags = flags._replace(absorbs=flags.absorbs | beyond)
@@ -89,7 +89,7 @@ class RangeByRange:
 
 
 def inside_column_ranges(ground_truth: GroundTruth, protocol: Protocol) -> BoolArray | None:
-    """Whether each ground truth is within the bounds of each range on other columns, [G, A]; or None."""
+    """Return which ground truths are in each range on other columns, [G, A]; None without such ranges."""
     rules = protocol.ignore
     if not any(name in rules.column_ranges for name in rules.area_ranges):
         return None
@@ -103,7 +103,7 @@ def inside_column_ranges(ground_truth: GroundTruth, protocol: Protocol) -> BoolA
 
 
 def images_in_ranges(images: Images, protocol: Protocol) -> BoolArray | None:
-    """Whether each image is within the bounds of each range on columns of images, [I, A]; or None."""
+    """Return which images are in each range on image columns, [I, A]; None without such ranges."""
     rules = protocol.ignore
     if not any(name in rules.image_ranges for name in rules.area_ranges):
         return None
@@ -119,7 +119,7 @@ def images_in_ranges(images: Images, protocol: Protocol) -> BoolArray | None:
 
 
 def of_right_height(detections: Detections, protocol: Protocol) -> BoolArray | None:
-    """Whether each detection's height is near those of each range, [D, A]; None where nobody asks."""
+    """Return which detections have about the height of each range, [D, A]; None if not applicable."""
     rules = protocol.ignore
     if not rules.height_slack or not any(name in rules.column_ranges for name in rules.area_ranges):
         return None
@@ -137,8 +137,8 @@ _OF_BOXES = {"x1": 0, "y1": 1, "x2": 2, "y2": 3}
 
 
 def _column(ground_truth: GroundTruth, name: str) -> NDArray[np.float64]:
-    """Return what a range bounds, [G]: a column of the table, else a number of the boxes."""
-    # A column of the file takes precedence over numbers of the boxes.
+    """Return the values that a range bounds, [G]: a column of the table, or else a number of the boxes."""
+    # Columns of the file take precedence over numbers of the boxes.
     if name in ground_truth.columns:
         try:
             return np.asarray(ground_truth.columns[name], dtype=np.float64)
@@ -146,9 +146,9 @@ def _column(ground_truth: GroundTruth, name: str) -> NDArray[np.float64]:
             raise InputError(
                 f"the column {name}", "hold numbers", got="others", place=ground_truth.source
             ) from None
-    if not len(ground_truth):  # files without a line do not say which columns they would have
+    if not len(ground_truth):  # an empty file may lack the columns
         return np.zeros(0)
-    # Else the name can be a number of the boxes, in pixels only: fractions of images have no common unit.
+    # Use numbers of the boxes only in pixels: fractions of images do not have a common unit.
     if ground_truth.units == "pixels" and name == "area":
         return ground_truth.area
     if ground_truth.units == "pixels" and name in _OF_BOXES:

@@ -1,15 +1,15 @@
-"""CrowdHuman's ``.odgt`` files, of ground truth and of results: a JSON object a line.
+"""Read CrowdHuman ``.odgt`` files, ground truth and results: a JSON object per line.
 
 Conventions
 -----------
-- The box of a person is ``fbox``, the full body; ``vbox`` (visible) and ``hbox`` (head) are not compared.
-  The share of the body's box that ``vbox`` takes is the column ``visibility``.
-- The ``ignore`` flag is set for every tag but ``person``, and where ``extra.ignore`` is not 0. All of them
-  are of the one class, ``person``, since what an ignored region holds are persons.
-- Equal scores go in the order of the ground truth's lines, so the column ``line`` of its images keeps it, and
+- The box of a person is ``fbox``, the full body; ``vbox`` (visible) and ``hbox`` (head) are not compared. The
+  column ``visibility`` is the area of ``vbox`` over that of ``fbox``.
+- The ``ignore`` flag is set for every tag but ``person``, and if ``extra.ignore`` is not 0. All objects have
+  the class ``person``, since ignored regions contain persons.
+- Equal scores are ordered by the lines of the ground truth, so its images have the column ``line``, and
   detections are read in that order.
-- A line may give ``width`` and ``height``. Those of results are columns of the detections, because the
-  annotations do not have them.
+- Lines may have ``width`` and ``height``. Those of results become columns of the detections, because
+  annotations lack them.
 
 References
 ----------
@@ -37,9 +37,9 @@ from boxscore.formats._rows import RowFormat, Rows, check_sides, detections_of
 from boxscore.formats._sniffer import Sniffer
 
 LINE = "line"
-"""The column of images that keeps the order of the ground truth's lines."""
+"""Image column with the line number in the ground truth."""
 TAGS = ("person", "mask", "background")
-"""What an annotation may be tagged with."""
+"""Tags of annotations."""
 
 
 class _Truth(msgspec.Struct, gc=False):
@@ -64,14 +64,14 @@ class _Line(msgspec.Struct, gc=False):
 
 
 class CrowdHumanFormat(RowFormat):
-    """CrowdHuman's files of a JSON object a line."""
+    """CrowdHuman files with a JSON object per line."""
 
     name = "crowdhuman"
     boxes = "xywh"
     takes = frozenset({"image_sizes"})
 
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Recognise a first line with boxes of CrowdHuman."""
+        """Recognize a first line with CrowdHuman boxes."""
         line = sniffer.first_line
         known = line.startswith("{") and '"ID"' in line and ('"gtboxes"' in line or '"dtboxes"' in line)
         return "CrowdHuman's lines of JSON" if known else None
@@ -79,7 +79,7 @@ class CrowdHumanFormat(RowFormat):
     def load_detections(
         self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
     ) -> Detections:
-        """Read detections, in the order of the lines of the ground truth."""
+        """Read detections in the order of the lines of the ground truth."""
         order: dict[Id, int] = {}
         if ground_truth is not None and LINE in ground_truth.images.columns:
             order = dict(
@@ -100,8 +100,8 @@ class CrowdHumanFormat(RowFormat):
         of_results: bool,
         order: Mapping[Id, int] = MappingProxyType({}),
     ) -> Rows:
-        """Read every line; images in an order that is given come first, in that order."""
-        # Lists grow by box, and become arrays once.
+        """Read every line; images in ``order`` come first, in that order."""
+        # Collect lists of boxes, and convert them to arrays once.
         wanted = "dtboxes" if of_results else "gtboxes"
         images: dict[str, int] = {}
         sizes: list[tuple[float, float]] = []
@@ -110,12 +110,12 @@ class CrowdHumanFormat(RowFormat):
         values: list[float] = []  # scores, or visibility
         flags: list[bool] = []
         places: list[tuple[int, int]] = []
-        # Equal scores are ranked by file order, so detections follow the order of the ground truth.
+        # Sort by the order of the ground truth, since equal scores are ranked by file order.
         lines: Iterable[tuple[int, _Line]] = _lines(path)
         if order:
             lines = sorted(lines, key=lambda line: order.get(line[1].identifier, len(order)))
         for number, line in lines:
-            # A line has one of two lists; the other one is the wrong file.
+            # A line has one of two lists; the other one indicates the wrong file.
             records: Any = line.dtboxes if of_results else line.gtboxes
             place = f"line {number} of {path}"
             if records is None:
@@ -127,11 +127,11 @@ class CrowdHumanFormat(RowFormat):
             if line.identifier in images:
                 got = f"{line.identifier!r} twice"
                 raise FileFormatError("images", "have one line each", got=got, place=place)
-            # Impossible sizes count as unknown.
+            # Treat impossible sizes as unknown.
             image = images[line.identifier] = len(images)
             known = 1 <= (line.width or 0) <= 1e9 and 1 <= (line.height or 0) <= 1e9
             sizes.append((float(line.width or 0), float(line.height or 0)) if known else (math.nan, math.nan))
-            # Full bodies are compared; masks and ignored persons are flagged.
+            # Use full bodies, and flag masks and ignored persons.
             for position, record in enumerate(records):
                 box = record.box if of_results else record.fbox
                 if len(box) != 4:
@@ -142,7 +142,7 @@ class CrowdHumanFormat(RowFormat):
                         place=f"{wanted} {position} of {place}",
                         cause="do they end with the score? it has a key of its own" if len(box) == 5 else "",
                     )
-                # A row for each box, with its place for messages; results need nothing else.
+                # Add a row per box, with its place for messages.
                 index.append(image)
                 boxes.append(box)
                 places.append((number, position))
@@ -156,21 +156,21 @@ class CrowdHumanFormat(RowFormat):
                         got=repr(record.tag)[:60],
                         place=f"{wanted} {position} of {place}",
                     )
-                # Everything but a person that is not ignored absorbs.
+                # Flag everything except persons that are not ignored.
                 flags.append(record.tag != "person" or _is_set(record.extra))
                 values.append(_visible(box, record.vbox))
 
         def place_of(row: int) -> str:
             return "{1} {0[1]} of line {0[0]} of {2}".format(places[row], wanted, path)
 
-        # x y w h becomes corners; the sides that are checked are those between corners.
+        # Convert x y w h to corners, and check the sides between these.
         extent = np.array(sizes, dtype=np.float64).reshape(-1, 2)
         image_of_box = np.array(index, dtype=np.int64)
         corners = np.array(boxes, dtype=np.float64).reshape(-1, 4)
         if options.box_format is None:
             corners[:, 2:] += corners[:, :2]
             check_sides(corners[:, 2:] - corners[:, :2], place_of)
-        # Results may give sizes of images, which the annotations do not have.
+        # Results may have image sizes, which annotations lack.
         numbers = np.array(values, dtype=np.float64)
         given = {} if of_results else {"ignore": np.array(flags, dtype=bool)}
         columns: dict[str, Any] = {} if of_results else {"visibility": numbers}
@@ -195,7 +195,7 @@ class CrowdHumanFormat(RowFormat):
 
 def _lines(path: Path) -> Iterator[tuple[int, _Line]]:
     """Yield the lines that are not blank, with their numbers."""
-    # Line by line, so that one line is in memory and an error names it.
+    # Decode line by line, so that one line is in memory and errors name it.
     decode = msgspec.json.Decoder(_Line).decode
     with _json.open_binary(path) as file:
         for number, text in enumerate(file, start=1):
@@ -222,7 +222,7 @@ def _is_set(extra: dict[str, Any] | None) -> bool:
 
 
 def _visible(body: list[float], visible: list[float] | None) -> float:
-    """Share of the body's box that the visible box takes."""
+    """Return the area of the visible box over that of the body."""
     area = body[2] * body[3]
     if visible is None or len(visible) != 4 or not area > 0:
         return math.nan

@@ -1,11 +1,11 @@
-"""The free-response ROC: how much is detected at how many false positives per image (FPPI).
+"""Compute the free-response ROC: sensitivity at some numbers of false positives per image (FPPI).
 
 Conventions
 -----------
-- :mod:`boxscore.extensions.crowds.froc_metric` has the definitions. The points and the reading between them
-  are the protocol's (``[froc]``), so that the mean over classes is what a summary metric ``"FROC"`` says.
-- The false positives of a class are its alone. All classes together share one confidence threshold; false
-  positives of classes without ground truth count there, as they would in use.
+- See :mod:`boxscore.extensions.crowds.froc_metric` for definitions. Points and interpolation are those of the
+  protocol (``[froc]``), so the mean over classes equals the summary metric ``"FROC"``.
+- The curve of a class counts only its own false positives. All classes together share one confidence
+  threshold; there, false positives of classes without ground truth count too, as in practice.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class FrocPoints(NamedTuple):
     """Points of a curve; float64 arrays of one shape."""
 
     score: Floats
-    """The confidence threshold."""
+    """Confidence threshold."""
     fppi: Floats
     """False positives per image."""
     sensitivity: Floats
@@ -48,15 +48,15 @@ class FrocPoints(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class FrocCurves(CurvesByClass):
-    """Sensitivity and false positives per image at every confidence that occurs.
+    """Sensitivity and false positives per image at every distinct confidence.
 
     Attributes
     ----------
     classes : list of str, [K]
     points : FrocPoints, [N]
-        Class by class, all classes together last; scores descend in each.
+        Class by class, then all classes together; scores descend in each curve.
     bounds : ndarray of intp, [K + 2]
-        Where each class starts in ``points``, where all classes together start, and the end.
+        Offset of each class in ``points``, of all classes together, and the end.
     """
 
     classes: list[str]
@@ -64,7 +64,7 @@ class FrocCurves(CurvesByClass):
     bounds: NDArray[np.intp]
 
     def frame_of(self, classes: NDArray[np.object_], rows: slice) -> pd.DataFrame:
-        """Lay out some rows of the points, with the class of each."""
+        """Return a frame of some points with the class of each."""
         import pandas as pd
 
         columns = {name: column[rows] for name, column in self.points._asdict().items()}
@@ -72,12 +72,12 @@ class FrocCurves(CurvesByClass):
 
 
 class Sensitivities(NamedTuple):
-    """What is detected at R numbers of false positives per image; NaN without ground truth."""
+    """Sensitivity at R numbers of false positives per image; NaN without ground truth."""
 
     sensitivity: Floats
     """Float64, [..., R]."""
     mean: Floats
-    """Over the R points: LUNA16's competition performance metric (CPM); float64, [...]."""
+    """Mean over the R points, LUNA16's competition performance metric (CPM); float64, [...]."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -93,7 +93,7 @@ class FrocScores(ClassResultWithMean):
     mean : Sensitivities, [R] and scalar
         Mean over classes.
     fppi : ndarray of float64, [R]
-        The false positives per image, ascending.
+        Numbers of false positives per image, ascending.
     """
 
     per_class: Sensitivities
@@ -102,7 +102,7 @@ class FrocScores(ClassResultWithMean):
     fppi: FloatArray
 
     def frame_of(self, classes: Sequence[str], values: Sensitivities) -> pd.DataFrame:
-        """Lay out one row per class: a column for each number of false positives per image, and the mean."""
+        """Return a frame with one row per class: a column per number of false positives, and the mean."""
         import pandas as pd
 
         columns = dict(zip(map(number_text, self.fppi.tolist()), values.sensitivity.T, strict=True))
@@ -117,18 +117,18 @@ def froc_scores(
     area: str = "all",
     fppi: Sequence[float] | None = None,
 ) -> FrocScores:
-    """Sensitivity of each class at some numbers of false positives per image, and their mean.
+    """Compute the sensitivity of each class at some numbers of false positives per image, and their mean.
 
     Parameters
     ----------
     evaluation : Evaluation
     iou_threshold : float, optional
-        One of the protocol's IoU thresholds (default: the first).
+        An IoU threshold of the protocol. Default: the first.
     area : str, default "all"
-        One of the protocol's area ranges.
+        An area range of the protocol.
     fppi : sequence of float, optional
-        False positives per image (default: the protocol's, or 0.125 0.25 0.5 1 2 4 8). These seven are
-        LUNA16's, for a protocol that has none.
+        Numbers of false positives per image. Default: those of the protocol, or LUNA16's 0.125, 0.25, 0.5, 1,
+        2, 4 and 8.
 
     Returns
     -------
@@ -137,7 +137,7 @@ def froc_scores(
     Raises
     ------
     InputError
-        When the protocol does not have the threshold or the range, or ``fppi`` is empty or negative.
+        If the protocol lacks the threshold or the range, or ``fppi`` is empty or negative.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def froc_scores(
     >>> froc_scores(evaluate(truth, detections), fppi=[0.25, 0.5]).total.sensitivity.tolist()
     [0.5, 1.0]
     """
-    # Count at distinct scores; in partitions only the neighbors of the points asked for come back.
+    # Count at distinct scores; for partitions, fetch only the neighbors of the points.
     rules = evaluation.protocol.froc
     points = np.array(rules.false_positives_per_image if fppi is None else fppi_points(fppi, name="fppi"))
     keep = functools.partial(_kept, points=points, images=evaluation._image_count)
@@ -169,7 +169,7 @@ def froc_scores(
             for k, positive in enumerate(counts.positive.tolist())
         ]
     )
-    # Average over the points, and over classes by their weights.
+    # Average over the points, and over classes by weight.
     means, weights = read.mean(axis=1), evaluation._class_weights
     over_classes = Sensitivities(
         np.array([mean_over_classes(column, weights) for column in read[:-1].T]),
@@ -185,8 +185,7 @@ def froc_scores(
 
 
 def _kept(counts: ScoreCounts, *, points: FloatArray, images: int) -> list[int]:
-    """Keep the neighbours of each point in one curve, or in a range of it."""
-    # The two neighbors of a point are enough to read it, whatever the interpolation.
+    """Keep the neighbors of each point in a curve or a chunk of it, enough for any interpolation."""
     beyond = np.searchsorted(counts.false / max(images, 1), points, side="right")
     near = np.concatenate([beyond - 1, beyond])
     kept: list[int] = near[(near >= 0) & (near < len(counts.score))].tolist()
@@ -197,7 +196,7 @@ def _kept(counts: ScoreCounts, *, points: FloatArray, images: int) -> list[int]:
 def froc_curve(
     evaluation: Evaluation, *, iou_threshold: float | None = None, area: str = "all"
 ) -> FrocCurves:
-    """Sensitivity and false positives per image at every confidence that occurs.
+    """Compute sensitivity and false positives per image at every distinct confidence.
 
     Parameters
     ----------
@@ -212,7 +211,7 @@ def froc_curve(
     Raises
     ------
     InputError
-        When the protocol does not have the threshold or the range.
+        If the protocol lacks the threshold or the range.
     """
     counts = evaluation._score_counts(
         threshold_index(evaluation, iou_threshold), area_index(evaluation, area)

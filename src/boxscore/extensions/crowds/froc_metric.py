@@ -1,16 +1,17 @@
-"""The free-response ROC: recall against false positives per image (FPPI).
+"""Compute the free-response ROC: recall against false positives per image (FPPI).
 
 Conventions
 -----------
-- A score threshold keeps all detections of one score or none, so a curve has a point for each distinct
-  score, and the order among equal scores decides nothing. It starts at no detection: (0, 0).
-- The denominator is all images that were evaluated, also those without objects or detections.
-- Where no equal scores are both right and wrong, a curve only goes up or to the right. The value between two
-  points is then that of the left one by either rule. Along a tie, "linear" reads the straight line across it,
-  and "step" waits until the whole tie is paid for.
-- What is read at a point follows from its neighbours: the last point of the curve within it, and the first
-  beyond. A range of scores that knows what is before it has such neighbours; the nearest of all ranges stay.
-- Past the last point a curve keeps its height. A class without a counted ground truth has no curve: NaN.
+- A score threshold keeps all detections of one score or none, so a curve has a point per distinct score, and
+  the order of equal scores does not matter. It starts without detections at (0, 0).
+- The denominator is all evaluated images, including those without objects or detections.
+- Without ties of true and false positives, a curve only goes up or to the right, and the value between two
+  points is that of the left one under either interpolation. Along a tie, "linear" interpolates across it, and
+  "step" keeps the value before the tie until its end.
+- The value at a point follows from its neighbors: the last point of the curve within it, and the first
+  beyond. Chunks by score know the counts before them, so they have such neighbors; the nearest of all chunks
+  are kept.
+- Beyond its last point a curve is constant. The curve of a class without counted ground truths is NaN.
 
 References
 ----------
@@ -37,10 +38,10 @@ from boxscore.scoring.kinds import Kind
 Counts = NDArray[np.integer]
 
 BEYOND = np.iinfo(np.int64).max
-"""In place of a point beyond, where there is none."""
+"""Marks a missing neighbor beyond."""
 
 FOLD = {"true_within": LARGEST, "false_within": LARGEST, "true_beyond": SMALLEST, "false_beyond": SMALLEST}
-"""True and false positives of the neighbours of each point, [T, K, F]."""
+"""True and false positives of the neighbors of each point, [T, K, F]."""
 
 
 def sensitivity_at(
@@ -52,9 +53,9 @@ def sensitivity_at(
     images: int,
     interpolation: FrocInterpolation,
 ) -> FloatArray:
-    """Read a curve at FPPI ``points``; ``false`` and ``true`` count up to its points, from the highest score.
+    """Read a curve at FPPI ``points``; ``false`` and ``true`` are cumulative counts from the highest score.
 
-    Points between which the curve only goes up or only to the right may be left out.
+    Points between which the curve only goes up, or only to the right, may be missing.
     """
     if not positive or not images:
         return np.full(len(points), np.nan)
@@ -68,8 +69,8 @@ def sensitivity_at(
 
 def _fields(curves: Curves, protocol: Protocol) -> State:
     """Find the neighbors of each point among the corners of the curves."""
-    # False positives before and through the tie of each true positive, [N]: both follow from running counts
-    # of whole numbers.
+    # Count false positives before and through the tie of each true positive, [N], from running integer
+    # counts.
     points = np.array(protocol.froc.false_positives_per_image)
     runs = curves.counts.runs
     nth, up_to = curves.joined_lines("true_positives_first")
@@ -77,7 +78,8 @@ def _fields(curves: Curves, protocol: Protocol) -> State:
     nth, up_to = curves.joined_lines("true_positives_last")
     through = up_to - nth  # and those of the same score
 
-    # Corners: before and after the true positives of a tie, or of neighbors with nothing false between them.
+    # Find the corners: before and after the true positives of a tie, or of neighbors without false positives
+    # between.
     segment_start = np.concatenate([[0], np.cumsum(runs)])
     new = np.ones(len(nth), dtype=bool)
     new[1:] = (before[1:] != before[:-1]) | (through[1:] != through[:-1])
@@ -88,17 +90,17 @@ def _fields(curves: Curves, protocol: Protocol) -> State:
     true = np.stack([nth[first] - 1, nth[last]], axis=1).ravel()
     bounds = (2 * np.searchsorted(first, segment_start)).tolist()
 
-    # Read the neighbors of all points in one search per segment. The search compares ``false / images``, the
-    # quotient that the reader compares too, so both agree at equal values.
+    # Find the neighbors of all points in one search per segment. Comparing ``false / images``, the quotient
+    # that the reader uses, makes both agree at equal values.
     shape = (*runs.shape, len(points))
     within, beyond = np.zeros((2, *shape), dtype=np.int64), np.full((2, *shape), BEYOND)
     images = max(curves.totals.images, 1)
     for segment, (low, high) in enumerate(itertools.pairwise(bounds)):
-        # Curves of threshold and class are one after another: bounds cut them out.
+        # Slice the curve of one threshold and class.
         t, k = divmod(segment, runs.shape[1])
         at = low + np.searchsorted(false[low:high] / images, points, side="right")
         some = at > low
-        # The last point within the rate, and the first beyond it: between the two the curve is a line.
+        # Take the last point within the rate and the first beyond it; the curve is linear between them.
         within[:, t, k, some] = true[at[some] - 1], false[at[some] - 1]
         some = at < high
         beyond[:, t, k, some] = true[at[some]], false[at[some]]
@@ -107,15 +109,15 @@ def _fields(curves: Curves, protocol: Protocol) -> State:
 
 def _values(curves: Curves, protocol: Protocol) -> Values:
     """Read the curves of all thresholds and classes, [T, F, K]."""
-    # Put the neighbors of all points in order, [T, K, 2F]. True and false positives both rise along the
-    # curve, so each side can be sorted alone.
+    # Sort the neighbors of all points, [T, K, 2F]. True and false positives both ascend along the curve, so
+    # each is sorted separately.
     points, state = np.array(protocol.froc.false_positives_per_image), FROC.state(curves, protocol)
     T, K = curves.totals.recalled.shape
     true, false = (
         np.sort(np.concatenate([state[f"{side}_within"], state[f"{side}_beyond"]], axis=-1), axis=-1)
         for side in ("true", "false")
     )
-    # Drop the markers for missing neighbors, and read each curve from the rest of its points.
+    # Drop the markers of missing neighbors, and read each curve from the remaining points.
     counts = (false < BEYOND).sum(axis=-1)
     read = np.empty((T, K, len(points)))
     for t, k in np.ndindex(T, K):

@@ -1,13 +1,13 @@
-"""KITTI's folders of text files: a file per image, an object per line.
+"""Read KITTI folders: a text file per image, an object per line.
 
 Conventions
 -----------
-- A line is ``type truncated occluded alpha x1 y1 x2 y2 h w l x y z rotation_y``, of a detection with its
-  score behind. Corners are pixels from 0; the seven numbers of the object in space are not read.
-- Objects of type ``DontCare`` are regions without labels: they have the ``ignore`` flag.
-- Where all types are KITTI's, those without an object are classes too: low detections of any type count.
+- Lines are ``type truncated occluded alpha x1 y1 x2 y2 h w l x y z rotation_y``, with a score at the end for
+  detections. Corners are pixels from 0; the seven 3D numbers are ignored.
+- Objects of type ``DontCare`` are unlabeled regions: they have the ``ignore`` flag.
+- If all types are KITTI's, types without objects are classes too, because low detections of any type matter.
 - ``alpha`` is a column of both sides, ``truncated`` and ``occluded`` of the ground truth.
-- The devkit drops detections without a score silently; here all detections have one, or none has.
+- Either all detections have a score or none has; the devkit drops those without a score silently.
 
 References
 ----------
@@ -34,11 +34,11 @@ TYPES = ("Car", "Van", "Truck", "Pedestrian", "Person_sitting", "Cyclist", "Tram
 REGION = "DontCare"
 
 NUMBERS = 14
-"""Behind the type of an object; a detection has one more."""
+"""Number of values after the type of an object; detections have one more."""
 
 
 class KittiFormat(RowFormat):
-    """KITTI's folders of labels or results."""
+    """KITTI folders of labels or results."""
 
     name = "kitti"
     folder_endings = (".txt",)
@@ -46,7 +46,7 @@ class KittiFormat(RowFormat):
     takes = frozenset({"image_sizes"})
 
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Recognise a word and 14 or 15 numbers in the first files."""
+        """Recognize a word and 14 or 15 numbers in the first files."""
         line = next((text.first_line for text in sniffer.texts if text.first_line), "")
         word, *fields = line.split() or [""]
         numbers = numbers_of(fields)
@@ -56,7 +56,7 @@ class KittiFormat(RowFormat):
     @paused_collector()
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read every file."""
-        # One file per image, read line by line.
+        # Read one file per image, line by line.
         names = text_files(path, "KITTI's text files", self.detect)
         types: list[str] = []
         numbers: list[list[float]] = []
@@ -65,12 +65,12 @@ class KittiFormat(RowFormat):
             fields = line.split()
             types.append(fields[0])
             numbers.append(_checked(fields, lines, of_results=of_results))
-        # All numbers become one array; columns are cut out of it.
+        # Convert all numbers to one array, and slice its columns.
         table = np.array(numbers, dtype=np.float64).reshape(-1, NUMBERS + of_results)
         scores = all_or_none(table[:, NUMBERS], lines.place) if of_results else None
         distinct = collected(types)
         labels = list(distinct.values)
-        # Regions that absorb are ignored objects; the benchmark's types are classes even if unused.
+        # Flag regions as ignored; keep the benchmark's types as classes even if unused.
         given: dict[str, Any] = {}
         columns = {"alpha": table[:, 2]}
         if not of_results:
@@ -94,7 +94,7 @@ class KittiFormat(RowFormat):
 
 
 def _checked(fields: list[str], lines: TextLines, *, of_results: bool) -> list[float]:
-    """Return the numbers of a line, of a detection with its score."""
+    """Return the numbers of a line, with the score of a detection."""
     numbers = numbers_of(fields[1:])
     wanted = NUMBERS + of_results
     if numbers is not None and len(numbers) == wanted:

@@ -1,18 +1,18 @@
-"""The log-average miss rate (MR^-2): miss rate against false positives per image, read at some anchors.
+"""Compute the log-average miss rate (MR^-2): miss rate against false positives per image, read at anchors.
 
 Conventions
 -----------
-- The curve has a point at every counted detection, in the order in which a class's detections are ranked:
-  unlike in FROC, the order among equal scores decides.
-- Miss rate and false positives change at different detections, so the point at which an anchor is read is
-  known by the true positives before it: those with fewer false positives (the first point that reaches the
+- The curve has a point per counted detection, in the ranking of a class: unlike in FROC, the order of equal
+  scores matters.
+- Miss rate and false positives change at different detections, so the point for an anchor is found by
+  counting the true positives before it: those with fewer false positives (the first point that reaches the
   anchor), or with no more (the last point within it).
-- A range of scores that knows what is before it counts up to the last true positive before each anchor; the
-  largest number of all ranges is left.
-- The denominator of false positives is all images that were evaluated. There is no floor: an anchor at which
-  nothing is missed makes the geometric mean 0.
-- Without a counted ground truth a class has no miss rate: NaN; nor has it by ``first_at_least`` without a
-  counted detection, where there is no point to be read.
+- A chunk by score knows the counts before it, and counts up to the last true positive before each anchor; the
+  maximum over all chunks is used.
+- The denominator of false positives is all evaluated images. Miss rates are not clipped: an anchor with miss
+  rate 0 makes the geometric mean 0.
+- The miss rate of a class without counted ground truths is NaN; with ``first_at_least``, so is that of a
+  class without counted detections, since the curve is empty.
 
 References
 ----------
@@ -33,10 +33,10 @@ from boxscore.scoring.curves import LARGEST, SMALLEST, Curves, State
 from boxscore.scoring.kinds import Kind
 
 NONE = np.iinfo(np.int64).max
-"""In place of false positives before the first true positive, where there is none."""
+"""Marks missing false positives before the first true positive."""
 
 FOLD = {"true_at_anchors": LARGEST, "true_at_end": LARGEST, "false_at_first": SMALLEST}
-"""True positives up to each anchor, [T, K, F], and all; false positives before the first of them, [T, K]."""
+"""True positives up to each anchor, [T, K, F], and in total; false positives before the first one, [T, K]."""
 
 
 def _fields(curves: Curves, protocol: Protocol) -> State:
@@ -57,14 +57,14 @@ def _fields(curves: Curves, protocol: Protocol) -> State:
 
 
 def miss_rates(curves: Curves, protocol: Protocol) -> FloatArray:
-    """Miss rate of each threshold and class at the anchors, [T, F, K]."""
+    """Return the miss rate per threshold and class at the anchors, [T, F, K]."""
     rules, totals, state = protocol.miss_rate, curves.totals, MISS_RATE.state(curves, protocol)
     anchors, positive = np.array(rules.false_positives_per_image), totals.positive
     true, counted = state["true_at_anchors"], totals.counted
     if not totals.images:
         return np.full((len(true), len(anchors), len(positive)), np.nan)
     if rules.reading == "last_at_most_or_end":
-        # If the first point is beyond the anchor, the reference reads its list from the end.
+        # If the first point is beyond the anchor, the reference reads the last element of its list.
         from_end = (counted > 0) & (state["false_at_first"] > 0)
         from_end = from_end[..., None] & (1 / totals.images > anchors)
         true = np.where(from_end, state["true_at_end"][..., None], true)
@@ -77,7 +77,7 @@ def miss_rates(curves: Curves, protocol: Protocol) -> FloatArray:
 
 
 def log_average(rates: FloatArray) -> FloatArray:
-    """Geometric mean over the anchors, from [T, R, K] to [T, K]."""
+    """Return the geometric mean over the anchors, from [T, R, K] to [T, K]."""
     with np.errstate(divide="ignore"):
         logarithms = np.log(np.ascontiguousarray(rates.transpose(0, 2, 1)))
         mean: FloatArray = np.exp(logarithms.mean(axis=-1))

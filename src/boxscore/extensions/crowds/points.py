@@ -1,14 +1,14 @@
-"""Points as similarities: the distance between two of them, or a point inside a box or a mask.
+"""Measure points: by the distance between two points, or by a point inside a box or a mask.
 
 Conventions
 -----------
-- A distance is a similarity that falls: 1 where two points meet, 0 at the largest distance.
-- ``1 - d / largest`` is rounded, so a threshold ``t`` could be missed by a bit. If the similarity is near a
+- A distance becomes a decreasing similarity: 1 if two points coincide, 0 at the largest distance.
+- Rounding of ``1 - d / largest`` could miss a threshold ``t`` by a bit. If the similarity is near a
   threshold, the distance is compared with ``(1 - t) * largest``, and the value moves to that side.
 - Every detection is compared with every ground truth of its image and class.
-- A point is in a box that is closed on all sides, and in a mask if the pixel below and right of its whole
-  coordinates is set; outside of the image it is in no mask. Among boxes or masks that hold it, the one whose
-  box has the nearer center agrees more: by ``0.5 + 0.5 / (1 + d)``; one that does not hold it agrees by 0.
+- Boxes are closed on all sides. A mask contains a point if the pixel at its floored coordinates is set;
+  points outside the image are in no mask. A box or mask that contains the point has similarity ``0.5 + 0.5 /
+  (1 + d)``, with the distance ``d`` to the center of the box; others have 0.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from boxscore.protocols.protocol import Protocol
 
 NEAR = 1e-9
-"""How near to a threshold a similarity is decided by its distance."""
+"""Tolerance around a threshold, within which the distance decides."""
 
 
 class DistanceSimilarity(Similarity):
-    """The distance between centres or points."""
+    """The distance between centers or points."""
 
     measures_foreground = False
 
@@ -46,11 +46,11 @@ class DistanceSimilarity(Similarity):
 
     @property
     def fitted_to(self) -> tuple[float, ...]:
-        """The thresholds."""
+        """The IoU thresholds."""
         return tuple(self.levels.tolist())
 
     def check_units(self, ground_truth: GroundTruth) -> None:
-        """Refuse fractions of images of unknown size."""
+        """Raise if boxes are fractions of unknown image sizes."""
         if ground_truth.units == "fractions":
             raise InputError(
                 "the sizes of the images",
@@ -60,7 +60,7 @@ class DistanceSimilarity(Similarity):
             )
 
     def complete(self, ground_truth: GroundTruth, detections: Detections) -> Detections:
-        """Check that there are points."""
+        """Check that both tables have points."""
         for table in (ground_truth, detections):
             _places(table, self.anchor)
         return detections
@@ -78,8 +78,7 @@ class DistanceSimilarity(Similarity):
         return in_chunks(comparison, value, size=CHUNK_PAIRS)
 
     def _similarity(self, distance: FloatArray) -> FloatArray:
-        # A falling similarity is rounded: near each level, compare the distance itself and move the value to
-        # that side.
+        # Near each level, compare the distance itself, and move the rounded value to that side.
         similarity = 1.0 - distance / self.largest
         for level in self.levels.tolist():
             near = np.flatnonzero(np.abs(similarity - level) <= NEAR)
@@ -101,27 +100,27 @@ class PointInBoxSimilarity(Similarity):
         self.anchor = protocol.distance.anchor
 
     def complete(self, ground_truth: GroundTruth, detections: Detections) -> Detections:
-        """Check that there are points."""
+        """Check that the detections have points."""
         _places(detections, self.anchor)
         return detections
 
     def of_pairs(
         self, ground_truth: GroundTruth, detections: Detections, comparison: Comparison
     ) -> PairValues:
-        """Find the pairs in which the ground truth holds the point."""
+        """Find the pairs whose ground truth contains the point."""
         places, boxes = _places(detections, self.anchor), ground_truth.boxes
-        centres = (boxes[:, :2] + boxes[:, 2:]) / 2
+        centers = (boxes[:, :2] + boxes[:, 2:]) / 2
 
         def value(detection: NDArray[np.intp], truth: NDArray[np.intp], _: slice) -> FloatArray:
             points, rows = places[comparison.rows[detection]], comparison.truth_rows[truth]
-            apart = np.sqrt(((points - centres[rows]) ** 2).sum(axis=1))
+            apart = np.sqrt(((points - centers[rows]) ** 2).sum(axis=1))
             return np.where(self.holds(ground_truth, rows, points), 0.5 + 0.5 / (1.0 + apart), 0.0)
 
         pairs = in_chunks(comparison, value, size=CHUNK_PAIRS)
         return at_least(pairs, 0.5)
 
     def holds(self, ground_truth: GroundTruth, rows: NDArray[np.intp], points: FloatArray) -> BoolArray:
-        """Find the ground truths that hold their points, [P]."""
+        """Return which ground truths contain their points, [P]."""
         boxes = ground_truth.boxes[rows]
         return np.asarray(((points >= boxes[:, :2]) & (points <= boxes[:, 2:])).all(axis=1))
 
@@ -132,7 +131,7 @@ class PointInMaskSimilarity(PointInBoxSimilarity):
     column = "masks"
 
     def complete(self, ground_truth: GroundTruth, detections: Detections) -> Detections:
-        """Check that there are points and masks."""
+        """Check for points and masks."""
         masks = ground_truth.masks
         if len(ground_truth) and (masks is None or masks.missing.any()):
             row = 0 if masks is None else int(np.argmax(masks.missing))
@@ -146,18 +145,18 @@ class PointInMaskSimilarity(PointInBoxSimilarity):
         return super().complete(ground_truth, detections)
 
     def holds(self, ground_truth: GroundTruth, rows: NDArray[np.intp], points: FloatArray) -> BoolArray:
-        """Find the ground truths whose masks have the pixels of their points, [P]; a mask is decoded once."""
+        """Return which masks of ground truths contain their points, [P]; each mask is decoded once."""
         masks = ground_truth.masks
         held = np.zeros(len(rows), dtype=bool)
         if masks is None:
             return held
-        # A pixel of a mask is inside its box: test boxes first, and decode each of the other masks once.
+        # Test boxes first, and decode each of the remaining masks once.
         inside_box = np.flatnonzero(super().holds(ground_truth, rows, points))
         pixels = np.floor(points).astype(np.int64)
         for row in np.unique(rows[inside_box]).tolist():
             some = inside_box[rows[inside_box] == row]
             (mask,) = masks[np.array([row])].arrays()
-            # A point outside the image is in no mask.
+            # Points outside the image are in no mask.
             x, y = pixels[some].T
             known = (x >= 0) & (y >= 0) & (x < mask.shape[1]) & (y < mask.shape[0])
             held[some[known]] = mask[y[known], x[known]]

@@ -1,4 +1,4 @@
-"""Regions of an image that are not annotated: nothing in them counts, or they are ignored in every class.
+"""Handle unannotated image regions: drop everything in them, or ignore them in every class.
 
 References
 ----------
@@ -21,13 +21,13 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.tables.ap import TAKES_PART
 
 MOST_PIXELS = 1 << 28
-"""Of one image's regions."""
+"""Maximum number of pixels of an image with regions."""
 
 
 def outside_regions(
     ground_truth: GroundTruth, detections: Detections, protocol: Protocol, share: bool
 ) -> tuple[GroundTruth, Detections]:
-    """Drop what lies in regions by half or more; the regions stay, as a class."""
+    """Drop boxes that regions cover by half or more; the regions stay, as a class."""
     name = protocol.ignore.regions
     is_region = (np.array(ground_truth.categories.names, dtype=object) == name)[ground_truth.category]
     regions = np.flatnonzero(is_region)
@@ -44,26 +44,26 @@ def outside_regions(
 
 
 def with_taking_part(asked: Asked, matches: Matches) -> Matches:
-    """Add which ground truths take part in matching, which recall counts then."""
+    """Record which ground truths take part in matching, for recall."""
     return matches.with_extra({TAKES_PART.name: ~asked.ignoring.deleted})
 
 
 def _given(table: BoxTable, rows: NDArray[np.intp]) -> FloatArray:
-    """Boxes as ``x, y, w, h``, [n, 4]."""
+    """Return boxes as ``x, y, w, h``, [n, 4]."""
     return np.hstack([table.boxes[rows, :2], table.sizes[rows]])
 
 
 class _Covered:
-    """The pixels of one image that its regions cover, counted from 1 and both ends included."""
+    """The pixels of one image that its regions cover, numbered from 1 with both ends included."""
 
     def __init__(self, regions: FloatArray, size: FloatArray, source: str) -> None:
-        # Rounding and clipping as in the benchmark, in whole pixels.
+        # Round and clip to integer pixels as in the benchmark.
         x, y, w, h = np.maximum(1, _half_away(regions)).astype(np.int64).T
         known = not np.isnan(size).any()
         right, bottom = x + w, y + h
         if known:
             right, bottom = np.minimum(right, int(size[0])), np.minimum(bottom, int(size[1]))
-        # Without a known size, the regions themselves span the picture.
+        # Without a known size, use the extent of the regions.
         self._width = int(size[0]) if known else int(right.max())
         self._height = int(size[1]) if known else int(bottom.max())
         self._known = known
@@ -71,14 +71,14 @@ class _Covered:
             rule = f"be in images of at most {MOST_PIXELS:,} pixels"
             raise InputError("regions", rule, got=f"{self._width} x {self._height}", place=source)
         # Mark the pixels of every region; row and column 0 stay empty.
-        covered = np.zeros((self._height + 1, self._width + 1), dtype=np.int64)  # pixel 0 is none
+        covered = np.zeros((self._height + 1, self._width + 1), dtype=np.int64)
         for left, top, end, low in zip(x.tolist(), y.tolist(), right.tolist(), bottom.tolist(), strict=True):
             covered[top : low + 1, left : end + 1] = 1
-        # A summed-area table: what a box covers is a sum of four of its numbers.
+        # Build a summed-area table: the covered pixels of a box are a sum of four entries.
         self._sum = covered.cumsum(axis=0).cumsum(axis=1)
 
     def share(self, boxes: FloatArray) -> FloatArray:
-        """Share of each box that is covered, [n]; its first row and column are not counted, its area is."""
+        """Return the covered fraction of each box, [n]; the first row and column count only in its area."""
         x, y, w, h = np.maximum(1, _half_away(boxes)).astype(np.int64).T
         left, top = (np.minimum(low, most) for low, most in ((x, self._width), (y, self._height)))
         right, bottom = np.minimum(self._width, left + w), np.minimum(self._height, top + h)
@@ -88,14 +88,14 @@ class _Covered:
 
 
 def _half_away(values: FloatArray) -> FloatArray:
-    """Round as MATLAB does: halves away from zero."""
+    """Round halves away from zero, as MATLAB does."""
     return np.asarray(np.sign(values) * np.floor(np.abs(values) + 0.5))
 
 
 def with_void(
     ground_truth: GroundTruth, detections: Detections, protocol: Protocol, share: bool
 ) -> tuple[GroundTruth, Detections]:
-    """Add the objects of a class, flagged ``ignore``, to each class that is detected in their image."""
+    """Copy objects of the void class, flagged ``ignore``, to each class that is detected in their image."""
     name = protocol.ignore.void
     K = len(ground_truth.categories)
     is_void = np.array(ground_truth.categories.names, dtype=object) == name

@@ -1,13 +1,13 @@
-"""Precision at score thresholds that stand for recalls, from what detections carry (KITTI).
+"""Compute precision at score thresholds that correspond to recalls, from the counts of detections (KITTI).
 
 Conventions
 -----------
-- Thresholds are scores of true positives of the first pass, chosen so that recall rises by about 1/40 from
-  one to the next: at most 41. Fewer positives than 41 give fewer thresholds.
-- Precision is 0 beyond the last threshold; each value is then the largest from it on. A threshold at which
-  nothing counts has precision 0 (the devkit: NaN).
-- 40 points leave out the first, which stands for recall 0; 11 points are every fourth.
-- A class without a counted ground truth has no value: NaN.
+- Thresholds are scores of true positives of the first pass, chosen so that recall rises by about 1/40 per
+  step: at most 41, and fewer if there are fewer positives.
+- Precision is 0 beyond the last threshold; each value is then replaced by the maximum from it on. A threshold
+  without counted detections has precision 0 (the devkit: NaN).
+- 40 points leave out the first, for recall 0; 11 points are every fourth.
+- The value of a class without counted ground truths is NaN.
 
 References
 ----------
@@ -33,13 +33,13 @@ from boxscore.scoring.curves import Curves
 from boxscore.scoring.kinds import Kind
 
 STEPS = 40
-"""Steps of recall."""
+"""Number of recall steps."""
 
 Points = Literal[11, 40]
 
 
 def _values(curves: Curves, protocol: Protocol, *, points: Points, orientation: bool) -> Values:
-    """Average over the points, for each threshold and class [T, K]; values are in [0, 1]."""
+    """Average over the points, per threshold and class [T, K]; values are in [0, 1]."""
     outcomes, weights = curves.counts.outcomes, curves.counts.image_weights
     assert outcomes is not None
     assert outcomes.matches is not None
@@ -47,13 +47,13 @@ def _values(curves: Curves, protocol: Protocol, *, points: Points, orientation: 
     times = np.ones(len(matches.images)) if weights is None else weights
     oriented = ORIENTED.of(matches.extra)
     assert oriented is not None
-    # Similarity of orientation is undefined where a detection has no angle.
+    # Orientation similarity is undefined if a detection lacks an angle.
     T, K = matches.threshold_count, len(matches.categories)
     mean = np.full((T, K), np.nan)
     if orientation and not oriented.all():
         return HeldValues(mean)
-    # Read each class with an object at 41 points. A cumulative sum adds in the order of the devkit, one value
-    # after the other.
+    # Read each class with an object at 41 points. The cumulative sum adds one value after the other, as the
+    # devkit does.
     bounds = np.searchsorted(matches.category, np.arange(K + 1)).tolist()
     chosen = slice(1, None) if points == STEPS else slice(None, None, 4)
     for t, k in np.ndindex(T, K):
@@ -74,30 +74,30 @@ def _read(
     *,
     orientation: bool,
 ) -> FloatArray:
-    """Precision, or similarity of orientation, at the 41 points of a class."""
+    """Return precision, or orientation similarity, at the 41 points of a class."""
     counts, similarity = LEVEL_COUNTS.of(matches.extra), LEVEL_SIMILARITY.of(matches.extra)
     assert counts is not None
     assert similarity is not None
     score, image = matches.score[rows], matches.image[rows]
-    # Choose the thresholds among the scores of the true positives of the first pass, each repeated by the
-    # weight of its image.
+    # Choose the thresholds among the scores of true positives of the first pass, repeated by the weights of
+    # their images.
     first, true, false = counts[rows, t, area].astype(np.int64).T
     repeats = (first * times[image]).astype(np.int64)
     thresholds = chosen_scores(np.repeat(score, repeats).tolist(), positive)
-    # Each detection carries the counts of its image from its score on. Adding up the changes gives the sums
-    # over all images at every score; each threshold reads its own.
+    # Each detection has the counts of its image from its score on. Adding up the changes gives the sums over
+    # all images at every score; each threshold reads its own.
     ends = np.searchsorted(-score, -np.array(thresholds), side="right")
     gained = similarity[rows, t, area] if orientation else true
     above, all_true, all_false = (_summed(values, image, times)[ends] for values in (gained, true, false))
     total = all_true + all_false
-    # Precision is 0 beyond the last threshold; from there each value is the largest from it on.
+    # Precision is 0 beyond the last threshold; take the maximum from each point on.
     read = np.zeros(STEPS + 1)
     np.divide(above, total, out=read[: len(ends)], where=total > 0)
     return np.maximum.accumulate(read[::-1])[::-1]
 
 
 def _summed(levels: NDArray[np.generic], image: NDArray[np.int32], times: FloatArray) -> FloatArray:
-    """Sum over the images what holds after each number of detections, [D + 1]."""
+    """Sum the levels over the images after each number of detections, [D + 1]."""
     order = stable_order(image, len(times))
     in_order, its_image = levels[order].astype(np.float64), image[order]
     before = np.where(np.diff(its_image, prepend=-1) == 0, np.roll(in_order, 1), 0.0)
@@ -127,7 +127,7 @@ def _kind(name: str, title: str, points: Points, *, orientation: bool = False) -
 
 
 KINDS = (
-    # 40 recalls from October 2019, 11 before; objects choose again at each score threshold.
+    # 40 recalls since October 2019, 11 before; objects choose again at each score threshold.
     _kind("AP_R40", "Average Precision  (R40)", 40),
     _kind("AP_R11", "Average Precision  (R11)", 11),
     _kind("AOS_R40", "Orientation Sim.   (R40)", 40, orientation=True),

@@ -1,21 +1,20 @@
-"""Objects that choose their detections, anew at every score threshold (KITTI).
+"""Match objects to detections separately at every score threshold (KITTI).
 
-Goal
-----
-What ``computeStatistics`` of KITTI's devkit counts at any score threshold, computed once: an image's counts
-change only at the scores of its detections, so each detection carries those that hold from its score on.
+This computes the counts of ``computeStatistics`` in KITTI's devkit for all score thresholds at once: the
+counts of an image change only at the scores of its detections, so each detection stores those that hold from
+its score on.
 
 Conventions
 -----------
-- *First pass*, without a threshold: each object in file order takes, of the free detections that overlap it
-  enough, the one of highest score. Thresholds are chosen among the scores of the true positives.
-- *Second pass*, at a threshold: each takes the free detection of at least that score which it overlaps most.
-  What is left is a false positive, unless it lies in a region that is not annotated.
-- Equal scores and overlaps go by file order. Of each class detections below the least height of a range
-  are ignored: those of any class in the first pass; in the second they decide nothing.
-- Letting one more detection in moves one detection along a chain: an object that prefers the newcomer frees
-  its own for the objects behind it. So all thresholds together cost about as much as one.
-- Objects of neighbour classes, and those outside a range, are ignored: what they take counts nowhere.
+- *First pass*, without a threshold: each object, in file order, takes the free detection with the highest
+  score among those that overlap it enough. Thresholds are chosen among the scores of the true positives.
+- *Second pass*, at a threshold: each object takes the free detection of at least that score with the largest
+  overlap. The rest are false positives, unless they are in a region without annotations.
+- Equal scores and overlaps are ordered by file. Detections below the least height of a range are ignored: in
+  the first pass those of any class compete; in the second they have no effect.
+- Adding a detection moves detections along a chain: an object that prefers the new one frees its own for
+  later objects. So all thresholds together cost about as much as one.
+- Objects of neighbor classes, and those outside a range, are ignored: detections that they take do not count.
 
 References
 ----------
@@ -42,11 +41,11 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.tables.crowds import LEVEL_COUNTS, LEVEL_SIMILARITY, ORIENTED
 
 UNKNOWN_ANGLE = -10.0
-"""KITTI's alpha of what has no orientation."""
+"""KITTI's alpha for an unknown orientation."""
 
 
 class ScoreLevels(NamedTuple):
-    """What each row of a detections table carries; see :mod:`boxscore.protocols.tables.crowds`."""
+    """Counts stored with each detection; see :mod:`boxscore.protocols.tables.crowds`."""
 
     counts: NDArray[np.int64]
     """[D, T, A, 3]"""
@@ -57,7 +56,7 @@ class ScoreLevels(NamedTuple):
 
 
 def with_score_levels(asked: Asked, matches: Matches) -> Matches:
-    """Add the columns of objects that choose their detections."""
+    """Add the columns with counts at every score level."""
     truth, detections, protocol = asked.ground_truth, asked.detections, asked.protocol
     scores, ranked = detections.scores.copy(), np.zeros(len(detections), dtype=bool)
     scores[asked.rows], ranked[asked.rows] = asked.score, True
@@ -84,10 +83,10 @@ def score_levels(
 ) -> ScoreLevels:
     """Count at every score level of every image and class.
 
-    ``overlaps`` are across classes, those with a ``region`` [G] by intersection over the detection;
-    ``scores`` [D] and ``ranked`` [D] say what takes part, ``counted`` is [G, A].
+    ``overlaps`` are across classes; with a ``region`` [G], they are intersection over the detection.
+    ``scores`` [D] and ``ranked`` [D] define the competing detections; ``counted`` is [G, A].
     """
-    # Allocate what each detection carries: counts [D, T, A, 3], similarity of orientation [D, T, A].
+    # Allocate the counts [D, T, A, 3] and the orientation similarity [D, T, A] of each detection.
     T, A = len(protocol.matching.iou_thresholds), len(protocol.ignore.area_ranges)
     angles = _angles(ground_truth), _angles(detections)
     levels = ScoreLevels(
@@ -101,20 +100,20 @@ def score_levels(
     with_row[ragged_ranges(overlaps.starts, overlaps.counts)] = np.repeat(
         np.arange(len(detections)), overlaps.counts
     )
-    # Detections too small for a range take part in the first pass whatever their class, even of a class that
-    # is not evaluated, as in the devkit.
+    # Detections too small for a range compete in the first pass whatever their class, even one that is not
+    # evaluated, as in the devkit.
     is_evaluated = evaluated(ground_truth.categories, protocol)
     takes_part = ranked | ~is_evaluated[detections.category]
     names = ground_truth.categories.names.tolist()
     for k in np.flatnonzero(is_evaluated).tolist():
-        # Objects of the class and of its neighbor classes can take detections; the neighbors do not count.
+        # Objects of the class and of its neighbors can take detections; neighbors do not count.
         others = protocol.score_levels.neighbours.get(names[k], ())
         of_class = np.isin(
             ground_truth.category, [k, *(names.index(name) for name in others if name in names)]
         )
         own = (detections.category == k) & ranked
         for t, floor in enumerate(protocol.matching.effective_thresholds_of(names[k]).tolist()):
-            # Select the pairs that reach the threshold: those with a region only mark the detection, and the
+            # Select the pairs that reach the threshold: pairs with a region only mark the detection, the
             # others compete.
             enough = overlaps.value >= floor
             of_region = region[overlaps.truth]
@@ -135,21 +134,21 @@ def score_levels(
                     in_region,
                     *angles,
                 )
-                # One first pass marks the true positives that thresholds come from. One second pass gives the
-                # counts at every score, since it lets detections in one at a time.
+                # The first pass marks the true positives whose scores become thresholds. The second pass adds
+                # detections one at a time, which gives the counts at every score.
                 first = scene.first_pass()
                 levels.counts[first, t, a, 0] = 1
                 for row, true, false, similarity in scene.second_pass(detections.image):
                     levels.counts[row, t, a, 1:] = true, false
                     levels.similarity[row, t, a] = similarity
-                # What does not count itself has the level of what is above it.
+                # Copy the level of the detection above to those that do not count.
                 rows = np.flatnonzero(own)
                 _carry_down(levels, rows, detections.image[rows], scores[rows], (own & ~small)[rows], t, a)
     return levels
 
 
 def _angles(table: GroundTruth | Detections) -> FloatArray:
-    """Return the column ``alpha``, [N]; unknown where there is none."""
+    """Return the column ``alpha``, [N]; unknown angles if it is missing."""
     if "alpha" not in table.columns:
         return np.full(len(table), UNKNOWN_ANGLE)
     return np.asarray(table.columns["alpha"], dtype=np.float64)
@@ -169,7 +168,7 @@ def _carry_down(
     t: int,
     a: int,
 ) -> None:
-    """Give rows that do not count the level of the one above them in their image."""
+    """Copy the level of the counting row above, in the same image, to rows that do not count."""
     order = np.lexsort((rows, ~counts, -scores, image))
     above = -1
     for position in order.tolist():
@@ -195,12 +194,12 @@ class _Scene:
         truth_angles: FloatArray,
         angles: FloatArray,
     ) -> None:
-        # Keep the columns, and make lists by object and by detection.
+        # Make lists of pairs by object and by detection.
         self._counted, self._scores, self._counts = counted, scores, counts
         self._in_region, self._angles = in_region, (truth_angles, angles)
         self._of_truth: dict[int, list[int]] = {}
         self._of_detection: dict[int, list[tuple[int, float]]] = {}
-        # Sorted by object and detection, so that every list ascends.
+        # Sort by object and detection, so that every list ascends.
         order = np.lexsort((detection, truth))
         for d, g, overlap in zip(
             detection[order].tolist(), truth[order].tolist(), value[order].tolist(), strict=True
@@ -210,10 +209,10 @@ class _Scene:
                 self._of_detection.setdefault(d, []).append((g, overlap))
 
     def first_pass(self) -> list[int]:
-        """Rows of the detections whose scores thresholds are chosen from."""
+        """Return the detections whose scores are candidates for thresholds."""
         taken: set[int] = set()
         true = []
-        for g, candidates in self._of_truth.items():  # ascending: pairs were sorted
+        for g, candidates in self._of_truth.items():  # ascending
             free = [d for d in candidates if d not in taken]
             if free:
                 best = max(free, key=lambda d: (self._scores[d], -d))
@@ -223,25 +222,25 @@ class _Scene:
         return true
 
     def second_pass(self, image: NDArray[np.int32]) -> Iterator[tuple[int, int, int, float]]:
-        """Yield each detection that counts, with the counts of its image from its score on."""
+        """Yield each counting detection with the counts of its image from its score on."""
         # Go image by image from the highest score down, equal scores in file order.
         rows = np.flatnonzero(self._counts)
         order = rows[np.lexsort((rows, -self._scores[rows], image[rows]))].tolist()
         holder: dict[int, tuple[int, float]] = {}
         true = false = start = 0
         for position, row in enumerate(order):
-            # A new image starts with free objects and counts of 0.
+            # Reset objects and counts for a new image.
             if position and image[row] != image[order[position - 1]]:
                 holder, true, false = {}, 0, 0
-            # Letting one detection in changes one count: an object was free (one more true positive, or none
-            # if the object is ignored), or one detection is left over (one more false positive, unless a
-            # region holds it).
+            # Adding a detection changes one count: a free object is taken (one more true positive, unless the
+            # object is ignored), or one detection is left over (one more false positive, unless it is in a
+            # region).
             added = self._let_in(row, holder)
             if added is None:
                 true += 1
             elif added >= 0:
                 false += not self._in_region[added]
-            # Equal scores pass a threshold together, so all of them carry the counts after the last one.
+            # Equal scores pass a threshold together, so all have the counts after the last one.
             following = order[position + 1] if position + 1 < len(order) else None
             tied = following is not None and (
                 image[following] == image[row] and self._scores[following] == self._scores[row]
@@ -253,9 +252,9 @@ class _Scene:
                 start = position + 1
 
     def _let_in(self, row: int, holder: dict[int, tuple[int, float]]) -> int | None:
-        """Let one more detection in: returns the one left over; None or -1 where an object was free.
+        """Add one detection; return the one left over, or None or -1 if an object was free.
 
-        None: it is counted; -1: it is ignored.
+        None: the object counts; -1: it is ignored.
         """
         behind = -1
         while True:

@@ -1,12 +1,12 @@
-"""Detections that lie on ignored objects of their class, all of these taken together.
+"""Ignore detections by their summed overlap with all ignored objects of their class.
 
 Conventions
 -----------
-- Counted objects are matched first, as they are everywhere. A detection that overlaps none of them enough at
-  a threshold is ignored there where the share of its pixels on ignored objects reaches it.
-- Its pair is with the ignored object that has most of these pixels, of several the first in file order; the
-  value of the pair is the share.
-- Pixels are whole numbers, added up before they are divided: a share is one rounded quotient.
+- Counted objects are matched first. A detection that does not overlap any of them enough at a threshold is
+  ignored there if the fraction of its pixels on ignored objects reaches the threshold.
+- Its pair is with the ignored object that has most of these pixels, the first in file order among equals; the
+  value of the pair is the fraction.
+- Pixels are integers, summed before the division, so a fraction is rounded once.
 
 References
 ----------
@@ -36,7 +36,7 @@ from boxscore.protocols.tables.matching import MatchingRules
 
 
 def summed_shares(asked: Asked, before: Callable[[], PairSource]) -> PairSource:
-    """Return a source of the shares of detections on all ignored objects together."""
+    """Return a source of the overlap of detections with all ignored objects together."""
     truth, flags = asked.ordered_truth, asked.ordered_ignoring
     return SummedShares(
         asked.find,
@@ -50,16 +50,16 @@ def summed_shares(asked: Asked, before: Callable[[], PairSource]) -> PairSource:
 
 @record(frozen=True, eq=False)
 class SummedShares:
-    """Pairs with counted objects, and what the others have of each detection, range by range."""
+    """Pairs with counted objects, and the overlap of each detection with the others, range by range."""
 
     under: Callable[[Ignoring], Blocks]
-    """Finds the pairs with ground truths measured as flags say."""
+    """Finds the pairs under flags of the ground truths."""
     flags: Ignoring
     ranges: Ranges
     times: Callable[[BoolArray], IntArray]
-    """How often each ground truth counts as ignored, [G]; of those outside a range, [G]."""
+    """How often each ground truth counts as ignored, [G]; takes those outside a range, [G]."""
     shares: Callable[[IntArray], Pairs]
-    """The share of each detection, by how often each ground truth counts, [G]."""
+    """Fraction of each detection, given how often each ground truth counts, [G]."""
     rules: MatchingRules
     lasting: bool = False
 
@@ -68,40 +68,40 @@ class SummedShares:
         return Outcome.joined([self._of_range(area, match) for area in range(self.ranges.counted.shape[1])])
 
     def _of_range(self, area: int, match: Match) -> Outcome:
-        """Match one range, and ignore what has a large enough share on its ignored objects."""
-        # Compute the share of each detection on all ignored objects of this range.
+        """Match one range, and ignore detections by their overlap with its ignored objects."""
+        # Compute the fraction of each detection on all ignored objects of this range.
         counted, near = self.ranges.counted[:, area], self.ranges.near
         shares = self.shares(np.where(counted, 0, self.times(~self.ranges.inside[:, area])))
         if near is not None:
             shares = shares.of_detections(near[:, area])
-        # Match the counted objects alone. ``_noting`` records the largest overlap of each detection while the
-        # blocks pass, so no block is kept for it.
+        # Match the counted objects alone. ``_record_best`` records the largest overlap of each detection
+        # while the blocks stream through.
         best: dict[str, FloatArray] = {"iou": np.zeros(int(shares.detection.max(initial=-1)) + 1)}
         blocks: Iterable[Pairs] = self.under(
             self.flags._replace(deleted=self.flags.deleted | ~counted)
         ).blocks
         if near is not None:
             blocks = (block.of_detections(near[:, area]) for block in blocks)
-        outcome = match(_noting(blocks, best["iou"]), counted=counted[:, None])
-        # A detection is ignored at the thresholds that its share reaches and its best overlap does not: two
-        # masks of bits and one operation for all thresholds.
+        outcome = match(_record_best(blocks, best["iou"]), counted=counted[:, None])
+        # Ignore a detection at the thresholds that its fraction reaches and its best overlap does not, by bit
+        # masks.
         reached = self._up_to(shares.iou) & ~self._up_to(best["iou"][shares.detection])
         some = np.flatnonzero(reached)
-        # The pairs of shares go behind the others, and the bits go into the column of this range, [P, A].
+        # Append the pairs, and set the bits in the column of this range, [P, A].
         every = Outcome.joined([outcome, Outcome(shares.take(some), reached[some, None], outcome.every_pair)])
         bits = np.zeros((len(every.bits), self.ranges.counted.shape[1]), dtype=every.bits.dtype)
         bits[:, area] = every.bits[:, 0]
         return every._replace(bits=bits)
 
     def _up_to(self, values: FloatArray) -> NDArray[np.unsignedinteger]:
-        """Bits of the thresholds that values reach, [N]."""
+        """Return bits of the thresholds that values reach, [N]."""
         level = np.searchsorted(self.rules.effective_thresholds, values, side="right")
         bits = (np.uint64(1) << level.astype(np.uint64)) - np.uint64(1)
         return bits.astype(bit_type(len(self.rules.iou_thresholds)))
 
 
-def _noting(blocks: Iterable[Pairs], best: FloatArray) -> Iterator[Pairs]:
-    """Yield blocks, and note the largest overlap of each of the first detections, [D]."""
+def _record_best(blocks: Iterable[Pairs], best: FloatArray) -> Iterator[Pairs]:
+    """Yield blocks, and record the largest overlap of each of the first detections, [D]."""
     for block in blocks:
         known = block.detection < len(best)
         np.maximum.at(best, block.detection[known], block.iou[known])
@@ -111,9 +111,9 @@ def _noting(blocks: Iterable[Pairs], best: FloatArray) -> Iterator[Pairs]:
 def times_ignored(
     ground_truth: GroundTruth, ignored: Ignoring, outside: BoolArray, protocol: Protocol
 ) -> NDArray[np.int64]:
-    """How often what lies on a ground truth counts as ignored, [G]; those ``outside`` of a range, [G].
+    """Return how often each ground truth counts as ignored, [G]; ``outside`` [G] marks those outside a range.
 
-    What is ignored by its flag, and is also outside, counts once; a crowd twice.
+    A flagged object that is also outside counts once, a crowd twice.
     """
     crowd = ground_truth.crowd & (protocol.ignore.crowd in ("iof", "ignore"))
     times = (ignored.ignored & ~crowd).astype(np.int64)
@@ -124,19 +124,19 @@ def times_ignored(
 
 
 def shares_on(ground_truth: GroundTruth, detections: Detections, ranking: Ranking, times: IntArray) -> Pairs:
-    """Return the share of each detection on ground truths of its image and class.
+    """Return the fraction of each detection on ground truths of its image and class.
 
-    ``times`` [G] says how often the pixels of each ground truth count.
+    ``times`` [G] is how often the pixels of each ground truth count.
     """
-    # Sort the ground truths that count by group; bisection gives the detections of each group. Only pairs
-    # inside a group are made, [P].
+    # Sort the ground truths by group, and find the detections of each group by bisection, to make only pairs
+    # within a group, [P].
     group = ground_truth.image.astype(np.int64) * len(ground_truth.categories) + ground_truth.category
     truths = np.flatnonzero(times)
     truths = truths[stable_order(group[truths], int(group.max(initial=0)) + 1)]
     low, high = (np.searchsorted(ranking.group, group[truths], side=side) for side in ("left", "right"))
     detection = ranking.grouped[ragged_ranges(low, high - low)]
     truth = np.repeat(truths, high - low)
-    # Count shared pixels pair by pair: whole numbers, so sums and products are exact.
+    # Count shared pixels per pair, exactly in integers.
     masks = masks_of(detections)
     first, second = masks[ranking.rows[detection]], masks_of(ground_truth)[truth]
     if not len(detection):
@@ -146,12 +146,11 @@ def shares_on(ground_truth: GroundTruth, detections: Detections, ranking: Rankin
         first, second, each, each, np.zeros(len(each), dtype=bool), MaskBlock.shared_pixels
     )
     shared = shared * times[truth]
-    # Sort by detection, most pixels first, then file order: the first pair of each run names the ground
-    # truth.
+    # Sort by detection, most pixels first, then file order: the first pair of each run has the ground truth.
     order = np.lexsort((truth, -shared, detection))
     detection, truth, shared = detection[order], truth[order], shared[order]
     starts = run_starts(detection)
-    # Add up each run and divide once by the area: the share is one rounded quotient.
+    # Add up each run, and divide once by the area.
     total = np.add.reduceat(shared, starts)
     area = masks[ranking.rows[detection[starts]]].area
     some = np.flatnonzero(total > 0)

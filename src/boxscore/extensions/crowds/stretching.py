@@ -1,10 +1,9 @@
-"""Min-max scaled scores, and files whose order is their rank (WIDER FACE).
+"""Scale scores by minimum and maximum, and check that file order is the ranking (WIDER FACE).
 
 Conventions
 -----------
-- Min-max scaling needs the smallest and the largest score of all detections. The given scores and both ends
-  are kept in columns next to the scaled scores, so that several files can be scaled together later
-  (:class:`GivenScores`).
+- Scaling needs the minimum and maximum score of all detections. The given scores and both ends are kept in
+  columns, so that several files can be scaled together later (:class:`GivenScores`).
 
 References
 ----------
@@ -24,18 +23,18 @@ from boxscore.protocols.protocol import Protocol
 
 
 class GivenScores(NamedTuple):
-    """Scores before they were min-max scaled, which a table keeps in columns of these names."""
+    """Scores before min-max scaling, stored in table columns with these names."""
 
     score_as_given: FloatArray
     """[D]"""
     least_given: FloatArray
-    """Of all detections, and at most 1; the same in every row, [D]."""
+    """Minimum over all detections, at most 1; the same in every row, [D]."""
     largest_given: FloatArray
-    """Of all detections, and at least 0; the same in every row, [D]."""
+    """Maximum over all detections, at least 0; the same in every row, [D]."""
 
     @classmethod
     def of(cls, detections: Detections) -> GivenScores:
-        """Read the columns of a table that was prepared."""
+        """Read the columns of a prepared table."""
         return cls(*(np.asarray(detections.columns[name], dtype=np.float64) for name in cls._fields))
 
     @classmethod
@@ -48,7 +47,7 @@ class GivenScores(NamedTuple):
 
     @property
     def ends(self) -> tuple[float, float] | None:
-        """The least and the largest score; None without a detection."""
+        """Minimum and maximum score; None without detections."""
         if not len(self.score_as_given):
             return None
         return float(self.least_given[0]), float(self.largest_given[0])
@@ -57,7 +56,7 @@ class GivenScores(NamedTuple):
 def stretched(
     ground_truth: GroundTruth, detections: Detections, protocol: Protocol, share: bool
 ) -> tuple[GroundTruth, Detections]:
-    """Scale the scores to [0, 1] by the smallest and the largest; those of a share of the images stay."""
+    """Scale scores to [0, 1] by minimum and maximum; scores of a partition stay as given."""
     detections = GivenScores.keep(detections)
     ends = GivenScores.of(detections).ends
     if ends is not None and not share:
@@ -66,7 +65,7 @@ def stretched(
 
 
 def min_max_scaled(scores: FloatArray, low: float, high: float) -> FloatArray:
-    """Scale scores to [0, 1] by the least and the largest of all."""
+    """Scale scores to [0, 1] by the minimum and maximum of all."""
     if high == low:
         cause = "all scores are the same: does the detector write its confidences?"
         raise InputError("scores", "differ, to be stretched over [0, 1]", got=f"{low:g} alone", cause=cause)
@@ -76,11 +75,11 @@ def min_max_scaled(scores: FloatArray, low: float, high: float) -> FloatArray:
 def check_ranked(
     ground_truth: GroundTruth, detections: Detections, protocol: Protocol, share: bool
 ) -> tuple[GroundTruth, Detections]:
-    """Refuse images whose detections are not in the order of descending scores."""
+    """Raise if the detections of an image are not in the order of descending scores."""
     if not detections.scored:
         return ground_truth, detections
-    # Put the detections into image order; a stable sort keeps file order inside an image. A score above the
-    # one before it in the same image breaks the rank.
+    # Sort the detections by image, stably, so that file order stays within an image. A score above the
+    # previous one breaks the ranking.
     order = stable_order(detections.image, len(detections.images))
     image, score = detections.image[order], detections.scores[order]
     rising = np.flatnonzero((image[1:] == image[:-1]) & (score[1:] > score[:-1]))

@@ -1,10 +1,10 @@
-"""VisDrone's folders of text files: a file per image, eight numbers a line.
+"""Read VisDrone folders: a text file per image, eight numbers per line.
 
 Conventions
 -----------
-- A line is ``x, y, w, h, score, class, truncation, occlusion``. In ground truth a score of 0 sets the
-  ``ignore`` flag; truncation and occlusion are columns of the ground truth.
-- Class 0 are regions that are not annotated, 1 to 10 the evaluated classes, 11 others.
+- Lines are ``x, y, w, h, score, class, truncation, occlusion``. In ground truth, a score of 0 sets the
+  ``ignore`` flag; truncation and occlusion become columns.
+- Class 0 marks regions without annotations, 1 to 10 are the evaluated classes, 11 is others.
 
 References
 ----------
@@ -42,7 +42,7 @@ CLASSES = (
 
 
 class VisDroneFormat(RowFormat):
-    """VisDrone's folders of annotations or results."""
+    """VisDrone folders of annotations or results."""
 
     name = "visdrone"
     folder_endings = (".txt",)
@@ -50,14 +50,14 @@ class VisDroneFormat(RowFormat):
     takes = frozenset({"image_sizes"})
 
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Recognise lines of eight numbers between commas in the first files."""
+        """Recognize lines of eight comma-separated numbers in the first files."""
         line = next((text.first_line for text in sniffer.texts if text.first_line), None)
         return None if line is None or len(_numbers(line) or []) != 8 else "VisDrone's text files"
 
     @paused_collector()
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read every file."""
-        # One file per image, with eight numbers a line.
+        # Read one file per image, with eight numbers per line.
         names = text_files(path, "VisDrone's text files", self.detect)
         numbers: list[list[float]] = []
         lines = TextLines([path / name for name in names], "a VisDrone text file")
@@ -70,7 +70,7 @@ class VisDroneFormat(RowFormat):
                 rule = f"be a whole number from 0 to {len(CLASSES) - 1}"
                 raise FileFormatError("a class", rule, got=f"{values[5]:g}", place=lines.place())
             numbers.append(values)
-        # In ground truth the score is a flag: 0 means ignored.
+        # In ground truth, a score of 0 means ignored.
         table = np.array(numbers, dtype=np.float64).reshape(-1, 8)
         given: dict[str, Any] = {} if of_results else {"ignore": table[:, 4] == 0}
         columns = {} if of_results else {"truncation": table[:, 6], "occlusion": table[:, 7]}

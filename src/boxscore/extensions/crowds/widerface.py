@@ -1,14 +1,14 @@
-"""WIDER FACE: lists of faces in MATLAB files, and results as a text file per image in folders of events.
+"""Read WIDER FACE: lists of faces in MATLAB files, and results as a text file per image in event folders.
 
 Conventions
 -----------
 - Ground truth is a folder with ``wider_face_val.mat`` (all faces) and ``wider_easy_val.mat``,
-  ``wider_medium_val.mat`` and ``wider_hard_val.mat`` (which of them count). The columns ``easy``, ``medium``
-  and ``hard`` hold 1 for a face that counts, 0 for another.
-- An image's id is ``EVENT/NAME``, without an ending.
-- A results file has the image's name in its first line and a count in the second, which is not trusted; then
-  ``x y w h score`` a line. Its folder is the event, and its name the image's.
-- The far corner is ``x + w, y + h``; that sizes count one pixel more is the protocol's business.
+  ``wider_medium_val.mat`` and ``wider_hard_val.mat`` (the faces that count). The columns ``easy``, ``medium``
+  and ``hard`` are 1 for faces that count, otherwise 0.
+- Image ids are ``EVENT/NAME``, without an ending.
+- A results file has the image name in its first line, an unchecked count in the second, and then lines ``x y
+  w h score``. Its folder is the event, and its name that of the image.
+- The far corner is ``x + w, y + h``; the protocol adds the extra pixel to sizes.
 
 References
 ----------
@@ -39,14 +39,14 @@ SETTINGS = ("easy", "medium", "hard")
 
 
 class WiderFaceFormat(RowFormat):
-    """WIDER FACE's MATLAB lists and folders of results."""
+    """WIDER FACE lists in MATLAB files, and folders of results."""
 
     name = "widerface"
     folder_endings = (".txt", ".mat")
     boxes = "xywh"
 
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Recognise the lists, or folders named as events with files of results."""
+        """Recognize the lists, or event folders with results files."""
         if not sniffer.is_folder:
             return None
         if any(name.startswith("wider_") and name.endswith(".mat") for name in sniffer.names):
@@ -56,7 +56,7 @@ class WiderFaceFormat(RowFormat):
 
     @paused_collector()
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
-        """Read the lists, or every file of results."""
+        """Read the lists, or every results file."""
         if not path.is_dir():
             what = "the folder of events" if of_results else f"the folder with {ALL_FACES}"
             raise FileFormatError("WIDER FACE", f"be given as {what}", got=f"one file, {path}")
@@ -64,7 +64,7 @@ class WiderFaceFormat(RowFormat):
 
 
 def _lists(folder: Path, options: ReadOptions) -> Rows:
-    # The three settings list which faces of the first file count.
+    # The lists of the three settings select the faces that count.
     names = [ALL_FACES, *(f"wider_{setting}_val.mat" for setting in SETTINGS)]
     missing = [name for name in names if not (folder / name).is_file()]
     if missing:
@@ -76,7 +76,7 @@ def _lists(folder: Path, options: ReadOptions) -> Rows:
     images: list[Id] = []
     boxes: list[FloatArray] = []
     flags: list[NDArray[np.int64]] = []
-    # MATLAB counts from 1; a number beyond the list is a broken file.
+    # MATLAB counts from 1; an index beyond the list means a broken file.
     try:
         for event, (name, files) in enumerate(zip(every["event_list"], every["file_list"], strict=True)):
             for number, file in enumerate(files):
@@ -94,7 +94,7 @@ def _lists(folder: Path, options: ReadOptions) -> Rows:
     except (IndexError, TypeError, ValueError) as error:
         rule = "list the same images in all its files"
         raise FileFormatError(str(folder), rule, got=str(error)[:120]) from None
-    # Join all images; x y w h becomes corners.
+    # Concatenate all images, and convert x y w h to corners.
     counts = [len(faces) for faces in boxes]
     corners = np.concatenate([*boxes, np.empty((0, 4))])
     if options.box_format is None:
@@ -128,7 +128,7 @@ def _variables(path: Path, names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _results(folder: Path, options: ReadOptions) -> Rows:
-    # A folder per event with a file per image, in the order of names.
+    # Read a folder per event with a file per image, sorted by name.
     files: list[str] = []
     with listed(folder) as entries:
         events = sorted(entry.name for entry in entries if entry.is_dir())
@@ -137,7 +137,7 @@ def _results(folder: Path, options: ReadOptions) -> Rows:
             files += sorted(f"{event}/{entry.name}" for entry in entries if is_text_file(entry))
     paths = [folder / file for file in files]
     lines = TextLines(paths, "a file of results", head=_head)
-    # All lines become one array; corners are made from a copy.
+    # Convert all lines to one array; corners use a copy.
     table = np.array([_face(line.split(), lines) for line in lines], dtype=np.float64).reshape(-1, 5)
     boxes = table[:, :4].copy()
     if options.box_format is None:
@@ -157,7 +157,7 @@ def _results(folder: Path, options: ReadOptions) -> Rows:
 
 
 def _head(lines: list[str], file: str | Path) -> int:
-    """Return how many lines come before the faces: the image's name, and their count."""
+    """Return the number of header lines: the image name and the count."""
     if len(lines) < 2 or len(lines[1].split()) != 1:
         raise FileFormatError(
             "a file of results",

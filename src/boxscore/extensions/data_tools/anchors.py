@@ -1,13 +1,12 @@
-"""Anchors: a few box sizes that represent those of a data set, and how well they fit.
+"""Compute anchor boxes for a data set, and rate how well anchors fit it.
 
 Conventions
 -----------
-- Sizes are compared as boxes with a common centre: the distance is 1 - IoU (YOLOv2, "Dimension clusters").
-- Starting points are chosen as in k-means++, with the distance as the weight, and are the same for the same
-  seed. An anchor moves to the **median** width and height of the boxes nearest to it: a mean follows the few
-  large boxes.
-- The anchors with the highest mean IoU of all steps are taken: k-means with this distance need not improve
-  at each.
+- Sizes are compared as boxes with a common center: the distance is 1 - IoU (YOLOv2, "Dimension clusters").
+- Starting points are drawn as in k-means++, weighted by the distance; a seed fixes them. An anchor moves to
+  the **median** width and height of its nearest boxes, because a few large boxes would dominate a mean.
+- The result is the step with the highest mean IoU, because k-means with this distance does not improve at
+  every step.
 
 References
 ----------
@@ -36,11 +35,11 @@ LARGEST_SEED = 2**128 - 1
 LARGEST_IMAGE = 1_000_000
 
 BLOCK = 1 << 14
-"""Boxes that are compared at a time: their columns stay in the processor's cache."""
+"""Boxes per comparison, so that their columns fit the CPU cache."""
 
 SAMPLE = 10_000
 STARTS = 10
-"""Starts are tried on a sample of the boxes; the best one is refined on all."""
+"""Random starts, each run on a sample of the boxes; the best one is refined on all of them."""
 
 MOST_STEPS = 300
 PATIENCE = 5
@@ -54,27 +53,27 @@ class Anchors:
     Attributes
     ----------
     sizes : ndarray of float64, [K, 2]
-        Widths and heights, by area.
+        Widths and heights, sorted by area.
     boxes : ndarray of int64, [K]
-        Boxes of the table that are nearest to each anchor.
+        Number of boxes nearest to each anchor.
     mean_best_iou : float
-        Mean over boxes of the IoU with the nearest anchor, both with a common centre.
+        Mean over boxes of the IoU with the nearest anchor, both with a common center.
     recall : dict of float to float
         Share of boxes whose best IoU is at least the threshold.
     best_possible_recall : float
         Share of boxes for which some anchor has both sides within ``ratio`` times those of the box.
     anchors_per_box : float
-        Anchors of which that is true, on average.
+        Mean number of such anchors per box.
     fitness : float
-        Mean over boxes of the best ratio of sides (the smaller of width and height; at most 1), or 0 where
-        that is not within ``ratio``.
+        Mean over boxes of the best ratio of sides (the smaller of width and height; at most 1); a box counts
+        0 if its ratio is not within ``ratio``.
     ratio : float
     left_out : dict of str to int
         Boxes that were not used: ``crowd`` and ``ignore`` objects, and boxes ``without area``.
     image_size : float, tuple of float, or None
-        What images were resized to.
+        Size of the resized images.
     units : {"pixels", "fractions"}
-        Of ``sizes``.
+        Units of ``sizes``.
     source : str
     """
 
@@ -151,23 +150,24 @@ def table_anchors(
     iou_thresholds: Sequence[float] = (0.5, 0.75, 0.9),
     ratio: float = 4.0,
 ) -> Anchors:
-    """Compute anchors for the boxes of a table by k-means, or say how well given ones fit.
+    """Compute anchors for the boxes of a table by k-means, or rate given anchors.
 
     Parameters
     ----------
     table : GroundTruth or Detections
         ``crowd`` and ``ignore`` objects are left out, and boxes without area.
     anchors : int or array_like, [K, 2]
-        How many to compute, or widths and heights to rate, in the units of the result.
+        Number of anchors to compute, or widths and heights to rate, in the units of the result.
     image_size : float, or (width, height), optional
-        What images are resized to before training, in pixels: one number is the longer side, two are both
-        sides, whatever the shape of the image was. Sizes are as they are in the table when not given.
+        Image size in training, in pixels: one number is the longer side, two are both sides, ignoring the
+        aspect ratio. By default boxes keep the sizes of the table.
     seed : int, default 0
-        Of the start of k-means; the same seed gives the same anchors.
+        Seed of k-means; the same seed gives the same anchors.
     iou_thresholds : sequence of float, default (0.5, 0.75, 0.9)
-        Where ``recall`` is given; in (0, 1].
+        IoU thresholds of ``recall``, in (0, 1].
     ratio : float, default 4.0
-        How many times longer or shorter than the anchor's a side may be, for best possible recall.
+        Best possible recall counts a box if each side is at most this many times longer or shorter than the
+        anchor's.
 
     Returns
     -------
@@ -187,7 +187,7 @@ def table_anchors(
     >>> fitted.sizes.tolist(), fitted.boxes.tolist(), fitted.mean_best_iou
     ([[10.0, 10.0], [30.0, 60.0]], [2, 1], 1.0)
     """
-    # Check the options, then take the sizes [N, 2] of the boxes that count, as they are after resizing.
+    # Check the options, then take the resized sizes [N, 2] of the boxes that count.
     thresholds = [
         checks.number_between(value, 0, 1, name="iou_thresholds", open_low=True) for value in iou_thresholds
     ]
@@ -197,14 +197,14 @@ def table_anchors(
     # Cluster the sizes, or rate the anchors that are given.
     if isinstance(anchors, (int, np.integer)):
         number = checks.whole_number(anchors, 1, high=MOST_ANCHORS, name="anchors")
-        chosen = _clustered(sizes, number, np.random.default_rng(seed), source=table.source)
+        chosen = _cluster(sizes, number, np.random.default_rng(seed), source=table.source)
     else:
-        chosen = _given(anchors)
+        chosen = _check_anchors(anchors)
         if not len(sizes):
             raise InputError("a table", "have boxes with area", got="none", place=table.source)
     # Sort the anchors by area and width, so that equal results list them alike.
     chosen = chosen[np.lexsort((chosen[:, 0], chosen.prod(axis=1)))]
-    # Rate them: the nearest anchor of each box by IoU about one center, and the best ratio of sides, [N].
+    # Rate them: the nearest anchor of each box by IoU of centered boxes, and the best ratio of sides, [N].
     nearest, best = _nearest(sizes, chosen)
     ratios, within = _ratios(sizes, chosen, ratio)
     return Anchors(
@@ -223,7 +223,7 @@ def table_anchors(
     )
 
 
-def _given(anchors: ArrayLike) -> FloatArray:
+def _check_anchors(anchors: ArrayLike) -> FloatArray:
     sizes = checks.float_array(anchors, name="anchors", columns=2)
     checks.finite(sizes, name="anchors")
     if not 1 <= len(sizes) <= MOST_ANCHORS:
@@ -237,7 +237,7 @@ def _given(anchors: ArrayLike) -> FloatArray:
 def _sizes(
     table: GroundTruth | Detections, image_size: float | tuple[float, float] | None
 ) -> tuple[FloatArray, dict[str, int]]:
-    """Return the sizes of boxes that count, as they are in resized images, and how many do not."""
+    """Return the resized sizes of boxes that count, and the number of boxes that do not."""
     flags: dict[str, NDArray[np.bool_]] = {}
     if isinstance(table, GroundTruth):
         flags = {"crowd": table.crowd, "ignore": table.ignore & ~table.crowd}
@@ -254,7 +254,7 @@ def _scales(
     image_size: float | tuple[float, float] | None,
     used: NDArray[np.bool_],
 ) -> FloatArray:
-    """Return what each box's width and height are multiplied by, [N, 2]."""
+    """Return the scale factors of each box's width and height, [N, 2]."""
     if image_size is None:
         return np.ones((len(table), 2))
     # One number is the longer side of the resized image, two numbers are both sides.
@@ -291,42 +291,42 @@ def _scales(
 # ---------------------------------------------------------------- k-means
 
 
-def _clustered(sizes: FloatArray, number: int, random: np.random.Generator, *, source: str) -> FloatArray:
+def _cluster(sizes: FloatArray, number: int, random: np.random.Generator, *, source: str) -> FloatArray:
     """Return the anchors of the best of several starts, [number, 2]."""
     # Cluster a sample of many boxes; it must hold enough different sizes, or all boxes are used.
     sample = sizes
     if len(sizes) > SAMPLE:
         sample = sizes[np.sort(np.argsort(random.random(len(sizes)))[:SAMPLE])]
-    if _different(sample) < number:
+    if _count_different(sample) < number:
         sample = sizes
-        if _different(sizes) < number:
-            rule = f"be at most the number of different sizes of boxes ({_different(sizes):,})"
+        if _count_different(sizes) < number:
+            rule = f"be at most the number of different sizes of boxes ({_count_different(sizes):,})"
             raise InputError("anchors", rule, got=str(number), place=source)
     # Keep the best of several starts. Anchors of a sample are refined on all boxes.
-    results = [_refined(sample, _start(sample, number, random)) for _ in range(STARTS)]
+    results = [_refine(sample, _draw_initial(sample, number, random)) for _ in range(STARTS)]
     anchors, _ = max(results, key=lambda result: result[1])
-    return anchors if sample is sizes else _refined(sizes, anchors)[0]
+    return anchors if sample is sizes else _refine(sizes, anchors)[0]
 
 
-def _different(sizes: FloatArray) -> int:
+def _count_different(sizes: FloatArray) -> int:
     """Count different sizes; a width and a height are one number, which can be sorted."""
     return len(np.unique(np.ascontiguousarray(sizes).view(np.complex128)))
 
 
-def _start(sizes: FloatArray, number: int, random: np.random.Generator) -> FloatArray:
-    """Draw boxes to start from: each with the probability of its distance to those before it."""
+def _draw_initial(sizes: FloatArray, number: int, random: np.random.Generator) -> FloatArray:
+    """Draw initial boxes, each with a probability proportional to its distance from the previous ones."""
     rows = [int(random.random() * len(sizes))]
     best = np.zeros(len(sizes))
     while len(rows) < number:
         np.maximum(best, _nearest(sizes, sizes[rows[-1:]])[1], out=best)
         total = np.cumsum(1 - best)
         row = np.searchsorted(total, random.random() * total[-1], side="right")
-        rows.append(min(int(row), len(sizes) - 1))  # sizes that differ in a last bit have no distance
+        rows.append(min(int(row), len(sizes) - 1))  # nearly equal sizes have distance 0
     return sizes[rows]
 
 
-def _refined(sizes: FloatArray, anchors: FloatArray) -> tuple[FloatArray, float]:
-    """Move anchors to the medians of their boxes until they rest; return the best, and their mean IoU."""
+def _refine(sizes: FloatArray, anchors: FloatArray) -> tuple[FloatArray, float]:
+    """Move anchors to the medians of their boxes; return the best anchors and their mean IoU."""
     best_anchors, best_mean, since = anchors, -1.0, 0
     before: NDArray[np.uint16] | None = None
     # Stop when no box changes its anchor, or when the mean IoU has not improved for some steps; medians can
@@ -340,14 +340,14 @@ def _refined(sizes: FloatArray, anchors: FloatArray) -> tuple[FloatArray, float]
         if since == PATIENCE or (before is not None and np.array_equal(nearest, before)):
             break
         before = nearest
-        anchors = _moved(sizes, anchors, nearest, best)
+        anchors = _medians(sizes, anchors, nearest, best)
     return best_anchors, best_mean
 
 
-def _moved(
+def _medians(
     sizes: FloatArray, anchors: FloatArray, nearest: NDArray[np.uint16], best: FloatArray
 ) -> FloatArray:
-    """Return the median size of each anchor's boxes; one without boxes moves to that of the worst IoU."""
+    """Return the median size of each anchor's boxes; an unused anchor moves to the box of lowest IoU."""
     order = np.argsort(nearest, kind="stable")
     ends = np.cumsum(np.bincount(nearest, minlength=len(anchors)))[:-1]
     moved = np.empty_like(anchors)
@@ -360,11 +360,11 @@ def _moved(
 
 
 def _nearest(sizes: FloatArray, anchors: FloatArray) -> tuple[NDArray[np.uint16], FloatArray]:
-    """Return the anchor nearest to each box and their IoU, both [N]; of equal ones the first."""
-    nearest = np.zeros(len(sizes), dtype=np.uint16)  # as short as NumPy sorts by its digits
+    """Return the nearest anchor of each box and their IoU, both [N]; ties go to the first anchor."""
+    nearest = np.zeros(len(sizes), dtype=np.uint16)  # NumPy sorts 16-bit integers by radix
     best = np.full(len(sizes), -1.0)
-    # Compare one block of boxes with one anchor at a time: the columns fit the cache, and no matrix [N, K] is
-    # made. A strict comparison keeps the first of equal anchors.
+    # Compare chunks of boxes with one anchor at a time: the columns fit the cache, and no matrix [N, K] is
+    # allocated. A strict comparison keeps the first of equal anchors.
     for first in range(0, len(sizes), BLOCK):
         width, height = np.ascontiguousarray(sizes[first : first + BLOCK].T)
         area = width * height
@@ -380,8 +380,7 @@ def _nearest(sizes: FloatArray, anchors: FloatArray) -> tuple[NDArray[np.uint16]
 def _ratios(sizes: FloatArray, anchors: FloatArray, ratio: float) -> tuple[FloatArray, NDArray[np.int64]]:
     """Return the best ratio of sides, and how many anchors are within ``ratio``, both [N].
 
-    Of two sides the ratio is at most 1; of a box and an anchor it is the smaller of those of widths and
-    heights.
+    The ratio of two sides is at most 1; a box and an anchor get the smaller one of width and height.
     """
     best, within = np.zeros(len(sizes)), np.zeros(len(sizes), dtype=np.int64)
     for width, height in anchors.tolist():

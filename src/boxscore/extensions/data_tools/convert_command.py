@@ -1,8 +1,8 @@
-"""Write ground truth or detections in another format, whole or a part of them.
+"""Convert, merge, filter and split ground truth or detections.
 
-What the format cannot hold is an error that names it; --lossy leaves it out. Several data sets are merged:
-classes by name, and ids that clash are renumbered. Then classes are renamed, and rows and images filtered,
-sampled and split, in this order.
+If the output format cannot store something, the command stops and names it; --lossy drops it instead. Several
+data sets are merged: classes are joined by name, and clashing ids are renumbered. Then classes are renamed,
+rows and images filtered, images sampled, and the result split, in this order.
 
 Examples
 --------
@@ -163,26 +163,26 @@ def run(arguments: argparse.Namespace) -> int:
         arrow()
     if arguments.partitions is not None:
         _check_partitions(arguments, target)
-    # No part may replace an input.
+    # No output may replace an input.
     shares = None if arguments.split is None else _shares(arguments.split)
     for name in shares or ():
         refuse_replacing("a part of --output", _part_of(arguments.output, name))
-    # Files of options are read before the large ones.
+    # Read the small files that options name before the large ones.
     mapping = None if arguments.remap_classes is None else pairs_in_file(arguments.remap_classes)
     hierarchy = None if arguments.expand_hierarchy is None else read_hierarchy(arguments.expand_hierarchy)
     if hierarchy is not None and arguments.hierarchy is not None:
         raise InputError(
             "--hierarchy", "not be combined with --expand-hierarchy", got=str(arguments.hierarchy)
         )
-    # Read and merge, then change: first the hierarchy, then the classes, then the choice of images.
-    table = _merged(arguments)
+    # Read and merge, then expand the hierarchy, rename classes and select images.
+    table = _read_and_merge(arguments)
     target.check_ids(table)
     if hierarchy is not None:
-        table = _expanded(table, hierarchy)
+        table = _expand(table, hierarchy)
     if mapping is not None:
         table = remap_classes(table, mapping.resolved(table.categories, table.categories))
     table = _part(table, arguments)
-    # Write in partitions, as one file, or as parts of a split.
+    # Write partitions, one file, or one file per split.
     if arguments.output_image_labels is not None:
         _write_labels(table, arguments.output_image_labels)
         table = table.replaced(image_labels=None)  # a file of boxes need not hold them
@@ -194,7 +194,7 @@ def run(arguments: argparse.Namespace) -> int:
     if shares is None:
         _write(table, arguments.output, target)
         return 0
-    # Every part is checked before the first is written.
+    # Check every split before the first is written.
     parts = split_images(table, shares, seed=arguments.seed)
     for part in parts.values():
         target.check(part)
@@ -204,12 +204,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _part_of(output: Path, name: str) -> Path:
-    """Return the file of a part of a split."""
+    """Return the file of one split."""
     return output.with_name(f"{output.stem}-{name}{output.suffix}")
 
 
 def _check_partitions(arguments: argparse.Namespace, target: Target) -> None:
-    """Refuse partitions of anything but Parquet, before something is read."""
+    """Raise an error for partitions of a format other than Parquet, before reading."""
     checks.whole_number(arguments.partitions, 1, name="--partitions", high=100_000)
     if arguments.split is not None:
         cause = "convert each split separately"
@@ -218,7 +218,7 @@ def _check_partitions(arguments: argparse.Namespace, target: Target) -> None:
         raise InputError("--partitions", "write Parquet", got=target.format.name, cause="add --to parquet")
 
 
-def _expanded(table: GroundTruth | Detections, hierarchy: Hierarchy) -> GroundTruth | Detections:
+def _expand(table: GroundTruth | Detections, hierarchy: Hierarchy) -> GroundTruth | Detections:
     if isinstance(table, GroundTruth):
         return expand_classes(table, hierarchy)
     return expand_classes(table, hierarchy)
@@ -230,8 +230,8 @@ def _write_labels(table: GroundTruth | Detections, path: Path) -> None:
     say(f"{counted(save_image_labels(table, path), 'label')} of images written to {path}")
 
 
-def _merged(arguments: argparse.Namespace) -> GroundTruth | Detections:
-    """Read the ground truths, or the detections, and merge several."""
+def _read_and_merge(arguments: argparse.Namespace) -> GroundTruth | Detections:
+    """Read the ground truths or the detections, and merge them."""
     # Several files pair up by their order.
     truths, results = arguments.ground_truth or [], arguments.detections or []
     if not truths and not results:
@@ -241,9 +241,9 @@ def _merged(arguments: argparse.Namespace) -> GroundTruth | Detections:
         raise InputError("detections", "be as many as the ground truths", got=got)
     resolve_columns(arguments)
     sizes = image_sizes_of(arguments.image_sizes, arguments.image_folder)
-    expanding = arguments.expand_hierarchy is not None  # which changes no box, and keeps those of any sides
+    expanding = arguments.expand_hierarchy is not None  # keeps all boxes, also invalid ones
     common: dict[str, Any] = {"any_sides": expanding, "needs_areas": not expanding}
-    # Ground truth; sizes that are known otherwise are added.
+    # Ground truth; add image sizes from other sources.
     tables = []
     for path in truths:
         side = argparse.Namespace(**{**vars(arguments), "ground_truth": path})
@@ -299,7 +299,7 @@ def _area(text: str) -> tuple[float, float]:
 
 
 def _shares(texts: Sequence[str]) -> dict[str, float]:
-    """Return the parts of a split and their shares."""
+    """Return the names of the splits and their shares of the images."""
     shares: dict[str, float] = {}
     for text in texts:
         name, sign, share = text.partition("=")

@@ -1,14 +1,14 @@
-"""Tables written in any format that can hold them; what a format would lose is named first.
+"""Write tables in any format, and report what the format cannot store.
 
 Conventions
 -----------
-- A format lists in ``holds`` what its files can hold, in the words of ``_format.CONTENT``. What a table has
-  beside that is refused, or left out with a warning where that is wanted.
-- Ids of images and annotations that only count (0, 1, 2, ... or 1, 2, 3, ...) are no content, and neither is
-  the number of an image that is in its file's name. Ids of classes are, unless a reader of the files gives
-  the same ones: results that refer to classes by them would be scored against other classes.
-- Fractions of images of unknown size cannot become pixels: that is refused in every case.
-- Detections are rows of the images and classes of a ground truth: only their rows are content.
+- A format lists in ``holds`` the kinds of content that its files can store, in the words of
+  ``_format.CONTENT``. Any other content of a table is an error; with ``lossy`` it is dropped with a warning.
+- Ids of images and annotations do not count as content if they run 0, 1, 2, ... or 1, 2, 3, ..., or if the
+  image's file name contains the id. Class ids count, unless a reader of the output assigns the same ones:
+  results that use them would be scored against other classes.
+- Converting fractions of images of unknown size to pixels is always an error.
+- For detections only the rows count as content; images and classes belong to the ground truth.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def writable_formats() -> tuple[str, ...]:
 
 
 def format_of_output(path: Path, name: str = "auto") -> Format:
-    """Return the named format, or the one whose files' names end as the path does."""
+    """Return the named format, or the one that uses the file extension of the path."""
     if name != "auto":
         return format_named(checks.one_of(name, writable_formats(), name="the format of the output"))
     known = {
@@ -69,20 +69,20 @@ def save_as(
     path : str or Path
         A file; for VOC and YOLO a folder.
     format : str, default "auto"
-        One of the formats that can be written; ``"auto"`` goes by the ending of ``path``.
+        An output format; ``"auto"`` chooses by the extension of ``path``.
     lossy : bool, default False
-        Whether what the format cannot hold is left out, with a warning.
+        Drop content that the format cannot store, with a warning.
 
     Returns
     -------
     list of str
-        What was left out.
+        The content that was dropped.
 
     Raises
     ------
     InputError
-        When the format cannot hold all that the table has and ``lossy`` is false; when coordinates are
-        fractions of images of unknown size and the format holds pixels; when the file cannot be written.
+        When the format cannot store all content of the table and ``lossy`` is false; when the format stores
+        pixels and the table has fractions of images of unknown size; when the file cannot be written.
 
     Examples
     --------
@@ -96,16 +96,16 @@ def save_as(
 
 
 class Target:
-    """A format that tables are written in, and whether what it cannot hold may be left out.
+    """An output format, and whether content that it cannot store may be dropped.
 
     Parameters
     ----------
     path : Path
-        By whose ending ``"auto"`` goes.
+        Its extension decides for ``"auto"``.
     format : str
     lossy : bool
     strict : bool, default False
-        Whether warnings are errors, so that one must come before the output is written.
+        Whether warnings are errors; they must then be raised before the output is written.
     """
 
     def __init__(self, path: Path, format: str, *, lossy: bool, strict: bool = False) -> None:
@@ -113,16 +113,16 @@ class Target:
         self._ids: str | None = ""
 
     def check_ids(self, table: BoxTable) -> None:
-        """Check the ids of a whole table, before parts of it are written, whose ids have gaps."""
+        """Check the ids of a whole table before it is written in partitions, whose ids have gaps."""
         self._ids = lost(table, self.format).get("ids")
 
     def check(self, table: BoxTable) -> None:
-        """Refuse a table that cannot be written, before another is."""
+        """Raise an error if the table cannot be written."""
         self._left_out(table)
         self.format.check_written(table)
 
     def save(self, table: GroundTruth | Detections, path: Path) -> list[str]:
-        """Write a table; return what was left out."""
+        """Write a table; return the content that was dropped."""
         with self.without_lost(table, path) as (writable, words):
             self.format.save(writable, path)
         return words
@@ -131,7 +131,7 @@ class Target:
     def without_lost(
         self, table: GroundTruth | Detections, path: Path
     ) -> Iterator[tuple[GroundTruth | Detections, list[str]]]:
-        """Yield the table without what the format would lose, and what that is; then warn of it."""
+        """Yield the table without content that the format cannot store, and the names of that content."""
         words = self._left_out(table)
         what = ", ".join(words.values())
         text = f"{path}: not written, because {self.format.name} files cannot store it: {what}."
@@ -142,7 +142,7 @@ class Target:
             warn_user(text)
 
     def _left_out(self, table: BoxTable) -> dict[str, str]:
-        """Return what is left out, and refuse what may not be."""
+        """Return the content to drop; raise an error if it may not be dropped."""
         words = lost(table, self.format)
         if self._ids is None:
             words.pop("ids", None)
@@ -160,7 +160,7 @@ def _refusal(words: dict[str, str], at: Format, table: BoxTable) -> InputError:
     holding = [
         name
         for name in writable_formats()
-        if all(_is_held(word, _all_held(name, table.schema.name)) for word in words)
+        if all(_can_store(word, _all_held(name, table.schema.name)) for word in words)
     ]
     return InputError(
         table.source,
@@ -171,12 +171,13 @@ def _refusal(words: dict[str, str], at: Format, table: BoxTable) -> InputError:
 
 
 def lost(table: BoxTable, at: Format) -> dict[str, str]:
-    """Return what of a table a format's files could not hold: words of ``CONTENT``, and each in words.
+    """Return the content of a table that a format cannot store: keys of ``CONTENT`` and descriptions.
 
     Raises
     ------
     InputError
-        When nothing of it could be held: another kind of table, or fractions without the sizes of images.
+        When the format cannot store the table at all: another kind of table, or fractions without image
+        sizes.
     """
     holds = at.holds.get(table.schema.name)
     if holds is None:
@@ -192,11 +193,11 @@ def lost(table: BoxTable, at: Format) -> dict[str, str]:
             place=table.source,
             cause=f"{checks.GIVE_SIZES}; or write {', '.join(holding)}",
         )
-    return {word: text for word, text in _content(table, at) if not _is_held(word, holds)}
+    return {word: text for word, text in _content(table, at) if not _can_store(word, holds)}
 
 
 def _check_names(table: BoxTable, at: Format) -> None:
-    """Refuse names that a file of lines or tags would not give back."""
+    """Raise an error for names that cannot be read back from a file of lines or tags."""
     for what, names in (
         ("a class name", table.categories.names.tolist()),
         ("an image id", table.images.ids.tolist()),
@@ -213,7 +214,7 @@ def _all_held(name: str, kind: str) -> frozenset[str]:
     return format_named(name).holds.get(kind, frozenset())
 
 
-def _is_held(word: str, holds: frozenset[str]) -> bool:
+def _can_store(word: str, holds: frozenset[str]) -> bool:
     return (
         word in holds
         or (word.startswith("column ") and "columns" in holds)
@@ -224,7 +225,7 @@ def _is_held(word: str, holds: frozenset[str]) -> bool:
 
 
 def _content(table: BoxTable, at: Format) -> Iterator[tuple[str, str]]:
-    """Yield what a table has beside images, classes, upright boxes and scores."""
+    """Yield the content of a table other than images, classes, upright boxes and scores."""
     # Shapes other than upright boxes.
     masks = table.masks
     if masks is not None and not masks.missing.all():
@@ -239,7 +240,7 @@ def _content(table: BoxTable, at: Format) -> Iterator[tuple[str, str]]:
     inverted = int((table.sizes < 0).any(axis=1).sum())
     if inverted:
         yield "negative sides", f"{counted(inverted, 'box')} with a negative side"
-    # A column of flags without any set is nothing to lose.
+    # Flags count only if one is set.
     for name, values in table.columns.items():
         if values.dtype != bool or values.any():
             yield f"column {name}", f"column {name}"
@@ -264,7 +265,7 @@ def _content_of_truth(table: GroundTruth, at: Format) -> Iterator[tuple[str, str
             yield word, f"{counted(marked, f'{flag} flag')}{drop}"
     labels = table.image_labels
     if labels is not None:
-        # Also of a file whose lists are all empty: the lists themselves show that classes were verified.
+        # Empty lists count too: they show that classes were verified.
         others, positive = len(labels.of("negative", "not_exhaustive")), len(labels.of("positive"))
         if others or not positive:
             yield "image labels", f"{counted(others, 'label')} of images (negative, not exhaustive)"
@@ -275,7 +276,7 @@ def _content_of_truth(table: GroundTruth, at: Format) -> Iterator[tuple[str, str
         if name not in (
             SUPERCATEGORY,
             SKELETON,
-        ):  # in most COCO files, hardly in another format: not asked about
+        ):  # most COCO files have it and hardly any other format does, so it does not count
             yield f"class column {name}", f"{name} of classes"
     images = table.images
     sized = int((~np.isnan(images.sizes).any(axis=1)).sum())
@@ -324,8 +325,8 @@ def _are_in_names(ids: NDArray[Any], file_names: NDArray[Any]) -> bool:
 
 
 def _without(table: BoxTable, words: list[str]) -> Any:
-    """Return a table without what these words stand for."""
-    # Each word of what is lost is a column to empty.
+    """Return a table without the content that these words name."""
+    # Each word names a column to clear.
     changes: dict[str, Any] = {}
     blank = np.zeros(len(table), dtype=bool)
     for word in words:
@@ -338,14 +339,14 @@ def _without(table: BoxTable, words: list[str]) -> Any:
             changes[word] = blank
         elif word == "ignore together with image labels":
             changes["ignore"] = blank
-        # Some kinds of labels of images may be written where others are not.
+        # A format may store some kinds of image labels and not others.
         elif word in ("image labels", "positive labels"):
             kinds = ("positive",) if word == "image labels" else ("negative", "not_exhaustive")
             labels = changes.get("image_labels", getattr(table, "image_labels", None))
             changes["image_labels"] = None if labels is None else labels.of(*kinds)
         elif word == "repeated ids":
             changes["ids"] = np.arange(1, len(table) + 1)
-    # User columns go by name, and rows go last, since all columns have them.
+    # Drop user columns by name, and rows last, since all columns have them.
     dropped = {word.removeprefix("column ") for word in words if word.startswith("column ")}
     if dropped & {*table.columns}:
         changes["columns"] = {name: values for name, values in table.columns.items() if name not in dropped}

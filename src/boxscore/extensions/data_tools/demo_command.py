@@ -1,4 +1,4 @@
-"""Evaluate small samples that come with boxscore, without a download, and show what to type next.
+"""Evaluate the small samples that ship with boxscore (no download), and suggest next commands.
 
 Examples
 --------
@@ -37,27 +37,27 @@ def run(arguments: argparse.Namespace) -> int:
     truth, results = (folder / name for name in _FILES)
     ground_truth = load_ground_truth(truth)
     show(evaluation_text(evaluate(ground_truth, load_detections(results, ground_truth))))
-    # Say where they are, and commands that work with them as they are typed.
+    # Print their location and commands that run on them.
     shown = [printable(str(path)) for path in (truth, results)]
     show(f"\nground truth: {shown[0]}\ndetections:   {shown[1]}\n\nNext steps:\n")
     if arguments.output is None:
         folder = Path("samples")
         show("  # copy the two files to a folder\n  boxscore demo --output samples")
     truth, results = (folder / name for name in _FILES)
-    files = f"{_quoted(truth)} {_quoted(results)}"
+    files = f"{_quote(truth)} {_quote(results)}"
     for command, what in (
         (f"boxscore evaluate {files} --per-class", "AP of every class"),
         (f"boxscore validate {files}", "check the data for errors"),
         (f"boxscore errors {files}", "which errors cost AP"),
         (f"boxscore report {files} --report report", "an HTML report"),
-        (f"boxscore stats {_quoted(truth)}", "statistics of the data set"),
+        (f"boxscore stats {_quote(truth)}", "statistics of the data set"),
     ):
         show(f"  # {what}\n  {command}")
     return 0
 
 
-def _quoted(path: Path) -> str:
-    """Return a path as a shell takes it, without what could steer a terminal."""
+def _quote(path: Path) -> str:
+    """Return a path quoted for a shell, without terminal control characters."""
     import shlex
 
     return shlex.quote(printable(str(path)))

@@ -1,8 +1,8 @@
 """Print the IoU of two boxes, or of every pair of an object and a detection in two files.
 
-Beside the IoU stand GIoU, DIoU, CIoU, and IoF, the share of the detection that lies inside the object. Of two
-boxes the first is the object. Files give one row per pair of one class in one image, measured as the protocol
-compares them: boxes, masks, rotated boxes or keypoints.
+Also prints GIoU, DIoU, CIoU and IoF, the fraction of the detection inside the object. With two boxes, the
+first is the object. With files, there is one row per pair of the same class and image, measured as the
+protocol compares them: boxes, masks, rotated boxes or keypoints.
 
 Examples
 --------
@@ -69,13 +69,13 @@ OPTIONS = (
 def run(arguments: argparse.Namespace) -> int:
     """Measure, print; return the exit status."""
     if arguments.boxes is not None:
-        return _of_boxes(arguments)
+        return _print_boxes(arguments)
     for name in ("gt_box_format", "dt_box_format"):
         setattr(arguments, name, getattr(arguments, name) or arguments.box_format)
     return _OF_FILES.run(arguments)
 
 
-def _of_boxes(arguments: argparse.Namespace) -> int:
+def _print_boxes(arguments: argparse.Namespace) -> int:
     """Print the overlaps of two boxes."""
     from boxscore.extensions.diagnostics.overlaps import measures_of_boxes
     from boxscore.similarity.box import intersection_and_union
@@ -94,7 +94,7 @@ def _of_boxes(arguments: argparse.Namespace) -> int:
     form = written_form(arguments.box_format or "xyxy")
     boxes, in_pixels = form.x_first(numbers), not form.fractions
     size = _size(arguments.image_sizes)
-    # Fractions need a size only for what depends on the shape of the image.
+    # Fractions need the image size only for values that depend on the aspect ratio.
     if form.fractions and size is not None:
         boxes, in_pixels = boxes * [*size, *size], True
     if offset and not in_pixels:
@@ -105,13 +105,13 @@ def _of_boxes(arguments: argparse.Namespace) -> int:
             cause="for example 640x480",
         )
     _check_sides(boxes, form.form)
-    # The same functions as in an evaluation, on one pair.
+    # Use the functions of an evaluation on one pair.
     how: dict[str, Any] = {"box_format": form.form, "pixel_offset": offset}
     shared, union, _ = intersection_and_union(boxes[:1], boxes[1:], **how)
     measured = measures_of_boxes(boxes[:1], boxes[1:], in_pixels=in_pixels, **how)
-    areas = {"intersection": _shown(shared), "union": _shown(union)}
+    areas = {"intersection": _format_number(shared), "union": _format_number(union)}
     columns: Columns = {**areas, **{name: values.tolist() for name, values in measured.items()}}
-    # Say in words what was compared.
+    # Describe what was compared.
     pixels = next((name for name, value in PIXEL_OFFSETS.items() if value == offset), f"offset {offset:g}")
     unit = "pixels" if in_pixels else "fractions of the image"
     title = f"Two boxes, {arguments.box_format or 'xyxy'}, {pixels} {unit}"
@@ -123,7 +123,7 @@ def _of_boxes(arguments: argparse.Namespace) -> int:
 
 
 def _check_sides(boxes: FloatArray, form: BoxFormat) -> None:
-    """Refuse a box that ends before it begins."""
+    """Raise an error for a box with a negative width or height."""
     corners, sizes = corners_and_sizes(boxes, form)
     for box, side in np.argwhere(sizes < 0).tolist():
         cause = cause_of_negative(corners, sizes, form)
@@ -136,13 +136,13 @@ def _check_sides(boxes: FloatArray, form: BoxFormat) -> None:
         )
 
 
-def _shown(area: FloatArray) -> list[float]:
-    """Write whole numbers of pixels without decimals."""
+def _format_number(area: FloatArray) -> list[float]:
+    """Format whole numbers of pixels without decimals."""
     return [int(value) if value.is_integer() else value for value in area.tolist()]
 
 
 def _size(text: Path | None) -> tuple[float, float] | None:
-    """Read ``640x480``."""
+    """Parse ``640x480``."""
     from boxscore.formats.image_sizes import image_sizes_of
 
     if text is None:

@@ -1,9 +1,9 @@
-"""Name the classes of model objects: by numbers, names, or numbers together with names.
+"""Decide whether model objects name their classes by number or by name.
 
 Conventions
 -----------
-- If numbers have names, the names are used if the other side has names too; else the numbers, as they are.
-- Names on one side and numbers alone on the other cannot agree: that is refused, not guessed.
+- If numbers have names, the names are used if the other side has names too; otherwise the numbers.
+- Names on one side and bare numbers on the other are an error.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def names_by_number(class_names: ClassNames) -> dict[int, str]:
 
 
 def named_by(columns: Columns, names: Mapping[int, str], *, place: str) -> Columns:
-    """Put names, by number, in place of the class numbers of a prediction or target."""
+    """Replace the class numbers of a prediction or target by names."""
     labels = columns["labels"].tolist()
     for label in labels:
         if not isinstance(label, str) and label not in names:
@@ -45,33 +45,33 @@ def named_by(columns: Columns, names: Mapping[int, str], *, place: str) -> Colum
 
 
 def by_name(columns: Columns) -> Columns:
-    """Put the names of classes in place of their numbers, where there are names."""
+    """Replace class numbers by names where names are known."""
     return {**without_names(columns), "labels": columns["names"]} if "names" in columns else columns
 
 
 def without_names(columns: Columns) -> Columns:
-    """Leave the numbers of classes as they are."""
+    """Keep the class numbers."""
     return {key: value for key, value in columns.items() if key != "names"}
 
 
 def in_classes(columns: Columns, categories: Categories, *, place: str) -> Columns:
-    """Put the ids of known classes in place of names; a name that none of them has stays."""
-    # Numbers alone are ids already.
+    """Replace class names by the ids of known classes; unknown names stay."""
+    # Bare numbers are ids already.
     if "names" not in columns and columns["labels"].dtype != object:
         return columns
-    known = _looked_up(categories)
+    known = _lookup_of(categories)
     if "names" in columns and not known.are_named:
         return without_names(columns)
-    # A number whose name differs from the class's is looked up by name: another model's numbering.
+    # A number whose name differs from that of the class comes from another numbering: look it up by name.
     labels = columns["labels"].tolist()
     names = columns["names"].tolist() if "names" in columns else labels
     ids = []
     for label, name in zip(labels, names, strict=True):
         row = known.row_of_id.get(label)
         if row is None or ("names" in columns and known.names[row] != name):
-            row = _row_named(known, name, categories, place)
+            row = _row_by_name(known, name, categories, place)
         ids.append(name if row is None else known.ids[row])
-    # Names can only be looked up among classes that have names.
+    # Look names up among classes that have names.
     if not known.are_named and ids == names and kinds_of_labels(columns) == {"names"}:
         got = f"{ids[0]!r}, and classes without names"
         cause = "give the classes as a mapping from number to name"
@@ -79,7 +79,7 @@ def in_classes(columns: Columns, categories: Categories, *, place: str) -> Colum
     return {**without_names(columns), "labels": as_ids(ids, name="labels")}
 
 
-def _row_named(known: _Known, name: Any, categories: Categories, place: str) -> int | None:
+def _row_by_name(known: _Known, name: Any, categories: Categories, place: str) -> int | None:
     rows = known.rows_of_names.get(name, ())
     if len(rows) > 1:
         categories.refuse_several(name, place=place)
@@ -95,14 +95,14 @@ class _Known(NamedTuple):
 
 
 @functools.lru_cache(maxsize=4)
-def _looked_up(categories: Categories) -> _Known:
+def _lookup_of(categories: Categories) -> _Known:
     ids, names = categories.ids.tolist(), categories.names.tolist()
     are_named = names != [str(identifier) for identifier in ids] or any(isinstance(item, str) for item in ids)
     return _Known(ids, names, categories.index(), categories.rows_of_names(), are_named)
 
 
 def kinds_of_labels(columns: Columns) -> set[str]:
-    """Return how the classes of an image are given: as numbers, names or both; nothing if it is empty."""
+    """Return whether an image gives its classes as numbers, names or both; an empty set if it is empty."""
     if not len(columns["labels"]):
         return set()
     if "names" in columns:
@@ -113,19 +113,19 @@ def kinds_of_labels(columns: Columns) -> set[str]:
 
 
 def names_are_used(predictions: set[str], targets: set[str]) -> bool | None:
-    """Decide for kinds of labels that occur on the two sides; None while one side may still decide.
+    """Return whether names are compared, by the kinds of labels on the two sides; None if still undecided.
 
     Raises
     ------
     InputError
-        When one side has names alone and the other numbers alone, or only some numbers have names.
+        When one side has only names and the other only numbers, or when only some numbers have names.
     """
-    # Kinds of one side must agree over all images.
+    # All images of one side must use one kind.
     for side, kinds in (("predictions", predictions), ("targets", targets)):
         if "both" in kinds and len(kinds) > 1:
             cause = "pass the same kind of object for every image, or classes="
             raise InputError(f"the classes of {side}", "all have names, or none", got="some", cause=cause)
-    # Names on one side and numbers on the other have nothing in common.
+    # Names cannot be compared with numbers.
     pair = {*predictions}, {*targets}
     if "both" not in pair[0] | pair[1]:
         if pair in (({"names"}, {"numbers"}), ({"numbers"}, {"names"})):
@@ -136,7 +136,7 @@ def names_are_used(predictions: set[str], targets: set[str]) -> bool | None:
                 cause="pass classes={number: name, ...}",
             )
         return False
-    # With names for numbers, both sides must have them.
+    # Compare names only if both sides have them.
     if not predictions or not targets:
         return None
     return "numbers" not in predictions | targets

@@ -1,12 +1,12 @@
-"""Make tables from tables: filtered, merged, split, sampled, with other classes.
+"""Filter, sample, split and merge tables, and rename their classes.
 
 Conventions
 -----------
 - Every function returns new tables; rows keep their order.
-- Images stay or are left out as a whole: all rows of one are in the same part of a split. Images without
-  objects stay unless an option says otherwise, because detections in them count.
-- Random choices depend on the seed and on the number of images alone, so that ground truth and detections
-  of the same images are split alike.
+- Images are kept or dropped whole; a split never divides the rows of an image. Images without objects stay by
+  default, because detections in them count.
+- Random choices depend only on the seed and the number of images, so that ground truth and detections of
+  the same images are split alike.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ def filter_objects(
     classes : sequence of ids or names, optional
         Only these classes; images without an object of them stay.
     area : (float, float), optional
-        Only rows whose area lies in this range, both ends included: the ``area`` of ground truth, the box of
-        detections; square pixels.
+        Only rows whose area is in this range, both ends included, in square pixels. Ground truth uses
+        ``area``, detections the area of the box.
     crowd : bool, optional
-        Only crowds, or only what is none. Ground truth only.
+        True: only crowd regions; False: only other objects. Ground truth only.
     without_empty : bool, default False
-        Leave out images without a row, after all else.
+        Drop images without a row, after all other filters.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def filter_objects(
     Raises
     ------
     InputError
-        When an image or class is unknown, or the range is none.
+        When an image or class is unknown, or the area range is invalid.
 
     Examples
     --------
@@ -73,17 +73,17 @@ def filter_objects(
     >>> len(cats), len(cats.images), len(cats.categories)
     (1, 2, 1)
     """
-    # Restrict the vocabularies first, then the rows.
+    # Select images and classes first, then rows.
     if images is not None:
         table = of_images(
-            table, _known(chosen_images(images, table.images), images, "image", table.images.ids)
+            table, _check_known(chosen_images(images, table.images), images, "image", table.images.ids)
         )
     if classes is not None:
         rows = table.categories.rows_by_word(list(classes), what="a chosen class")
         known = np.array(table.categories.labels, dtype=object)
-        table = _of_classes(table, _known(rows, classes, "class", known))
-    # Then select rows: by area, both ends included, and by the crowd flag. Images without rows go last, if at
-    # all.
+        table = _of_classes(table, _check_known(rows, classes, "class", known))
+    # Then select rows by area, both ends included, and by the crowd flag. Last, drop images without rows if
+    # asked.
     if area is not None:
         low, high = (float(bound) for bound in area)
         if not low <= high:
@@ -98,19 +98,19 @@ def filter_objects(
 
 
 def sample_images(table: Table, count: int, *, seed: int = 0) -> Table:
-    """Draw images without replacement, each with all its rows.
+    """Draw whole images without replacement.
 
     Parameters
     ----------
     table : GroundTruth or Detections
     count : int
-        Images to draw, at most as many as there are.
+        Number of images to draw.
     seed : int, default 0
 
     Returns
     -------
     GroundTruth or Detections
-        With these images, in ascending order of their ids.
+        The drawn images, in ascending order of their ids.
 
     Raises
     ------
@@ -125,17 +125,17 @@ def sample_images(table: Table, count: int, *, seed: int = 0) -> Table:
     """
     total = len(table.images)
     checks.whole_number(count, 0, name="the number of images to draw", high=total)
-    return of_images(table, np.sort(_shuffled(total, seed)[:count]))
+    return of_images(table, np.sort(_shuffle(total, seed)[:count]))
 
 
 def split_images(table: Table, shares: Mapping[str, float], *, seed: int = 0) -> dict[str, Table]:
-    """Split by image: every row of an image is on one side.
+    """Split a table by image: all rows of an image go to one split.
 
     Parameters
     ----------
     table : GroundTruth or Detections
     shares : mapping of str to float
-        The parts and their shares of the images, which add up to 1: ``{"train": 0.8, "val": 0.2}``.
+        Names of the splits and their shares of the images, which add up to 1: ``{"train": 0.8, "val": 0.2}``.
     seed : int, default 0
 
     Returns
@@ -160,24 +160,24 @@ def split_images(table: Table, shares: Mapping[str, float], *, seed: int = 0) ->
         raise InputError("shares of a split", "be above 0 and add up to 1", got=got)
     total = len(table.images)
     ends = np.rint(np.cumsum(values) / values.sum() * total).astype(np.int64)
-    parts = np.split(_shuffled(total, seed), ends[:-1])
+    parts = np.split(_shuffle(total, seed), ends[:-1])
     return {name: of_images(table, np.sort(rows)) for name, rows in zip(shares, parts, strict=True)}
 
 
 def remap_classes(table: Table, mapping: Mapping[Any, Id | None]) -> Table:
-    """Rename, merge or leave out classes.
+    """Rename, merge or drop classes.
 
     Parameters
     ----------
     table : GroundTruth or Detections
     mapping : mapping of id or name to id, name or None
-        The new name of a class, or the id of the one that it becomes; None or an empty name leaves the class
-        and its rows out. Classes that are not named stay.
+        The new name of a class, or the id of the class to merge it into; None or an empty name drops the
+        class and its rows. Other classes stay.
 
     Returns
     -------
     GroundTruth or Detections
-        A class that several become has the id of the one that had its name, else of the first of them.
+        A merged class has the id of the class that had its name, otherwise that of the first class.
 
     Raises
     ------
@@ -193,15 +193,15 @@ def remap_classes(table: Table, mapping: Mapping[Any, Id | None]) -> Table:
     # Find the new name of each class, [K]; a number is the id of the class whose name it takes.
     old = table.categories
     rows = old.rows_by_word(list(mapping), what="a class to rename")
-    _known(rows, list(mapping), "class", np.array(old.labels, dtype=object))
+    _check_known(rows, list(mapping), "class", np.array(old.labels, dtype=object))
     names: list[str | None] = old.names.tolist()
     by_id = old.index()
     for row, to in zip(rows.tolist(), mapping.values(), strict=True):
         known = by_id.get(to) if isinstance(to, int) else None
         names[row] = (None if to in (None, "") else str(to)) if known is None else old.names[known]
-    # Unite classes of one new name under the class that had the name, else under the first.
+    # Merge classes of one new name under the class that had the name, otherwise under the first.
     touched = {names[row] for row in rows.tolist()} - {None}
-    target: dict[str, int] = {}  # the row whose id a united class keeps
+    target: dict[str, int] = {}  # the row whose id a merged class keeps
     for row, (before, name) in enumerate(zip(old.names.tolist(), names, strict=True)):
         if (
             name is not None
@@ -209,8 +209,8 @@ def remap_classes(table: Table, mapping: Mapping[Any, Id | None]) -> Table:
             and (name not in target or (before == name and old.names[target[name]] != name))
         ):
             target[name] = row
-    # Number the classes that are left, and map the rows through one array [K + 1]; the last entry is for rows
-    # that are left out.
+    # Number the remaining classes, and map the rows through one array [K + 1]; the last entry is for
+    # dropped rows.
     new = [-1 if name is None else target.get(name, row) for row, name in enumerate(names)]
     left = np.unique(np.array([row for row in new if row >= 0], dtype=np.int64))
     renamed = Categories(old.ids, np.array([*names, None], dtype=object)[:-1], old.columns).take(left)
@@ -220,31 +220,31 @@ def remap_classes(table: Table, mapping: Mapping[Any, Id | None]) -> Table:
 
 
 def merge_tables(tables: Sequence[Table]) -> Table:
-    """Put the images of several data sets into one.
+    """Merge several data sets into one.
 
-    Classes are joined by name. Ids of images, classes and annotations stay unless another data set before
-    has the same: then images and classes get the next free number (text: the id with ``-2``, ...), and
-    annotations are numbered again, 1, 2, ...
+    Classes are joined by name. Ids of images, classes and annotations stay unless an earlier data set uses
+    the same id: images and classes then get the next free number (text: the id with ``-2``, ...), and
+    annotations are renumbered 1, 2, ...
 
     Parameters
     ----------
     tables : sequence of GroundTruth, or of Detections
-        One at least. Detections have the vocabularies of their ground truth.
+        At least one. Detections refer to the images and classes of their ground truth.
 
     Returns
     -------
     GroundTruth or Detections
-        Rows by image. With the user columns that all have.
+        Rows are grouped by image. User columns are kept if all tables have them.
 
     Raises
     ------
     InputError
-        When some are in pixels and others in fractions, or keypoints are not as many.
+        When tables mix pixels and fractions, or have different numbers of keypoints.
 
     Warns
     -----
     BoxscoreWarning
-        When columns are left out that not all have.
+        When columns are dropped because some tables lack them.
 
     Examples
     --------
@@ -252,7 +252,7 @@ def merge_tables(tables: Sequence[Table]) -> Table:
     >>> merge_tables([truth, truth]).images.ids.tolist()
     [1, 2]
     """
-    # Tables must be in one unit. A single table is the result.
+    # All tables must use one unit. A single table is returned as is.
     if not tables:
         raise InputError("tables to merge", "be one at least", got="none")
     if len({table.units for table in tables}) > 1:
@@ -261,7 +261,7 @@ def merge_tables(tables: Sequence[Table]) -> Table:
     if len(tables) == 1:
         return tables[0]
     _warn_of_columns(tables)
-    # Give each table free ids for its images, and join its classes to known ones by name.
+    # Give the images of each table free ids, and join its classes to known ones by name.
     known_images: dict[Id, Any] = {}
     known_classes: dict[Id, tuple[str, int]] = {}
     parts = []
@@ -272,14 +272,14 @@ def merge_tables(tables: Sequence[Table]) -> Table:
         merged = Images.build(
             ids, file_names=images.file_names.tolist(), sizes=images.sizes, columns=images.columns
         )
-        classes, category = _united(table.categories, known_classes)
+        classes, category = _merge_classes(table.categories, known_classes)
         # Renumber rows and labels of whole images through one array per vocabulary.
         image = merged.rows(as_ids(ids, name="image ids"))
         renumbered = table.replaced(
             images=merged, image=image[table.image], categories=classes, category=category[table.category]
         )
         parts.append(with_labels(renumbered, images=image, categories=category))
-    # Join by image. Annotation ids that occur twice are numbered from 1.
+    # Group rows by image. Renumber annotations from 1 if an id occurs twice.
     whole: Any = concatenate(cast(Any, parts))[0]
     source = ", ".join(dict.fromkeys(table.source for table in tables))
     if isinstance(whole, GroundTruth) and len(set(whole.ids.tolist())) < len(whole):
@@ -287,12 +287,12 @@ def merge_tables(tables: Sequence[Table]) -> Table:
     return cast(Table, whole.replaced(source=source))
 
 
-def _shuffled(count: int, seed: int) -> RowArray:
+def _shuffle(count: int, seed: int) -> RowArray:
     checks.whole_number(seed, 0, name="seed")
     return np.random.default_rng(seed).permutation(count)
 
 
-def _known(rows: NDArray[Any], names: Sequence[Id], what: str, known: NDArray[Any]) -> RowArray:
+def _check_known(rows: NDArray[Any], names: Sequence[Id], what: str, known: NDArray[Any]) -> RowArray:
     for row, value in zip(rows.tolist(), names, strict=True):
         if row < 0:
             cause = checks.did_you_mean(value, map(str, known.tolist()))
@@ -301,14 +301,14 @@ def _known(rows: NDArray[Any], names: Sequence[Id], what: str, known: NDArray[An
 
 
 def _of_classes(table: Table, rows: RowArray) -> Table:
-    """Return the table of these classes, ascending."""
+    """Return the rows of these classes; ``classes`` is ascending."""
     number = np.full(len(table.categories), -1, dtype=np.int32)
     number[rows] = np.arange(len(rows), dtype=np.int32)
     return _with_classes(table, table.categories.take(rows), number)
 
 
 def _with_classes(table: Table, categories: Categories, number: NDArray[np.int32]) -> Table:
-    """Return the table with other classes; ``number`` [K] is the new row of each, -1 leaves it out."""
+    """Return the table with other classes; ``number`` [K] is the new row of each class, -1 drops it."""
     category = number[table.category]
     rows = np.flatnonzero(category >= 0)
     chosen = table.take(rows).replaced(categories=categories, category=category[rows])
@@ -316,7 +316,7 @@ def _with_classes(table: Table, categories: Categories, number: NDArray[np.int32
 
 
 def _free_ids(ids: Sequence[Id], taken: Mapping[Id, Any]) -> list[Id]:
-    """Return ids, in place of each that is taken a free one."""
+    """Return the ids, with taken ones replaced by free ones."""
     used = {*taken, *ids}
     highest = max((known for known in used if isinstance(known, int)), default=0)
     numbers = itertools.count(highest + 1)
@@ -333,8 +333,10 @@ def _free_ids(ids: Sequence[Id], taken: Mapping[Id, Any]) -> list[Id]:
     return free
 
 
-def _united(categories: Categories, known: dict[Id, tuple[str, int]]) -> tuple[Categories, NDArray[np.int32]]:
-    """Return the classes under their ids in the whole, and each old row's row; new ones become known."""
+def _merge_classes(
+    categories: Categories, known: dict[Id, tuple[str, int]]
+) -> tuple[Categories, NDArray[np.int32]]:
+    """Return the classes with their merged ids, and the new row of each; add new classes to ``known``."""
     by_name = {name: identifier for identifier, name in known.items()}
     seen: dict[str, int] = {}
     keys = []

@@ -1,4 +1,4 @@
-"""One image's prediction and target, as a training loop has them, checked and converted into columns.
+"""Check the predictions and targets of a training loop, and convert them to columns.
 
 Conventions
 -----------
@@ -10,8 +10,8 @@ Conventions
 - Arrays may be lists, NumPy arrays, or tensors on any device; no library is imported for them.
 - The objects of detection libraries are put into these keys by
   :mod:`boxscore.extensions.training.model_objects`.
-- Boxes are stored as corners and sizes, whatever form they came in.
-- Masks are stored as RLEs. Masks of numbers are probabilities: a pixel belongs to the mask above 0.5.
+- Boxes are stored as corners and sizes.
+- Masks are stored as RLEs. Floating-point masks are probabilities: a pixel belongs to the mask above 0.5.
 """
 
 from __future__ import annotations
@@ -56,24 +56,24 @@ Columns = dict[str, Any]
 """One image's prediction or target: checked arrays by key."""
 
 SHAPES = ("boxes", "masks", "keypoints", "rotated")
-"""Keys that say where objects are; one of them is needed."""
+"""Keys of an object's shape; a sample needs at least one."""
 
 MASK_THRESHOLD = 0.5
 """A pixel belongs to a mask of probabilities above this, as in torchvision's evaluation."""
 
 Invalid = Literal["error", "drop", "false_positive"]
-"""What becomes of boxes and scores that are no numbers, and of boxes with a negative side."""
+"""How rows with non-finite boxes or scores, or with negative sides, are treated."""
 
 REMEDY = "invalid='drop' ignores such rows, invalid='false_positive' counts them as false positives"
 
 LARGEST_NUMBER = float(np.finfo(np.float64).max)
 FAR_AWAY = -1e9
-"""Where no image is."""
+"""A coordinate far outside any image."""
 LIMITS = {
     **dict.fromkeys(("boxes", "sizes", "rotated", "keypoints"), checks.LARGEST_COORDINATE),
     **dict.fromkeys(("scores", "area"), LARGEST_NUMBER),
 }
-"""The largest numbers that mean anything."""
+"""The largest allowed numbers."""
 
 FLAGS = ("iscrowd", "difficult", "ignore")
 
@@ -81,11 +81,11 @@ LISTS: Mapping[str, ImageLabelKind] = {
     "neg_category_ids": "negative",
     "not_exhaustive_category_ids": "not_exhaustive",
 }
-"""Keys of a target that list classes of the whole image, as in LVIS's files, and what they say."""
+"""Keys of a target that list classes of the whole image, as in LVIS files, and their meaning."""
 
 
 def image_id(sample: Sample, *, place: str) -> Id | None:
-    """Return an image's id, or None where its target or prediction has none."""
+    """Return the image id of a target or prediction, or None."""
     value = sample.columns.get("image_id")
     if value is None or type(value) is int:
         return value
@@ -103,7 +103,7 @@ class Rows(NamedTuple):
     """Rows of each image."""
     columns: Columns
     invalid: int = 0
-    """Rows of the only image that cannot be scored; see :data:`Invalid`."""
+    """Invalid rows, if there is one image; see :data:`Invalid`."""
 
     def each(self) -> list[Rows]:
         """Return the rows of each image."""
@@ -120,7 +120,7 @@ OF_KIND: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     "prediction": (("labels",), ("scores",)),
     "target": (("labels",), ("area", *FLAGS)),
 }
-"""The keys that predictions and targets need, and those beside labels and shapes that are read."""
+"""Required keys of predictions and targets, and their optional keys other than shapes."""
 
 
 def rows_of(
@@ -133,7 +133,7 @@ def rows_of(
     together: bool = True,
     ranked: bool = False,
 ) -> list[Rows]:
-    """Check predictions or targets; images that are alike come together, which takes a tenth of the time.
+    """Check predictions or targets; images with the same keys are checked together, for speed.
 
     Parameters
     ----------
@@ -141,35 +141,35 @@ def rows_of(
         One per image.
     kind : {"prediction", "target"}
     box_format : str
-        Of samples that do not say theirs.
+        Box format of samples that do not state their own.
     places : sequence of str
-        What messages call the images.
+        Names of the images in messages.
     invalid : {"error", "drop", "false_positive"}, optional
-        As a caller has it; without it invalid rows are an error whose message names no such option.
+        The caller's option; None if the caller lacks it, so that messages do not mention it.
     together : bool, default True
-        Whether images may come together.
+        Whether images may be checked together.
     ranked : bool, default False
         Whether each image that has rows must have ``scores``.
     """
     each = [
-        _converted(sample, kind, place, ranked=ranked) for sample, place in zip(samples, places, strict=True)
+        _convert(sample, kind, place, ranked=ranked) for sample, place in zip(samples, places, strict=True)
     ]
     forms = [sample.box_format or box_format for sample in samples]
     if together and _are_alike(samples, each, forms):
         counts = [len(columns["labels"]) for columns in each]
         filled = [columns for columns in each if len(columns["labels"])] or each[:1]
         columns = {key: np.concatenate([columns[key] for columns in filled]) for key in filled[0]}
-        rows = _checked(columns, counts, kind, forms[0], places, invalid)
+        rows = _check_rows(columns, counts, kind, forms[0], places, invalid)
         if not rows.invalid:
             return [rows]
     return [
-        _checked(dict(columns), [len(columns["labels"])], kind, form, [place], invalid)
+        _check_rows(dict(columns), [len(columns["labels"])], kind, form, [place], invalid)
         for columns, form, place in zip(each, forms, places, strict=True)
     ]
 
 
 def _are_alike(samples: Sequence[Sample], each: Sequence[Columns], forms: Sequence[str]) -> bool:
-    """Whether images have the same keys, of arrays that can be joined, and class numbers without names."""
+    """Whether images have the same keys, arrays that can be concatenated, and unnamed class numbers."""
     if len(each) < 2 or len(set(forms)) > 1 or any(sample.names is not None for sample in samples):
         return False
     filled = [columns for columns in each if len(columns["labels"])] or each[:1]
@@ -186,9 +186,9 @@ def _are_alike(samples: Sequence[Sample], each: Sequence[Columns], forms: Sequen
     )
 
 
-def _converted(sample: Sample, kind: str, place: str, *, ranked: bool) -> Columns:
-    """Return what a sample gives, as arrays of as many rows; some may be the caller's."""
-    # Check which keys are there, and guess what a missing one is called.
+def _convert(sample: Sample, kind: str, place: str, *, ranked: bool) -> Columns:
+    """Return the columns of a sample as arrays of equal length; some may be the caller's own arrays."""
+    # Check which keys exist, and suggest a similar key for a missing one.
     side = sample.columns
     needed, optional = OF_KIND[kind]
     given = {key for key, value in side.items() if value is not None}
@@ -203,12 +203,12 @@ def _converted(sample: Sample, kind: str, place: str, *, ranked: bool) -> Column
     labels = as_ids(_one_value_each(side["labels"], f"{kind} labels", place), name="labels")
     if ranked and len(labels) and "scores" not in given:
         raise refused(cause=COUNTED)
-    # Convert each key by its kind; lengths are compared as they come.
+    # Convert each key by its kind, and compare lengths.
     columns: Columns = {"labels": labels}
     for key in (*SHAPES, *optional):
         if key not in given:
             continue
-        # Each key has its own conversion; arrays of libraries become NumPy's without a copy where possible.
+        # Arrays of other libraries become NumPy arrays, without a copy where possible.
         if key == "masks":
             columns[key] = _codes(side[key])
         elif key == "boxes":
@@ -220,7 +220,7 @@ def _converted(sample: Sample, kind: str, place: str, *, ranked: bool) -> Column
         else:
             convert = checks.flags if key in FLAGS else _plain_numbers
             columns[key] = convert(_one_value_each(side[key], f"{kind} {key}", place), name=f"{kind} {key}")
-        # Compare lengths here, where the key can be named.
+        # Compare lengths here, so that the error can name the key.
         if len(columns[key]) != len(labels):
             checks.same_length(len(labels), of=f"labels of {place}", **{key: columns[key]})
     # Names of labels, and lists of classes of the whole image.
@@ -250,7 +250,7 @@ def _plain_numbers(array: NDArray[Any], *, name: str) -> NDArray[np.floating[Any
     return array if array.dtype.char in "fd" else checks.numbers(array, name=name)
 
 
-def _checked(
+def _check_rows(
     columns: Columns,
     counts: Sequence[int],
     kind: str,
@@ -258,12 +258,12 @@ def _checked(
     places: Sequence[str],
     invalid: Invalid | None,
 ) -> Rows:
-    """Check the values of some images, and convert boxes into corners and sizes; arrays are copied."""
+    """Check values, and convert boxes to corners and sizes. Arrays are copied."""
     # Copy the arrays, since the caller may change them later; numbers become float64.
     for key, value in columns.items():
         if isinstance(value, np.ndarray):
             columns[key] = value.astype(np.float64 if value.dtype.kind == "f" else value.dtype)
-    # Drop or move what cannot be scored, or check it and refuse the first wrong row by its place.
+    # Drop or move invalid rows, or raise an error for the first one.
     if invalid not in (None, "error"):
         as_false_positives = invalid == "false_positive" and kind == "prediction"
         return _without_invalid(columns, counts, form, as_false_positives=as_false_positives)
@@ -272,12 +272,12 @@ def _checked(
         image = int(np.searchsorted(np.cumsum(counts), number, side="right"))
         return f"row {number - sum(counts[:image])} of the {kind} of {places[image]}"
 
-    # Check the boxes before and after they become corners: a negative size has another cause than a number
-    # that is not finite.
+    # Check the boxes before and after conversion: the errors for negative sizes and non-finite numbers
+    # differ.
     remedy = REMEDY if invalid == "error" else ""
     if "rotated" in columns:
         DETECTIONS.column("rotated").check(columns["rotated"], row)
-    # Corners and sizes in place: the boxes are ours by now.
+    # Convert in place: the boxes are copies by now.
     if "boxes" in columns:
         checks.finite(columns["boxes"], name="box", place=row, cause=remedy)
         corners, sizes = corners_and_sizes(columns["boxes"], form, overwrite=True)
@@ -290,14 +290,14 @@ def _checked(
     return Rows(counts, columns)
 
 
-# ---------------------------------------------------------------- what cannot be scored
+# ---------------------------------------------------------------- invalid rows
 
 
 def _without_invalid(
     columns: Columns, counts: Sequence[int], box_format: BoxFormat, *, as_false_positives: bool
 ) -> Rows:
-    """Drop rows whose box, score or area means nothing, or make detections of them that match nothing."""
-    # Convert boxes even if some are not finite: those rows are found below.
+    """Drop invalid rows, or turn them into detections that match nothing."""
+    # Convert boxes even if some are not finite; the rows are found below.
     if "boxes" in columns:
         with np.errstate(invalid="ignore", over="ignore"):
             corners, sizes = corners_and_sizes(columns["boxes"], box_format, overwrite=True)
@@ -313,7 +313,7 @@ def _without_invalid(
             bad |= (columns[key][:, sides] < 0).any(axis=1)
     if not bad.any():
         return Rows(counts, columns)
-    # Bad detections stay and match nothing, or their rows go.
+    # Keep bad detections so that they match nothing, or drop their rows.
     if as_false_positives:
         _match_nothing(columns, bad)
     else:
@@ -328,7 +328,7 @@ def _rows_of(values: Any, valid: NDArray[np.bool_]) -> Any:
 
 
 def _match_nothing(columns: Columns, bad: NDArray[np.bool_]) -> None:
-    """Move detections far outside the image, without area; those without a score come last in their image."""
+    """Move detections far outside the image, with area 0; a missing score becomes the lowest."""
     for key, value in (("boxes", FAR_AWAY), ("sizes", 0.0), ("keypoints", FAR_AWAY)):
         if key in columns:
             columns[key][bad] = value
@@ -345,14 +345,14 @@ def _match_nothing(columns: Columns, bad: NDArray[np.bool_]) -> None:
 
 
 def _empty_mask(mask: Any) -> Any:
-    """Return a mask of no pixel, of the same image."""
+    """Return an empty mask of the same image size."""
     if isinstance(mask, Mapping):
         return {"size": mask["size"], "counts": [int(mask["size"][0]) * int(mask["size"][1])]}
     return [[0.0] * 6]
 
 
 def listed_by(pieces: Sequence[Rows]) -> list[Id]:
-    """Return the classes that targets list for whole images, each once."""
+    """Return the distinct classes that targets list for whole images."""
     names = (name for rows in pieces for key in LISTS for name in rows.columns.get(key, ()))
     return list(dict.fromkeys(names))
 
@@ -360,13 +360,13 @@ def listed_by(pieces: Sequence[Rows]) -> list[Id]:
 def image_labels_of(
     pieces: Sequence[Rows], identifiers: Sequence[Id], *, images: Images, categories: Categories
 ) -> ImageLabels | None:
-    """Return what targets list for whole images; None where no target has a list."""
+    """Return the image labels of targets; None if no target has any."""
     if not any(key in piece.columns for piece in pieces for key in LISTS):
         return None
     starts = itertools.accumulate((len(piece.counts) for piece in pieces), initial=0)
     rows = [
         (identifiers[start], name, kind, key)
-        for start, piece in zip(starts, pieces, strict=False)  # with lists, an image comes alone
+        for start, piece in zip(starts, pieces, strict=False)  # images with lists are checked one by one
         for key, kind in LISTS.items()
         for name in piece.columns.get(key, ())
     ]
@@ -381,7 +381,7 @@ def image_labels_of(
 
 
 def _one_value_each(values: Any, name: str, place: str) -> NDArray[Any]:
-    """Return one value per object, [N]; of [N, C] it is not known which."""
+    """Return one value per object, [N]; [N, C] is ambiguous and an error."""
     array = as_array(values, name)
     if array.ndim > 1 and array.size > max(array.shape):
         cause = "one score per class? scores, labels = x.max(-1) selects the best class"
@@ -398,7 +398,7 @@ _OTHER_NAMES = {
 
 
 def _other_name(side: Mapping[str, Any], needed: Sequence[str]) -> str:
-    """Say which key may be what is missing."""
+    """Return a hint that names the key that may hold the missing one."""
     for name in ("boxes", *needed):
         other = next((key for key in _OTHER_NAMES[name] if key in side), None)
         if side.get(name) is None and other is not None:
@@ -407,7 +407,7 @@ def _other_name(side: Mapping[str, Any], needed: Sequence[str]) -> str:
 
 
 def labels_of(pieces: Sequence[Rows]) -> list[Id]:
-    """Return the labels that occur, each once."""
+    """Return the distinct labels."""
     labels = np.concatenate([rows.columns["labels"] for rows in pieces])
     return np.unique(labels).tolist() if labels.dtype != object else list(dict.fromkeys(labels.tolist()))
 
@@ -421,13 +421,13 @@ def table_columns(
     categories: CategoriesLike | None,
     source: str,
 ) -> dict[str, Any]:
-    """Concatenate images, in their order, into the columns of a table."""
+    """Concatenate images in order into the columns of a table."""
 
     def place(row: int) -> str:
         return f"row {row} of {source}"
 
-    # Join each column over all images with objects. A column must be in all of them or in none, since nothing
-    # can replace a missing value.
+    # Join each column over all images with objects. All of them must have it, or none, because missing values
+    # cannot be filled in.
     counts = [count for rows in pieces for count in rows.counts]
     sides = [rows.columns for rows in pieces]
     filled = [side for side in sides if len(side["labels"])]
@@ -451,8 +451,8 @@ def table_columns(
     # Flags are false where an image lacks them.
     if schema is GROUND_TRUTH:
         flags = {"crowd": "iscrowd", "difficult": "difficult", "ignore": "ignore"}
-        given |= {name: _joined(sides, key) for name, key in flags.items()}
-    # Look up images and labels once for all rows: each id is repeated by the rows of its image.
+        given |= {name: _join_flags(sides, key) for name, key in flags.items()}
+    # Look up images and labels once, then repeat each for the rows of its image.
     boxes, sizes = given.pop("boxes", None if filled else np.empty((0, 4))), given.pop("sizes", None)
     rows = vocabulary_columns(
         np.repeat(as_ids(identifiers, name="image_ids"), counts),
@@ -476,7 +476,7 @@ def table_columns(
     return {**table, "source": source}
 
 
-def _joined(sides: Sequence[Columns], key: str) -> NDArray[np.bool_]:
+def _join_flags(sides: Sequence[Columns], key: str) -> NDArray[np.bool_]:
     """Concatenate a column of flags over images; false where an image does not have it."""
     columns = [side.get(key, np.zeros(len(side["labels"]), dtype=bool)) for side in sides]
     return np.concatenate(columns) if columns else np.zeros(0, dtype=bool)
@@ -494,7 +494,7 @@ def table_of_objects(
     source: str,
 ) -> dict[str, Any]:
     """Return the columns of a table of predictions, or of targets, one object per image."""
-    # Read every object, whatever library made it.
+    # Read the objects of all libraries.
     checks.one_of(box_format, BOX_FORMATS, name="box_format")
     kind = "target" if schema is GROUND_TRUTH else "prediction"
     samples = [
@@ -506,7 +506,7 @@ def table_of_objects(
     names = None if class_names is None else names_by_number(class_names)
     vocabulary = None if categories is None else categories_of(categories)
     places = [f"image {identifier!r}" for identifier in identifiers]
-    # Objects of one kind are checked together, as arrays; names are looked up per piece.
+    # Check objects of one kind together as arrays; look names up per group.
     pieces, kinds = [], set()
     together = names is None
     starts = 0
@@ -528,8 +528,8 @@ def table_of_objects(
 
 
 def _identifiers(samples: Sequence[Sample], image_ids: Iterable[Id] | None, kind: str) -> list[Id]:
-    """Return the image of each object: as the caller says, else as the objects do."""
-    # The caller's ids, else those that the objects have: all of them must.
+    """Return the image id of each object, from the caller or from the objects."""
+    # Use the caller's ids, otherwise those of the objects; then every object must have one.
     if image_ids is not None:
         given = as_array(image_ids, "image_ids") if hasattr(image_ids, "detach") else image_ids
         identifiers: list[Id] = as_ids(given, name="image_ids").tolist()
@@ -541,7 +541,7 @@ def _identifiers(samples: Sequence[Sample], image_ids: Iterable[Id] | None, kind
             got = f"None, and {kind} {given_ids.index(None)} lacks an id"
             cause = f"one per {kind}, such as range({len(samples)}) on both sides"
             raise InputError("image_ids", "be given", got=got, cause=cause)
-    # An id given twice would make two images of one.
+    # A repeated id would merge two images.
     twice = [identifier for identifier, count in Counter(identifiers).items() if count > 1]
     if twice:
         cause = "" if image_ids is not None else f"pass image_ids=, one per {kind}"

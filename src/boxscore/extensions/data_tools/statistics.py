@@ -1,4 +1,4 @@
-"""What a data set holds, counted: images, objects, classes, sizes."""
+"""Count the images, objects, classes and sizes of a data set."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
-"""At which sizes are described."""
+"""Quantiles that describe sizes."""
 
 FLAGS = ("crowd", "difficult", "ignore")
 
 SHOWN_CLASSES = 40
-"""Most classes that a notebook shows."""
+"""Maximum number of classes that a notebook shows."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,15 +31,15 @@ class TableStatistics:
     ----------
     counts : dict of str to int
         ``images``, ``images_without_objects``, ``objects``, ``classes``, ``classes_without_objects``, and the
-        ``crowd``, ``difficult`` and ``ignore`` objects; of detections the same without flags, their word in
-        place of "objects".
+        ``crowd``, ``difficult`` and ``ignore`` objects. For detections the keys say "detections" instead of
+        "objects", and flags are missing.
     per_class : dict of str to list
         Columns, a row per class: ``class``, ``id``, ``objects``, ``images``, ``share`` of all objects, and
         ``median_area`` in square units.
     sizes : dict of str to list
         Columns, a row per quantity: ``quantity``, and its quantiles at 0, 0.05, 0.25, 0.5, 0.75, 0.95 and 1.
-        Widths, heights and areas of boxes, their aspect ratios (width / height), objects per image, widths
-        and heights of images, scores of detections; NaN where there are none.
+        Quantities are the width, height, area and aspect ratio (width / height) of boxes, objects per image,
+        the width and height of images, and detection scores; NaN without values.
     units : {"pixels", "fractions"}
     source : str
     """
@@ -68,7 +68,7 @@ class TableStatistics:
 
 
 def table_statistics(table: GroundTruth | Detections) -> TableStatistics:
-    """Count what a table holds.
+    """Count the images, objects, classes and sizes of a table.
 
     Parameters
     ----------
@@ -98,13 +98,13 @@ def table_statistics(table: GroundTruth | Detections) -> TableStatistics:
 
 @dataclasses.dataclass(frozen=True)
 class TableCounts:
-    """What of the statistics adds up over disjoint images.
+    """Counts that add up over disjoint images.
 
     Attributes
     ----------
     images, without_boxes : int
     per_class, images_of_class : ndarray of int64, [K]
-        Boxes, and images that have any.
+        Boxes per class, and images with at least one box of the class.
     flags : dict of str to int
         Objects with each flag; empty for detections.
     quantities : tuple of str
@@ -138,12 +138,12 @@ class TableCounts:
 
 
 def table_counts(table: GroundTruth | Detections) -> TableCounts:
-    """Count what adds up."""
-    # A class counts an image once, so count distinct (class, image) pairs.
+    """Count the quantities that add up over disjoint images."""
+    # Each class counts an image once, so count distinct (class, image) pairs.
     images, classes = len(table.images), len(table.categories)
     pairs = np.unique(table.category.astype(np.int64) * max(images, 1) + table.image)
     of_truth = isinstance(table, GroundTruth)
-    # Every number here is a sum over images, so counts of disjoint images add up.
+    # Every number is a sum over images, so counts of disjoint images add up.
     return TableCounts(
         images=images,
         without_boxes=int((np.bincount(table.image, minlength=images) == 0).sum()),
@@ -160,7 +160,7 @@ def table_counts(table: GroundTruth | Detections) -> TableCounts:
 
 
 def quantities(table: GroundTruth | Detections) -> dict[str, NDArray[Any]]:
-    """Return what sizes are described of: an array each, a value per box or image."""
+    """Return the described quantities: one array each, with a value per box or image."""
     width, height = table.sizes.T
     known = table.images.sizes[~np.isnan(table.images.sizes).any(axis=1)]
     noun = "objects" if isinstance(table, GroundTruth) else "detections"
@@ -179,7 +179,7 @@ def quantities(table: GroundTruth | Detections) -> dict[str, NDArray[Any]]:
 
 
 def areas_by_class(table: GroundTruth | Detections) -> NDArray[Any]:
-    """Return the areas of all boxes, class after class."""
+    """Return the areas of all boxes, sorted by class."""
     areas: NDArray[Any] = _areas(table)[np.argsort(table.category, kind="stable")]
     return areas
 
@@ -187,17 +187,16 @@ def areas_by_class(table: GroundTruth | Detections) -> NDArray[Any]:
 def described(
     counts: TableCounts, quantiles: Mapping[str, list[float]], median_areas: list[float]
 ) -> TableStatistics:
-    """Lay out the statistics of a table, or of what its parts added up to.
+    """Build the statistics of a table, or of the sum of its partitions.
 
     Parameters
     ----------
     counts : TableCounts
     quantiles : mapping of str to list
-        At :data:`QUANTILES`, by quantity; one without values is left out.
+        Quantiles at :data:`QUANTILES` by quantity; quantities without values are missing.
     median_areas : list of float
-        Of each class.
+        One per class.
     """
-    # The same layout for a table and for sums over partitions.
     noun, boxes = counts.noun, int(counts.per_class.sum())
     empty = [float("nan")] * len(QUANTILES)
     columns = zip(*(quantiles.get(name, empty) for name in counts.quantities), strict=True)

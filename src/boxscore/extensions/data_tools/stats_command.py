@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Read, count, print; return the exit status."""
     # Check the options before anything is read.
     rows = rows_of(arguments)
-    wanted = None if arguments.anchors is None else _wanted(arguments.anchors)
+    wanted = None if arguments.anchors is None else _parse_anchors(arguments.anchors)
     image_size = None if arguments.image_size is None else _image_size(arguments.image_size)
     if image_size is not None and wanted is None:
         raise InputError(
@@ -89,20 +89,20 @@ def run(arguments: argparse.Namespace) -> int:
             got=arguments.image_size,
             cause="did you mean --image-sizes?",
         )
-    # Count in memory, or partition by partition.
+    # Count in memory or by partition.
     if arguments.memory_limit is None:
         table = _table(arguments)
         statistics = table_statistics(table)
     else:
         statistics = _statistics_in_parts(arguments)
-    # The classes that are asked for; all counts are of all classes.
+    # Select the classes to print; the counts include all classes.
     chosen, words = rows.of(statistics.per_class)
     classes = with_rows(statistics.per_class, chosen)
     counts: dict[str, list[Any]] = {
         "quantity": [name.replace("_", " ") for name in statistics.counts],
         "count": list(statistics.counts.values()),
     }
-    # Three tables, and anchors where they are wanted.
+    # Print three tables, and anchors if requested.
     sections = [
         Section(statistics.source, counts),
         Section(f"Classes, {words}" if words else "Classes", classes),
@@ -131,7 +131,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _table(arguments: argparse.Namespace) -> GroundTruth | Detections:
-    """Read what is counted."""
+    """Read the table."""
     options = read_options(**ground_truth_arguments(arguments))
     truth = read_ground_truth(arguments.ground_truth, options)
     if arguments.detections is None:
@@ -140,7 +140,7 @@ def _table(arguments: argparse.Namespace) -> GroundTruth | Detections:
 
 
 def _statistics_in_parts(arguments: argparse.Namespace) -> TableStatistics:
-    """Count partitions of whole images."""
+    """Count partition by partition; partitions have whole images."""
     from boxscore.extensions.large.command_line import has_scores, is_larger, told_of_partitions
     from boxscore.extensions.large.statistics_in_parts import counted_part, statistics_of_parts
     from boxscore.extensions.validation.checking import judging_protocol
@@ -151,15 +151,15 @@ def _statistics_in_parts(arguments: argparse.Namespace) -> TableStatistics:
     if arguments.anchors is not None:
         cause = "each round of k-means compares every box with every anchor"
         raise InputError("--anchors", "not be combined with --memory-limit", got="both", cause=cause)
-    is_larger(arguments)  # which refuses what cannot be read in partitions
+    is_larger(arguments)  # raises an error if the files cannot be partitioned
     protocol = judging_protocol(None, scored=has_scores(arguments))
     with temporary_folder() as folder:
         parts = told_of_partitions(arguments, protocol, counted_part, {"folder": folder})
         return statistics_of_parts(parts, folder)
 
 
-def _wanted(texts: list[str]) -> int | list[list[float]]:
-    """Read ``--anchors``: a number of anchors, or width and height of each."""
+def _parse_anchors(texts: list[str]) -> int | list[list[float]]:
+    """Parse ``--anchors``: a number of anchors, or the width and height of each."""
     if len(texts) == 1 and texts[0].isascii() and texts[0].isdecimal():
         return int(texts[0][:20])
     pairs = [text.split(",") for text in texts]
@@ -175,7 +175,7 @@ def _wanted(texts: list[str]) -> int | list[list[float]]:
 
 
 def _image_size(text: str) -> float | tuple[float, float]:
-    """Read ``--image-size``: the longer side, or both sides."""
+    """Parse ``--image-size``: the longer side, or both sides."""
     match = re.fullmatch(r"(\d{1,7})(?:[xX](\d{1,7}))?", text, re.ASCII)
     if match is None:
         raise InputError("--image-size", "be a whole number or WIDTHxHEIGHT", got=repr(text))

@@ -1,14 +1,14 @@
-r"""Fail when numbers are too low: a gate for pipelines. Exit status 1 when a check fails.
+r"""Fail a CI pipeline when metrics are too low. Exit status 1 when a check fails.
 
-The result is computed from --gt and --dt, or read from the JSON that boxscore wrote (--result).
+The result is computed from --gt and --dt, or read from JSON that boxscore wrote (--result).
 
 A bound is METRIC=NUMBER, or "CLASS METRIC=NUMBER" for one class. Against a baseline's result
-(--no-regression), a metric fails when it is lower by more than --tolerance. Against a baseline's detections
-(--baseline-detections), it fails when the drop is significant by a swap test over the images; with
---tolerance, when the whole interval of the difference lies below minus --tolerance. For a pipeline that looks
-at every commit, --sequential keeps that promise over all looks of a --history together. An error in the
-input, such as boxes in the wrong format, fails as well, also in the baseline's detections; --allow NAME
-accepts it.
+(--no-regression), a metric fails when it drops by more than --tolerance. Against a baseline's detections
+(--baseline-detections), it fails when the drop is significant in a permutation test over images; with
+--tolerance, when the whole interval of the difference is below minus --tolerance. If the pipeline runs at
+every commit, --sequential limits the false alarms over all runs in --history together. Errors in the input,
+such as boxes in the wrong format, also fail, including those in the baseline's detections; --allow NAME
+accepts one.
 
 Examples
 --------
@@ -133,7 +133,7 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
     tolerance = checks.number_between(arguments.tolerance, 0, 1, name="--tolerance")
     _check_sequential(arguments)
     with remembered_warnings(hold_box_forms=not arguments.strict) as messages:
-        checked = _checked(arguments, stack)
+        checked = _read_or_evaluate(arguments, stack)
         result, digest = checked.result, NOTHING
         if checked.evaluation is not None and checked.inputs is not None:
             digest = digest_of(checked.evaluation, allowed=arguments.allow, warned=messages)
@@ -156,9 +156,9 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
     if arguments.baseline_detections:
         baseline_evaluation, evaluation, of_baseline = _with_baseline(checked, arguments, stack)
         if arguments.sequential:
-            drop = _drop(baseline_evaluation, evaluation, arguments)
+            drop = _compare_in_batches(baseline_evaluation, evaluation, arguments)
         else:
-            comparison = _compared(baseline_evaluation, evaluation, arguments)
+            comparison = _compare(baseline_evaluation, evaluation, arguments)
             done += gate.check_difference(
                 comparison,
                 tolerance=tolerance,
@@ -185,7 +185,7 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
         done, record = _at_next_look(arguments, result, drop, done, errors)
     # Write the outcome in every requested form; the history last, after everything else worked.
     note = _note(done, record, arguments)
-    text = _written(done, note, record, result.signature, arguments)
+    text = _format_result(done, note, record, result.signature, arguments)
     if arguments.summary is not None:
         from boxscore.extensions.decisions.pull_request import pull_request_summary
 
@@ -225,8 +225,8 @@ def _check_sequential(arguments: argparse.Namespace) -> None:
             got="no " + ("--history" if arguments.baseline_detections else "--baseline-detections"),
             cause="the history records the previous runs",
         )
-    # The test swaps results under the hypothesis of no difference, so it has no tolerance, and only one
-    # metric.
+    # The test assumes no difference under its null hypothesis, so it cannot take a tolerance or several
+    # metrics.
     if arguments.tolerance:
         raise InputError(
             "--sequential",
@@ -243,7 +243,9 @@ def _check_sequential(arguments: argparse.Namespace) -> None:
         )
 
 
-def _drop(baseline: Evaluation, evaluation: Evaluation, arguments: argparse.Namespace) -> DropSoFar:
+def _compare_in_batches(
+    baseline: Evaluation, evaluation: Evaluation, arguments: argparse.Namespace
+) -> DropSoFar:
     """Compare batch by batch."""
     from boxscore.extensions.decisions.sequential import drop_in_batches
 
@@ -299,13 +301,13 @@ def _at_next_look(
     return every, record
 
 
-def _checked(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> _Checked:
+def _read_or_evaluate(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> _Checked:
     """Read a result from a file, or evaluate."""
     # Exactly one source of numbers is allowed.
     evaluated = arguments.ground_truth is not None or arguments.detections is not None
     if (arguments.result is not None) == evaluated:
         raise InputError("check needs --result, or --ground-truth and --detections.")
-    # A stored result has no images to resample.
+    # A stored result does not contain images to resample.
     if arguments.result is not None:
         if arguments.baseline_detections is not None:
             raise InputError(
@@ -356,7 +358,7 @@ def _with_baseline(
     return baseline, evaluation, digest
 
 
-def _compared(
+def _compare(
     baseline: Evaluation, evaluation: Evaluation, arguments: argparse.Namespace
 ) -> DetectorComparison:
     """Compare over all images."""
@@ -422,7 +424,7 @@ def _note(done: Sequence[gate.Check], record: Mapping[str, Any], arguments: argp
     return note
 
 
-def _written(
+def _format_result(
     done: Sequence[gate.Check],
     note: str,
     record: Mapping[str, Any],
@@ -435,7 +437,7 @@ def _written(
         head = note.replace("\n", "; ")
         return f"### {mark} boxscore check: {head}\n\n{markdown_table(columns)}\n\n`{signature}`"
     if form == "text":
-        table = f"{text_table(columns, width=table_width(), paint=_painted)}\n\n" if done else ""
+        table = f"{text_table(columns, width=table_width(), paint=_color_result)}\n\n" if done else ""
         return f"{table}{note}\n{signature_lines(signature)}"
     return written(
         form, [Section("boxscore check", columns, note.replace("\n", "; "))], value=record, footer=signature
@@ -489,6 +491,6 @@ def _annotate(done: Sequence[gate.Check]) -> None:
             say(f"::error title=boxscore check::{text}", quiet=False)
 
 
-def _painted(_: int, name: str, text: str) -> str:
+def _color_result(_: int, name: str, text: str) -> str:
     colours = {"FAILED": "red", "passed": "green"}
     return coloured(text, colours[text.strip()]) if name == "result" and text.strip() in colours else text

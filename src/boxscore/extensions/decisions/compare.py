@@ -14,9 +14,9 @@ Conventions
   number of classes (max-T), but not for the number of metrics.
 - Every pair of detectors is compared on request (:class:`PairedDifferences`): ``significant`` is adjusted for
   the number of pairs (Holm). Intervals are not adjusted.
-- If some detectors have no scores, a detector with scores is counted at the threshold of its best F1, chosen
-  on the other half of the images (:mod:`boxscore.extensions.decisions.cross_fitting`), and ``scores_text``
-  says so.
+- If some detectors lack scores, a detector with scores is counted at the threshold of its best F1, chosen on
+  the other half of the images (:mod:`boxscore.extensions.decisions.cross_fitting`), and ``scores_text`` says
+  so.
 - Merged results of some millions of detections are not swapped: the verdict is then whether the interval
   excludes 0, and ``p_value`` is NaN.
 """
@@ -404,7 +404,7 @@ def compare_detectors(
     )
     # Swap the results of the first and each other detector; the distribution of the difference gives
     # p-values.
-    exchanged = [_exchanged(first, other, rows, how, units, progress) for other in results[1:]]
+    exchanged = [_swap(first, other, rows, how, units, progress) for other in results[1:]]
     # For a metric that falls as detectors improve, reverse the sign for wins and verdicts.
     falls = np.isin([row.key for row in rows], list(first.protocol.lower_is_better))
     p_values, unadjusted = _adjusted(exchanged)
@@ -511,7 +511,7 @@ def _ends(
     return low[:, 0], high[:, 0]
 
 
-def _exchanged(
+def _swap(
     first: Evaluation,
     other: Evaluation,
     rows: Sequence[SummaryRow],
@@ -572,7 +572,7 @@ def _every_pair(comparison: DetectorComparison) -> PairedDifferences:
         if not j:
             alone[number] = comparison.unadjusted[i - 1]
         else:
-            between = _exchanged(results[j], results[i], rows, how, units, progress=True)
+            between = _swap(results[j], results[i], rows, how, units, progress=True)
             alone[number] = between.p_values()[:, -1]
     # Adjust the p-values over all pairs together (Holm).
     for (i, j), adjusted in zip(pairs, holm(alone), strict=True):

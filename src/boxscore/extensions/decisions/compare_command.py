@@ -1,7 +1,7 @@
-"""Say whether one detector is better than another: paired differences over resampled images.
+"""Test whether one detector is better than another: paired differences over resampled images.
 
-A detector with scores beside one without is counted from the score of its best F1, which is chosen for each
-half of the images on the other half.
+If only some detectors have scores, these count from the score of their best F1, which is chosen for each half
+of the images on the other half.
 
 Examples
 --------
@@ -224,7 +224,7 @@ def _show_comparison(
         progress=True,
         workers=readers(arguments),
     )
-    # A table for a paper has one row per detector, so it has no classes.
+    # A table for a paper has one row per detector, so it cannot show classes.
     per_class = arguments.per_class or rows != ALL_ROWS
     table = None
     if arguments.output in ("latex", "markdown") and not (per_class or arguments.show):
@@ -411,7 +411,7 @@ def _section(comparison: DetectorComparison, other: str, frame: pd.DataFrame, wo
     first_out = ("decided_by_ties", "other_wins")
     title = f"{printable(comparison.first)} (first) and {printable(other)} (other)"
     title += f", {words}" if words else ""
-    return Section(title, table_columns(rows), note, first_out=first_out, paint=_painted)
+    return Section(title, table_columns(rows), note, first_out=first_out, paint=_color_verdict)
 
 
 def _units(how: Resampling) -> str:
@@ -419,6 +419,6 @@ def _units(how: Resampling) -> str:
     return counted(how.units, "image" if how.group is None else "group")
 
 
-def _painted(_: int, name: str, text: str) -> str:
+def _color_verdict(_: int, name: str, text: str) -> str:
     colours = {"better": "green", "worse": "red"}
     return coloured(text, colours[text.strip()]) if name == "verdict" and text.strip() in colours else text

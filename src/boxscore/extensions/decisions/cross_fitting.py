@@ -70,7 +70,7 @@ def counted_alike(
     for name, result in evaluations.items():
         results[name] = result
         if _is_ranked(result):
-            results[name], fits[name] = _cross_fitted(name, result, without[0].protocol, units, seed)
+            results[name], fits[name] = _cross_fit(name, result, without[0].protocol, units, seed)
     return results, fits
 
 
@@ -78,7 +78,7 @@ def _is_ranked(evaluation: Evaluation) -> bool:
     return evaluation.has_scores
 
 
-def _cross_fitted(
+def _cross_fit(
     name: str, evaluation: Evaluation, protocol: Protocol, units: Units | None, seed: int
 ) -> tuple[Evaluation, CrossFit]:
     """Return the result of the boxes that count, under a protocol without scores."""
@@ -117,7 +117,7 @@ def _check(name: str, evaluation: Evaluation, protocol: Protocol) -> None:
 
 
 def _first_half(images: int, units: Units | None, seed: int) -> BoolArray:
-    """Tell whether each image belongs to the first half, [I]."""
+    """Return whether each image belongs to the first half, [I]."""
     count = unit_count(images, units)
     order = np.random.default_rng(seed).permutation(count)
     first = np.zeros(count, dtype=bool)

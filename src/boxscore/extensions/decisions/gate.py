@@ -17,8 +17,8 @@ Conventions
 - Compared with a baseline's detections, it fails if the drop is significant: by a one-sided swap test
   (:mod:`boxscore.extensions.decisions.swapping`), adjusted for all checked metrics. At the default
   confidence, one in twenty comparisons of equal detectors fails, for any number of metrics.
-- With a tolerance, it fails if the whole interval of the difference is below it, because the swap test has no
-  tolerance. This is not adjusted for the number of metrics.
+- With a tolerance, it fails if the whole interval of the difference is below it, because the swap test cannot
+  take one. This is not adjusted for the number of metrics.
 - A gate that runs at every commit distributes its level over the looks that a history records
   (:mod:`boxscore.extensions.decisions.sequential`). Equal detectors then fail at any commit with at most the
   probability of the level.
@@ -185,7 +185,7 @@ def _are_numbers(values: Any) -> bool:
 
 
 def is_value(value: Any) -> bool:
-    """Tell whether an evaluation can give this value as a metric: a number in [0, 1], or None."""
+    """Return whether an evaluation can give this value as a metric: a number in [0, 1], or None."""
     return value is None or (type(value) in (int, float) and 0 <= value <= HIGHEST)
 
 
@@ -220,7 +220,7 @@ def parse_bound(text: str, result: Result, *, name: str) -> Bound:
     # Prefer an overall metric; otherwise the last word is the metric of the class before it.
     if target not in result.metrics and class_text:
         known = result.read_classes()
-        class_name = _class_named(class_text, known, name)
+        class_name = _find_class(class_text, known, name)
         metric = metric_named(metric, list(known[class_name]), option=f"{name}, the metric of a class")
     else:
         metric = metric_named(target, list(result.metrics), option=name)
@@ -237,7 +237,7 @@ def parse_bound(text: str, result: Result, *, name: str) -> Bound:
     return Bound(metric, value, class_name)
 
 
-def _class_named(text: str, known: Mapping[str, Values], name: str) -> str:
+def _find_class(text: str, known: Mapping[str, Values], name: str) -> str:
     """Find a class as written, without surrounding blanks, or without its quotes."""
     bare = text.strip()
     unquoted = bare[1:-1] if len(bare) > 1 and bare[0] == bare[-1] and bare[0] in "'\"" else bare
@@ -420,7 +420,7 @@ def _defined(value: float | None) -> float | None:
 
 
 def same_rules(signature: str, other: str) -> bool:
-    """Tell whether two signatures are equal except for the version."""
+    """Return whether two signatures are equal except for the version."""
     first, second = (
         [part for part in each.split("|") if not part.startswith("v:")] for each in (signature, other)
     )

@@ -15,7 +15,7 @@ Conventions
   threshold is the first at which (sum of losses + B) / (n + 1) is small enough. Then the loss of a new image
   is small enough *on average*, over sets of n images and new images; for a single set it may be larger.
 - Recall: the loss of an image is the fraction of its objects that is missed, B = 1. Images without objects
-  are left out. If too much is missed even at the lowest score, there is no threshold. The average then counts
+  are left out. If even the lowest score misses too much, the threshold is undefined. The average then counts
   such a set as a loss of 0, because the theorem needs a threshold without loss. Near that limit, the existing
   thresholds miss more than requested.
 - False positives per image: the loss of an image is their number, at most ``at_most`` = B. All images count.
@@ -64,8 +64,9 @@ ROUNDING = 1e-9
 """Tolerance for sums of fractions, relative to the number of images."""
 
 NEAR = 2
-"""Number of standard errors of the recall at the lowest score within which another set might have no
-threshold."""
+"""Number of standard errors of the recall at the lowest score within which another set might lack a
+threshold.
+"""
 
 GRID = np.arange(99, -1, -1) / 100
 """Thresholds at which precision is tested, descending."""
@@ -81,7 +82,7 @@ class Guaranteed(NamedTuple):
     """Thresholds with a guarantee, and the number of images behind them; arrays of one shape, or scalars."""
 
     score: Floats
-    """The threshold, float64; NaN if there is no guarantee."""
+    """The threshold, float64; NaN without a guarantee."""
     value: Floats
     """The guaranteed quantity on these images: a mean over images, float64."""
     pooled: Floats
@@ -91,8 +92,9 @@ class Guaranteed(NamedTuple):
     images_needed: Counts
     """The minimum number of images for a detector without errors; int64."""
     note: Any
-    """Text: why there is no threshold, whether it is close to not existing, or how many images have more
-    false positives than are counted."""
+    """Text: why the threshold is missing, whether it is close to missing, or how many images have more false
+    positives than are counted.
+    """
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -240,8 +242,8 @@ def threshold_guarantee(
     # Extract the detections and objects of the evaluation once, for all classes and for each.
     t, a = threshold_index(evaluation, iou_threshold), area_index(evaluation, area)
     whole, parts = samples_of(evaluation.matched, t, a)
-    # Compute the guarantee of each class and of all together; the text says what is guaranteed and what is
-    # not.
+    # Compute the guarantee of each class and of all together; the text states the guaranteed quantities and
+    # those that are not.
     if measure == "recall":
         answers = [guaranteed_recall(one, level) for one in (*parts, whole)]
         promise = (
@@ -409,17 +411,17 @@ def guaranteed_recall(sample: Sample, level: float) -> Guaranteed:
     score, total = _sums_down(sample.truth_score[seen], share[seen])
     # Require sum of losses + 1 <= (1 - level) (n + 1), written with recalls.
     enough = np.flatnonzero(total >= (level - ROUNDING) * (n + 1))
-    # There is no threshold if images are too few, or if even the lowest score misses too much.
+    # The threshold is undefined if images are too few, or if even the lowest score misses too much.
     if n < needed:
-        return _none(n, needed, _too_few(n, needed, "with objects"))
+        return _missing(n, needed, _too_few(n, needed, "with objects"))
     if not len(enough):
-        most = _rounded_down(total[-1] / (n + 1)) if len(total) else 0
-        return _none(n, needed, f"highest possible: {most:g}" if most else "no object is detected")
+        most = _round_down(total[-1] / (n + 1)) if len(total) else 0
+        return _missing(n, needed, f"highest possible: {most:g}" if most else "no object is detected")
     # Add a note if the largest possible recall is close to the level, in standard errors.
     most = float(total[-1] / (n + 1))
     at_lowest = np.bincount(of_image[seen], weights=share[seen], minlength=n)
     is_near = most - level < NEAR * float(at_lowest.std()) / math.sqrt(n)
-    note = f"close to the limit {_rounded_down(most):g}" if is_near else ""
+    note = f"close to the limit {_round_down(most):g}" if is_near else ""
     chosen = float(score[enough[0]])
     return Guaranteed(chosen, float(total[enough[0]] / n), sample.pooled_recall(chosen), n, needed, note)
 
@@ -436,11 +438,11 @@ def guaranteed_fppi(sample: Sample, level: float, *, images: int, at_most: int) 
     # Add them up from the highest score down; the condition adds the largest loss of a new image.
     score, total = _sums_down(sample.score, counts)
     few_enough = np.flatnonzero(total + at_most <= (level + ROUNDING) * (images + 1))
-    # There is no threshold if images are too few, or if no score is low enough.
+    # The threshold is undefined if images are too few, or if no score is low enough.
     if images < needed:
-        return _none(images, needed, _too_few(images, needed, ""))
+        return _missing(images, needed, _too_few(images, needed, ""))
     if not len(few_enough):
-        return _none(images, needed, "false positives score highest" if len(score) else "no detections")
+        return _missing(images, needed, "false positives score highest" if len(score) else "no detections")
     # The count is capped, so report how many images have more false positives.
     chosen = float(score[few_enough[-1]])
     left = sample.image[~sample.true & (sample.score >= chosen)]
@@ -456,7 +458,7 @@ def _sums_down(score: FloatArray, weight: FloatArray) -> tuple[FloatArray, Float
     return distinct[::-1], np.cumsum(np.bincount(at, weights=weight, minlength=len(distinct))[::-1])
 
 
-def _rounded_down(value: float) -> float:
+def _round_down(value: float) -> float:
     return math.floor(1e4 * value) / 1e4
 
 
@@ -468,7 +470,7 @@ def _too_few(images: int, needed: int, which: str) -> str:
     return " ".join(f"needs {needed:,} images {which}".split()) + f", has {images:,}"
 
 
-def _none(images: int, needed: int, reason: str) -> Guaranteed:
+def _missing(images: int, needed: int, reason: str) -> Guaranteed:
     return Guaranteed(math.nan, math.nan, math.nan, images, needed, reason)
 
 
@@ -483,7 +485,7 @@ def guaranteed_precision(sample: Sample, level: float, confidence: float) -> Gua
     needed = _ceiling(math.log(error) / math.log(level))
     images, of_image = np.unique(sample.image, return_inverse=True)
     if len(images) < needed:
-        return _none(len(images), needed, _too_few(len(images), needed, "with detections"))
+        return _missing(len(images), needed, _too_few(len(images), needed, "with detections"))
 
     def losses(position: int) -> FloatArray:
         """Return the fraction of false positives of each image that has a detection above the threshold."""
@@ -499,7 +501,7 @@ def guaranteed_precision(sample: Sample, level: float, confidence: float) -> Gua
     # needed.
     lowest = lowest_passed(lambda position: p_value(losses(position), 1 - level), error)
     if lowest < 0:
-        return _none(len(images), needed, "no threshold passes the test")
+        return _missing(len(images), needed, "no threshold passes the test")
     chosen, shares = float(GRID[lowest]), losses(lowest)
     return Guaranteed(
         chosen, float(1 - shares.mean()), sample.pooled_precision(chosen), len(shares), needed, ""

@@ -82,7 +82,7 @@ def next_look(earlier: History, record: Mapping[str, Any]) -> Look:
 
 
 def _same_run(earlier: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
-    """Tell whether all inputs, options and results are the same."""
+    """Return whether all inputs, options and results are the same."""
     hashes = _hashes(record)
     return (
         bool(hashes)
@@ -183,7 +183,7 @@ def _earlier(file: int) -> History:
 def _locked(path: Path) -> Iterator[int]:
     """Open the file and wait for its lock; retry if another run removed the file that it had created."""
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
-    # Some file systems report that the open file has no name.
+    # Some file systems report that the open file is unnamed.
     for left in reversed(range(TRIES)):
         file = os.open(path, flags, 0o666)
         try:

@@ -47,13 +47,13 @@ def as_junit(checks: Sequence[Check], *, time: str, properties: Mapping[str, str
         if check.passed:
             lines.append(f"{case}/>")
         else:
-            message = f"{check.title} is {_shown(check.value)}, must be {check.rule}"
+            message = f"{check.title} is {_format_value(check.value)}, must be {check.rule}"
             failure = f"      <failure{_attributes(message=message, type='boxscore.check')}/>"
             lines += [f"{case}>", failure, "    </testcase>"]
     return "\n".join([*lines, "  </testsuite>", "</testsuites>"]) + "\n"
 
 
-def _shown(value: float | None) -> str:
+def _format_value(value: float | None) -> str:
     return "undefined" if value is None else f"{value:.4f}"
 
 

@@ -21,8 +21,8 @@ Conventions
   plan is for the observed difference, they include its interval as well (MOVER).
 - A plan for the observed difference is optimistic: a difference that is worth planning for is often smaller
   than it looks. Its power on these images adds nothing to its p-value.
-- There is no plan without a valid interval or verdict: for a class in fewer than 5 images, for fewer than 10
-  images with objects, or for fewer than 6 groups.
+- A plan needs a valid interval and verdict; it is undefined for a class in fewer than 5 images, for fewer
+  than 10 images with objects, or for fewer than 6 groups.
 
 References
 ----------
@@ -108,7 +108,7 @@ class Plan(NamedTuple):
     """Power to detect it with the given images, float64."""
     images_needed: Floats
     """Number of images, with the same proportion having objects, to detect it with the requested power;
-    float64, NaN if there is none."""
+    float64, NaN if undefined."""
     images_needed_low: Floats
     images_needed_high: Floats
     """Upper end of its range; infinite if the difference may be 0."""
@@ -310,7 +310,7 @@ def plan_comparison(
     check_comparable(["first", "other"], [first, other])
     rows = chosen_rows(first, metrics)[: None if metrics else 1]
     warn_of_frames(first, group)
-    # Count the units behind each value; too few have no plan.
+    # Count the units behind each value; with too few, the plan is undefined.
     units = units_of_images(first, group)
     size = unit_count(first._image_count, units)
     counts = units_of_values(first, rows, units)
@@ -392,7 +392,7 @@ def _spread_of_equal(
 
 
 def _enough(counts: NDArray[np.int64], units: Units | None) -> NDArray[np.bool_]:
-    """Tell whether enough units support a plan, [rows, K + 1]; raise an error if no row has enough."""
+    """Return whether enough units support a plan, [rows, K + 1]; raise an error if no row has enough."""
     least = LEAST_UNITS if units is None else LEAST_UNITS_OF_VERDICT
     enough = enough_units(counts, units)
     enough[:, -1] &= counts[:, -1] >= least

@@ -46,7 +46,7 @@ def pull_request_summary(
     name : str, optional
         Name of the model.
     evaluation : Evaluation, optional
-        Its classes are listed if there is no comparison.
+        Its classes are listed without a comparison.
     comparison : DetectorComparison, optional
         Comparison of the baseline and the checked result: lists the differences of all metrics and of each
         class.
@@ -58,25 +58,25 @@ def pull_request_summary(
         parts.append(_table(_of_checks(done)))
     if comparison is not None:
         classes = len(comparison.classes)
-        parts.append(_folded(_sentence(comparison), _table(_differences(comparison)), classes))
+        parts.append(_fold(_sentence(comparison), _table(_differences(comparison)), classes))
     elif evaluation is not None:
         classes = len(evaluation.labels)
-        parts.append(_folded(counted(classes, "class"), _table(_classes(evaluation)), classes))
+        parts.append(_fold(counted(classes, "class"), _table(_classes(evaluation)), classes))
     if meaning:
-        parts.append(_folded("How to read this", "\n".join(f"- {line}" for line in meaning)))
+        parts.append(_fold("How to read this", "\n".join(f"- {line}" for line in meaning)))
     return "\n\n".join([*parts, f"`{signature}`"]) + "\n"
 
 
 def _title(name: str | None) -> str:
     if name is None:
         return "boxscore"
-    return f"boxscore, `{printable(_escaped_name(name)).replace('`', '')}`"
+    return f"boxscore, `{printable(_escape_name(name)).replace('`', '')}`"
 
 
 def _of_checks(done: Sequence[Check]) -> dict[str, list[Any]]:
     """Build the columns of the checks; for those with a baseline, the difference and its interval."""
     # Include columns of a baseline only if some check has one.
-    columns: dict[str, list[Any]] = {"metric": [_escaped_name(check.title) for check in done]}
+    columns: dict[str, list[Any]] = {"metric": [_escape_name(check.title) for check in done]}
     if any(check.baseline is not None for check in done):
         columns["baseline"] = [check.baseline for check in done]
     columns["now"] = [check.value for check in done]
@@ -116,7 +116,7 @@ def _differences(comparison: DetectorComparison) -> dict[str, list[Any]]:
         key=lambda k: (rank.get(lines.verdict[k], 2), delta[k] is None, delta[k] or 0.0),
     )[:MOST_CLASSES]
     return {
-        "class": [_escaped_name(comparison.classes[k]) for k in rows],
+        "class": [_escape_name(comparison.classes[k]) for k in rows],
         "baseline": [lines.value_first[k] for k in rows],
         "now": [lines.value_other[k] for k in rows],
         "difference": ["" if delta[k] is None else fixed(lines.delta[k], signed=True) for k in rows],
@@ -133,7 +133,7 @@ def _classes(evaluation: Evaluation) -> dict[str, list[Any]]:
         return {}
     rows = sorted(range(len(first)), key=lambda k: (first[k] != first[k], first[k]))[:MOST_CLASSES]
     return {
-        "class": [_escaped_name(evaluation.labels[k]) for k in rows],
+        "class": [_escape_name(evaluation.labels[k]) for k in rows],
         "objects": [evaluation.class_counts["ground_truths"].tolist()[k] for k in rows],
         **{key: [column[k] for k in rows] for key, column in [*values.items()][:3]},
     }
@@ -151,12 +151,12 @@ def _table(columns: Mapping[str, Sequence[Any]]) -> str:
     return text.replace("@", "@<!-- -->")
 
 
-def _folded(title: str, text: str, rows: int = 0) -> str:
+def _fold(title: str, text: str, rows: int = 0) -> str:
     left = rows - MOST_CLASSES
     more = f"\n\n... and {counted(left, 'more class')}" if left > 0 else ""
     return f"<details><summary>{title}</summary>\n\n{text}{more}\n\n</details>"
 
 
-def _escaped_name(text: str) -> str:
+def _escape_name(text: str) -> str:
     """Truncate and escape a name."""
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

@@ -11,8 +11,8 @@ Conventions
   an image (or group of images) are swapped between the two detectors as in the swap test
   (:mod:`boxscore.extensions.decisions.swapping`), and each batch is scored separately; images are matched one
   by one.
-- The null hypothesis: given everything before it, all swaps in a batch are equally likely. There is no
-  assumption about scores, nor that images are alike or in random order.
+- The null hypothesis: given everything before it, all swaps in a batch are equally likely. The test does not
+  assume anything about scores, nor that images are alike or in random order.
 - A bet of size b pays ``exp(b z) / mean of exp(b z*)``: z is the difference in the batch in standard
   deviations of the swaps, z* that of each swap, including the observed one. So its mean under the null is 1,
   whether all swaps are made or a random selection. Each swap counts with its opposite.
@@ -150,7 +150,7 @@ class SequentialComparison(DiagnosticResult):
         return int(self.images[-1])
 
     def verdict_text(self) -> str:
-        """Describe in a few sentences how many images were read and what the verdict means."""
+        """Describe the number of images read and the meaning of the verdict in a few sentences."""
         level, left = 1 - self.reading.confidence, self.given - self.images_read
         if self.verdict != "cannot tell":
             end = f"stopped after {self.images_read:,} of {counted(self.given, 'image')}"
@@ -237,7 +237,7 @@ def compare_sequentially(
     ------
     InputError
         When there are not exactly two results, their images, objects, classes or protocols differ, images are
-        not matched separately, there is no complete batch, or an option is invalid.
+        not matched separately, no batch is complete, or an option is invalid.
 
     Examples
     --------
@@ -255,7 +255,7 @@ def compare_sequentially(
     if len(evaluations) != 2:
         raise InputError("a sequential comparison", "have two results", got=len(evaluations))
     (first_name, first), (other_name, other) = evaluations.items()
-    row, how, rows = _checked(
+    row, how, rows = _make_batches(
         evaluations, metric, batch, order, BatchReading(resamples, confidence, seed, 0, group)
     )
     # Stop when the log of the capital reaches that of 1 / (1 - confidence), with tolerance for rounding.
@@ -323,7 +323,7 @@ def drop_in_batches(
 ) -> DropSoFar:
     """Read every complete batch, and return the p-value that the other is worse than the first."""
     # Read in file order, so that a gate sees the same batches at every commit.
-    row, how, rows = _checked(
+    row, how, rows = _make_batches(
         {"baseline": first, "checked": other},
         metric,
         batch,
@@ -359,7 +359,7 @@ class _Rows(NamedTuple):
     given: int
 
 
-def _checked(
+def _make_batches(
     evaluations: Mapping[str, Evaluation],
     metric: str | None,
     batch: int | None,
@@ -394,7 +394,7 @@ def _checked(
         size = checks.whole_number(batch, 1, name="batch")
     # Number the units by their first place in the order; a batch takes ``size`` of them, and all images of
     # each. Unique numbers come by value, so two sorts turn first places into ranks.
-    units, ordered = units_of_images(first, how.group), _ordered(first, order, how.seed)
+    units, ordered = units_of_images(first, how.group), _reading_order(first, order, how.seed)
     labels = ordered if units is None else units[ordered]
     _, start, inverse = np.unique(labels, return_index=True, return_inverse=True)
     place = np.argsort(np.argsort(start, kind="stable"), kind="stable")[inverse.ravel()] // size
@@ -414,7 +414,7 @@ def _checked(
     return row, how._replace(batch=size), _Rows(parts, units, len(ordered))
 
 
-def _ordered(evaluation: Evaluation, order: Order, seed: int) -> NDArray[np.intp]:
+def _reading_order(evaluation: Evaluation, order: Order, seed: int) -> NDArray[np.intp]:
     """Return the rows of the images in reading order."""
     count = evaluation._image_count
     if isinstance(order, str):

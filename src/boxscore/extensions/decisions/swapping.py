@@ -113,7 +113,7 @@ def swapped_differences(
         Evaluations with one ground truth and one protocol, with their matches.
     rows : sequence of SummaryRow
     resamples : int
-        Number of swaps; all of them if there are no more.
+        Number of swaps; all if these are not more.
     seed : int
     units : ndarray of int32, [images], optional
         Group of each image; groups are swapped together.

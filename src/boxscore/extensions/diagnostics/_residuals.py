@@ -224,7 +224,7 @@ class BinnedResiduals:
     def _errors(
         self, residual: FloatArray, total_residual: FloatArray, detections: IntArray, total: IntArray
     ) -> Errors:
-        # A bin without detections has no noise.
+        # The noise of an empty bin is 0.
         cells = self.cells
         noise, total_noise = self.noise * (detections > 0), self.total_noise * (total > 0)
         of_class = cells.by_class(detections)

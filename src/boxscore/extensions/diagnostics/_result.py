@@ -96,7 +96,7 @@ class DiagnosticResult:
         Raises
         ------
         InputError
-            When this kind of result has no plot, or an option is out of range.
+            When this kind of result cannot be plotted, or an option is out of range.
         MissingDependencyError
             When matplotlib is not installed.
         """

@@ -87,7 +87,7 @@ def tool_protocols(*, oriented: bool = False) -> list[str]:
 def fits(
     protocol: Protocol, ground_truth: GroundTruth, detections: Detections, asked: Protocol | None = None
 ) -> bool:
-    """Tell whether the tables have the objects, scores and image labels that a protocol reads.
+    """Return whether the tables have the objects, scores and image labels that a protocol reads.
 
     ``asked`` is the protocol that the user named: other protocols may read the same optional columns.
     """
@@ -104,7 +104,7 @@ def fits(
 
 
 def fits_scores(protocol: Protocol, detections: Detections) -> bool:
-    """Tell whether detections have scores if a protocol reads them, and none if it does not."""
+    """Return whether detections have scores if a protocol reads them, and none if it does not."""
     return (protocol.matching.scores == "given") == detections.scored
 
 

@@ -42,7 +42,7 @@ def units_of_images(evaluation: Evaluation, group: Group) -> Units | None:
     Raises
     ------
     InputError
-        When there is no such column, the pattern matches no name, or an image has no group.
+        When the column does not exist, the pattern matches no name, or an image lacks a group.
     """
     if group is None:
         return None
@@ -103,7 +103,7 @@ def warn_of_frames(evaluation: Evaluation, group: Group) -> None:
 
 
 def _numbered_runs(names: list[str]) -> int:
-    """Count the runs of names that differ only in a last number, which counts up; 0 if some have none."""
+    """Count the runs of names that differ only in a trailing number, which counts up; 0 if some lack it."""
     last = re.compile(r"^(.*?\D)(\d+)(\D*)$")
     stems: dict[tuple[str, str], list[int]] = {}
     for name in names:
@@ -115,7 +115,7 @@ def _numbered_runs(names: list[str]) -> int:
 
 
 def _counts_up(numbers: list[int]) -> bool:
-    """Tell whether numbers are equally spaced, apart from a few missing ones."""
+    """Return whether numbers are equally spaced, apart from a few missing ones."""
     steps = np.diff(np.sort(numbers))
     return len(steps) > 0 and bool(np.mean(steps == np.median(steps)) >= 0.9)
 
@@ -210,7 +210,7 @@ def _joined(every: Sequence[_WithObjects], *, disjoint: bool) -> IntArray:
 
 
 def enough_units(counts: NDArray[np.int64], units: Units | None) -> NDArray[np.bool_]:
-    """Tell whether enough units support the interval of a difference, [..., K + 1]; the last is the total."""
+    """Return whether enough units support the interval of a difference, [..., K + 1]; the last is the total."""
     least = np.full(counts.shape[-1], LEAST_UNITS_OF_CLASS)
     least[-1] = LEAST_UNITS if units is None else LEAST_GROUPS
     enough: NDArray[np.bool_] = counts >= least

@@ -10,11 +10,11 @@ Conventions
 - The steps: ``C75`` and ``C50`` are the curves at IoU .75 and .50. ``Loc`` is the curve at .10, which
   forgives poor localization. The later steps keep this threshold and do not count an unmatched detection that
   overlaps an object of another class: in ``Sim`` a class of the same supercategory, in ``Oth`` any class.
-  ``BG`` is 1 wherever ``Oth`` is above 0, as if there were no false positives; ``FN`` is 1.
+  ``BG`` is 1 wherever ``Oth`` is above 0, as if all false positives were gone; ``FN`` is 1.
 - A detection overlaps an object of another class if at least .10 of its area is inside it. As for crowds, one
   object can forgive any number of detections.
 - Similarities without such a ratio (keypoints, ProbIoU) use the similarity itself.
-- Without supercategories ``Sim`` equals ``Loc``. A class without a supercategory has no similar classes.
+- Without supercategories ``Sim`` equals ``Loc``. A class without a supercategory is not similar to any other.
 - The curves use 101 recall points, COCO's precision, objects of every area, and max detections per image and
   class. The protocol decides how pairs are measured and which objects are ignored.
 
@@ -125,7 +125,7 @@ class ErrorCurves(DiagnosticResult):
     mean: FloatArray
 
     def to_frame(self) -> pd.DataFrame:
-        """Return ``class, step, recall, precision``; a class without ground truth has no rows."""
+        """Return ``class, step, recall, precision``; classes without ground truth are left out."""
         defined = np.flatnonzero(~np.isnan(self.precision[:, 0, 0]))
         return self._frame(np.array(self.classes, dtype=object)[defined], self.precision[defined])
 
@@ -156,7 +156,7 @@ def error_areas(
     Parameters
     ----------
     evaluation : Evaluation
-        Its protocol decides how pairs are measured and what is ignored.
+        Its protocol decides how pairs are measured and which are ignored.
     max_detections : int, default 100
         Use the N highest-scoring detections per image and class.
     absent_classes : {"skip", "zero"}, default "skip"
@@ -170,7 +170,7 @@ def error_areas(
     Raises
     ------
     InputError
-        When an option is out of range, or the detections have no scores.
+        When an option is out of range, or the detections lack scores.
 
     Examples
     --------
@@ -211,7 +211,7 @@ def error_curves(
     Raises
     ------
     InputError
-        When an option is out of range, or the detections have no scores.
+        When an option is out of range, or the detections lack scores.
     """
     checks.whole_number(max_detections, 1, name="max_detections")
     checks.one_of(absent_classes, get_args(Absent), name="absent_classes")
@@ -267,7 +267,7 @@ def _matches_of_steps(evaluation: Evaluation, protocol: Protocol) -> Matches:
 
 
 def _forgiven(evaluation: Evaluation, matcher: Matcher, protocol: Protocol) -> tuple[BoolArray, BoolArray]:
-    """Tell whether each detection overlaps an object of a similar class, and of any other class; [D] each."""
+    """Return whether each detection overlaps an object of a similar or of any other class; [D] each."""
     truth, detections = evaluation.ground_truth, evaluation.detections
     pairs = matcher.across_classes(
         iou_threshold=protocol.matching.lowest_threshold, by_foreground=np.ones(len(truth), dtype=bool)

@@ -12,12 +12,12 @@ Conventions
   other scores it tends to be too small rather than too large
   (:mod:`boxscore.extensions.diagnostics._residuals`). MCE and LaECE have the same bias and are not corrected.
 - The interval is for the true error in the same bins: from the low end of the debiased error to the high end
-  of the plain one. It starts at 0 if the scores may be calibrated. There is no interval for a class with
-  detections in fewer than 5 images, or over all classes in fewer than 10.
+  of the plain one. It starts at 0 if the scores may be calibrated. Intervals are NaN for a class with
+  detections in fewer than 5 images, and over all classes in fewer than 10.
 - For the localization-aware error (LaECE), the confidence of a detection should equal precision times the
   mean IoU of the true positives.
-- Missed objects have no effect: calibration does not measure recall. Detections of a class without ground
-  truth are false positives. Bins are ``(low, high]``; the first includes 0.
+- Missed objects do not count, because calibration does not measure recall. Detections of a class without
+  ground truth are false positives. Bins are ``(low, high]``; the first includes 0.
 
 References
 ----------
@@ -367,7 +367,7 @@ def _errors(
     bins: ReliabilityBins, debiased: FloatArray, low: FloatArray, high: FloatArray
 ) -> CalibrationErrors:
     """Average over the bins, the last axis, weighted by their detections."""
-    # Weight each bin by its detections; empty bins have no gap and no weight.
+    # Weight each bin by its detections; empty bins get gap 0 and weight 0.
     count = bins.detections.astype(np.float64)
     total = count.sum(axis=-1)
 

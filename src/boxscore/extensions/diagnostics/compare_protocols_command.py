@@ -1,8 +1,8 @@
-"""Score the same files by the rules of every tool that fits them: one table of numbers.
+"""Score the same files by the rules of every tool that fits them, in one table.
 
-The first row is what the others are compared with: --protocol, else coco where it fits, else the protocol
-that reads most of what the ground truth holds. Where detections have equal scores, the table adds the lowest
-and the highest value over their orders.
+The first row is the reference for the others: --protocol; by default coco if it fits, otherwise the protocol
+that uses most of the ground truth. If detections have equal scores, the table adds the lowest and the highest
+value over all orders of these.
 
 Examples
 --------

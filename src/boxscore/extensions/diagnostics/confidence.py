@@ -234,7 +234,7 @@ def operating_points(
             checks.number_between(value, 0, 1, name=name, open_low=True)
     # Count at every distinct score. With partitions, only the candidate points are returned.
     keep = functools.partial(
-        _kept, beta=beta, at_score=at_score, at_precision=at_precision, at_recall=at_recall
+        _keep_point, beta=beta, at_score=at_score, at_precision=at_precision, at_recall=at_recall
     )
     counts = evaluation._score_counts(
         threshold_index(evaluation, iou_threshold), area_index(evaluation, area), keep
@@ -259,7 +259,7 @@ def operating_points(
     return OperatingPoints(evaluation.labels, found.take(slice(-1)), found.take(-1))
 
 
-def _kept(counts: ScoreCounts, *, beta: float, **asked: float | None) -> list[int]:
+def _keep_point(counts: ScoreCounts, *, beta: float, **asked: float | None) -> list[int]:
     """Keep the requested point of a curve, or of a chunk of it."""
     position = _position(_rates(counts, beta), int(counts.positive[0]), **asked)
     return [] if position == NO_POINT else [position]

@@ -245,13 +245,13 @@ class TopConfusions(DiagnosticResult):
         )
 
 
-def _counted_cells(evaluation: Evaluation, place: Place, **options: Any) -> tuple[IntArray, IntArray]:
+def _count_cells(evaluation: Evaluation, place: Place, **options: Any) -> tuple[IntArray, IntArray]:
     """Return the numbers of the nonzero cells of some images, row by row, and their counts."""
     cells = _checked_cells(evaluation, **options)
     return np.unique(cells.truth * len(_labels(evaluation)) + cells.predicted, return_counts=True)
 
 
-def _added(answers: Sequence[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]:
+def _add_up(answers: Sequence[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]:
     """Add up the cells of disjoint sets of images."""
     cells, counts = (np.concatenate(column) for column in zip(*answers, strict=True))
     cell, where = np.unique(cells, return_inverse=True)
@@ -294,7 +294,7 @@ def confusion_matrix(
     """
     checks.one_of(normalise, get_args(Normalise), name="normalise")
     options = {"iou_threshold": iou_threshold, "score_threshold": score_threshold, "assign": assign}
-    cell, count = _added(source_of(evaluation).answers("confusions", _counted_cells, options))
+    cell, count = _add_up(source_of(evaluation).answers("confusions", _count_cells, options))
     labels = _labels(evaluation)
     return ConfusionMatrix(labels, *np.divmod(cell, len(labels)), count, normalise)
 

@@ -1,6 +1,6 @@
-"""Explain why two tools give two numbers, or find the tool that gave one.
+"""Explain why two tools give different numbers, or find the tool that produced a number.
 
-Without options: print what each known tool computes from these files.
+Without options, print the numbers of all known tools for these files.
 
 Examples
 --------
@@ -105,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _print_every_tool(evaluation: Evaluation, arguments: argparse.Namespace) -> None:
-    """Print the AP of every known tool, nearest to that of the last tool first, and what to type next."""
+    """Print the AP of every known tool, nearest to the last tool's AP first, and suggest a command."""
     from boxscore.diagnostics import find_number
 
     tables = (evaluation.ground_truth, evaluation.detections)
@@ -118,7 +118,7 @@ def _print_every_tool(evaluation: Evaluation, arguments: argparse.Namespace) -> 
     _print(
         frame,
         arguments.output,
-        f"What each tool computes from these files, nearest to {arguments.last} first",
+        f"AP of every known tool on these files, nearest to {arguments.last} first",
     )
     far = frame["tool"].iloc[-1]
     say(f"Why two tools differ: boxscore explain GT DT --from {far} --to {arguments.last}")

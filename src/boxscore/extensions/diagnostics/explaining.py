@@ -1,4 +1,4 @@
-"""Explain why two tools give two numbers: change one choice at a time from one tool to the other.
+"""Explain the difference between two tools' numbers: change one choice at a time from one to the other.
 
 Goal
 ----
@@ -11,7 +11,7 @@ Conventions
   it is AP at that one threshold in both tools. For a tool that does not rank detections, it is the first
   metric at its threshold.
 - Steps have a fixed order (:data:`CHOICES`), and each starts where the previous one ended: a single ``delta``
-  depends on the order, the sum does not. Choices that two tools share have no step.
+  depends on the order, the sum does not. Choices that both tools share are skipped.
 - A choice that is invalid together with the current others waits until it is valid. If all remaining choices
   wait, they become one step.
 - Deltas add up to the difference exactly: values are rounded to multiples of 2**-53, which changes at most

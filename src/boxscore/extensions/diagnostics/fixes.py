@@ -88,11 +88,11 @@ def curves_of_fixes(
     with source_of(evaluation).pieces("error types", _rows, {"fixed": fixed, "options": options}) as pieces:
         names, errors_last, *columns = zip(*pieces.results(_known), strict=True)
         rows, positive, counts = (np.sum(column, axis=0) for column in columns)
-        count = functools.partial(_counted, fixes=len(positive))
+        count = functools.partial(_count, fixes=len(positive))
         blocks = pieces.by_class(rows, _numbers, count, positive, rules)
     # The envelope of a class is the maximum over its chunks, and counts add up, so chunking does not affect
     # rounding.
-    numbers = zip(*(_folded(ranges) for ranges in blocks), strict=True)
+    numbers = zip(*(_combine_chunks(ranges) for ranges in blocks), strict=True)
     best, true, kept = (np.concatenate(column, axis=1) for column in numbers)
     curves = {}
     for number, (name, is_last) in enumerate(zip(names[0], errors_last[0], strict=True)):
@@ -100,7 +100,7 @@ def curves_of_fixes(
             Totals.of_objects(positive[number], 0, np.zeros_like(rows), thresholds=1),
             recalled=true[number, None],
             counted=kept[number, None],
-            # Errors that rank last have no row, but still are detections of their class.
+            # Errors that rank last are not in any row, but still are detections of their class.
             has_detections=kept[0 if is_last else number] > 0,
         )
         curves[name] = Curves(None, rules, totals=totals, state={"best": best[number, None]})
@@ -162,11 +162,11 @@ def _known(rows: ClassRows) -> _Known:
 
 
 def _bits_of_fix(bits: NDArray[np.uint32], fix: int) -> tuple[BoolArray, BoolArray]:
-    """Tell whether each row remains under a fix, and whether it is right."""
+    """Return whether each row remains under a fix, and whether it is right."""
     return (bits & np.uint32(1 << 2 * fix)) != 0, (bits & np.uint32(2 << 2 * fix)) != 0
 
 
-def _counted(rows: ClassRows, fixes: int) -> IntArray:
+def _count(rows: ClassRows, fixes: int) -> IntArray:
     """Count the right and the remaining rows under each fix, [F, 2]."""
     every = (_bits_of_fix(rows.columns[0], fix) for fix in range(fixes))
     return np.array([[np.count_nonzero(right), np.count_nonzero(there)] for there, right in every])
@@ -205,7 +205,7 @@ def _errors_first(
     return bits
 
 
-def _folded(ranges: Sequence[_Numbers]) -> _Numbers:
+def _combine_chunks(ranges: Sequence[_Numbers]) -> _Numbers:
     """Combine the chunks of a class."""
     best, true, kept = zip(*ranges, strict=True)
     return _Numbers(np.maximum.reduce(best), np.sum(true, axis=0), np.sum(kept, axis=0))

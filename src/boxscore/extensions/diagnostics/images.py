@@ -48,7 +48,7 @@ class ImageScores(DiagnosticResult):
     precision, recall, f1, average_precision : ndarray of float64, [I]
         NaN where undefined.
     scored : bool
-        Whether the detections have scores; without them AP is undefined and has no column.
+        Whether the detections have scores; without them AP is undefined and its column missing.
     """
 
     image_ids: NDArray[np.generic]
@@ -87,7 +87,7 @@ class ImageScores(DiagnosticResult):
         return pd.DataFrame(columns)
 
 
-def _joined(answers: Sequence[ImageScores]) -> ImageScores:
+def _join(answers: Sequence[ImageScores]) -> ImageScores:
     """Concatenate the rows of disjoint images, in the order of their ids."""
     names = [field.name for field in dataclasses.fields(ImageScores) if field.name != "scored"]
     columns = {name: np.concatenate([getattr(one, name) for one in answers]) for name in names}
@@ -136,9 +136,7 @@ def image_scores(
     [0.5, 1.0]
     """
     options = {"iou_threshold": iou_threshold, "area": area, "score_threshold": score_threshold}
-    return _joined(
-        source_of(evaluation).answers("scores of images", _scores_of, options, rows_of_images=True)
-    )
+    return _join(source_of(evaluation).answers("scores of images", _scores_of, options, rows_of_images=True))
 
 
 def _scores_of(
@@ -152,9 +150,9 @@ def _scores_of(
     images, truth, table = evaluation.ground_truth.images, evaluation.ground_truth, evaluation.detections
     outcomes = outcomes_by_row(evaluation.matched, len(table), len(truth), threshold=t, area=a)
     counts = ranked_by(table) >= least
-    true = _counted(table.image[(outcomes.detection == TRUE_POSITIVE) & counts], len(images))
-    false = _counted(table.image[(outcomes.detection == FALSE_POSITIVE) & counts], len(images))
-    missed = _counted(truth.image[outcomes.truth(least) == MISSED], len(images))
+    true = _count_by_image(table.image[(outcomes.detection == TRUE_POSITIVE) & counts], len(images))
+    false = _count_by_image(table.image[(outcomes.detection == FALSE_POSITIVE) & counts], len(images))
+    missed = _count_by_image(truth.image[outcomes.truth(least) == MISSED], len(images))
     # Divide counts; a ratio is NaN if its denominator is 0.
     precision, recall = _ratio(true, true + false), _ratio(true, true + missed)
     return ImageScores(
@@ -171,7 +169,7 @@ def _scores_of(
     )
 
 
-def _counted(images: NDArray[np.int32], count: int) -> Counts:
+def _count_by_image(images: NDArray[np.int32], count: int) -> Counts:
     return np.bincount(images, minlength=count).astype(np.int64)
 
 

@@ -14,7 +14,7 @@ References
 ----------
 K. Oksuz et al., "Localization Recall Precision (LRP): A New Performance Metric for Object Detection", ECCV
 2018.
-K. Oksuz et al., "One Metric to Measure Them All: Localisation Recall Precision (LRP)", TPAMI 2021.
+K. Oksuz et al., "One Metric to Measure Them All: Localization Recall Precision (LRP)", TPAMI 2021.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def localisation_recall_precision(
     if at_score is not None:
         checks.number_between(at_score, -np.inf, np.inf, name="at_score")
     # Count at distinct scores, with exact sums of 1 - IoU.
-    keep = functools.partial(_kept, threshold=threshold, at_score=at_score)
+    keep = functools.partial(_keep_point, threshold=threshold, at_score=at_score)
     counts = evaluation._score_counts(t, area_index(evaluation, area), keep, overlaps=True)
     # Read each class at its best point, and average over classes.
     rows = [_parts(counts, k, threshold, at_score) for k in range(len(evaluation.labels))]
@@ -136,7 +136,7 @@ def localisation_recall_precision(
     return LocalisationRecallPrecision(evaluation.labels, parts, total)
 
 
-def _kept(counts: ScoreCounts, *, threshold: float, at_score: float | None) -> list[int]:
+def _keep_point(counts: ScoreCounts, *, threshold: float, at_score: float | None) -> list[int]:
     """Keep the point of a curve, or of a chunk of it, that is read."""
     if at_score is not None:
         last = int(np.searchsorted(-counts.score, -at_score, side="right")) - 1
@@ -157,7 +157,7 @@ def _lrp(true: Any, false: Any, distance: Any, positive: Any, threshold: float) 
 def _parts(counts: ScoreCounts, k: int, threshold: float, at_score: float | None) -> LrpParts:
     """Compute the LRP of one class at its best threshold, or at the given one; scalars."""
     part, positive = counts.part(k), counts.positive[k]
-    # The first entry has no detections. A threshold keeps all detections of a score or none.
+    # The first entry is for zero detections. A threshold keeps all detections of a score or none.
     score, true, false, distance = (
         np.append(first, column[part])
         for first, column in (

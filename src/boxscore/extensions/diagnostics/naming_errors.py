@@ -84,7 +84,7 @@ def errors_of(
     """Match and classify every error, once per evaluation and options."""
     return evaluation._once(
         ("errors of TIDE", iou_threshold, background_iou, max_detections),
-        lambda: _named(evaluation, iou_threshold, background_iou, max_detections),
+        lambda: _name_errors(evaluation, iou_threshold, background_iou, max_detections),
     )
 
 
@@ -112,7 +112,7 @@ def check_options(
     warn_of_subsets(evaluation, "error types are")
 
 
-def _named(
+def _name_errors(
     evaluation: Evaluation, iou_threshold: float, background_iou: float, max_detections: int
 ) -> Errors:
     # Find all overlapping pairs across classes; overlap with ignored objects is relative to the detection's
@@ -155,7 +155,7 @@ def _named(
         ERROR_TYPES.index(name) for name in ("localisation", "classification", "duplicate", "background")
     ]
     kind = np.select(rules, order, ERROR_TYPES.index("both")).astype(np.int8)
-    # True positives, excused detections and detections beyond the limit have no error.
+    # True positives, excused detections and detections beyond the limit are not errors.
     took_part = np.zeros(D, dtype=bool)
     took_part[pairs.rows] = True
     kind[true | unnamed | ~took_part] = NO_ERROR

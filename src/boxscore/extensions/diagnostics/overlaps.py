@@ -102,7 +102,7 @@ class PairOverlaps(DiagnosticResult):
             **self.overlaps,
             "matched": self.matched,
         }
-        # Leave out the column if the data set has no file names.
+        # Leave out the column if the data set lacks file names.
         if all(name is None for name in truth.images.file_names.tolist()):
             del columns["file_name"]
         return pd.DataFrame(columns)

@@ -1,7 +1,7 @@
-"""Find the suppression settings that score best: NMS and evaluation over a grid of them.
+"""Find the best suppression settings by running NMS and evaluation over a grid.
 
-A grid is a list of numbers, start:stop:step with both ends, or both: .3:.9:.05 or 0 .05 .1. Every number is
-what boxscore nms and boxscore evaluate give with that setting.
+A grid is a list of numbers, a range start:stop:step that includes both ends, or both: .3:.9:.05 or 0 .05 .1.
+Every result equals that of boxscore nms and boxscore evaluate with the same settings.
 
 Examples
 --------

@@ -309,7 +309,7 @@ def best_settings(result: Sweep, *, metrics: Sequence[str] | None = None) -> Bes
     Raises
     ------
     InputError
-        When the sweep has no such metric.
+        When the sweep lacks this metric.
     """
     known = list(result.values)
     chosen = [metric_named(name, known, option="metrics") for name in metrics or known]
@@ -437,7 +437,7 @@ class _Grid:
     def run(self, job: _Job) -> list[_Row]:
         """Suppress and match once, and read the result at every score threshold."""
         # Suppress with the shared ranking.
-        left = self._aligned_part(self._suppressor.suppress(job.setting, self._ranked[job.setting]))
+        left = self._keep_aligned(self._suppressor.suppress(job.setting, self._ranked[job.setting]))
         # A method that moves boxes changes overlaps, so its detections are matched from scratch.
         if self._matcher is None or left.changes == "boxes":
             truth, detections = self._evaluated(left.apply(self._aligned))
@@ -465,7 +465,7 @@ class _Grid:
             result.append(_row(setting, Evaluation(truth, nothing, self._protocol, left_over), of_class))
         return result
 
-    def _aligned_part(self, left: Suppression) -> Suppression:
+    def _keep_aligned(self, left: Suppression) -> Suppression:
         """Return the kept detections whose classes are in the ground truth, by rows of the aligned table."""
         rows = self._aligned_row[left.indices]
         some = np.flatnonzero(rows >= 0)

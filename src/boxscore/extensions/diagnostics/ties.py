@@ -147,7 +147,7 @@ class Ends(NamedTuple):
 
 
 def _ordered(evaluation: Evaluation) -> bool:
-    """Tell whether detections are ordered by scores."""
+    """Return whether detections are ordered by scores."""
     return evaluation.protocol.matching.scores != "none"
 
 
@@ -166,7 +166,7 @@ def _ends(evaluation: Evaluation, metrics: Sequence[str] | None) -> Ends:
     results = [(evaluation, kind), (evaluation, "AP_lowest"), (evaluation, "AP_highest")]
     if _ordered(evaluation):
         results[1:] = [
-            (_reordered(evaluation, order), kind) for order in ("true_positives_last", "true_positives_first")
+            (_reorder(evaluation, order), kind) for order in ("true_positives_last", "true_positives_first")
         ]
     per_class, total = np.empty((3, len(evaluation.labels), len(rows))), np.empty((3, len(rows)))
     for r, (result, metric) in enumerate(results):
@@ -192,7 +192,7 @@ def _expected(evaluation: Evaluation, row: SummaryRow) -> tuple[FloatArray, floa
         )
         return with_values(curves, protocol, row.metric, known[-1].values)
 
-    # If AP is not a mean of precision, there is no expectation.
+    # If AP is not a mean of precision, the expectation is undefined.
     try:
         of_classes = summary_values(row, protocol, curves_of)
         total = summary_total(row, protocol, curves_of)
@@ -241,18 +241,18 @@ def _note(error: float, too_large: int) -> str:
 
 
 def knows_ties(evaluation: Evaluation) -> bool:
-    """Tell whether bounds over ties can be computed: they need matches that can be read class by class."""
+    """Return whether bounds over ties can be computed: they need matches that can be read class by class."""
     return source_of(evaluation).keeps_matches
 
 
 def decided_by_ties(first: Evaluation, other: Evaluation, metric: str) -> bool:
-    """Tell whether some order of ties in both results changes the sign of their difference in AP."""
+    """Return whether some order of ties in both results changes the sign of their difference in AP."""
     ends = [ends_of_ties(result, [metric]).total[:, 0].tolist() for result in (first, other)]
     (_, _, highest), (_, lowest, _) = sorted(ends, key=lambda end: float(end[0]))
     return bool(lowest <= highest)
 
 
-def _reordered(evaluation: Evaluation, order: TieOrder) -> Evaluation:
+def _reorder(evaluation: Evaluation, order: TieOrder) -> Evaluation:
     reordered: Evaluation = source_of(evaluation).under(evaluation.protocol.ap.replaced(tie_order=order))
     return reordered
 

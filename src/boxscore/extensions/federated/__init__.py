@@ -1,1 +1,1 @@
-"""Data sets that are not annotated in full: LVIS and Open Images, image labels, hierarchies, groups."""
+"""Support partially annotated data sets: LVIS and Open Images, image labels, hierarchies, groups."""

@@ -1,11 +1,11 @@
-"""Read class descriptions and label maps: names or numbers of label ids such as ``/m/01g317``.
+"""Read class descriptions and label maps: names or numbers for label ids such as ``/m/01g317``.
 
 Conventions
 -----------
-- A description gives a class a name for people to read; its label stays its id. CSV:
-  ``LabelName,DisplayName``, or two columns without a head line whose labels begin with ``/``.
-- A label map gives classes numbers, and belongs to the data set with all its classes; the label is then the
-  name. CSV: ``LabelName,Id``; or a text file of ``item { name: "/m/01g317" id: 1 }``.
+- A description gives a class a readable name; the label stays its id. Format: CSV with
+  ``LabelName,DisplayName``, or two columns without a header whose labels start with ``/``.
+- A label map gives numbers to all classes of a data set; the label becomes the name. Format: CSV with
+  ``LabelName,Id``, or a text file of ``item { name: "/m/01g317" id: 1 }``.
 
 References
 ----------
@@ -35,14 +35,14 @@ _KEY = re.compile(r"(name|id)\s*:\s*(?:\"([^\"]*)\"|'([^']*)'|(-?[0-9]+))")
 
 
 class ClassDescriptions(dict[str, "int | str"]):
-    """The number, or else the name, of each label; ``source`` names the file."""
+    """The number or the name of each label; ``source`` names the file."""
 
     source = ""
 
 
 def class_descriptions(path: Path) -> ClassDescriptions | None:
-    """Read a file of descriptions, or a label map; None where a file is neither."""
-    # Other endings are ordinary class lists, as is any file that has none of these forms.
+    """Read a file of descriptions or a label map; return None if it is neither."""
+    # Any other file is an ordinary class list.
     if path.suffix.lower() not in (".csv", ".pbtxt", ".txt"):
         return None
     # A TensorFlow label map: items with a name and an id.
@@ -56,7 +56,7 @@ def class_descriptions(path: Path) -> ClassDescriptions | None:
             }
             pairs.append((fields.get("name", ""), fields.get("id", "")))
     else:
-        # A table: with a head line, or Open Images' two columns whose labels begin with a slash.
+        # A table with a header, or Open Images' two columns whose labels start with a slash.
         rows = [row for row in csv.reader(text.splitlines()) if row]
         head = [cell.strip() for cell in rows[0]] if rows else []
         if "LabelName" in head and {"Id", "DisplayName"} & set(head):
@@ -67,7 +67,7 @@ def class_descriptions(path: Path) -> ClassDescriptions | None:
             numbered, at, value_at = False, 0, 1
         else:
             return None
-        # Name a line that lacks its value.
+        # Report a line without a value.
         short = next((number for number, row in enumerate(rows) if len(row) <= max(at, value_at)), None)
         if short is not None:
             raise FileFormatError(
@@ -77,11 +77,11 @@ def class_descriptions(path: Path) -> ClassDescriptions | None:
                 place=str(path),
             )
         pairs = [(row[at].strip(), row[value_at].strip()) for row in rows]
-    return _checked(pairs, path, numbered=numbered)
+    return _check_pairs(pairs, path, numbered=numbered)
 
 
-def _checked(pairs: list[tuple[str, str]], path: Path, *, numbered: bool) -> ClassDescriptions:
-    # Each class once, with a value of its own: a number would map two classes to one.
+def _check_pairs(pairs: list[tuple[str, str]], path: Path, *, numbered: bool) -> ClassDescriptions:
+    # Classes and their values must be unique: two classes of one number would be merged.
     descriptions = ClassDescriptions()
     descriptions.source = str(path)
     numbers: set[int] = set()
@@ -96,7 +96,7 @@ def _checked(pairs: list[tuple[str, str]], path: Path, *, numbered: bool) -> Cla
                 "a class list", "name each class once", got=f"{label!r} twice", place=str(path)
             )
         descriptions[label] = value
-        # A number must be whole, and of one class.
+        # Numbers must be unique integers.
         if numbered:
             if not re.fullmatch(r"[0-9]{1,9}", value) or int(value) in numbers:
                 rule = "be a whole number of its own"
@@ -107,8 +107,8 @@ def _checked(pairs: list[tuple[str, str]], path: Path, *, numbered: bool) -> Cla
 
 
 def described(ground_truth: GroundTruth, descriptions: ClassDescriptions) -> GroundTruth:
-    """Return ground truth whose classes have names, or numbers."""
-    # Every class that occurs must be in the list: a silent rest would fall out of the evaluation.
+    """Return the ground truth with these names or numbers of classes."""
+    # Every class of the data must be in the list; others would silently drop out of the evaluation.
     names = ground_truth.categories.names.tolist()
     unknown = [name for name in names if name not in descriptions]
     if unknown:
@@ -119,13 +119,13 @@ def described(ground_truth: GroundTruth, descriptions: ClassDescriptions) -> Gro
             place=ground_truth.source,
             cause=f"{len(unknown):,} such classes; is {descriptions.source} the list of another version?",
         )
-    # With numbers, the classes of the whole list, so that unseen ones keep their id.
+    # With numbers, use all classes of the list, so that absent ones keep their id.
     values = [descriptions[name] for name in names]
     if all(isinstance(value, int) for value in descriptions.values()):
         categories = Categories.build(list(descriptions.values()), names=list(descriptions))
         rows = categories.rows(np.array(values, dtype=np.int64))
     else:
-        # With names, a label is added where several classes share one.
+        # With names, append the label where several classes share one.
         times = Counter(values)
         names_shown = [
             str(value) if times[value] == 1 else f"{value} ({name})"
@@ -133,6 +133,6 @@ def described(ground_truth: GroundTruth, descriptions: ClassDescriptions) -> Gro
         ]
         categories = Categories.build(names, names=names_shown)
         rows = categories.rows(np.array(names, dtype=object))
-    # Rows follow by one lookup; labels of images too.
+    # Renumber rows and image labels with one lookup.
     wider = ground_truth.replaced(categories=categories, category=rows[ground_truth.category])
     return with_labels(wider, categories=rows)

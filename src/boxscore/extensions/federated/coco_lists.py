@@ -39,7 +39,7 @@ def labels_of_records(
                 f"{path}: {counted_of(missing, len(records), 'image')} {verb(missing, 'have')} no {key}; "
                 "read as empty, where lvis-api stops with a KeyError.",
             )
-    # Flatten both lists of every image into four columns, with the key of each for messages.
+    # Flatten both lists of every image into four columns, including the key for messages.
     ids: list[Any] = []
     classes: list[Any] = []
     kinds: list[ImageLabelKind] = []
@@ -51,7 +51,7 @@ def labels_of_records(
             classes += map(whole, values)
             kinds += [kind] * len(values)
             places += [key] * len(values)
-    # Classes are spelled as the file's categories are, so that "7" and 7 are one class.
+    # Convert ids to the type of the file's categories, so that "7" and 7 are one class.
     return ImageLabels.from_arrays(
         ids,
         spelled_as(as_ids(classes, name="category ids"), categories.ids.tolist())[0],

@@ -1,16 +1,16 @@
-"""What is matched after the objects: groups, which absorb what lies in them, and objects without a mask.
+"""Match groups, and objects without a mask, after all other ground truths.
 
 Conventions
 -----------
-- A group is matched after all other ground truths, by intersection over the detection's area. A detection
-  that is no match yet, a duplicate too, is absorbed by the group that holds most of it, of equal ones the
-  first in file order.
-- The absorbed detection of highest score, if that is above 0, stands for the group and is its true positive;
-  the others neither count nor harm. A group without one is missed.
-- Groups of weight 0 count nowhere: whatever they absorb is ignored.
-- Where masks are compared, an object that only has a box is matched after the groups, by the boxes: its
-  first detection is ignored, and a further one stays a false positive. A group that only has a box comes
-  last; whatever it absorbs is ignored.
+- A group is matched after all other ground truths, by intersection over the detection's area. An unmatched
+  detection, even a duplicate, is absorbed by the group that contains most of it; ties go to the first group
+  in file order.
+- The absorbed detection with the highest score, if above 0, is the true positive of the group; the others are
+  ignored. Without such a detection, the group is missed.
+- Groups of weight 0 do not count, and detections that they absorb are ignored.
+- If masks are compared, objects that only have a box are matched by box after the groups: the first detection
+  of each is ignored, further ones stay false positives. Groups that only have a box come last, and detections
+  that they absorb are ignored.
 
 References
 ----------
@@ -45,7 +45,7 @@ LATER_PASSES = 3
 def ignoring_groups(
     ground_truth: GroundTruth, protocol: Protocol, ignoring: Ignoring, matched: Any
 ) -> Ignoring:
-    """Measure groups by intersection over the detection; those of weight 0 are ignored."""
+    """Measure groups by intersection over the detection; ignore those of weight 0."""
     ignored, group = ignoring.ignored, ground_truth.group
     if protocol.group.weight == 0:
         ignored = ignored | group
@@ -55,7 +55,7 @@ def ignoring_groups(
 def ignoring_box_only(
     ground_truth: GroundTruth, protocol: Protocol, ignoring: Ignoring, matched: Any
 ) -> Ignoring:
-    """Ignore objects that only have a box, where masks are compared."""
+    """Ignore objects that only have a box if masks are compared."""
     return ignoring._replace(ignored=ignoring.ignored | box_only(ground_truth))
 
 
@@ -66,7 +66,7 @@ def in_passes(asked: Asked, before: Callable[[], PairSource]) -> PairSource:
 
 
 def with_group_columns(asked: Asked, matches: Matches) -> Matches:
-    """Add the columns by which groups count."""
+    """Add the columns that count groups."""
     protocol, group = asked.protocol, asked.ground_truth.group
     columns: dict[str, NDArray[Any]] = {}
     if TRUTH_WEIGHT.asked_for(protocol):
@@ -80,9 +80,9 @@ def with_group_columns(asked: Asked, matches: Matches) -> Matches:
 
 
 def _matching_passes(ground_truth: GroundTruth, protocol: Protocol) -> NDArray[np.int8]:
-    """In which pass each ground truth is matched, [G].
+    """Return the pass in which each ground truth is matched, [G].
 
-    Objects come first, then groups, then objects that only have a box (2), then such groups (3).
+    Passes: 0 objects, 1 groups, 2 objects that only have a box, 3 groups that only have a box.
     """
     of_pass = np.zeros(len(ground_truth), dtype=np.int8)
     if protocol.group.treatment == "merge":
@@ -93,61 +93,61 @@ def _matching_passes(ground_truth: GroundTruth, protocol: Protocol) -> NDArray[n
 
 
 class InPasses(NamedTuple):
-    """The pairs of a source, those of later passes matched to what the first pass left."""
+    """A source of pairs, with later passes matched to the detections left by the first pass."""
 
     source: PairSource
     of_pass: NDArray[np.int8]
     """The pass of each ground truth, [G]."""
     score: NDArray[np.float64]
-    """By position in class order, [D]."""
+    """Scores by position in class order, [D]."""
     rules: MatchingRules
 
     @property
     def lasting(self) -> bool:
-        """Whether the source is."""
+        """Whether the source is lasting."""
         return self.source.lasting
 
     def matched(self, match: Match) -> Outcome:
-        """Match the first pass by ``match``, and then the later ones."""
+        """Match the first pass with ``match``, then the later ones."""
         first = self.source.matched(functools.partial(_first_pass, match, self.of_pass))
-        return self._in_later_passes(first, match)
+        return self._match_later_passes(first, match)
 
-    def _in_later_passes(self, first: Outcome, match: Match) -> Outcome:
-        """Match what the first pass left; the pairs of later passes follow those of the first."""
+    def _match_later_passes(self, first: Outcome, match: Match) -> Outcome:
+        """Match the detections left by the first pass; pairs of later passes follow those of the first."""
         score, rules = self.score, self.rules
         pairs, matched = first.pairs, first.bits
         every = [first._replace(left=(), absorbed=np.zeros_like(matched))]
-        # Collect, per detection and area range, the thresholds at which the first pass matched it, [D, A]
-        # bits. Pairs ascend by detection, so one reduction over runs does it.
+        # Collect, per detection and area range, the thresholds at which the first pass matched it as bits,
+        # [D, A]. Pairs are sorted by detection, so one reduction over runs suffices.
         taken = np.zeros((len(score), matched.shape[1]), dtype=matched.dtype)
         starts = run_starts(pairs.detection)
         if len(starts):
             taken[pairs.detection[starts]] = np.bitwise_or.reduceat(matched, starts, axis=0)
-        # The passes go in order, since each matches only what the earlier ones left.
+        # Process the passes in order: each matches only detections left by earlier ones.
         for number, blocks in enumerate(first.left, start=1):
             if not blocks:
                 continue
             some = Pairs.joined(blocks)
             # Objects without a mask: a match is ignored at its threshold, and nothing is absorbed.
             if number == 2:
-                some, bits = _ignored_objects(some, taken, len(self.of_pass), rules, match)
+                some, bits = _match_ignored_objects(some, taken, len(self.of_pass), rules, match)
                 absorbed = np.zeros_like(bits)
             else:
-                # Groups: each absorbs every detection left that reaches it. The first eligible one is its
-                # true positive, and the others are marked as absorbed.
-                some, bits = _absorbed(some, taken, rules)
-                standing = _standing(
+                # Groups: each absorbs all remaining detections that reach its threshold. The first eligible
+                # one is its true positive; the others are marked as absorbed.
+                some, bits = _absorb(some, taken, rules)
+                first_bits = _first_of_groups(
                     bits, some.ground_truth, score[some.detection] > 0, len(rules.iou_thresholds)
                 )
-                absorbed = bits & ~standing
-            # A detection may occur in several pairs, so its bits are combined unbuffered.
+                absorbed = bits & ~first_bits
+            # A detection may occur in several pairs, so combine its bits unbuffered.
             np.bitwise_or.at(taken, some.detection, bits)
             every.append(Outcome(some, bits, first.every_pair, absorbed=absorbed))
         return Outcome.joined(every)
 
 
 def _first_pass(match: Match, of_pass: NDArray[np.int8], blocks: Iterable[Pairs], **changed: Any) -> Outcome:
-    """Match the pairs with ground truths of the first pass [G], and leave the others."""
+    """Match the pairs of the first pass; keep those of later passes in ``left``."""
     left: list[list[Pairs]] = [[] for _ in range(LATER_PASSES)]
     return match(_of_first_pass(blocks, of_pass, left), **changed)._replace(left=left)
 
@@ -155,7 +155,7 @@ def _first_pass(match: Match, of_pass: NDArray[np.int8], blocks: Iterable[Pairs]
 def _of_first_pass(
     blocks: Iterable[Pairs], of_pass: NDArray[np.int8], later: Sequence[list[Pairs]]
 ) -> Iterator[Pairs]:
-    """Yield the pairs with ground truths of the first pass [G]; put others into the list of their pass."""
+    """Yield the pairs of the first pass; append the others to the list of their pass."""
     there = np.bincount(of_pass, minlength=LATER_PASSES + 1)
     for block in blocks:
         pass_of_pair = of_pass[block.ground_truth]
@@ -165,8 +165,8 @@ def _of_first_pass(
         yield block.take(pass_of_pair == 0)
 
 
-def _absorbed(pairs: Pairs, taken: Bits, rules: MatchingRules) -> tuple[Pairs, Bits]:
-    """Let groups absorb what is not taken [D, A]: the pair of each detection with the best, and its bits."""
+def _absorb(pairs: Pairs, taken: Bits, rules: MatchingRules) -> tuple[Pairs, Bits]:
+    """Let groups absorb free detections; return the best pair of each detection, and its bits."""
     starts = run_starts(pairs.detection)
     widths = np.diff(np.append(starts, len(pairs.detection)))
     best = pairs.take(best_of_each(pairs.iou, starts, widths, last_wins=False))
@@ -175,19 +175,19 @@ def _absorbed(pairs: Pairs, taken: Bits, rules: MatchingRules) -> tuple[Pairs, B
     return best, reached[:, None] & ~taken[best.detection]
 
 
-def _ignored_objects(
+def _match_ignored_objects(
     pairs: Pairs,
     taken: Bits,
     truths: int,
     rules: MatchingRules,
     match: Match,
 ) -> tuple[Pairs, Bits]:
-    """Match what is not taken to objects, each once: the pairs that match anywhere, and their bits.
+    """Match free detections to objects, each once; return the matched pairs and their bits.
 
-    Who is still there differs by area range and threshold, so each of them is matched apart.
+    The free detections differ by area range and threshold, so each combination is matched separately.
     """
     bits = np.zeros((len(pairs.detection), taken.shape[1]), dtype=taken.dtype)
-    order = stable_order(pairs.ground_truth, truths)  # to find a pair again: detections ascend in it
+    order = stable_order(pairs.ground_truth, truths)  # for lookups: sorted by truth, then detection
     key = pairs.ground_truth[order] * len(taken) + pairs.detection[order]
     none = np.zeros(truths, dtype=bool)
     for area in range(bits.shape[1]):
@@ -203,13 +203,15 @@ def _ignored_objects(
     return pairs.take(some), bits[some]
 
 
-def _standing(bits: Bits, truth: NDArray[np.intp], eligible: NDArray[np.bool_], threshold_count: int) -> Bits:
+def _first_of_groups(
+    bits: Bits, truth: NDArray[np.intp], eligible: NDArray[np.bool_], threshold_count: int
+) -> Bits:
     """Return the bits at which each pair is the first eligible one of its group, [P, A]."""
-    standing = np.zeros_like(bits)
+    first_bits = np.zeros_like(bits)
     for area in range(bits.shape[1]):
         for threshold in range(threshold_count):
             bit = bits.dtype.type(1 << threshold)
             there = np.flatnonzero((bits[:, area] & bit).astype(bool) & eligible)
             _, first = np.unique(truth[there], return_index=True)
-            standing[there[first], area] |= bit
-    return standing
+            first_bits[there[first], area] |= bit
+    return first_bits

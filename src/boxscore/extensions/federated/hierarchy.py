@@ -1,11 +1,11 @@
-"""A hierarchy of classes, and data sets expanded along it: a man is a person too.
+"""Read a hierarchy of classes, and expand data sets by it: a man is also a person.
 
 Conventions
 -----------
-- The form is Open Images': ``{"LabelName": ..., "Subcategory": [...]}``, nested. Other keys (``Part``) are
-  not followed, and the root is no class.
-- A class may occur several times: its ancestors are those of every occurrence.
-- Nothing is removed: an object that is annotated as a child and as its parent becomes two objects of the
+- The format is that of Open Images: nested ``{"LabelName": ..., "Subcategory": [...]}``. Other keys
+  (``Part``) are ignored, and the root is not a class.
+- A class may occur several times; it has the ancestors of all occurrences.
+- Nothing is removed: an object annotated both as a child class and as its parent becomes two objects of the
   parent, as in the reference.
 
 References
@@ -30,17 +30,17 @@ from boxscore.extensions.federated.image_labels import IMAGE_LABEL_KINDS, ImageL
 Table = TypeVar("Table", GroundTruth, Detections)
 
 MOST_LEVELS = 500
-"""How deep a hierarchy may be; the 600 classes of Open Images have 5 levels."""
+"""Maximum depth of a hierarchy; the 600 classes of Open Images have 5 levels."""
 
 
 @record(frozen=True)
 class Hierarchy:
-    """Which classes stand above and below each class, by name.
+    """The ancestors and descendants of each class, by name.
 
     Attributes
     ----------
     ancestors, descendants : mapping of str to tuple of str
-        Of each class, sorted.
+        Sorted names per class.
     """
 
     ancestors: Mapping[str, tuple[str, ...]]
@@ -48,14 +48,14 @@ class Hierarchy:
 
     @classmethod
     def of(cls, tree: Any, *, source: str = "the hierarchy") -> Hierarchy:
-        """Read a nested hierarchy, as JSON holds it.
+        """Build a hierarchy from nested mappings, as in its JSON file.
 
         Parameters
         ----------
         tree : mapping
-            ``LabelName`` and ``Subcategory``, a list of the same.
+            ``LabelName`` and ``Subcategory``, a list of such mappings.
         source : str
-            Names it in messages.
+            Name in messages.
 
         Returns
         -------
@@ -64,7 +64,7 @@ class Hierarchy:
         Raises
         ------
         InputError
-            When it has another form, or a class stands below itself.
+            When the format is wrong, or a class is its own ancestor.
 
         Examples
         --------
@@ -73,7 +73,7 @@ class Hierarchy:
         >>> Hierarchy.of(tree).ancestors
         {'Person': (), 'Man': ('Person',)}
         """
-        # A class may be at several places: it has the ancestors of all of them.
+        # A class may occur several times: collect the ancestors of all occurrences.
         above: dict[str, set[str]] = {}
         for name, path in _paths(tree, source):
             if name in path:
@@ -84,7 +84,7 @@ class Hierarchy:
                     place=source,
                 )
             above.setdefault(name, set()).update(path)
-        # Reverse it, and refuse a class that is above and below another.
+        # Reverse the mapping, and reject cycles.
         below: dict[str, set[str]] = {name: set() for name in above}
         for name, names in above.items():
             for ancestor in names:
@@ -97,18 +97,18 @@ class Hierarchy:
         return cls(*({name: tuple(sorted(names)) for name, names in side.items()} for side in (above, below)))
 
     def check_names(self, names: Iterable[str], *, source: str) -> None:
-        """Refuse classes that the hierarchy does not have.
+        """Raise an error for classes that the hierarchy lacks.
 
         Parameters
         ----------
         names : iterable of str
         source : str
-            Names the data in messages.
+            Name of the data in messages.
 
         Raises
         ------
         InputError
-            When one is unknown.
+            When a class is unknown.
         """
         unknown = [name for name in names if name not in self.ancestors]
         if unknown:
@@ -122,7 +122,7 @@ class Hierarchy:
 
 
 def _paths(tree: Any, source: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield every class below the root, each time it occurs, with the classes above it."""
+    """Yield every occurrence of a class below the root, with its ancestors."""
     _name_of(tree, source)
     waiting: list[tuple[Any, tuple[str, ...]]] = [(child, ()) for child in reversed(_children(tree, source))]
     while waiting:
@@ -149,15 +149,14 @@ def _children(node: Mapping[str, Any], source: str) -> Sequence[Any]:
 
 
 def expand_classes(table: Table, hierarchy: Hierarchy) -> Table:
-    """Add a copy of every row for each class above its class, after the row.
+    """Add a copy of every row for each ancestor of its class, after the row.
 
-    Labels of whole images are expanded too: a present class adds the classes above it, an absent class those
-    below it.
+    Image labels are expanded too: a present class adds its ancestors, an absent class its descendants.
 
     Parameters
     ----------
     table : GroundTruth or Detections
-        Every class must be in the hierarchy.
+        All classes must be in the hierarchy.
     hierarchy : Hierarchy
 
     Returns
@@ -178,8 +177,8 @@ def expand_classes(table: Table, hierarchy: Hierarchy) -> Table:
     >>> expand_classes(men, Hierarchy.of(tree)).to_pandas()[["class", "score"]].values.tolist()
     [['Man', 0.9], ['Person', 0.9]]
     """
-    # Find, for each class, the rows of the classes above and below it in a vocabulary that has them all.
-    old = _as_labelled(table.categories, hierarchy)
+    # Find the rows of each class's ancestors and descendants in a vocabulary that has them all.
+    old = _by_hierarchy_names(table.categories, hierarchy)
     names = old.names.tolist()
     hierarchy.check_names(names, source=table.source)
     labels = table.image_labels if isinstance(table, GroundTruth) else None
@@ -187,18 +186,17 @@ def expand_classes(table: Table, hierarchy: Hierarchy) -> Table:
     class_rows = wider.rows(old.ids).tolist()
     above = _relatives(names, class_rows, hierarchy.ancestors, wider)
     below = _relatives(names, class_rows, hierarchy.descendants, wider)
-    # Copy each row once for every class above its own; the copies follow the row.
+    # Copy each row once per ancestor of its class; the copies follow the row.
     rows, category = _copies(table.category, above)
     expanded = table.take(rows).replaced(categories=wider, category=category)
     if not isinstance(expanded, GroundTruth):
         return expanded
-    # A copy is a row with the same source as the row before it, and gets a new id.
+    # A row with the same source as the previous one is a copy, and gets a new id.
     copies = np.flatnonzero(np.append(False, rows[1:] == rows[:-1]))
     expanded = expanded.replaced(ids=_new_ids(expanded.ids, copies))
     if labels is None:
         return expanded
-    # Expand labels of whole images: an absent class implies that the classes below it are absent, a present
-    # one the classes above it.
+    # Expand image labels: an absent class implies absent descendants, a present one present ancestors.
     parts = []
     for kind in IMAGE_LABEL_KINDS:
         of_kind = labels.of(kind)
@@ -207,8 +205,8 @@ def expand_classes(table: Table, hierarchy: Hierarchy) -> Table:
     return expanded.replaced(image_labels=ImageLabels.joined(parts))
 
 
-def _as_labelled(categories: Categories, hierarchy: Hierarchy) -> Categories:
-    """Return the classes by the names that the hierarchy has: their names, else their ids."""
+def _by_hierarchy_names(categories: Categories, hierarchy: Hierarchy) -> Categories:
+    """Return the classes under the names of the hierarchy: their names or their ids."""
     ids = categories.ids.tolist()
     if all(name in hierarchy.ancestors for name in categories.names.tolist()):
         return categories
@@ -218,7 +216,7 @@ def _as_labelled(categories: Categories, hierarchy: Hierarchy) -> Categories:
 
 
 def _with_relatives(categories: Categories, hierarchy: Hierarchy, *, with_descendants: bool) -> Categories:
-    """Return the classes and those above them, and below them where labels need them."""
+    """Return the classes with their ancestors, and optionally their descendants."""
     names = categories.names.tolist()
     known = set(names)
     more: dict[str, None] = {}
@@ -237,7 +235,7 @@ def _with_relatives(categories: Categories, hierarchy: Hierarchy, *, with_descen
 def _relatives(
     names: Sequence[str], class_rows: Sequence[int], relatives: Mapping[str, Sequence[str]], wider: Categories
 ) -> list[list[int]]:
-    """Return the rows that each class stands for in the wider vocabulary, its row there first."""
+    """Return the rows of each class and its relatives in the wider vocabulary, its own row first."""
     rows = wider.rows_of_names()
     every = (relative for name in names for relative in relatives[name])
     several = next((relative for relative in every if len(rows.get(relative, ())) > 1), None)
@@ -252,19 +250,19 @@ def _relatives(
 def _copies(
     category: NDArray[np.int32], relatives: Sequence[Sequence[int]]
 ) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
-    """Return the row behind each row of the expanded table, and its class."""
+    """Return the original row of each row of the expanded table, and its class."""
     counts = np.array([len(classes) for classes in relatives], dtype=np.int64)
     starts = np.cumsum(counts) - counts
     flat = np.array([relative for classes in relatives for relative in classes], dtype=np.int32)
     times = counts[category] if len(category) else np.zeros(0, dtype=np.int64)
     rows = np.repeat(np.arange(len(category)), times)
-    # The number of each copy among those of its row, which is its position in the row's list of relatives.
+    # Number the copies of each row: the position in the row's list of relatives.
     nth = np.arange(len(rows)) - np.repeat(np.cumsum(times) - times, times)
     return rows, flat[starts[category][rows] + nth] if len(rows) else np.zeros(0, dtype=np.int32)
 
 
 def _new_ids(ids: NDArray[Any], copies: NDArray[np.intp]) -> NDArray[Any]:
-    """Give copies ids that no row has; number all rows again where ids are texts."""
+    """Give copies unused ids; renumber all rows if ids are texts."""
     if ids.dtype == object:
         return np.arange(1, len(ids) + 1)
     new = ids.copy()

@@ -1,9 +1,9 @@
-"""Files beside ground truth: labels of whole images (Open Images), and hierarchies of classes.
+"""Read image labels (Open Images) and class hierarchies from files.
 
 Conventions
 -----------
-- Labels are a CSV file with the columns ``ImageID, LabelName, Confidence``: 1 for a class that a person saw,
-  0 for one that is verified absent. Images and classes that have labels and no box belong to the data set.
+- Labels are a CSV file with the columns ``ImageID, LabelName, Confidence``: 1 for a class verified present, 0
+  for one verified absent. Images and classes with labels but no boxes belong to the data set.
 
 References
 ----------
@@ -46,7 +46,7 @@ def read_hierarchy(path: str | Path) -> Hierarchy:
     Raises
     ------
     FileFormatError, InputError
-        When the file is not JSON, or no hierarchy.
+        When the file is not JSON or not a hierarchy.
     """
     import msgspec
 
@@ -61,13 +61,13 @@ def read_hierarchy(path: str | Path) -> Hierarchy:
 
 
 def hierarchy_of(hierarchy: str | Path | Mapping[str, Any]) -> Hierarchy:
-    """Return the hierarchy that a user gives, or read its file."""
+    """Return the given hierarchy, or read it from a file."""
     return Hierarchy.of(hierarchy) if isinstance(hierarchy, Mapping) else read_hierarchy(hierarchy)
 
 
 def with_image_labels(ground_truth: GroundTruth, path: Path) -> GroundTruth:
-    """Return ground truth with the labels of whole images in a file; with their images and classes too."""
-    # Distinct texts are checked and looked up once; rows hold positions.
+    """Return the ground truth with image labels from a file, and with their images and classes."""
+    # Check and look up distinct texts once; rows hold positions.
     columns = _read(path)
     kinds = _kinds(*columns["Confidence"], path)
     for name in ("ImageID", "LabelName"):
@@ -76,12 +76,12 @@ def with_image_labels(ground_truth: GroundTruth, path: Path) -> GroundTruth:
         if empty:
             place = f"line {int(np.argmax(at == empty[0])) + 2} of {path}"
             raise FileFormatError(name, "be there in every row", got="nothing", place=place)
-    # The file may name images and classes that have no object.
+    # Add images and classes that only the file names.
     image_ids, image_at = columns["ImageID"]
     names, class_at = columns["LabelName"]
-    ground_truth = _widened(ground_truth, image_ids, names)
+    ground_truth = _widen(ground_truth, image_ids, names)
     images, categories = ground_truth.images, ground_truth.categories
-    # One row of each label's image and class.
+    # Add one row per label.
     labels = ImageLabels(
         images.rows(as_ids(image_ids, name="ImageID"))[image_at],
         categories.rows_by_id_or_name(names)[class_at],
@@ -102,10 +102,10 @@ def _warn_of_contradictions(labels: ImageLabels, path: Path) -> None:
 
 
 def _read(path: Path) -> dict[str, tuple[list[str], Any]]:
-    """Read the columns: the distinct texts of each, and each row's index among them."""
+    """Read the distinct texts of each column, and the index of each row among them."""
     import pandas as pd
 
-    # The head tells whether this is the right file, before millions of lines are read.
+    # Check the header before reading millions of lines.
     try:
         with _json.open_binary(path) as file:
             head = file.readline(1 << 16).decode("utf-8-sig", errors="replace")
@@ -122,7 +122,7 @@ def _read(path: Path) -> dict[str, tuple[list[str], Any]]:
                 cause="is this the file of boxes?" if "XMin" in names else "",
             )
     try:
-        # Rows in chunks: every distinct text is stored once, each cell as a number.
+        # Read in chunks: store each distinct text once, and each cell as a number.
         known: dict[str, dict[Any, int]] = {name: {} for name in _COLUMNS}
         codes: dict[str, list[Any]] = {name: [np.empty(0, dtype=np.int32)] for name in _COLUMNS}
         with pd.read_csv(
@@ -136,7 +136,7 @@ def _read(path: Path) -> dict[str, tuple[list[str], Any]]:
         ) as reader:
             for frame in reader:
                 for name, table in known.items():
-                    # pandas numbers the texts of a chunk; a dictionary gives them their number in the file.
+                    # pandas numbers the texts of a chunk; a dictionary maps them to their number in the file.
                     code, values = pd.factorize(frame[name].to_numpy(dtype=object), use_na_sentinel=False)
                     position_of = [table.setdefault(value, len(table)) for value in values.tolist()]
                     codes[name].append(np.array(position_of, dtype=np.int32)[code])
@@ -169,9 +169,9 @@ def _kinds(values: list[str], at: Any, path: Path) -> Any:
     return kinds
 
 
-def _widened(ground_truth: GroundTruth, image_ids: list[str], names: list[str]) -> GroundTruth:
-    """Return ground truth with further images and classes, which have no object."""
-    # New images and classes join the vocabularies.
+def _widen(ground_truth: GroundTruth, image_ids: list[str], names: list[str]) -> GroundTruth:
+    """Return the ground truth with further images and classes, without objects."""
+    # Add new images and classes to the vocabularies.
     old_images, old_categories = ground_truth.images, ground_truth.categories
     more = as_ids(image_ids, name="ImageID")
     more = more[old_images.rows(more) < 0]
@@ -182,7 +182,7 @@ def _widened(ground_truth: GroundTruth, image_ids: list[str], names: list[str]) 
         if row < 0
     ]
     categories = old_categories if not new else _more_classes(old_categories, new)
-    # Rows move to their place in the wider vocabularies, by one lookup each.
+    # Map rows to the wider vocabularies, with one lookup each.
     image_rows, class_rows = images.rows(old_images.ids), categories.rows(old_categories.ids)
     wider = ground_truth.replaced(
         images=images,

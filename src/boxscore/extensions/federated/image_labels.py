@@ -1,15 +1,15 @@
-"""Hold labels of whole images: which classes are verified absent, present, or not annotated in full.
+"""Store image labels: classes verified absent, verified present, or not annotated exhaustively.
 
 Goal
 ----
-Federated data sets (LVIS, Open Images) do not annotate every class in every image. One table says, per image
-and class, what is known; the protocol's ``labels`` rules decide what follows.
+Federated data sets (LVIS, Open Images) do not annotate every class in every image. A table has the known
+labels per image and class; the protocol's ``labels`` rules apply them.
 
 Conventions
 -----------
 - ``negative``: verified absent. ``positive``: verified present. ``not_exhaustive``: present, but not every
   object is annotated. A pair may have several kinds.
-- Rows are in file order; repetitions mean nothing.
+- Rows are in file order; repeated rows count once.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ IMAGE_LABEL_KINDS: tuple[ImageLabelKind, ...] = get_args(ImageLabelKind)
 
 @record(frozen=True, eq=False, repr=False)
 class ImageLabels:
-    """What is known of classes in whole images, one row each.
+    """Image labels, one row each.
 
     Attributes
     ----------
     image, category : ndarray of int32, [L]
-        Row numbers into the vocabularies of the ground truth that has these labels.
+        Row numbers of the ground truth's images and classes.
     kind : ndarray of int8, [L]
         Position in :data:`IMAGE_LABEL_KINDS`.
     """
@@ -75,7 +75,7 @@ class ImageLabels:
         source: str = "image labels",
         place: Place | None = None,
     ) -> ImageLabels:
-        """Make a table from arrays, one row per label.
+        """Build a table from arrays, one row per label.
 
         Parameters
         ----------
@@ -83,11 +83,11 @@ class ImageLabels:
             Ids; classes also by name.
         kinds : sequence of {"negative", "positive", "not_exhaustive"}, [L]
         images, categories : Images, Categories
-            Those of the ground truth.
+            The images and classes of the ground truth.
         source : str
-            Names the data in messages.
+            Name of the data in messages.
         place : callable, optional
-            Names row ``i`` in messages.
+            Returns the name of row ``i`` for messages.
 
         Returns
         -------
@@ -107,7 +107,7 @@ class ImageLabels:
         where = place or (lambda row: f"row {row} of {source}")
         ids = as_ids(image_ids, name="image ids")
         checks.same_length(len(ids), of="image ids", category_ids=category_ids, kinds=kinds)
-        # Look up all images and classes in one call each, and refuse the first unknown one.
+        # Look up all images and classes in one call each; report the first unknown one.
         image = images.rows(ids)
         category = categories.rows_by_id_or_name(as_ids(category_ids, name="category ids").tolist())
         for rows, given, name in ((image, ids, "image_id"), (category, category_ids, "category_id")):
@@ -115,7 +115,7 @@ class ImageLabels:
                 row = int(np.argmin(rows))
                 got = repr(as_ids(given, name=name).tolist()[row])
                 raise InputError(name, "be in the ground truth", got=got, place=where(row))
-        # Store the kind as a small number.
+        # Store the kind as int8.
         number = {kind: position for position, kind in enumerate(IMAGE_LABEL_KINDS)}
         wrong = next((row for row, kind in enumerate(kinds) if kind not in number), None)
         if wrong is not None:
@@ -138,7 +138,7 @@ class ImageLabels:
         return self._take(np.isin(self.kind, wanted))
 
     def says(self, image: NDArray[Any], category: NDArray[Any], *kinds: ImageLabelKind) -> NDArray[np.bool_]:
-        """Whether each pair of an image and a class has a label of one of some kinds.
+        """Return whether each pair of image and class has a label of one of these kinds.
 
         Parameters
         ----------
@@ -161,12 +161,12 @@ class ImageLabels:
     def renumbered(
         self, *, images: NDArray[Any] | None = None, categories: NDArray[Any] | None = None
     ) -> ImageLabels:
-        """Return the labels under new row numbers.
+        """Renumber images and classes.
 
         Parameters
         ----------
         images, categories : ndarray of int, optional
-            The new row of each old one, -1 for one left out.
+            The new row of each old row; -1 drops its labels.
 
         Returns
         -------
@@ -183,12 +183,12 @@ class ImageLabels:
 
     @classmethod
     def joined(cls, parts: Iterable[ImageLabels]) -> ImageLabels:
-        """Put labels with the same row numbers one after the other.
+        """Concatenate labels that use the same row numbers.
 
         Parameters
         ----------
         parts : iterable of ImageLabels
-            One at least.
+            At least one.
 
         Returns
         -------
@@ -203,7 +203,7 @@ class ImageLabels:
         Parameters
         ----------
         images, categories : Images, Categories
-            What the row numbers point into.
+            The vocabularies of the row numbers.
 
         Returns
         -------

@@ -1,10 +1,10 @@
-"""Classes that were looked for in an image, and those that were not: labels of whole images.
+"""Decide which detections count, by the classes that were verified in each image.
 
 Conventions
 -----------
-- A class is *listed* in an image when an object of it that takes part is there, or a label of the image says
-  so. Nobody knows whether an unlisted class is there: its detections are dropped where the protocol says so.
-- Where a class is not annotated exhaustively, a detection that matches nothing is ignored.
+- A class is *listed* in an image if the image has an object of it that is not deleted, or an image label for
+  it. The other classes are unverified; some protocols drop their detections.
+- If a class is not annotated exhaustively, unmatched detections are ignored.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from boxscore.protocols.protocol import Protocol
 def check_class_labels(
     source: str, categories: Categories, image_labels: ImageLabels | None, protocol: Protocol
 ) -> None:
-    """Check what a federated protocol asks of ground truth: groups of classes, and labels of images.
+    """Check the requirements of a federated protocol: groups of classes, and image labels.
 
     Raises
     ------
     InputError
-        When a class has a value that no summary metric selects by, such as an unknown ``frequency``.
+        When a class has a value that no summary metric selects, such as an unknown ``frequency``.
     """
-    # Collect the values that summary rows select by, per column of classes.
+    # Collect the values that summary rows select, per column of classes.
     selected: dict[str, dict[str, list[str]]] = {}
     for row in protocol.rows:
         if row.classes:
             name, _, values = row.classes.partition("=")
             for value in values.split("|"):
                 selected.setdefault(name, {}).setdefault(value, []).append(row.key)
-    # A class with an unknown value would be left out of every metric.
+    # A class with an unknown value would be missing in every metric.
     for name, keys in selected.items():
         metrics = ", ".join(dict.fromkeys(key for group in keys.values() for key in group))
         given = categories.columns[name].tolist() if name in categories.columns else [None] * len(categories)
@@ -60,7 +60,7 @@ def check_class_labels(
                 got=repr(given[unknown[0]]),
                 place=f"class {categories.labels[unknown[0]]} of {source}",
             )
-        # A class without a value is left out too: that is allowed, with a warning.
+        # A class without a value is missing too, which is allowed with a warning.
         without = sum(value is None for value in given)
         if without:
             every = without == len(given)
@@ -68,12 +68,12 @@ def check_class_labels(
             which = "no class has" if every else some
             effect = "are undefined" if every else f"leave {'it' if without == 1 else 'these'} out"
             warn_user(f"{source}: {which} {name}; {metrics} {effect}.")
-    # Without any labels of images, most detections do not count.
+    # Without image labels, most detections do not count.
     if protocol.labels.unlisted == "drop" and image_labels is None:
         warn_user(
-            f"{source}: no image says which classes were looked for (neg_category_ids in LVIS's "
-            "files, --image-labels for Open Images), so detections of every class without an object in their "
-            "image are left out. Is this data annotated in full? Then another protocol fits, such as coco."
+            f"{source}: no image says which classes were annotated in it (neg_category_ids in LVIS files, "
+            "--image-labels for Open Images), so detections of a class without an object in their image are "
+            "dropped. If every class was annotated in every image, use another protocol, such as coco."
         )
 
 
@@ -98,7 +98,7 @@ def listed(
 def counted_unmatched(
     ground_truth: GroundTruth, detections: Detections, rows: NDArray[np.int64], protocol: Protocol
 ) -> BoolArray | None:
-    """Whether some detections count where they match nothing, [rows]; None: all do."""
+    """Return whether unmatched detections count, [rows]; None if all do."""
     labels: ImageLabels | None = ground_truth.image_labels
     if labels is None:
         return None
@@ -106,20 +106,20 @@ def counted_unmatched(
 
 
 def matching_listed(asked: Asked, match: Match) -> Match:
-    """Return what matches the detections of listed classes alone."""
+    """Return a matching function for detections of listed classes only."""
     may = listed(asked.ground_truth, asked.detections, asked.ignoring, asked.protocol)
-    return functools.partial(_of_some, match, may[asked.rows])
+    return functools.partial(_match_some, match, may[asked.rows])
 
 
-def _of_some(match: Match, chosen: BoolArray, blocks: Iterable[Pairs], **changed: Any) -> Outcome:
-    """Match the pairs of some detections alone, by position in class order, [D]."""
+def _match_some(match: Match, chosen: BoolArray, blocks: Iterable[Pairs], **changed: Any) -> Outcome:
+    """Match only the pairs of the chosen detections, given by position in class order, [D]."""
     return match((block.of_detections(chosen) for block in blocks), **changed)
 
 
 def detected(
     ground_truth: GroundTruth, detections: Detections, protocol: Protocol, share: bool
 ) -> tuple[GroundTruth, Detections]:
-    """Drop the objects of classes of which their image has no detection."""
+    """Drop objects whose class lacks detections in their image."""
     K = len(ground_truth.categories)
     found = scored_enough(ranked_by(detections), protocol)
     pairs = detections.image[found].astype(np.int64) * K + detections.category[found]

@@ -1,12 +1,13 @@
-"""Open Images: CSV with its columns, boxes as fractions of the image's size, masks as packed RLEs.
+"""Read and write Open Images CSV files: boxes as fractions of the image size, masks as packed RLEs.
 
 Conventions
 -----------
-- Reading is that of any CSV; what is special is written: ``ImageID, LabelName, XMin, XMax, YMin, YMax``, then
-  ``IsGroupOf`` of ground truth or ``Score`` of detections, and for masks ``ImageWidth, ImageHeight, Mask``.
-- Boxes in pixels become fractions where the sizes of all images are known.
-- Sizes of images without masks, and classes and images without objects, have no place: labels of images
-  name the latter.
+- Files are read like any CSV, and written with the columns ``ImageID, LabelName, XMin, XMax, YMin, YMax``,
+  then ``IsGroupOf`` (ground truth) or ``Score`` (detections), and for masks
+  ``ImageWidth, ImageHeight, Mask``.
+- Boxes in pixels are converted to fractions if all image sizes are known.
+- Sizes of images without masks, and classes and images without objects, cannot be stored. Image labels can
+  name such classes and images.
 
 References
 ----------
@@ -31,12 +32,12 @@ from boxscore.formats._sniffer import Sniffer
 from boxscore.formats.csv_tables import CsvFormat, form_of, write_csv
 
 DECIMALS = 12
-"""Of fractions that pixels become: those of the published files, six to nine, come back as they were."""
+"""Decimals of converted fractions; the published files have six to nine and round-trip."""
 _HELD = frozenset({"fractions", "masks", "columns", "sizes", "classes", "ids"})
 
 
 class OpenImagesFormat(CsvFormat):
-    """Files of Open Images and its challenges."""
+    """CSV files of Open Images and its challenges."""
 
     name = "openimages"
     endings: ClassVar[tuple[str, ...]] = ()
@@ -46,7 +47,7 @@ class OpenImagesFormat(CsvFormat):
     }
 
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Recognise its columns in its order."""
+        """Detect the columns of the format, in order."""
         if sniffer.is_folder or sniffer.is_json or sniffer.is_xml or b"\0" in sniffer.head:
             return None
         form = form_of(sniffer.text, str(sniffer.path))
@@ -55,8 +56,8 @@ class OpenImagesFormat(CsvFormat):
         return "a table of Open Images" if form.parts.open_images or form.parts.mask is not None else None
 
     def check_written(self, table: BoxTable) -> None:
-        """Refuse pixels of images of unknown size, crowds that are no groups, and classes of one name."""
-        # Fractions need the size of their image.
+        """Reject pixels without image sizes, crowds other than groups, and repeated class names."""
+        # Fractions need the image sizes.
         _refuse_shared_names(table)
         unsized = np.isnan(table.images.sizes[table.image]).any(axis=1)
         if table.units == "pixels" and unsized.any():
@@ -68,7 +69,7 @@ class OpenImagesFormat(CsvFormat):
                 place=table.source,
                 cause=checks.GIVE_SIZES,
             )
-        # The format knows groups and no other crowds.
+        # The format only supports groups.
         if isinstance(table, GroundTruth) and (table.crowd & ~table.group).any():
             row = int(np.argmax(table.crowd & ~table.group))
             got, cause = "another one", "--crowd none drops crowds"
@@ -78,12 +79,12 @@ class OpenImagesFormat(CsvFormat):
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write one row per box or mask."""
-        # Pixels become fractions with the format's number of decimals.
+        # Convert pixels to fractions, with the format's number of decimals.
         self.check_written(table)
         boxes = table.boxes
         if table.units == "pixels":
             boxes = (boxes / np.tile(table.images.sizes[table.image], 2)).round(DECIMALS)
-        # A confidence of 1 is written as a whole number, as the benchmark's files have it.
+        # Write a confidence of 1 as an integer, like the benchmark's files.
         user_columns = {str(name): values.tolist() for name, values in table.columns.items()}
         columns: dict[str, list[Any]] = {
             "ImageID": table.images.ids[table.image].tolist(),
@@ -95,7 +96,7 @@ class OpenImagesFormat(CsvFormat):
             ]
         if isinstance(table, Detections) and table.scored:
             columns["Score"] = table.scores.tolist()
-        # The format's order of columns: both x before both y.
+        # The format has both x before both y.
         columns |= dict(zip(("XMin", "XMax", "YMin", "YMax"), boxes[:, [0, 2, 1, 3]].T.tolist(), strict=True))
         if isinstance(table, GroundTruth):
             columns["IsGroupOf"] = table.group.tolist()
@@ -106,7 +107,7 @@ FORMAT = OpenImagesFormat()
 
 
 def _labels(table: BoxTable) -> Any:
-    """Return what classes are called in files: ids where these are texts, as /m/01g317, else names."""
+    """Return the class labels in files: ids if they are texts like /m/01g317, otherwise names."""
     ids = table.categories.ids
     return ids if ids.dtype == object else table.categories.names
 
@@ -123,14 +124,14 @@ def _mask_columns(table: BoxTable) -> dict[str, list[Any]]:
 
 
 def save_image_labels(ground_truth: GroundTruth, path: Path) -> int:
-    """Write the labels of whole images as ``ImageID,LabelName,Confidence``; return how many.
+    """Write image labels as ``ImageID,LabelName,Confidence``; return their number.
 
     Raises
     ------
     InputError
-        When there are none, or some say that a class is not annotated exhaustively.
+        When the list is empty, or contains ``not_exhaustive`` labels.
     """
-    # Refuse what the file cannot say.
+    # Reject labels that the file cannot store.
     labels = ground_truth.image_labels
     if labels is None or not len(labels):
         cause = "give them: --image-labels FILE.csv (in Python image_labels=)"
@@ -140,7 +141,7 @@ def save_image_labels(ground_truth: GroundTruth, path: Path) -> int:
         raise InputError("labels of images", rule, got="not exhaustive", place=ground_truth.source)
     _refuse_shared_names(ground_truth)
     positive = IMAGE_LABEL_KINDS.index("positive")
-    # A label is there (1) or not (0).
+    # 1 means present, 0 absent.
     columns = {
         "ImageID": ground_truth.images.ids[labels.image].tolist(),
         "LabelName": _labels(ground_truth)[labels.category].tolist(),

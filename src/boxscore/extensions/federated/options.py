@@ -1,4 +1,4 @@
-"""Options of ground truth with labels of images, as in Open Images and LVIS."""
+"""Define the options of ground truth with image labels, as in Open Images and LVIS."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
-"""The members of an ``.npz`` archive, known by name, dtype and shape before one of them is read.
+"""Open ``.npz`` archives, and check names, dtypes and shapes before reading any array.
 
 Goal
 ----
-Nothing that an archive declares is trusted before it is checked against the file: whoever wrote it, reading
-it takes no more memory than the file has bytes.
+Check every declaration of an archive against the file, so that reading an untrusted archive never takes more
+memory than the file has bytes.
 
 Conventions
 -----------
-- Members are stored, not compressed; no two have the same name, and no two share bytes.
-- A member is a NumPy array of format 1.0, not of Python objects or of records, and has exactly the bytes that
-  its dtype and shape ask for.
+- Members are stored uncompressed, with unique names and disjoint byte ranges.
+- A member is a NumPy array in format 1.0, without Python objects or records, and has exactly as many bytes as
+  its dtype and shape require.
 
 References
 ----------
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from zipfile import ZipFile, ZipInfo
 
 LOCAL_HEADER = 30
-"""Bytes before a member at least: its local header without name."""
+"""Size in bytes of a local header without the name."""
 NPY = ".npy"
 
 
@@ -51,14 +51,14 @@ class Member(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """What messages call an archive, and what writes it."""
+    """The name of a kind of archive in messages, and the command that writes it."""
 
     what: str = "a file of columns"
     writer: str = "boxscore convert"
 
 
 class Archive:
-    """An open archive; its members by the names of their arrays."""
+    """An open archive that maps array names to members."""
 
     def __init__(
         self, path: Path, file: ZipFile, kind: Kind, infos: Mapping[str, ZipInfo] | None = None
@@ -67,7 +67,7 @@ class Archive:
         self._infos = _infos(path, file, kind) if infos is None else infos
 
     def within(self, start: str) -> Archive:
-        """Return the members whose names start so, by the rest of their names."""
+        """Return the members with this prefix, under their names without it."""
         infos = {
             name.removeprefix(start): info for name, info in self._infos.items() if name.startswith(start)
         }
@@ -75,20 +75,20 @@ class Archive:
 
     @property
     def names(self) -> list[str]:
-        """Every name, in the order of the archive."""
+        """All names, in archive order."""
         return list(self._infos)
 
     def member(self, name: str) -> Member | None:
-        """Return the dtype and the shape of an array, without reading it; None where it is not there."""
+        """Return the dtype and shape of an array without reading it; None if it is missing."""
         if name not in self._infos:
             return None
         info = self._infos[name]
-        with _refused(self._path, self._kind), _npy_warnings(), self._file.open(info) as file:
+        with _unified_errors(self._path, self._kind), _npy_warnings(), self._file.open(info) as file:
             if np.lib.format.read_magic(file) != (1, 0):
                 raise ValueError("another version of the format")
             try:
                 shape, _, dtype = np.lib.format.read_array_header_1_0(file)
-            except MemoryError:  # which Python's parser raises for text that is nested too deep
+            except MemoryError:  # raised by Python's parser for deeply nested text
                 raise ValueError("a header that nests too deep") from None
             if dtype.hasobject or dtype.names is not None or dtype.subdtype is not None:
                 raise ValueError("an array of objects or of records")
@@ -99,8 +99,12 @@ class Archive:
         return Member(dtype, tuple(map(int, shape)))
 
     def read(self, name: str) -> NDArray[Any]:
-        """Read an array whose ``member`` was checked before."""
-        with _refused(self._path, self._kind), _npy_warnings(), self._file.open(self._infos[name]) as file:
+        """Read an array after ``member`` checked it."""
+        with (
+            _unified_errors(self._path, self._kind),
+            _npy_warnings(),
+            self._file.open(self._infos[name]) as file,
+        ):
             array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
             return array
 
@@ -112,7 +116,7 @@ def zipped(arrays: Iterable[tuple[str, NDArray[Any]]]) -> Iterator[bytes]:
     stream = _Stream()
     with zipfile.ZipFile(stream, "w", allowZip64=True) as file:
         for name, values in arrays:
-            info = zipfile.ZipInfo(name + NPY)  # of no time: the same arrays are the same bytes
+            info = zipfile.ZipInfo(name + NPY)  # no timestamp: equal arrays give equal bytes
             with file.open(info, "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, values, version=(1, 0), allow_pickle=False)
             yield stream.taken()
@@ -120,7 +124,7 @@ def zipped(arrays: Iterable[tuple[str, NDArray[Any]]]) -> Iterator[bytes]:
 
 
 class _Stream(io.RawIOBase):
-    """A file that is written once, from its beginning to its end, and taken in pieces."""
+    """A write-only stream that hands out its bytes in chunks."""
 
     def __init__(self) -> None:
         self._content = bytearray()
@@ -133,7 +137,7 @@ class _Stream(io.RawIOBase):
         return len(content)
 
     def taken(self) -> bytes:
-        """Return what was written since the last time."""
+        """Return the bytes written since the last call."""
         content, self._content = bytes(self._content), bytearray()
         return content
 
@@ -146,35 +150,35 @@ def open_archive(
     what: str = Kind().what,
     writer: str = Kind().writer,
 ) -> Iterator[Archive]:
-    """Open an archive, a file or its content, and check the positions of its members."""
+    """Open an archive from a file or from bytes, and check the positions of its members."""
     import zipfile
 
     with contextlib.ExitStack() as stack:
         kind = Kind(what, writer)
-        with _refused(path, kind):
+        with _unified_errors(path, kind):
             file = stack.enter_context(zipfile.ZipFile(content or path))
             archive = Archive(path, file, kind)
         yield archive
 
 
 def _infos(path: Path, file: ZipFile, kind: Kind) -> dict[str, ZipInfo]:
-    """Return the directory's entries by name; refuse spans that overlap or do not fit the file."""
+    """Return the directory's entries by name; raise an error for spans that overlap or exceed the file."""
     import zipfile
 
-    # Stored members only: an array is then a span of the file, and can be mapped or read alone.
+    # Allow only stored members: each array is then a span of the file that can be mapped or read alone.
     infos = file.infolist()
     if any(info.compress_type != zipfile.ZIP_STORED for info in infos):
         raise FileFormatError(kind.what, "not be compressed", got=str(path))
     if any(info.compress_size != info.file_size or not info.filename.endswith(NPY) for info in infos):
         raise ValueError("a member with inconsistent sizes, or one that is not an array")
-    # zipfile would take the last of two members of one name.
+    # zipfile would silently use the last of two members with one name.
     named = {info.filename.removesuffix(NPY): info for info in infos}
     if len(named) < len(infos):
         counted = itertools.groupby(sorted(info.filename for info in infos))
         twice = next(name for name, same in counted if len(list(same)) > 1)
         got = f"several members {twice!r}"
         raise FileFormatError(kind.what, "hold each column once", got=got, place=str(path))
-    # Spans in order must not overlap: overlapping ones can claim more bytes than the file has.
+    # Sorted spans must not overlap, or they could claim more bytes than the file has.
     spans = sorted((info.header_offset, info.header_offset + LOCAL_HEADER + info.file_size) for info in infos)
     ends = [0, *(end for _, end in spans)]
     starts = [*(start for start, _ in spans), file.start_dir]
@@ -187,8 +191,8 @@ def _infos(path: Path, file: ZipFile, kind: Kind) -> dict[str, ZipInfo]:
 
 
 @contextlib.contextmanager
-def _refused(path: Path, kind: Kind) -> Iterator[None]:
-    """Convert what zipfile and NumPy raise, of many kinds, to one error."""
+def _unified_errors(path: Path, kind: Kind) -> Iterator[None]:
+    """Convert the many exceptions of zipfile and NumPy to one error."""
     try:
         yield
     except (FileFormatError, MemoryError):
@@ -201,7 +205,7 @@ def _refused(path: Path, kind: Kind) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _npy_warnings() -> Iterator[None]:
-    """Raise NumPy's warnings, about headers in other programs' form, as errors."""
+    """Turn NumPy's warnings about unusual headers into errors."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         yield

@@ -1,12 +1,12 @@
-"""Objects gathered one by one from annotation files, as rows.
+"""Collect images and objects from annotation files, and return them as rows.
 
 Conventions
 -----------
-- An image is called by its file name; its id is the name without folder and ending, with more of it only
-  where two images would be called the same. A number stays a number.
-- A rectangle may be given by any two opposite corners. A rotated one has its four corners, and the box around
-  them; of a polygon or a mask, the area is not that of its box.
-- Shapes that are no regions (points, lines) are counted, and left out with a warning.
+- The id of an image is its file name without folder and extension; they stay where two images would otherwise
+  have the same id. Numbers stay numbers.
+- A rectangle is any two opposite corners. A rotated rectangle has its four corners and the box around them.
+  Polygons and masks have their own area, not that of their box.
+- Points and lines are skipped with a warning that counts them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Corners = tuple[float, float, float, float]
 Record = TypeVar("Record")
 
 LARGEST = 2_000_000_000
-"""Bytes of a JSON file that is read whole."""
+"""Maximum size in bytes of a JSON file that is read into memory."""
 
 
 class Origin(NamedTuple):
@@ -52,22 +52,22 @@ class Origin(NamedTuple):
 
 
 class Size(msgspec.Struct, gc=False):
-    """Of an image, where a file gives it."""
+    """Size of an image, if the file states it."""
 
     width: float | None = None
     height: float | None = None
 
 
 class Gathered:
-    """Images and objects of one side.
+    """Images and objects of the ground truth or of the detections.
 
     Parameters
     ----------
     source : str
-        For messages.
+        Name in messages.
     options : ReadOptions
     endings : bool, default True
-        Whether names of images have endings.
+        Whether names of images have file extensions.
     """
 
     def __init__(self, source: object, options: ReadOptions, *, endings: bool = True) -> None:
@@ -76,11 +76,11 @@ class Gathered:
         self._given_form = options.written
         self._other_shapes = 0
         self._endings = endings
-        # Images in the order of their first mention, each with its position.
+        # Images in order of first appearance, each with its position.
         self._images: dict[Id, int] = {}
         self._sizes: list[tuple[float, float]] = []
         self._file_names: list[str | None] = []
-        # One entry per object; lists grow without copies, and become arrays once, at the end.
+        # One entry per object; the lists become arrays at the end.
         self._image: list[int] = []
         self._labels: list[Id] = []
         self._boxes: list[Corners] = []
@@ -130,7 +130,7 @@ class Gathered:
         corners: FloatArray | None = None,
         crowd: bool = False,
     ) -> None:
-        """Add an object by two opposite corners of the box around it."""
+        """Add an object by two opposite corners of its bounding box."""
         self._other_shapes += 1
         if label == "":
             raise FileFormatError("a class", "have a name", got="none", place=str(origin))
@@ -157,7 +157,7 @@ class Gathered:
         crowd: bool = False,
         percent_of: tuple[float, float] | None = None,
     ) -> None:
-        """Add an object by its box's four numbers in the file, of this form unless the user gives another."""
+        """Add an object by the four numbers of its box, in this form unless the user gave another."""
         if self._given_form is not None:
             first, second, third, fourth = numbers
             numbers = (second, first, fourth, third) if self._given_form.y_first else numbers
@@ -175,7 +175,7 @@ class Gathered:
         self._other_shapes -= 1  # counted by ``add``
 
     def inclusive(self, numbers: Sequence[float]) -> Corners:
-        """Return four numbers with inclusive corners made exclusive: the end moves behind the last pixel."""
+        """Convert inclusive corners to exclusive ones: the end moves past the last pixel."""
         if self._given_form is None:
             x1, y1, x2, y2 = box_around(numbers)
         else:
@@ -214,12 +214,12 @@ class Gathered:
         self.add(image, label, box, origin, score=score, area=float(sides), corners=corners)
 
     def leave_out(self, kind: str) -> None:
-        """Count a shape that is no region."""
+        """Count a shape that is skipped."""
         self._left_out[kind] += 1
 
     def rows(self, *, of_results: bool, classes: Sequence[str] | None = None, **given: Any) -> Rows:
-        """Return all images and objects as rows; ``classes`` are those that the files declare."""
-        # Say what was left out, and take scores of all objects or of none.
+        """Return all images and objects as rows; ``classes`` are the declared ones."""
+        # Warn of skipped shapes. Scores count only if all objects have one.
         if self._left_out:
             counts = ", ".join(f"{count:,} {kind}" for kind, count in self._left_out.most_common(8))
             text = (
@@ -232,28 +232,28 @@ class Gathered:
             scores = all_or_none(given_scores, lambda row: str(self._origins[row]))
         if any(self._crowd):
             given["crowd"] = np.array(self._crowd)
-        # Corners may be given in any order; sorting moves numbers and never rounds.
+        # Sort the corners, which may come in any order; this never rounds.
         has_rotated = any(corners is not None for corners in self._corners)
         if self._given_form is not None and self._other_shapes:
             rule = "be left out where there are other shapes than boxes"
             raise InputError("box_format", rule, got=f"{self._other_shapes:,} of them", place=self.source)
         is_given = self._given_form is not None
         boxes = np.array(self._boxes, dtype=np.float64).reshape(-1, 4)
-        boxes = boxes if is_given else _sorted_corners(boxes)
-        # An object without an area of its own has that of its box.
+        boxes = boxes if is_given else _sort_corners(boxes)
+        # Objects without an area get that of their box.
         if self._has_areas:
             areas = np.array(self._areas, dtype=np.float64)
-            with np.errstate(over="ignore", invalid="ignore"):  # refused when the table is built
+            with np.errstate(over="ignore", invalid="ignore"):  # raises an error when the table is built
                 of_boxes = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
             given["area"] = np.where(np.isnan(areas), of_boxes, areas)
         if any(mask is not None for mask in self._masks):
             given["masks"] = self._masks
-        # Number the classes by their first object, after those that the files declare.
+        # Number the declared classes first, then others in order of their first object.
         names = list(self._images)
         labels = collected(self._labels)
         if classes is not None:
             classes = list(dict.fromkeys([*classes, *(str(label) for label in labels.values)]))
-        # Rotated corners are given only where no object is a polygon, which has none.
+        # Pass rotated corners only if no object is a polygon.
         return Rows(
             source=self.source,
             images=short_names(names) if self._endings else names,
@@ -282,14 +282,14 @@ def _corners(numbers: Corners, form: BoxFormat) -> Corners:
     return numbers if form == "xyxy" else (a, b, a + c, b + d)
 
 
-def _sorted_corners(given: FloatArray) -> FloatArray:
-    """Return boxes [N, 4] given by any two opposite corners as ``x1, y1, x2, y2``."""
+def _sort_corners(given: FloatArray) -> FloatArray:
+    """Return boxes of any two opposite corners as ``x1, y1, x2, y2``, [N, 4]."""
     lower, upper = np.minimum(given[:, :2], given[:, 2:]), np.maximum(given[:, :2], given[:, 2:])
     return np.hstack([lower, upper])
 
 
 def _all_corners(boxes: FloatArray, corners: Sequence[FloatArray | None]) -> FloatArray:
-    """Return corners of rotated rectangles, and of the others those of their boxes, [N, 4, 2]."""
+    """Return the corners of rotated rectangles, or of the boxes of other objects, [N, 4, 2]."""
     every = boxes[:, [0, 1, 2, 1, 2, 3, 0, 3]].reshape(-1, 4, 2)
     for row, given in enumerate(corners):
         if given is not None:
@@ -321,7 +321,7 @@ def rotated_corners(box: Corners, degrees: float, *, centre: tuple[float, float]
 
 
 def short_names(names: Sequence[Id]) -> list[Id]:
-    """Return names without folder and ending; with the folder, or with both, where some would be the same."""
+    """Return names without folder and extension; keep the folder, or both, if names would clash."""
     shorter: tuple[Callable[[str], str], ...] = (
         lambda name: _stem(name.replace("\\", "/").rpartition("/")[2]),
         lambda name: _stem(name.replace("\\", "/")),
@@ -339,7 +339,7 @@ def _stem(name: str) -> str:
 
 
 def decoded(path: Path, kind: type[Record], *, record: str, whole: tuple[str, str]) -> Record:
-    """Decode a JSON file; ``record`` and ``whole`` are what messages call its parts."""
+    """Decode a JSON file; ``record`` and ``whole`` name its parts in messages."""
     with _json.open_binary(path) as file:
         text = read_at_most(file, LARGEST + 1).removeprefix(b"\xef\xbb\xbf")
     if len(text) > LARGEST:
@@ -351,7 +351,7 @@ def decoded(path: Path, kind: type[Record], *, record: str, whole: tuple[str, st
 def decoded_text(
     text: bytes, path: Path, kind: type[Record], *, record: str, whole: tuple[str, str]
 ) -> Record:
-    """Decode JSON that was read from a file."""
+    """Decode JSON text that came from a file."""
     try:
         with paused_collector():
             return msgspec.json.decode(text, type=kind)

@@ -10,7 +10,7 @@ DEEPEST = 4
 
 
 def first_json(sniffer: Sniffer) -> Sniffer | None:
-    """Sniff the file itself, or the first JSON file right in a folder; None where there is none."""
+    """Sniff the file, or the first JSON file directly inside the folder; None without any."""
     if not sniffer.is_folder:
         return sniffer if sniffer.is_json else None
     first = sniffer.first_with(".json")
@@ -18,7 +18,7 @@ def first_json(sniffer: Sniffer) -> Sniffer | None:
 
 
 def json_files(path: Path, *, depth: int = DEEPEST) -> list[Path]:
-    """Return the file itself, or the JSON files in a folder and the folders in it, sorted."""
+    """Return the file, or all JSON files below the folder, sorted."""
     if not path.is_dir():
         return [path]
     files: list[Path] = []

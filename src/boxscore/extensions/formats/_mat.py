@@ -1,10 +1,9 @@
-"""MATLAB files of version 5, as far as lists of boxes need them: cells, numbers and text.
+"""Read cells, numbers and text from MATLAB version 5 files.
 
 Conventions
 -----------
-- A cell array comes as a list in MATLAB's order (by column), numbers as an array of float64, text as a
-  string.
-- Structures, objects, functions and sparse arrays are refused; so is version 7.3, which is HDF5.
+- A cell array becomes a list in MATLAB's (column) order, numbers an array of float64, text a string.
+- Structures, objects, functions and sparse arrays are errors; so are files of version 7.3 (HDF5).
 
 References
 ----------
@@ -26,7 +25,7 @@ from boxscore.errors import FileFormatError
 from boxscore.formats import _json
 
 LARGEST = 1 << 29
-"""Bytes of a file, and of what is unpacked of it."""
+"""Maximum size in bytes of a file, and of its decompressed content."""
 DEEPEST = 32
 
 _NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
@@ -35,7 +34,7 @@ _CELL, _TEXT, _NUMERIC = 1, 4, range(6, 16)
 
 
 def is_mat(head: bytes) -> bool:
-    """Whether a file begins as a MATLAB file of any version."""
+    """Whether a file starts like a MATLAB file of any version."""
     return head.startswith(b"MATLAB ")
 
 
@@ -47,7 +46,7 @@ class _Element(NamedTuple):
 
 def read_mat(path: Path, names: Collection[str]) -> dict[str, Any]:
     """Read some variables of a file."""
-    # Refuse files that are too large, of version 7.3 (which is HDF5) or without the header.
+    # Reject files that are too large, of version 7.3 (HDF5) or without the header.
     with _json.open_binary(path) as file:
         content = read_at_most(file, LARGEST + 1)
     if len(content) > LARGEST:
@@ -57,7 +56,7 @@ def read_mat(path: Path, names: Collection[str]) -> dict[str, Any]:
         raise FileFormatError("a MATLAB file", "be of version 5", got="7.3", place=str(path), cause=cause)
     if len(content) < 128 or content[126:128] not in (b"IM", b"MI") or not is_mat(content):
         raise FileFormatError("a MATLAB file", "begin with its header", got="another", place=str(path))
-    # The mark reads IM or MI, by the byte order of the machine that wrote the file.
+    # The mark is IM or MI, depending on the byte order.
     order = "<" if content[126:128] == b"IM" else ">"
     try:
         return _Reader(order, names).variables(memoryview(content)[128:])
@@ -78,7 +77,7 @@ def read_mat(path: Path, names: Collection[str]) -> dict[str, Any]:
 
 
 class _UnknownError(ValueError):
-    """A class of array that is not read."""
+    """A class of array that is not supported."""
 
 
 class _Reader:
@@ -87,13 +86,13 @@ class _Reader:
         self._unpacked = 0
 
     def variables(self, content: memoryview) -> dict[str, Any]:
-        # A file is a list of elements with kind and length; compressed ones are unpacked within a limit.
+        # A file is a list of elements with kind and length; decompression has a size limit.
         values: dict[str, Any] = {}
         position = 0
         while position + 8 <= len(content):
             element = self._element(content, position)
             position = element.end
-            # All compressed elements share one limit.
+            # All compressed elements share the limit.
             if element.kind == _COMPRESSED:
                 engine = zlib.decompressobj()
                 unpacked = engine.decompress(bytes(element.data), LARGEST - self._unpacked + 1)
@@ -101,7 +100,7 @@ class _Reader:
                 if self._unpacked > LARGEST:
                     raise ValueError(f"more than {LARGEST:,} bytes unpacked")
                 element = self._element(memoryview(unpacked), 0)
-            # Keep the variables that were asked for.
+            # Keep the requested variables.
             if element.kind == _MATRIX:
                 name, value = self._matrix(element.data, 0)
                 if name in self._names:
@@ -128,19 +127,19 @@ class _Reader:
         return np.frombuffer(element.data, dtype=self._order + _NUMBERS[element.kind])
 
     def _matrix(self, content: memoryview, depth: int) -> tuple[str, Any]:
-        # An empty cell has no content at all.
+        # An empty cell is zero bytes long.
         if not len(content):
             return "", np.empty((0, 0))
         if depth > DEEPEST:
             raise _UnknownError("cells that are nested too deep")
-        # A matrix begins with flags, shape and name, and its values follow.
+        # A matrix starts with flags, shape and name; its values follow.
         flags = self._element(content, 0)
         shape_element = self._element(content, flags.end)
         name_element = self._element(content, shape_element.end)
         kind = int(self._numbers(flags)[0]) & 0xFF
         shape = tuple(self._numbers(shape_element).tolist())
         name = bytes(name_element.data).decode("ascii", errors="replace")
-        # Other variables are not read.
+        # Skip other variables.
         if not depth and name not in self._names:
             return name, None
         # Cells hold matrices, one after another in column order.

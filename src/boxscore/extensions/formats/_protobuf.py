@@ -1,4 +1,4 @@
-"""As much of protocol buffers as TFRecord files need: ``tf.train.Example``.
+"""Decode ``tf.train.Example``, the one protocol buffer message that TFRecord files need.
 
 References
 ----------
@@ -15,11 +15,11 @@ import numpy as np
 Values = list[bytes] | list[float] | list[int]
 
 MOST_VALUES = 10_000_000
-"""Of one feature."""
+"""Maximum number of values of one feature."""
 
 
 def features(record: memoryview, wanted: Callable[[str], bool]) -> dict[str, Values]:
-    """Return the features of an ``Example`` whose names are wanted; ``ValueError`` for anything else."""
+    """Return the requested features of an ``Example``; raise ``ValueError`` for any other message."""
     values: dict[str, Values] = {}
     for field, inner in _fields(record):
         if field != 1 or not isinstance(inner, memoryview):
@@ -36,13 +36,13 @@ def features(record: memoryview, wanted: Callable[[str], bool]) -> dict[str, Val
 
 def _values(feature: memoryview) -> Values:
     """Return the list of a feature: bytes (1), floats (2) or whole numbers (3)."""
-    # A feature has one list; of bytes it is one field per value.
+    # A feature has one list; bytes have one field per value.
     for kind, inner in _fields(feature):
         if not isinstance(inner, memoryview):
             raise ValueError("a list that is not a message")
         if kind == 1:
             return [bytes(value) for _, value in _fields(inner) if isinstance(value, memoryview)]
-        # Floats may be packed into one field, which NumPy reads in one call, or come one by one.
+        # Floats are packed into one field, which NumPy reads in one call, or have one field each.
         if kind == 2:
             floats: list[float] = []
             for _, value in _fields(inner):
@@ -53,7 +53,7 @@ def _values(feature: memoryview) -> Values:
                 else:
                     floats += struct.unpack("<f", struct.pack("<I", value & 0xFFFFFFFF))
             return floats
-        # Whole numbers likewise; each byte of one has seven bits, so packed ones are read in turn.
+        # So are integers; each byte holds seven bits, so packed ones are decoded one by one.
         numbers: list[int] = []
         for _, value in _fields(inner):
             if isinstance(value, memoryview):
@@ -70,7 +70,7 @@ def _values(feature: memoryview) -> Values:
 
 
 def _fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
-    """Return number and value of each field of a message."""
+    """Yield the number and value of each field of a message."""
     # A tag has the field's number and its wire type; type 0 is a number.
     position = 0
     while position < len(message):
@@ -80,14 +80,14 @@ def _fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
             number, position = _varint(message, position)
             yield tag >> 3, number
             continue
-        # Type 2 states its length, 1 and 5 have eight and four bytes; the old group types are refused.
+        # Type 2 states its length, 1 and 5 have eight and four bytes; the old group types are errors.
         if wire == 2:
             length, position = _varint(message, position)
         elif wire in (1, 5):
             length = 8 if wire == 1 else 4
         else:
             raise ValueError(f"wire type {wire}")
-        # Slices of a memoryview copy nothing.
+        # Slicing a memoryview does not copy.
         if length > len(message) - position:
             raise ValueError("a field that is cut off")
         value = message[position : position + length]

@@ -1,4 +1,4 @@
-"""Read records of JSON lines as tables: one box, one image with lists, or one image with objects a line."""
+"""Read JSON lines as tables; a line is a box, an image with parallel lists, or an image with objects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from boxscore.formats._tables import MOST_COLUMNS, OBJECTS, Distinct, Table
 
 
 def flat_record(record: Any) -> tuple[dict[str, Any], str | None]:
-    """Return the keys of a record with those of its first box, and the key of its list of boxes."""
+    """Return the keys of a record and of its first box, and the key of its list of boxes."""
     if not isinstance(record, dict):
         raise TypeError
     key = next(
@@ -31,7 +31,7 @@ def flat_record(record: Any) -> tuple[dict[str, Any], str | None]:
 
 def decoded_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Decode a file, line by line."""
-    # Line by line, so that one line is in memory and an error names it.
+    # Decode line by line, to hold one line in memory and to name it in errors.
     decoder = msgspec.json.Decoder(dict[str, Any])
     try:
         with path.open("rb") as file:
@@ -54,7 +54,7 @@ def decoded_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def read_records(path: Path, column_map: ColumnMap | None, most: int | None = None) -> Iterator[RecordTable]:
-    """Read the records of a file, into tables of about ``most`` rows each, or one of all."""
+    """Read the records of a file into tables of about ``most`` rows each, or into one table."""
     kind, table = None, RecordTable(path, column_map)
     for line, record in decoded_lines(path):
         if kind is None:
@@ -80,7 +80,7 @@ class RecordTable(Table):
 
     @property
     def count(self) -> int:  # type: ignore[override]
-        """Rows."""
+        """Number of rows."""
         return len(self._lines)
 
     @property
@@ -89,7 +89,7 @@ class RecordTable(Table):
         return list(self._columns)
 
     def take(self, other: RecordTable, rows: Sequence[int], more: Mapping[str, list[Any]]) -> None:
-        """Add rows of another table with the same keys, and further cells of them."""
+        """Add rows of another table with the same keys, and the cells of further columns."""
         for name in other.names:
             cells = other._cells(name)
             self._columns.setdefault(name, []).extend([cells[row] for row in rows])
@@ -104,7 +104,7 @@ class RecordTable(Table):
         if kind == "record":
             self._append(line, record)
         elif kind == "lists":
-            # A record of parallel lists: those as long as the boxes give one row each, the rest repeats.
+            # Parallel lists: lists as long as the boxes give one value per row, other values repeat.
             lists = {key: value for key, value in record.items() if isinstance(value, list)}
             count = max(
                 (len(value) for key, value in lists.items() if is_box(key, column_map=self._column_map)),
@@ -118,7 +118,7 @@ class RecordTable(Table):
             rest = {key: value for key, value in record.items() if key not in lists}
             for values in zip(*lists.values(), strict=True):
                 self._append(line, {**rest, **dict(zip(lists, values, strict=True))})
-            # A record without boxes is still an image.
+            # A record without boxes still adds an image.
             if not count:
                 self._append(line, {**rest, **dict.fromkeys(lists)})
         else:
@@ -140,7 +140,7 @@ class RecordTable(Table):
         """Add a row."""
         count = len(self._lines)
         self._lines.append(line)
-        # Columns grow by key; one that appears late is filled up with None.
+        # Columns grow by key; a late one is padded with None.
         for key, value in row.items():
             column = self._columns.get(key)
             if column is None:
@@ -163,7 +163,7 @@ class RecordTable(Table):
         return cells
 
     def distinct(self, name: str) -> Distinct:
-        """Return the values of a column, each once."""
+        """Return the distinct values of a column."""
         return self.ids_of_cells(name, self._cells(name), np.arange(self.count))
 
     def numbers(self, name: str) -> FloatArray:
@@ -177,11 +177,11 @@ class RecordTable(Table):
         if cell is None:
             return np.nan
         if type(cell) not in (int, float):
-            raise FileFormatError(name, "be a number", got=_shown(cell), place=self.place(row))
+            raise FileFormatError(name, "be a number", got=_short_repr(cell), place=self.place(row))
         try:
             return float(cell)
         except OverflowError:
-            raise FileFormatError(name, "be finite", got=_shown(cell), place=self.place(row)) from None
+            raise FileFormatError(name, "be finite", got=_short_repr(cell), place=self.place(row)) from None
 
     def fours(self, name: str) -> FloatArray:
         """Return a column of lists of four numbers, or of objects with the corners' names."""
@@ -191,7 +191,7 @@ class RecordTable(Table):
             if cell is None or cell == []:
                 continue
             if type(cell) is not tuple:
-                got = _shown(cell)
+                got = _short_repr(cell)
                 raise FileFormatError(name, "be a list of four numbers", got=got, place=self.place(row))
             for side, number in enumerate(cell):
                 fours[row, side] = self._number(name, number, row)
@@ -217,7 +217,7 @@ class RecordTable(Table):
 
 
 def _kind(record: dict[str, Any], column_map: ColumnMap | None) -> str:
-    """Return what records are: ``"record"`` for a box, ``"lists"`` for an image, or the key of its boxes."""
+    """Return the kind of records: ``"record"`` for boxes, ``"lists"`` for images, or the key of the boxes."""
     _, key = flat_record(record)
     if key is not None:
         return key
@@ -229,5 +229,5 @@ def _kind(record: dict[str, Any], column_map: ColumnMap | None) -> str:
     return "lists" if listed else "record"
 
 
-def _shown(cell: Any) -> str:
+def _short_repr(cell: Any) -> str:
     return repr(cell)[:60]

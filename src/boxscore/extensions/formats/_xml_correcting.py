@@ -1,4 +1,4 @@
-"""XML of VOC and of CVAT with some labels corrected, the rest of the text as it stands."""
+"""Correct labels in VOC and CVAT XML files, keeping all other text byte for byte."""
 
 from __future__ import annotations
 
@@ -26,60 +26,60 @@ _IMAGE = re.compile(rf"<image\s({_ATTRIBUTES})(?:/>|>(.*?)</image\s*>)", re.DOTA
 def corrected_voc(
     path: Path, corrections: Sequence[Correction], image_set: str | Path | None
 ) -> dict[Path, bytes]:
-    """Return the files of a folder of VOC that corrections change."""
-    # Edit the text itself, so that everything but the corrected values stays byte for byte.
+    """Return the changed files of a VOC folder."""
+    # Edit the text, so that everything but the corrected values stays byte for byte.
     folder, files = path / "Annotations" if (path / "Annotations").is_dir() else path, {}
     for image, some in by_image(corrections).items():
-        # Comments are blanked without moving a character: positions hold in both texts.
+        # Blank comments without moving a character, so that positions are the same in both texts.
         file = folder / f"{image}.xml"
-        text = _decoded(file)
+        text = _read_utf8(file)
         plain = _without_comments(text)
         objects = [*re.finditer(r"<object\b[^>]*>.*?</object\s*>", plain, re.DOTALL)]
         end = plain.rfind("</annotation")
-        # New objects are collected, and added together at the end.
+        # Collect new objects, and add them together at the end.
         spans: dict[tuple[int, int], str] = {}
         added = []
         for one in some:
             if one.place is None:
                 added.append(_new_object(one))
                 continue
-            # Blank the parts of a body, which have boxes of their own, then note the spans to replace.
+            # Blank ``part`` elements, which have boxes of their own, then collect the spans to replace.
             start, stop = objects[one.place].span()
             inside = re.sub(
                 r"<part\b.*?</part\s*>", lambda match: " " * len(match[0]), plain[start:stop], flags=re.DOTALL
             )
-            spans[_inner(inside, start, "name", file)] = html.escape(one.label, quote=False)
+            spans[_content_span(inside, start, "name", file)] = html.escape(one.label, quote=False)
             if one.box is not None:
-                low, high = _inner(inside, start, "bndbox", file)
+                low, high = _content_span(inside, start, "bndbox", file)
                 for side, value in zip(SIDES, one.box, strict=True):
-                    spans[_inner(plain[low:high], low, side, file)] = _plain(value)
-        # New objects follow the last one, indented as the first is.
+                    spans[_content_span(plain[low:high], low, side, file)] = _plain(value)
+        # Insert new objects after the last one, indented like the first.
         if added:
             first = objects[0].start() if objects else 0
             gap = text[len(text[:first].rstrip()) : first] if objects else "\n  "
             at = objects[-1].end() if objects else len(text[:end].rstrip())
             spans[at, at] = "".join(f"{gap}{one}" for one in added)
-        files[file] = _replaced(text, spans).encode()
+        files[file] = _replace_spans(text, spans).encode()
     return files
 
 
 def corrected_cvat(
     path: Path, corrections: Sequence[Correction], image_set: str | Path | None
 ) -> dict[Path, bytes] | None:
-    """Return CVAT's file with corrections of images; None for tracks."""
-    # Edit the text itself; comments are blanked without moving a character.
+    """Return the corrected CVAT file of images; None for tracks."""
+    # Edit the text; blank comments without moving a character.
     file = file_in(path)
-    text = _decoded(file)
+    text = _read_utf8(file)
     plain = _without_comments(text)
     if re.search(r"<track\b", plain):
         return None
-    # Find images by name, or by id where they have none; a name used twice is not corrected here.
+    # Find images by name, or by id if unnamed; a name used twice is not supported.
     images: dict[str, list[re.Match[str]]] = {}
     for match in _IMAGE.finditer(plain):
         images.setdefault(_attribute(match[1], "name") or _attribute(match[1], "id"), []).append(match)
     spans: dict[tuple[int, int], str] = {}
     for image, some in by_image(corrections).items():
-        # Count the shapes as the reader does: those with a label.
+        # Count shapes with a label, as the reader does.
         matches = images.get(some[0].file_name or str(image), [])
         if len(matches) != 1:
             return None
@@ -89,7 +89,7 @@ def corrected_cvat(
         for one in some:
             if one.place is None:
                 assert one.box is not None, "a new label has a box"
-                # A new box is written as CVAT's own, behind the image's other shapes.
+                # Append a new box in CVAT's form after the image's other shapes.
                 sides = " ".join(
                     f'{side}="{_plain(value)}"' for side, value in zip(CVAT_SIDES, one.box, strict=True)
                 )
@@ -97,7 +97,7 @@ def corrected_cvat(
                 box = f'<box label="{label}" source="manual" occluded="0" {sides} z_order="0"></box>'
                 added += f"  {box}\n  "
                 continue
-            # Replace the values of attributes in place, between the quotes that are there.
+            # Replace attribute values in place, between the existing quotes.
             shape = shapes[one.place]
             values = {"label": html.escape(one.label)}
             if one.box is not None:
@@ -106,23 +106,23 @@ def corrected_cvat(
                     raise InputError("a label", rule, got=f"a {shape[1]}", place=str(file))
                 values |= dict(zip(CVAT_SIDES, map(_plain, one.box), strict=True))
             for name, value in values.items():
-                # The pattern finds either kind of quotes and what is between them.
+                # Match the value between single or double quotes.
                 found = re.search(rf"\s{name}\s*=\s*([\"'])(.*?)\1", shape[0])
                 assert found is not None, "the file was read"
                 at = start + shape.start()
                 spans[at + found.start(2), at + found.end(2)] = value
-        # An image without shapes may be one closed tag, which must be opened first.
+        # An image without shapes may be a self-closing tag: open it first.
         if added:
             if matches[0][2] is None:
                 opening = text[matches[0].start() : matches[0].end()].removesuffix("/>")
                 spans[matches[0].span()] = f"{opening}>\n  {added}</image>"
             else:
                 spans[matches[0].end(2), matches[0].end(2)] = added
-    return {file: _replaced(text, spans).encode()}
+    return {file: _replace_spans(text, spans).encode()}
 
 
 def by_image(corrections: Sequence[Correction]) -> dict[Id, list[Correction]]:
-    """Sort corrections by their images."""
+    """Group corrections by image."""
     made: dict[Id, list[Correction]] = {}
     for one in corrections:
         made.setdefault(one.image, []).append(one)
@@ -136,8 +136,8 @@ def _new_object(one: Correction) -> str:
     return f"<object><name>{name}</name><difficult>0</difficult><bndbox>{sides}</bndbox></object>"
 
 
-def _inner(text: str, start: int, tag: str, file: Path) -> tuple[int, int]:
-    """Where the content of the first element with a tag stands, of a text that starts at ``start``."""
+def _content_span(text: str, start: int, tag: str, file: Path) -> tuple[int, int]:
+    """Return the span of the content of the first element with a tag; ``text`` starts at ``start``."""
     match = re.search(rf"<{tag}\b[^>]*>(.*?)</{tag}\s*>", text, re.DOTALL)
     if match is None:
         raise InputError("an object", f"have {tag} to be corrected", got="none", place=str(file))
@@ -153,8 +153,8 @@ def _plain(number: float) -> str:
     return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
 
 
-def _replaced(text: str, spans: Mapping[tuple[int, int], str]) -> str:
-    """Replace parts of a text, from start to end, none of which overlap."""
+def _replace_spans(text: str, spans: Mapping[tuple[int, int], str]) -> str:
+    """Replace non-overlapping spans of a text."""
     parts, at = [], 0
     for (start, end), new in sorted(spans.items()):
         parts += [text[at:start], new]
@@ -163,12 +163,12 @@ def _replaced(text: str, spans: Mapping[tuple[int, int], str]) -> str:
 
 
 def _without_comments(text: str) -> str:
-    """Return XML with comments and CDATA blank, everything else where it stands."""
+    """Return XML with comments and CDATA blanked out; positions stay the same."""
     return re.sub(r"<!--.*?-->|<!\[CDATA\[.*?\]\]>", lambda match: " " * len(match[0]), text, flags=re.DOTALL)
 
 
-def _decoded(file: Path) -> str:
-    """Return a file of UTF-8, which XML is if it does not say otherwise."""
+def _read_utf8(file: Path) -> str:
+    """Return the text of a UTF-8 file; UTF-8 is the default encoding of XML."""
     try:
         return read_bytes(file).decode("utf-8")
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""YOLO's label files with some lines corrected, the others byte for byte as they are."""
+"""Correct lines of YOLO label files, keeping all others byte for byte."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
 def corrected(
     path: Path, corrections: Sequence[Correction], image_set: str | Path | None
 ) -> dict[Path, bytes] | None:
-    """Return the label files of a folder that corrections change."""
+    """Return the changed label files of a folder."""
     if not path.is_dir():
         return None
-    # Find the label file of each image, or make its name like those of the others.
+    # Find the label file of each image, or name a new one like the others.
     split = data_set(path, image_set)
     file_of = dict(zip(split.images, split.labels, strict=True))
     known = [Path(file) for file in split.labels if file]
-    # Read each file once, and keep the endings of its lines.
+    # Read each file once, and keep its line endings.
     lines: dict[Path, list[bytes]] = {}
     for one in corrections:
         file = Path(file_of[str(one.image)] or _new_file(known, str(one.image), path))
         if file not in lines:
             lines[file] = read_bytes(file).splitlines(keepends=True) if file_of[str(one.image)] else []
         of_file = lines[file]
-        # A new label is a line at the end; a last line without ending gets one.
+        # Append a new label as a line; end the last line first.
         if one.place is None:
             if of_file and not of_file[-1].endswith(b"\n"):
                 of_file[-1] += b"\n"
             of_file.append(f"{one.number} {_numbers(one)}\n".encode())
             continue
-        # Blank lines are no labels, so they are not counted.
+        # Skip blank lines.
         at = [number for number, line in enumerate(of_file) if line.strip()][one.place]
         of_file[at] = _line(of_file[at].decode(), one, f"{file}, line {at + 1}").encode()
     return {file: b"".join(of_file) for file, of_file in lines.items()}
@@ -58,7 +58,7 @@ def _line(line: str, one: Correction, place: str) -> str:
 
 
 def _numbers(one: Correction) -> str:
-    """Centre and size, as fractions."""
+    """Return center and size as fractions."""
     assert one.box is not None, "a new label has a box"
     x1, y1, x2, y2 = one.box
     width, height = one.size
@@ -70,7 +70,7 @@ def _numbers(one: Correction) -> str:
 
 
 def _new_file(known: Sequence[Path], image: str, path: Path) -> Path:
-    """Name the label file of an image that has none: beside the others."""
+    """Return the path of a new label file, next to the others."""
     if not known:
         rule = "have at least one label file"
         raise InputError("a data set", rule, got="none", place=str(path))

@@ -1,10 +1,10 @@
-"""BDD100K and Scalabel: a JSON list of frames with ``labels``.
+"""Read BDD100K and Scalabel JSON files: a list of frames with ``labels``.
 
 Conventions
 -----------
-``box2d`` is two corners in pixels. Detections have a ``score``. Labels without ``box2d`` (lanes, areas) are
-left out, with a warning. Objects with the attribute ``crowd`` or
-``ignored`` are crowds, as in Scalabel's conversion to COCO.
+- ``box2d`` is two corners in pixels. Detections have a ``score``.
+- Labels without ``box2d`` (lanes, areas) are skipped with a warning.
+- Objects with the attribute ``crowd`` or ``ignored`` are crowds, as in Scalabel's conversion to COCO.
 
 References
 ----------
@@ -55,18 +55,18 @@ class BddFormat(RowFormat):
     boxes = "xyxy"
 
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Recognise frames with labels."""
+        """Detect frames with labels."""
         return "BDD100K's JSON" if sniffer.has_keys("labels", "category", "box2d") else None
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read every frame."""
-        # The file is a list of frames, or an object with one.
+        # The file is a list of frames, or an object with such a list.
         whole = ("BDD100K's JSON", "a list of frames")
         if Sniffer(path).text.lstrip().startswith("{"):
             frames = decoded(path, _Frames, record="frame", whole=whole).frames
         else:
             frames = decoded(path, list[_Frame], record="frame", whole=whole)
-        # A frame is an image, and each of its labels with a box an object.
+        # A frame is an image; each label with a box is an object.
         gathered = Gathered(path, options)
         for frame in frames:
             size = frame.size or Size()

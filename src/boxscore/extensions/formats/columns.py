@@ -1,21 +1,20 @@
-"""Tables saved as columns: ``.npz`` files that load fast.
+"""Save tables as ``.npz`` files of columns, which load fast.
 
 Conventions
 -----------
-- A NumPy ``.npz`` archive, not compressed: one array per column, and a header in JSON with the vocabularies.
-  Any program with NumPy can read it; Parquet would need pyarrow.
-- Every column of the schema and every user column comes back to the bit: corners and sizes are both stored.
-  Columns of Python objects are in the header, if they hold text, numbers, true, false and null; others are
-  refused by name.
-- Nothing is unpickled, nothing is unpacked: an archive with pickled or compressed members is refused. The
-  dtype and shape of every column are checked before one is read; a member that nothing names is refused.
-- Corners and sizes fit each other but for rounding, image sizes are not negative, names are text. A table
-  that breaks such a rule is not written either: what is written can be read.
-- Masks are stored as compressed RLEs, one after the other in ``mask_counts``: polygons are
-  rasterised before they are saved, which is what every evaluation does to them. ``mask_rows`` names the rows
-  that have one, ``mask_lengths`` the bytes of each code, ``mask_sizes`` its height and width. Their areas and
-  boxes are computed from the codes, so that a damaged file is noticed.
-- Masks and keypoints are read when they are first needed.
+- The file is an uncompressed NumPy ``.npz`` archive: one array per column, and a JSON header with the
+  vocabularies. Any program with NumPy can read it, while Parquet would need pyarrow.
+- All columns of the schema and all user columns round-trip bit for bit; corners and sizes are both stored.
+  Object columns go to the header if they hold text, numbers, true, false and null; others are errors.
+- Archives with pickled or compressed members are rejected, and so are unknown members. The dtype and shape of
+  every column are checked before any is read.
+- Corners and sizes agree up to rounding, image sizes are not negative, names are text. Writing checks the
+  same rules, so that every written file can be read.
+- Masks are stored as compressed RLEs, concatenated in ``mask_counts``; polygons are rasterized first, as in
+  every evaluation. ``mask_rows`` are the rows with a mask, ``mask_lengths`` the bytes of each RLE,
+  ``mask_sizes`` its height and width. Areas and boxes are computed from the RLEs, which detects damaged
+  files.
+- Masks and keypoints are read lazily.
 """
 
 from __future__ import annotations
@@ -33,6 +32,7 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.checks import Place
 from boxscore._utils.files import Snapshot, write_atomically
+from boxscore._utils.text import counted, verb
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import align
 from boxscore.data.box_reading import in_pixels
@@ -61,7 +61,7 @@ _LISTS: Mapping[str, type | tuple[type, ...]] = {
     "category_ids": (int, str),
     "category_names": str,
 }
-"""Lists that a header must have, and what they hold."""
+"""Required lists of a header, and the types of their values."""
 _MAPPINGS = ("left_out", "answers", "columns", "image_columns", "category_columns")
 _IMAGE_SIZES = Column("image_sizes", "numbers", (2,))
 _MASK_ROWS = (
@@ -73,9 +73,9 @@ _MASK_BYTES = "mask_counts"
 _MASK_ARRAYS = (*(column.name for column in _MASK_ROWS), _MASK_BYTES)
 _LABELS = tuple(Column(name, "counts") for name in ("label_image", "label_category", "label_kind"))
 _LABEL_ARRAYS = tuple(column.name for column in _LABELS)
-"""Labels of whole images: rows of images and classes, and positions among the kinds."""
+"""Columns of image labels: rows of images and classes, and indices of the kinds."""
 _USER, _IMAGE, _CATEGORY = "column:", "image_column:", "category_column:"
-"""Prefixes of the names of user columns: of rows, of images and of classes."""
+"""Name prefixes of user columns of rows, images and classes."""
 
 
 class ColumnsFormat(Format):
@@ -87,7 +87,7 @@ class ColumnsFormat(Format):
     holds: ClassVar[Mapping[str, frozenset[str]]] = dict.fromkeys(("ground truth", "detections"), CONTENT)
 
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Recognise an archive by its first bytes."""
+        """Detect an archive by its first bytes."""
         return "an .npz archive" if sniffer.head.startswith(b"PK\x03\x04") else None
 
     def load_ground_truth(self, path: Path, options: ReadOptions) -> GroundTruth:
@@ -97,19 +97,19 @@ class ColumnsFormat(Format):
     def load_detections(
         self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
     ) -> Detections:
-        """Read detections, which have their own vocabularies."""
+        """Read detections with the vocabularies of the file."""
         table = _in_given_form(Detections(**_load(path, DETECTIONS, options.instances)), options)
         return table if ground_truth is None else align(table, ground_truth)
 
     def check_written(self, table: BoxTable) -> None:
-        """Refuse values that a reader would refuse."""
-        _checked_content(table, table.source)
+        """Raise an error for values that a reader would reject."""
+        _content(table, table.source)
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write a table with everything it has."""
         if path.suffix != ".npz":
             raise InputError("a file of columns", "be named *.npz", got=str(path))
-        header, arrays = _checked_content(table, str(path))
+        header, arrays = _content(table, str(path))
         arrays["header"] = np.frombuffer(_json(header), dtype=np.uint8)
         buffer = io.BytesIO()
         np.savez(buffer, **arrays)  # type: ignore[arg-type]
@@ -120,8 +120,8 @@ FORMAT = ColumnsFormat()
 
 
 def _in_given_form(table: AnyTable, options: ReadOptions) -> AnyTable:
-    """Return a table with corners in the user's ``box_format``; areas of boxes follow."""
-    # Without a given form nothing is copied.
+    """Return a table with its corners read in the user's ``box_format``; areas are updated."""
+    # Without a given form, return the table itself.
     written = options.written
     if written is None:
         return table
@@ -129,18 +129,18 @@ def _in_given_form(table: AnyTable, options: ReadOptions) -> AnyTable:
     def place(row: int) -> str:
         return f"row {row} of {table.source}"
 
-    # Boxes that were made around other shapes have no form of their own.
+    # Boxes computed from other shapes cannot be read in another form.
     around = table.rotated is not None or table.quadrilaterals is not None
     if around or (isinstance(table, Detections) and not table.boxes_given):
         rule = "be left out where boxes are not four numbers"
         raise InputError("box_format", rule, got=options.box_format, place=table.source)
-    # Fractions are multiplied by their image's size, in the order of operations of every reader.
+    # Multiply fractions by the image's size, in the same order of operations as every reader.
     extent = with_known_sizes(table.images, options.image_sizes).sizes[table.image]
     numbers = in_pixels(table.boxes, written, extent, place=place)
     corners, sizes = corners_and_sizes(numbers, written.form)
     lowest = -np.inf if options.any_sides else 0.0
     checks.sizes_not_negative(sizes, place=place, cause="", lowest=lowest)
-    # An area that was the box's is made again from the new box; any other stays.
+    # Recompute areas that equaled the area of the box; keep others.
     changes = {"boxes": corners, "sizes": sizes}
     if isinstance(table, GroundTruth):
         changes["area"] = np.where(table.area == table.sizes.prod(axis=1), sizes.prod(axis=1), table.area)
@@ -165,7 +165,7 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def _check_text(text: str, place: str) -> None:
-    """Refuse half of a surrogate pair in JSON: no text in any encoding, which no output could write."""
+    """Raise an error for half a surrogate pair in JSON, which no encoding can write."""
     import json
 
     if _SURROGATE.search(text):
@@ -177,9 +177,9 @@ def _check_text(text: str, place: str) -> None:
             raise InputError("names", "be text that UTF-8 can write", got=got, place=place) from None
 
 
-def _checked_content(table: BoxTable, place: str) -> tuple[dict[str, Any], Arrays]:
-    """Return the header and the arrays of a file, checked as a reader checks them."""
-    # Text and ids go to the header as JSON, which reads the same everywhere; numbers become arrays.
+def _content(table: BoxTable, place: str) -> tuple[dict[str, Any], Arrays]:
+    """Return the header and arrays of a file, checked like a reader does."""
+    # Text and ids go to the JSON header; numbers become arrays.
     header: dict[str, Any] = {
         "boxscore": FORMAT_VERSION,
         "kind": type(table).__name__,
@@ -200,38 +200,38 @@ def _checked_content(table: BoxTable, place: str) -> tuple[dict[str, Any], Array
             header[column.name] = values.tolist()
         else:
             arrays[column.name] = values
-    # Masks are flattened to a few arrays; the other shapes are arrays already.
+    # Flatten masks to a few arrays; the other shapes are arrays already.
     for column in table.schema.instances:
         values = table.instances[column.name]
         if values is not None:
             arrays |= _mask_arrays(values) if column.form == "masks" else {column.name: values}
-    # The user's columns get a prefix, so that they cannot clash with the table's.
-    _put(table.columns, "columns", _USER, header, arrays)
-    _put(table.images.columns, "image_columns", _IMAGE, header, arrays)
-    _put(table.categories.columns, "category_columns", _CATEGORY, header, arrays)
-    # Labels of images are three columns of row numbers.
+    # Prefix the user's columns, so that they cannot clash with the table's.
+    _add_user_columns(table.columns, "columns", _USER, header, arrays)
+    _add_user_columns(table.images.columns, "image_columns", _IMAGE, header, arrays)
+    _add_user_columns(table.categories.columns, "category_columns", _CATEGORY, header, arrays)
+    # Image labels are three columns of row numbers.
     if isinstance(table, GroundTruth) and table.image_labels is not None:
         labels = table.image_labels
         columns: tuple[NDArray[Any], ...] = (labels.image, labels.category, labels.kind)
         arrays |= {name: values.astype(np.int64) for name, values in zip(_LABEL_ARRAYS, columns, strict=True)}
-    # Check what would be written as a reader checks it: no file is written that cannot be read.
+    # Check the content like a reader, so that every written file can be read.
     _check_header(header, type(table).schema, place)
     _check_values(table.schema, header, arrays, source=table.source)
     return header, arrays
 
 
-def _put(
+def _add_user_columns(
     columns: Mapping[str, NDArray[Any]], key: str, prefix: str, header: dict[str, Any], arrays: Arrays
 ) -> None:
     """Add user columns: names and objects to the header, other values as members."""
-    # A name must survive being written as UTF-8.
+    # Names must be valid UTF-8.
     listed: dict[str, Any] = {}
     for name, values in columns.items():
         if not name.isprintable() or name.encode("utf-8", errors="ignore").decode() != name:
             raise InputError("the name of a column", "be plain text to be saved", got=repr(name))
         if values.dtype.names is not None:
             raise InputError(f"column {name}", "hold no records to be saved", got=f"dtype {values.dtype}")
-        # Numbers and fixed text are a member of the archive; objects are JSON in the header.
+        # Numbers and fixed-width text become archive members; objects become JSON in the header.
         if not values.dtype.hasobject:
             arrays[prefix + name], listed[name] = values, None
             continue
@@ -249,7 +249,7 @@ def _is_plain(value: object) -> bool:
 
 
 def _mask_arrays(masks: Masks) -> Arrays:
-    """Masks as arrays: the rows that have one, and their codes."""
+    """Return masks as arrays: the rows with a mask, and their RLEs."""
     rows = np.flatnonzero(~masks.missing)
     present = masks[rows]
     counts = [code["counts"] for code in present.codes()]
@@ -266,8 +266,8 @@ def _mask_arrays(masks: Masks) -> Arrays:
 
 
 def _load(path: Path, schema: Schema, columns: Sequence[str]) -> dict[str, Any]:
-    """Return the arguments of a table's class."""
-    # Read all but large columns that nothing asked for; those are read when they are first used.
+    """Return the constructor arguments of a table."""
+    # Read all but large columns, which are read on first use.
     snapshot = Snapshot(path)
     later = {"masks": _MASK_ARRAYS, "keypoints": ("keypoints", "keypoint_count")}
     unread = {member for name, members in later.items() if name not in columns for member in members}
@@ -276,7 +276,7 @@ def _load(path: Path, schema: Schema, columns: Sequence[str]) -> dict[str, Any]:
         _check_members(archive, schema, header, path)
         members_there = frozenset(archive.names)
         arrays = {name: archive.read(name) for name in members_there if name not in unread}
-    # Nothing of the file is used before it is checked.
+    # Check the file before using any of it.
     _check_values(schema, header, arrays, source=str(path), cause="a damaged file?")
     images, categories = _vocabularies(header, arrays, path)
     needed = {
@@ -287,13 +287,13 @@ def _load(path: Path, schema: Schema, columns: Sequence[str]) -> dict[str, Any]:
     }
     if "ids" in needed:
         _warn_of_repeated_ids(needed["ids"], path)
-    # Masks are decoded with their images' sizes, so they come after the vocabularies.
+    # Decode masks after the vocabularies, because they need the images' sizes.
     image = needed["image"]
 
     def place(row: int) -> str:
         return f"row {row} of {path}"
 
-    # Build instance columns from arrays, whether they are read now or later.
+    # Build instance columns from arrays, now or on first use.
     def instances_of(arrays: Arrays, names: Sequence[str]) -> dict[str, Any]:
         instances: dict[str, Any] = {}
         for column in schema.instances:
@@ -307,7 +307,7 @@ def _load(path: Path, schema: Schema, columns: Sequence[str]) -> dict[str, Any]:
                     column.check(values, place)
         return instances
 
-    # A later read checks that the file is still the same, before and after.
+    # A lazy read checks that the file is unchanged, before and after.
     def read(name: str) -> dict[str, Any]:
         name = _read_with(name)
         snapshot.check()
@@ -317,7 +317,7 @@ def _load(path: Path, schema: Schema, columns: Sequence[str]) -> dict[str, Any]:
         snapshot.check()
         return instances_of(members, [name])
 
-    # Show what the file has, and what is read now.
+    # Set the columns of the file, and those to read now.
     names = tuple(column.name for column in schema.instances)
     shown = frozenset(name for name, members in later.items() if members[0] in members_there)
     at_once = [name for name in map(_read_with, names) if name in columns or name not in later]
@@ -334,7 +334,7 @@ def _load(path: Path, schema: Schema, columns: Sequence[str]) -> dict[str, Any]:
 
 
 def _read_with(name: str) -> str:
-    """Return the instance column that another is read with: the count of keypoints comes with them."""
+    """Return the instance column to read another with: keypoint counts come with the keypoints."""
     return "keypoints" if name == "keypoint_count" else name
 
 
@@ -345,7 +345,7 @@ def _read_header(archive: Archive, schema: Schema, path: Path) -> dict[str, Any]
     """Read the header, and check its version and kind."""
     import json
 
-    # The header is JSON as a column of bytes.
+    # The header is JSON in an array of bytes.
     member = archive.member("header")
     if member is None or member.dtype != np.uint8 or len(member.shape) != 1:
         raise _other_program(path)
@@ -354,7 +354,7 @@ def _read_header(archive: Archive, schema: Schema, path: Path) -> dict[str, Any]
         header = json.loads(text)
     except (ValueError, RecursionError):
         raise _other_program(path) from None
-    # A part of an evaluation has the same container, and another purpose.
+    # A part of an evaluation uses the same container.
     if isinstance(header, dict) and "boxscore_part" in header:
         cause = "boxscore merge reads parts"
         raise FileFormatError("a file of columns", "hold boxes", got=f"a part, {path}", cause=cause)
@@ -365,11 +365,11 @@ def _read_header(archive: Archive, schema: Schema, path: Path) -> dict[str, Any]
             got=str(path),
             cause="written by a newer boxscore?",
         )
-    # The kind of table must be the one asked for.
+    # The file must hold the requested kind of table.
     kind = _KINDS.get(str(header.get("kind")))
     if kind is None or kind.schema is not schema:
         raise FileFormatError(str(path), f"hold {schema.name}", got=f"a {header.get('kind')} table")
-    # Mappings may be missing in older files.
+    # Older files may lack mappings.
     header = {**{name: {} for name in _MAPPINGS}, **header}
     _check_header(header, schema, str(path))
     _check_text(text, str(path))
@@ -378,14 +378,14 @@ def _read_header(archive: Archive, schema: Schema, path: Path) -> dict[str, Any]
 
 def _check_header(header: Mapping[str, Any], schema: Schema, place: str) -> None:
     """Check the lists and mappings of a header."""
-    # An unknown key may change what the others mean, so it is refused.
+    # Reject unknown keys: they may change the meaning of others.
     ids = [column.name for column in schema.needed if column.form == "ids" and column.name in header]
     known = {"boxscore", "kind", *_LISTS, *_MAPPINGS, *ids, *schema.values}
     for name in header:
         if name not in known:
             cause = "written by a newer boxscore?"
             raise FileFormatError("a key of the header", "be known", got=repr(name), place=place, cause=cause)
-    # Lists of ids and names: a set of types checks millions of values quickly, and bool is no int here.
+    # Check ids and names by the set of their types, which is fast and tells bool from int.
     for name, kinds in {**_LISTS, **dict.fromkeys(ids, (int, str))}.items():
         values = header.get(name)
         if not isinstance(values, list):
@@ -395,7 +395,7 @@ def _check_header(header: Mapping[str, Any], schema: Schema, place: str) -> None
             text = "integers or strings" if kinds == (int, str) else "strings"
             got = repr(next(value for value in values if type(value) in wrong))[:60]
             raise _header(f"have {_words(name)} that are {text}", got, place)
-    # Names pair up with ids.
+    # There must be a name for each id.
     for names, of in (("file_names", "image_ids"), ("category_names", "category_ids")):
         if len(header[names]) != len(header[of]):
             rule = f"have as many {_words(names)} as {_words(of)} ({len(header[of])})"
@@ -403,7 +403,7 @@ def _check_header(header: Mapping[str, Any], schema: Schema, place: str) -> None
     for name in _MAPPINGS:
         if not isinstance(header.get(name, {}), Mapping):
             raise _header(f"have a table of {_words(name)}", _kind_of(header[name]), place)
-    # The values that are not lists.
+    # Check the values that are not lists.
     for label, number in header.get("left_out", {}).items():
         if type(number) is not int or number < 0:
             raise _header("have whole numbers of detections left out", f"{number!r} of {label!r}", place)
@@ -431,49 +431,49 @@ def _other_program(path: Path) -> FileFormatError:
     return FileFormatError("a file of columns", "be written by boxscore convert", got=str(path))
 
 
-# ---------------------------------------------------------------- members, by what they declare
+# ---------------------------------------------------------------- declarations of members
 
 
 def _check_members(archive: Archive, schema: Schema, header: Mapping[str, Any], path: Path) -> None:
-    """Check that every member is there, known, and of its dtype and shape."""
-    # Shapes and dtypes are in the heads of the members, so nothing is read yet.
+    """Check that no member is missing or unknown, and that all have the right dtype and shape."""
+    # Shapes and dtypes are in the members' headers, so no array is read yet.
     members = {name: archive.member(name) for name in archive.names}
     first = members.get("image")
     count = first.shape[0] if first is not None and first.shape else 0
     images = len(header["image_ids"])
-    # The columns that every table has.
+    # Columns of every table.
     expected: list[tuple[Column, int]] = [(_IMAGE_SIZES, images)]
     for column in schema.needed:
         if column.name not in header:
             expected.append((column, count))
         elif len(header[column.name]) != count:
-            raise _damaged(column.name, f"have {count} rows", len(header[column.name]), path)
-    # A count of keypoints comes with the keypoints: without it no object would be known to have none.
+            raise _damaged_error(column.name, f"have {count} rows", len(header[column.name]), path)
+    # Keypoints need their counts, which tell objects without keypoints.
     instances = [
         (column, count)
         for column in schema.instances
         if not {column.name, _read_with(column.name)}.isdisjoint(members)
     ]
-    # Masks are all of their arrays or none; their rows are counted by the first.
+    # Masks need all of their arrays; the first one gives the number of rows.
     if members.keys() & {*_MASK_ARRAYS}:
         given = members.get("mask_rows")
         instances += [(column, given.shape[0] if given and given.shape else 0) for column in _MASK_ROWS]
         codes = members.get(_MASK_BYTES)
         if codes is None or codes.dtype != np.uint8 or len(codes.shape) != 1:
-            raise _damaged(_MASK_BYTES, "be uint8 [bytes]", codes, path)
-    # Labels of images likewise.
+            raise _damaged_error(_MASK_BYTES, "be uint8 [bytes]", codes, path)
+    # Image labels also need all of their arrays.
     labels: list[tuple[Column, int]] = []
     if schema is GROUND_TRUTH and members.keys() & {*_LABEL_ARRAYS}:
         given = members.get(_LABEL_ARRAYS[0])
         labels = [(column, given.shape[0] if given and given.shape else 0) for column in _LABELS]
-    # Every expected member must be there in its form.
+    # Every expected member must exist with its dtype and shape.
     for column, rows in (*expected, *instances, *labels):
         member = members.get(column.name)
         if member is None:
-            raise _damaged(column.name, "be there", "none", path)
+            raise _damaged_error(column.name, "be there", "none", path)
         if not column.has_form(member.dtype, member.shape, rows):
-            raise _damaged(column.name, f"be {column.form_text(rows)}", member, path)
-    # The user's columns are those that the header names.
+            raise _damaged_error(column.name, f"be {column.form_text(rows)}", member, path)
+    # The header names the user's columns.
     user_members = _check_user_columns(header["columns"], members, _USER, count, path)
     user_members += _check_user_columns(header["image_columns"], members, _IMAGE, images, path)
     classes = len(header["category_ids"])
@@ -484,7 +484,7 @@ def _check_members(archive: Archive, schema: Schema, header: Mapping[str, Any], 
         *user_members,
         *(column.name for column, _ in (*expected, *instances, *labels)),
     }
-    # A member that nothing names is refused: it would be lost.
+    # Reject unknown members, which would be lost.
     for name in members:
         if name not in known:
             cause = "written by a newer boxscore?"
@@ -496,18 +496,18 @@ def _check_members(archive: Archive, schema: Schema, header: Mapping[str, Any], 
 def _check_user_columns(
     listed: Mapping[str, Any], members: Mapping[str, Member | None], prefix: str, count: int, path: Path
 ) -> list[str]:
-    """Check user columns, of rows, images or classes; return the members that hold some."""
+    """Check user columns of rows, images or classes; return their members."""
     for name, values in listed.items():
         member = members.get(prefix + name)
         if values is None:
             if member is None:
-                raise _damaged(name, "be there", "none", path)
+                raise _damaged_error(name, "be there", "none", path)
             if not member.shape or member.shape[0] != count:
-                raise _damaged(name, f"have {count} rows", f"shape {list(member.shape)}", path)
+                raise _damaged_error(name, f"have {count} rows", f"shape {list(member.shape)}", path)
         elif not isinstance(values, list) or not all(map(_is_plain, values)):
-            raise _damaged(name, "be a list of plain values", f"a {type(values).__name__}", path)
+            raise _damaged_error(name, "be a list of plain values", f"a {type(values).__name__}", path)
         elif len(values) != count:
-            raise _damaged(name, f"have {count} rows", f"shape {[len(values)]}", path)
+            raise _damaged_error(name, f"have {count} rows", f"shape {[len(values)]}", path)
     return [prefix + name for name, values in listed.items() if values is None]
 
 
@@ -517,27 +517,27 @@ def _check_user_columns(
 def _check_values(
     schema: Schema, header: Mapping[str, Any], arrays: Arrays, *, source: str, cause: str = ""
 ) -> None:
-    """Check what is in the columns; for a table before it is written, and after it was read."""
+    """Check the values of the columns, both before writing and after reading."""
 
     def place(row: int) -> str:
         return f"row {row} of {source}"
 
-    # Each column has its own check.
+    # Apply the check of each column.
     for column in schema.needed:
         if column.name in arrays:
             column.check(arrays[column.name], place)
-    # A side below 0 is right only where the corners are inverted too: it was read from such a file.
+    # A negative side is valid only if the corners are inverted too, as some files have them.
     inverted = arrays["boxes"][:, 2:] <= arrays["boxes"][:, :2]
     checks.sizes_not_negative(np.where(inverted, 0.0, arrays["sizes"]), place=place, cause="")
     check_sizes_fit(arrays["boxes"], arrays["sizes"], name="sizes", place=place, cause=cause)
-    # Row numbers must lie in their vocabulary; minimum and maximum decide for all rows.
+    # Row numbers must be within their vocabulary; check the minimum and maximum.
     for name, ids in (("image", "image_ids"), ("category", "category_ids")):
         size, rows = len(header[ids]), arrays[name]
         if len(rows) and not 0 <= rows.min() <= rows.max() < size:
             got = f"{rows.min()} to {rows.max()}"
             rule = f"be rows below {size}"
             raise FileFormatError(f"column {name}", rule, got=got, place=source, cause=cause)
-    # Sizes of images are known and not negative, or NaN.
+    # Image sizes are not negative, or NaN if unknown.
     sizes = arrays["image_sizes"]
     bad = ~(np.isnan(sizes) | ((sizes >= 0) & np.isfinite(sizes))).all(axis=1)
     if bad.any():
@@ -551,7 +551,7 @@ def _check_values(
 
 
 def _user_columns(listed: Mapping[str, Any], arrays: Arrays, prefix: str) -> Arrays:
-    """Return user columns, which were checked."""
+    """Return the checked user columns."""
     columns: Arrays = {}
     for name, values in listed.items():
         if values is None:
@@ -583,14 +583,14 @@ def _vocabularies(header: Mapping[str, Any], arrays: Arrays, path: Path) -> tupl
 
 
 def _image_labels(arrays: Arrays, images: int, categories: int, path: Path) -> dict[str, ImageLabels]:
-    """Return the labels of whole images, by the name of the argument; nothing without any."""
+    """Return the image labels as a keyword argument; empty without any."""
     if _LABEL_ARRAYS[0] not in arrays:
         return {}
     columns = [arrays[name] for name in _LABEL_ARRAYS]
     bounds = (images, categories, len(IMAGE_LABEL_KINDS))
     for name, values, bound in zip(_LABEL_ARRAYS, columns, bounds, strict=True):
         if len(values) and not 0 <= values.min() <= values.max() < bound:
-            raise _damaged(
+            raise _damaged_error(
                 name, f"be at least 0 and below {bound}", f"{values.min()} to {values.max()}", path
             )
     image, category, kind = columns
@@ -600,32 +600,33 @@ def _image_labels(arrays: Arrays, images: int, categories: int, path: Path) -> d
 
 
 def _warn_of_repeated_ids(ids: NDArray[Any], path: Path) -> None:
-    """Warn as the reader of COCO files does, whose tables may have an annotation in several rows."""
+    """Warn of repeated annotation ids, like the reader of COCO files."""
     if ids.dtype != object and (np.diff(np.sort(ids)) > 0).all():
         return
     repeated = len(ids) - len(set(ids.tolist()))
     if repeated:
-        warn_user(f"{path}: {repeated} annotation ids occur more than once; each row counts.")
+        ids_occur = f"{counted(repeated, 'annotation id')} {verb(repeated, 'occur')}"
+        warn_user(f"{path}: {ids_occur} more than once; each row counts.")
 
 
 def _masks_of(
     arrays: Arrays, image_sizes: NDArray[np.float64], *, place: Place, source: Path
 ) -> Masks | None:
-    """Return the masks of rows whose images have these sizes (width, height; [N, 2]); None without any."""
-    # Rows, lengths and sizes must fit each other before the text is cut by them.
+    """Return the masks of rows, whose images have the sizes [N, 2] (width, height); None without masks."""
+    # Check rows, lengths and sizes against each other before splitting the text.
     if "mask_rows" not in arrays:
         return None
     rows, lengths, sizes, counts = (arrays[name] for name in _MASK_ARRAYS)
     if np.any(np.diff(rows) <= 0) or np.any((rows < 0) | (rows >= len(image_sizes))):
-        raise _damaged("mask_rows", f"be ascending rows below {len(image_sizes)}", "others", source)
-    # Sums of Python integers cannot overflow, whatever lengths a file claims.
+        raise _damaged_error("mask_rows", f"be ascending rows below {len(image_sizes)}", "others", source)
+    # Sum as Python integers: the lengths of a malicious file cannot overflow them.
     ends = [0, *itertools.accumulate(lengths.tolist())]
     if np.any(lengths < 0) or ends[-1] != counts.size:
         got = f"{ends[-1]} of {lengths.size}"
-        raise _damaged("mask_lengths", f"add up to {counts.size}, one per mask", got, source)
+        raise _damaged_error("mask_lengths", f"add up to {counts.size}, one per mask", got, source)
     if np.any(sizes < 0):
-        raise _damaged("mask_sizes", f"be {[len(rows), 2]} and not negative", list(sizes.shape), source)
-    # One slice per mask; rows without a mask stay None.
+        raise _damaged_error("mask_sizes", f"be {[len(rows), 2]} and not negative", list(sizes.shape), source)
+    # Slice one RLE per mask; rows without a mask stay None.
     text = counts.tobytes()
     given: list[Any] = [None] * len(image_sizes)
     for row, size, start, end in zip(rows.tolist(), sizes.tolist(), ends, ends[1:], strict=False):
@@ -633,6 +634,6 @@ def _masks_of(
     return Masks(given, image_sizes=image_sizes, place=place)
 
 
-def _damaged(name: str, rule: str, got: object, path: Path) -> FileFormatError:
+def _damaged_error(name: str, rule: str, got: object, path: Path) -> FileFormatError:
     got = "none" if got is None else got
     return FileFormatError(f"column {name}", rule, got=got, place=str(path), cause="a damaged file?")

@@ -1,13 +1,13 @@
-"""Ground truth with some labels corrected, and everything else byte for byte as it stands.
+"""Write ground truth with corrected labels, keeping everything else byte for byte.
 
 Conventions
 -----------
-- A format that knows how (the capability ``correct``) changes the text of the labels alone; any other is
-  written anew, and refused where that would lose something.
-- What was written is read again before it is put in place: every label that was not corrected must be what it
-  was, to the bit, and every corrected one what it should be. So no format has to be trusted.
-- Of a data set that is a folder every other file is copied; pictures are linked where the file system can.
-- The original is never written to.
+- A format with the capability ``correct`` edits only the text of the labels. For any other format the whole
+  table is written again; if that would lose content, it is an error.
+- The output is read back before it gets its name: uncorrected labels must be equal bit for bit, and corrected
+  ones must be as intended.
+- If the data set is a folder, all other files are copied; images are hard-linked if the file system can.
+- The original is never modified.
 """
 
 from __future__ import annotations
@@ -32,37 +32,37 @@ from boxscore.formats._yolo_folders import IMAGE_ENDINGS
 from boxscore.formats.registry import capability, open_at
 
 CLOSE = 1e-6
-"""How far, in pixels or of the image, a corrected box may be read from where it should be."""
+"""Tolerance, in pixels or as a fraction of the image, for reading back a corrected box."""
 
 
 class Correction(NamedTuple):
-    """One label that is changed, or a new one, which formats write into their files."""
+    """A changed or new label, for formats to write into their files."""
 
     image: Id
     file_name: str
-    """Of the image; empty where it has none."""
+    """File name of the image; empty if unknown."""
     place: int | None
-    """Of the label among those of its image, from 0; None for a new one."""
+    """Position of the label within its image, from 0; None if new."""
     id: Id | None
-    """Of the annotation; None for a new one."""
+    """Id of the annotation; None if new."""
     label: str
     number: Id
-    """The id of the class."""
+    """Id of the class."""
     box: tuple[float, float, float, float] | None
-    """Corners, or None where they stay."""
+    """Corners; None if unchanged."""
     size: tuple[float, float]
-    """Width and height of the image in the unit of the box; NaN where unknown."""
+    """Width and height of the image in the unit of the box; NaN if unknown."""
 
 
 def corrections_of(
     before: GroundTruth, after: Mapping[int, GroundTruth], new: GroundTruth
 ) -> list[Correction]:
-    """Return the corrections that put labels, tables of one row, in the place of rows, and add new ones."""
-    # A file numbers labels within each image: the rank of a row among those of its image.
+    """Return the corrections that replace rows of ``before`` by one-row tables, and add ``new``."""
+    # Files number labels within each image: use the rank of a row within its image.
     order = stable_order(before.image, len(before.images))
     place = np.empty(len(before), dtype=np.intp)
     place[order] = rank_in_runs(before.image[order])
-    # New labels have no row; a label that did not move keeps its box as the file writes it.
+    # The row of a new label is None. Unmoved labels keep the text of their box.
     made = []
     for row, label in [*after.items(), *((None, new.take(np.array([n]))) for n in range(len(new)))]:
         image = int(label.image[0])
@@ -93,26 +93,26 @@ def write_corrected(
     read: Callable[[Path], GroundTruth],
     **options: Any,
 ) -> None:
-    """Write the ground truth at a path with corrections, after reading what was written.
+    """Write a corrected copy of the ground truth, and verify it by reading it back.
 
     Parameters
     ----------
     path, output : Path
-        Of the original, and where the corrected one is put; a file, or a folder that is not there yet.
+        The original and the corrected copy: a file, or a folder that does not exist yet.
     before, after : GroundTruth
-        The original, in file order; and with the corrections, new labels at the end.
+        The original table in file order, and the corrected one, with new labels at the end.
     corrections : sequence of Correction
     read : callable
         Reads ground truth at a path as the original was read.
     **options
-        ``format`` and ``image_set`` with which it was read.
+        ``format`` and ``image_set`` with which the original was read.
 
     Raises
     ------
     InputError
-        When the format cannot hold the corrections, or would change other labels.
+        When the format cannot store the corrections, or would change other labels.
     """
-    # A format edits its own text where it can; else the whole table is written again.
+    # Let the format edit its text if it can; otherwise write the whole table again.
     opened = open_at(path, options["format"], side="ground truth")
     format_, is_direct = opened.format, opened.is_direct
     correct = capability(format_, "correct") if is_direct else None
@@ -123,27 +123,27 @@ def write_corrected(
         raise InputError(
             "ground truth that is corrected", rule, got=format_.name, place=str(path), cause=cause
         )
-    # Never write into a folder with files, or into the original.
+    # Never write into a folder that has files, or into the original.
     if path.is_dir() and output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise InputError("--output", "be a folder that is not there yet", got=repr(str(output)))
     if path.is_dir() and output.resolve().is_relative_to(path.resolve()):
         raise InputError("--output", "be outside the folder to correct", got=repr(str(output)))
-    # Write a copy, read it back and compare; only then does it get its name.
+    # Write a copy, read it back and compare, then rename it.
     with _scratch(output) as folder:
         copy = folder / (output.name if path.is_dir() else path.name)
-        # A folder is copied whole, so that other files stay with it.
+        # Copy a folder with all other files.
         if files is None:
             save_as(after, copy, format=format_.name)
         elif path.is_dir():
-            _copied(path, copy)
+            _copy_folder(path, copy)
             for file, content in files.items():
                 target = copy / _below(file, path)
-                target.unlink(missing_ok=True)  # never through a link
+                target.unlink(missing_ok=True)  # never follow a link
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(content)
         else:
             copy.write_bytes(files[path])
-        # Moving is atomic: an interrupt leaves nothing half written.
+        # Renaming is atomic, so an interrupt never leaves a partial output.
         _check(after, read(copy), changed=_rows_changed(before, after), place=str(path))
         if (path.is_dir() and files is not None) or copy.is_dir():
             with contextlib.suppress(FileNotFoundError):
@@ -168,7 +168,7 @@ def _below(file: Path, folder: Path) -> Path:
         raise InputError("a data set", rule, got=str(file), place=str(folder)) from None
 
 
-def _copied(path: Path, copy: Path) -> None:
+def _copy_folder(path: Path, copy: Path) -> None:
     def copied(source: str, target: str) -> str:
         if Path(source).suffix.lower() in IMAGE_ENDINGS:
             with contextlib.suppress(OSError):
@@ -183,15 +183,15 @@ def _copied(path: Path, copy: Path) -> None:
 
 
 def _rows_changed(before: GroundTruth, after: GroundTruth) -> set[int]:
-    """Rows of the corrected table that are not those of the original."""
+    """Return the rows of the corrected table that differ from the original."""
     count = len(before)
     changed = (before.boxes != after.boxes[:count]).any(axis=1) | (before.category != after.category[:count])
     return {*np.flatnonzero(changed).tolist(), *range(count, len(after))}
 
 
 def _check(expected: GroundTruth, read: GroundTruth, *, changed: set[int], place: str) -> None:
-    """Compare what was written with what it should be, image by image, in the order of its labels."""
-    # Sort both tables by image, so that labels compare in the order of the file.
+    """Compare the table read back with the expected one, image by image and label by label."""
+    # Sort both tables by image, so that labels are compared in file order.
     names = {key: row for row, key in enumerate(read.images.ids.tolist())}
     wrong = "labels of other images" if len(read) != len(expected) else ""
     rows = [stable_order(table.image, len(table.images)) for table in (expected, read)]
@@ -199,21 +199,21 @@ def _check(expected: GroundTruth, read: GroundTruth, *, changed: set[int], place
         np.split(order, np.cumsum(np.bincount(table.image, minlength=len(table.images)))[:-1])
         for order, table in zip(rows, (expected, read), strict=True)
     ]
-    # The first difference is enough, and is named.
+    # Report the first difference.
     for image, key in enumerate(expected.images.ids.tolist()):
         if wrong:
             break
-        # An image has the same number of labels in both.
+        # Compare the number of labels.
         mine = of_image[0][image].tolist()
         theirs = of_image[1][names[key]].tolist() if key in names else []
         if len(mine) != len(theirs):
             wrong = f"{len(theirs)} labels of image {key!r}, which has {len(mine)}"
         for row, other in zip(mine, theirs, strict=False):
-            # The class must be the same.
+            # Compare the classes.
             label = expected.categories.names[expected.category[row]]
             same = label == read.categories.names[read.category[other]]
             first, second = expected.boxes[row], read.boxes[other]
-            # A corrected box may round in the file's form; all others must be equal bit for bit.
+            # The file's form may round a corrected box; all others must be equal bit for bit.
             if row in changed:
                 same &= bool(np.abs(first - second).max() <= CLOSE * max(1.0, float(np.abs(first).max())))
             else:
@@ -236,17 +236,17 @@ def _check(expected: GroundTruth, read: GroundTruth, *, changed: set[int], place
 def corrected_coco(
     path: Path, corrections: Sequence[Correction], image_set: str | Path | None
 ) -> dict[Path, bytes] | None:
-    """Return a file of ground truth with some annotations corrected, and everything else unchanged."""
+    """Return a COCO ground truth file with corrected annotations and everything else unchanged."""
     if not path.is_file():
         return None
-    # json keeps the order of keys and every key that is not COCO's.
+    # json keeps unknown keys and the order of all keys.
     content: Any = json.loads(path.read_bytes())
     annotations = content["annotations"]
     place = {annotation.get("id"): number for number, annotation in enumerate(annotations)}
     highest = max((key for key in place if isinstance(key, int)), default=0)
     for one in corrections:
         box = None if one.box is None else [*one.box[:2], one.box[2] - one.box[0], one.box[3] - one.box[1]]
-        # A new annotation has the next free id.
+        # New annotations get the next free ids.
         if one.id is None:
             assert box is not None, "a new label has a box"
             highest += 1
@@ -256,10 +256,10 @@ def corrected_coco(
         if one.id not in place:
             rule = "have ids of its own to be corrected"
             raise InputError("an annotation", rule, got=repr(one.id), place=str(path))
-        # A corrected one is found by its id; an outline of the old place goes.
+        # Find a corrected annotation by its id, and drop the outline of its old position.
         annotation = annotations[place[one.id]]
         annotation["category_id"] = one.number
         if box is not None:
             annotation |= {"bbox": box, "area": box[2] * box[3]}
-            annotation.pop("segmentation", None)  # of the place where it was
+            annotation.pop("segmentation", None)  # outline of the old box
     return {path: json.dumps(content, ensure_ascii=False).encode()}

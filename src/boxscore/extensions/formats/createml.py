@@ -1,9 +1,9 @@
-"""CreateML: a JSON list of images with ``annotations``, also as Roboflow exports it.
+"""Read CreateML JSON files (also exported by Roboflow): a list of images with ``annotations``.
 
 Conventions
 -----------
-``x`` and ``y`` are the centre of the box, in pixels. Sizes of images are unknown. Detections are those with
-a ``confidence``.
+- ``x`` and ``y`` are the center of the box, in pixels. Image sizes are unknown.
+- Annotations with a ``confidence`` are detections.
 
 References
 ----------
@@ -51,13 +51,13 @@ class CreateMLFormat(RowFormat):
     takes = frozenset({"image_sizes"})
 
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Recognise a list with coordinates."""
+        """Detect a list with coordinates."""
         known = sniffer.text.lstrip().startswith("[") and sniffer.has_keys("coordinates", "label")
         return "CreateML's JSON" if known else None
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read every image."""
-        # An image without its name cannot be found by detections.
+        # Detections refer to images by name, so every image needs one.
         gathered = Gathered(path, options)
         whole = ("CreateML's JSON", "a list of images")
         for position, content in enumerate(decoded(path, list[_Image], record="image", whole=whole)):

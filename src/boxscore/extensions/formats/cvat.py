@@ -1,11 +1,11 @@
-"""CVAT's XML, version 1.1: images with their shapes, or the tracks of a video.
+"""Read CVAT XML 1.1 files: images with their shapes, or the tracks of a video.
 
 Conventions
 -----------
-- Boxes are ``xtl, ytl, xbr, ybr`` in pixels, from 0. ``rotation`` rotates a box clockwise about its centre.
-- In a video, images are the frames that the task declares; ``outside="1"`` is absence.
-- Polygons, ellipses and masks are objects too; points, lines and skeletons are left out, with a warning.
-- The classes are the labels of the task. A project's subsets are chosen as image sets.
+- Boxes are ``xtl, ytl, xbr, ybr`` in pixels, from 0. ``rotation`` rotates a box clockwise about its center.
+- The images of a video are the frames that the task declares; ``outside="1"`` means absent.
+- Polygons, ellipses and masks are objects too; points, lines and skeletons are skipped with a warning.
+- The classes are the labels of the task. The image set selects a subset of a project.
 
 References
 ----------
@@ -34,7 +34,7 @@ from boxscore.formats._voc_xml import XmlFile, read_xml
 
 MOST_FRAMES = 10_000_000
 MOST_PIXELS = 100_000_000
-"""Of an image with masks."""
+"""Maximum number of pixels of an image with masks."""
 
 _META = ("meta/task", "meta/project", "meta/job")
 
@@ -48,7 +48,7 @@ class CvatFormat(RowFormat):
     takes = frozenset({"image_set"})
 
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Recognise the outermost element, in a file or in the ``annotations.xml`` of a folder."""
+        """Detect the root element of a file, or of ``annotations.xml`` in a folder."""
         if sniffer.is_folder:
             only = _only_xml(sniffer)
             return None if only is None else self.detect(Sniffer(only))
@@ -79,7 +79,7 @@ FORMAT = CvatFormat()
 
 
 def file_in(path: Path) -> Path:
-    """Return the only XML file of a folder, or the file itself."""
+    """Return the file, or the only XML file of the folder."""
     return (_only_xml(Sniffer(path)) or path) if path.is_dir() else path
 
 
@@ -90,7 +90,7 @@ def _only_xml(sniffer: Sniffer) -> Path | None:
 
 
 class _Where:
-    """Names an element, when a message needs it."""
+    """The position of an element for messages, formatted lazily."""
 
     def __init__(self, file: XmlFile, element: Element) -> None:
         self.file, self.element = file, element
@@ -100,7 +100,7 @@ class _Where:
 
 
 def _read_images(file: XmlFile, image_set: object, gathered: Gathered) -> None:
-    # Choose the images of a subset.
+    # Select the images of a subset.
     images = file.root.findall("image")
     subsets = [image.get("subset", "") for image in images]
     if image_set is not None:
@@ -110,15 +110,15 @@ def _read_images(file: XmlFile, image_set: object, gathered: Gathered) -> None:
             got, place = repr(str(image_set)), str(file.path)
             raise InputError("image_set", "be a subset of the project", got=got, place=place, cause=cause)
         images = [image for image, subset in zip(images, subsets, strict=True) if subset == str(image_set)]
-    # Tasks of a project may name images alike: put subset, then task, before the name.
+    # Tasks of a project may use the same image names: prefix them with the subset, then the task.
     names = [image.get("name") or image.get("id") or "" for image in images]
-    for attribute in ("subset", "task_id"):  # of a project, where its tasks name images alike
+    for attribute in ("subset", "task_id"):  # in a project whose tasks share image names
         if len(set(names)) < len(names):
             folders = [image.get(attribute, "") for image in images]
             names = [
                 f"{folder}/{name}" if folder else name for folder, name in zip(folders, names, strict=True)
             ]
-    # Shapes in the order of the file.
+    # Add shapes in file order.
     for image, name in zip(images, names, strict=True):
         if not name:
             raise FileFormatError("an image", "have a name", got="none", place=file.place(image))
@@ -138,17 +138,17 @@ def _read_tracks(file: XmlFile, tracks: list[Element], gathered: Gathered) -> No
         None if size is None else _plain(size.findtext(side), side, size, file)
         for side in ("width", "height")
     )
-    # Every frame is an image, also one without shapes, and one beyond the stated range that has some.
+    # Add every frame, also without shapes, and frames with shapes beyond the declared range.
     used = {
         int(_number(shape, "frame", file)) for track in tracks for shape in track if shape.tag != "attribute"
     }
     holder = Element("track", {"width": str(width or ""), "height": str(height or "")})
-    # Frames are named as CVAT names them when it exports pictures.
+    # Name frames as CVAT does when it exports images.
     positions = {
         frame: gathered.image(frame, width, height, file_name=f"frame_{frame:06d}.png")
         for frame in sorted({*frames, *used})
     }
-    # A shape that is outside marks the end of a visible stretch: the object is not there.
+    # An outside shape ends a visible stretch: the object is absent.
     for track in tracks:
         for shape in track:
             if shape.tag != "attribute" and shape.get("outside", "0") != "1":
@@ -158,7 +158,7 @@ def _read_tracks(file: XmlFile, tracks: list[Element], gathered: Gathered) -> No
 
 
 def _frames(file: XmlFile) -> Iterator[int]:
-    """Return the numbers of the frames that a video's task has."""
+    """Return the frame numbers of a video task."""
     task = next((element for at in _META if (element := file.root.find(at)) is not None), None)
     if task is None:
         return
@@ -176,8 +176,8 @@ def _frames(file: XmlFile) -> Iterator[int]:
 def _add(
     shape: Element, label: str | None, image: int, holder: Element, file: XmlFile, gathered: Gathered
 ) -> None:
-    """Add a shape; ``holder`` has the size of its image."""
-    # Tags and attributes are no shapes; points and skeletons are counted, not read.
+    """Add a shape; ``holder`` has the image size."""
+    # Skip tags and attributes; count points and skeletons as skipped.
     if shape.tag in ("tag", "attribute"):
         return
     if shape.tag not in ("box", "polygon", "ellipse", "mask"):
@@ -187,7 +187,7 @@ def _add(
     if not label:
         gathered.leave_out(f"<{shape.tag}> without label")
         return
-    # A polygon's points are separated by ; and their numbers by a comma.
+    # Polygon points are separated by semicolons, their coordinates by commas.
     if shape.tag == "polygon":
         points = (shape.get("points") or "").replace(";", ",").split(",")
         values = [_plain(text, "points", shape, file) for text in points]
@@ -197,7 +197,7 @@ def _add(
         _add_mask(shape, label, image, holder, file, gathered)
         return
     rotation = _number(shape, "rotation", file, default=0.0)
-    # The extent of a rotated ellipse has a closed form, and rotation keeps the area.
+    # The bounding box of a rotated ellipse has a closed form; rotation keeps the area.
     if shape.tag == "ellipse":
         x, y, rx, ry = (_number(shape, side, file) for side in ("cx", "cy", "rx", "ry"))
         cosine, sine = math.cos(math.radians(rotation)), math.sin(math.radians(rotation))
@@ -205,7 +205,7 @@ def _add(
         area = math.pi * abs(rx * ry)
         gathered.add(image, label, (x - across, y - down, x + across, y + down), origin, area=area)
         return
-    # A box; a rotated one keeps its corners as well.
+    # A box; if rotated, keep its corners too.
     x1, y1, x2, y2 = (_number(shape, side, file) for side in ("xtl", "ytl", "xbr", "ybr"))
     if rotation % 360 == 0:
         gathered.add_box(image, label, (x1, y1, x2, y2), "xyxy", origin)
@@ -217,8 +217,8 @@ def _add(
 def _add_mask(
     shape: Element, label: str, image: int, holder: Element, file: XmlFile, gathered: Gathered
 ) -> None:
-    """Add a mask: runs of rows within a box, the first of them background."""
-    # The mask lies in a box, which must lie in its image; a limit bounds the pixels that are made.
+    """Add a mask given as row-wise runs within a box, starting with background."""
+    # The mask must be inside its box, and the box inside the image; limit the allocated pixels.
     left, top, width, height = (
         int(_number(shape, side, file)) for side in ("left", "top", "width", "height")
     )
@@ -234,11 +234,11 @@ def _add_mask(
     if min(runs) < 0 or sum(runs) != width * height:
         rule = f"have runs of {width * height} pixels in all"
         raise FileFormatError("a mask", rule, got=str(sum(runs)), place=file.place(shape))
-    # COCO counts down the columns of the whole image, beginning with background: the pixels are transposed.
+    # COCO counts column by column over the whole image, starting with background: transpose the pixels.
     pixels = np.repeat(np.arange(len(runs)) % 2, runs).astype(bool).reshape(height, width)
     whole = np.zeros((across, down), dtype=bool)
     whole[left : left + width, top : top + height] = pixels.T
-    # Where neighbors differ, a run ends; the first run is background, even if it is empty.
+    # A run ends where neighbors differ; the first run is background, even if empty.
     flat = whole.ravel()
     changes = np.flatnonzero(np.diff(flat, prepend=False))
     counts = np.diff(changes, prepend=0, append=flat.size).tolist()

@@ -1,6 +1,6 @@
-"""Darknet's predictions: YOLO's text files with the confidence second, ``class confidence cx cy w h``.
+"""Read and write Darknet predictions: YOLO text files of lines ``class confidence cx cy w h``.
 
-Padilla's tools and datasets use the same lines.
+Padilla's tools and data sets use the same lines.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from boxscore.formats.yolo import SECOND, YoloFormat
 
 
 class DarknetFormat(YoloFormat):
-    """Folders of YOLO's text files whose predictions have the confidence second."""
+    """Folders of YOLO text files with the confidence as the second number."""
 
     name = "darknet"
     line = SECOND
 
     def confidence_last(self, lines: Lines, options: ReadOptions, path: Path) -> bool:
-        """Whether the confidence is the last number of a line: never."""
+        """Return False: the confidence is never the last number."""
         return False
 
     def written(self, box: list[float], score: float) -> list[float]:

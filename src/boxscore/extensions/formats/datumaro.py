@@ -1,4 +1,4 @@
-"""Datumaro's JSON: one file per subset.
+"""Read Datumaro JSON files, one per subset.
 
 Conventions
 -----------
@@ -68,7 +68,7 @@ class DatumaroFormat(RowFormat):
     boxes = "xywh"
 
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Recognise the categories, which are an object."""
+        """Detect ``categories`` that are an object."""
         if not sniffer.has_keys("categories") or not sniffer.text.lstrip().startswith("{"):
             return None
         compact = "".join(sniffer.text.split())
@@ -97,7 +97,7 @@ FORMAT = DatumaroFormat()
 
 
 def _add(annotation: _Annotation, names: list[str], image: int, origin: Origin, gathered: Gathered) -> None:
-    # Boxes and polygons are objects; other kinds are counted.
+    # Add boxes and polygons; count other kinds as skipped.
     if annotation.type not in ("bbox", "polygon"):
         gathered.leave_out(annotation.type[:20])
         return
@@ -106,11 +106,11 @@ def _add(annotation: _Annotation, names: list[str], image: int, origin: Origin, 
     if number is None or not 0 <= number < len(names):
         rule = f"be from 0 to {len(names) - 1}, for the labels of the file"
         raise FileFormatError("label_id", rule, got=number, place=str(origin))
-    # bool is an int in Python, but true is no score.
+    # bool is a subclass of int, but true is not a score.
     score = annotation.attributes.get("score")
     score = float(score) if isinstance(score, (int, float)) and not isinstance(score, bool) else None
     crowd = annotation.attributes.get("is_crowd") is True
-    # Polygons have points, boxes four numbers.
+    # A polygon has points, a box four numbers.
     if annotation.type == "polygon":
         points = annotation.points or []
         gathered.add_polygon(image, names[number], points, origin, score=score, crowd=crowd)

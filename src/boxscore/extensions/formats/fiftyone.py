@@ -1,13 +1,13 @@
-"""FiftyOne: the JSON of its exports ``FiftyOneImageDetectionDataset`` and ``FiftyOneDataset``.
+"""Read the JSON of FiftyOne's exports ``FiftyOneImageDetectionDataset`` and ``FiftyOneDataset``.
 
 Conventions
 -----------
 - ``bounding_box`` is left, top, width and height as fractions of the image.
-- ``labels.json`` names images without endings and has no sizes; ``samples.json`` has paths, and the sizes
-  where metadata were computed.
-- Of several fields of detections in ``samples.json``, ground truth is ``ground_truth`` and detections are
-  ``predictions``, the names that FiftyOne proposes.
-- Detections are those with a ``confidence``.
+- ``labels.json`` names images without extensions and without sizes. ``samples.json`` has paths, and sizes if
+  metadata were computed.
+- If ``samples.json`` has several fields of detections, the ground truth is ``ground_truth`` and the
+  detections are ``predictions``, FiftyOne's default names.
+- Labels with a ``confidence`` are detections.
 
 References
 ----------
@@ -29,7 +29,7 @@ from boxscore.formats._rows import RowFormat, Rows
 from boxscore.formats._sniffer import Sniffer
 
 FIELDS = {False: "ground_truth", True: "predictions"}
-"""The field of samples that is read, by whether detections are, where there are several."""
+"""The field to read if samples have several; the key is whether to read detections."""
 
 
 class _Detection(msgspec.Struct, gc=False):
@@ -59,7 +59,7 @@ class FiftyOneFormat(RowFormat):
     takes = frozenset({"image_sizes"})
 
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Recognise boxes under FiftyOne's keys, or samples with a path."""
+        """Detect boxes under FiftyOne's keys, or samples with a path."""
         if not sniffer.text.lstrip().startswith("{"):
             return None
         if sniffer.has_keys("samples", "filepath"):
@@ -108,14 +108,14 @@ def _of_samples(path: Path, options: ReadOptions, of_results: bool) -> Rows:
 
 
 def _value(values: dict[str, msgspec.Raw], key: str, kind: Any, place: str) -> Any:
-    """Return what stands under a key; None where nothing does."""
+    """Return the value of a key; None if it is missing."""
     text, whole = bytes(values.get(key, msgspec.Raw(b"null"))), (repr(key), "of FiftyOne's form")
     return decoded_text(text, Path(place), kind | None, record="detection", whole=whole)
 
 
 def _field_of(samples: list[dict[str, msgspec.Raw]], path: Path, of_results: bool) -> str | None:
-    """Return the field of the detections: the only one, or the one of the usual name; None without any."""
-    # Look at the text of each field; the detections are decoded later, once the field is known.
+    """Return the field of the detections: the only one or the default one; None without any."""
+    # Look at the raw text of each field; the detections are decoded later.
     fields = sorted(
         {
             key
@@ -124,7 +124,7 @@ def _field_of(samples: list[dict[str, msgspec.Raw]], path: Path, of_results: boo
             if bytes(raw)[:1] == b"{" and b'"detections"' in bytes(raw)
         }
     )
-    # With several, the usual name decides.
+    # If there are several, use the default name.
     if len(fields) < 2 or FIELDS[of_results] in fields:
         return FIELDS[of_results] if FIELDS[of_results] in fields else next(iter(fields), None)
     raise FileFormatError(

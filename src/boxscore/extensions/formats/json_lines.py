@@ -1,4 +1,4 @@
-"""JSON lines: one JSON object per line, of a box, or of an image with lists of its boxes.
+"""Read JSON lines: one JSON object per line, for a box or for an image with its boxes.
 
 Conventions
 -----------
@@ -6,7 +6,7 @@ Conventions
 - ``{"image": "a.jpg", "boxes": [[1, 2, 3, 4], ...], "labels": ["cat", ...], "scores": [0.9, ...]}`` or
   ``{"image": "a.jpg", "objects": [{"bbox": [1, 2, 3, 4], "category": "cat"}, ...]}``: an image. Empty lists
   are an image without objects.
-- The keys are the column names of tables. The first line decides which of the three it is.
+- The keys are the column names of tables. The first line decides which of the three forms the file has.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class JsonLinesFormat(TableFormat):
     name = "jsonl"
 
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Recognise a first line that is a whole object with a box, or a file called JSON lines."""
+        """Detect a first line that is a complete object with a box, or a JSON lines extension."""
         if sniffer.is_folder:
             return None
         if sniffer.suffix in (".jsonl", ".ndjson") and sniffer.is_json:
@@ -42,7 +42,7 @@ class JsonLinesFormat(TableFormat):
             flat, _ = flat_record(first)
             image = column_parts(list(flat), place="").image
             if not isinstance(first.get(image), (str, int)):
-                return None  # COCO's and the like, where a box refers to its image
+                return None  # COCO and similar, where a box refers to its image
         except (msgspec.MsgspecError, InputError, RecursionError, TypeError, ValueError):
             return None
         return "JSON lines"

@@ -1,11 +1,11 @@
-"""LabelMe: one JSON file per image.
+"""Read LabelMe JSON files, one per image.
 
 Conventions
 -----------
-- A rectangle is two opposite corners in any order, a polygon its points, a circle its centre and a point on
+- A rectangle is two opposite corners in any order, a polygon its points, a circle its center and a point on
   it.
-- The image is called ``imagePath``, without its folder; ``imageData`` is skipped.
-- Points and lines are left out, with a warning. A ``mask`` counts as its rectangle.
+- The image name is ``imagePath`` without its folder; ``imageData`` is ignored.
+- Points and lines are skipped with a warning. A ``mask`` counts as its rectangle.
 
 References
 ----------
@@ -42,14 +42,14 @@ class _File(msgspec.Struct, gc=False):
 
 
 class LabelMeFormat(RowFormat):
-    """Folders of LabelMe's JSON."""
+    """Folders of LabelMe JSON files."""
 
     name = "labelme"
     folder_endings = (".json",)
     boxes = "xyxy"
 
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Recognise a file of one image, or a folder whose first JSON file is one."""
+        """Detect a file of one image, or a folder whose first JSON file is one."""
         file = first_json(sniffer)
         if file is None or not file.text.lstrip().startswith("{"):
             return None
@@ -92,12 +92,12 @@ def _add(shape: _Shape, image: int, origin: Origin, gathered: Gathered) -> None:
         if kind != "circle":
             gathered.add_box(image, label, (x1, y1, x2, y2), "xyxy", origin, score=score)
             return
-        # A circle becomes the box around it with its own area.
+        # A circle becomes its bounding box, with the area of the circle.
         radius = math.hypot(x2 - x1, y2 - y1)
         x1, y1, x2, y2 = x1 - radius, y1 - radius, x1 + radius, y1 + radius
         area = math.pi * ((x2 - x1) / 2) ** 2
         gathered.add(image, label, (x1, y1, x2, y2), origin, score=score, area=area)
-    # Polygons have their outline; lines and points are no regions.
+    # Add polygons; count lines and points as skipped.
     elif kind == "polygon":
         flat = [number for point in points for number in point]
         gathered.add_polygon(image, label, flat, origin, score=score)

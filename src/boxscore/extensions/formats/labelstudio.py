@@ -1,13 +1,13 @@
-"""Label Studio: its JSON export, with annotations and predictions, and JSON_MIN.
+"""Read Label Studio's exports: JSON, with annotations and predictions, and JSON_MIN.
 
 Conventions
 -----------
 - Coordinates are percent of ``original_width`` and ``original_height``; ``rotation`` rotates a rectangle
   clockwise about its top left corner.
-- Ground truth is the annotations, detections are the predictions with their ``score``. Of several annotations
-  or predictions of a task the first counts, with a warning; cancelled ones never do. Of several classes of a
-  region the first counts, as in Label Studio's export to COCO.
-- An image is called as its upload, without the eight digits that Label Studio puts before the name.
+- Annotations are ground truth; predictions with their ``score`` are detections. If a task has several, the
+  first counts, with a warning; canceled ones never count. If a region has several classes, the first counts,
+  as in Label Studio's export to COCO.
+- An image has the name of its upload, without the eight digits that Label Studio prepends.
 
 References
 ----------
@@ -79,7 +79,7 @@ class LabelStudioFormat(RowFormat):
     boxes = "xyxy"
 
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Recognise tasks by the keys of annotations."""
+        """Detect tasks by the keys of annotations."""
         if not sniffer.is_json or not sniffer.text.lstrip().startswith("["):
             return None
         if sniffer.has_keys("result", "data") and (
@@ -91,7 +91,7 @@ class LabelStudioFormat(RowFormat):
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read the annotations, or the predictions."""
-        # The short export has no results, only the labels under a key of their own.
+        # JSON_MIN lacks results; its labels are under their own key.
         sniffer = Sniffer(path)
         whole = ("Label Studio's JSON", "a list of tasks")
         gathered = Gathered(path, options)
@@ -100,7 +100,7 @@ class LabelStudioFormat(RowFormat):
             for number, task in enumerate(tasks):
                 _add_minimal(task, Origin("task", number, path), gathered)
             return gathered.rows(of_results=of_results)
-        # Each task has annotations of several people: canceled ones do not count, ground truth comes first.
+        # A task may have annotations of several people: skip canceled ones, prefer ground truth.
         several = 0
         for number, full in enumerate(decoded(path, list[_Task], record="task", whole=whole)):
             origin = Origin("task", number, path)
@@ -118,7 +118,7 @@ class LabelStudioFormat(RowFormat):
             name = _image_name(full.data, full.file_upload, origin)
             score = chosen[0].score if chosen else None
             _add(name, regions, origin, gathered, score)
-        # More than one could be meant, so say which counts.
+        # Warn if there are several.
         if several:
             what = "predictions" if of_results else "annotations"
             counts = f"{counted(several, 'task')} {verb(several, 'have')}"
@@ -150,20 +150,20 @@ def _add_minimal(task: dict[str, msgspec.Raw], origin: Origin, gathered: Gathere
 
 
 def _image_name(data: dict[str, Any], upload: str | None, origin: Origin) -> str:
-    """Return the name of a task's image: that of its upload, else of the path in its data."""
+    """Return the image name of a task: that of its upload, otherwise of the path in its data."""
     texts = {key: value for key, value in data.items() if isinstance(value, str) and value.strip()}
     usual: tuple[str, ...] = ("image", "img", "photo", "url", "picture")
     named = [key for key in usual if key in texts]
-    paths = named or [key for key, value in texts.items() if _IMAGE.fullmatch(_last(value))]
+    paths = named or [key for key, value in texts.items() if _IMAGE.fullmatch(_last_part(value))]
     if upload and _IMAGE.fullmatch(upload):
         return upload
-    if paths and _last(texts[paths[0]]):
-        return _last(texts[paths[0]])
+    if paths and _last_part(texts[paths[0]]):
+        return _last_part(texts[paths[0]])
     got = ", ".join(map(repr, list(data)[:8])) or "no data"
     raise FileFormatError("a task", "have one image", got=got, place=str(origin))
 
 
-def _last(text: str) -> str:
+def _last_part(text: str) -> str:
     """Return the file name at the end of a path, an address, or ``/data/local-files/?d=path``."""
     try:
         parts = urlsplit(text)
@@ -176,7 +176,7 @@ def _last(text: str) -> str:
 def _add(
     name: str, regions: list[tuple[_Result, _Value]], origin: Origin, gathered: Gathered, score: float | None
 ) -> None:
-    # The image's size is in any region; an image without regions has none.
+    # Any region has the image size; without regions it is unknown.
     width, height = next(
         (
             (result.original_width, result.original_height)
@@ -185,13 +185,13 @@ def _add(
         ),
         (None, None),
     )
-    # Nothing would tell which image a region belongs to if a task had several.
+    # A task with several images does not tell which one a region belongs to.
     if len({result.to_name for result, value in regions if _labels(value)}) > 1:
         raise FileFormatError("a task", "have one image", got="several", place=str(origin))
-    # Uploads get a prefix, which other tools do not know.
+    # Strip the prefix of uploads, which other tools do not have.
     image = gathered.image(_UPLOAD.sub("", name, count=1), width, height, file_name=name)
     for number, (result, value) in enumerate(regions):
-        # Relations and answers without region are passed over; unlabeled regions are counted.
+        # Skip relations and answers without a region; count unlabeled regions.
         labels = _labels(value)
         if not labels:
             kind = result.type or "regions without label"
@@ -216,7 +216,7 @@ def _add(
             raise FileFormatError(
                 "a region", "have x, y, width and height", got="not all", place=str(region_origin)
             )
-        # A box turns about its first corner, not about its center.
+        # A box rotates about its first corner, not about its center.
         if value.rotation:
             x1, y1 = value.x * across / 100, value.y * down / 100
             box = (x1, y1, x1 + value.width * across / 100, y1 + value.height * down / 100)

@@ -1,13 +1,13 @@
-"""Boxes for a person to vet, as annotation tools import them: each with a class and a reason.
+"""Write boxes to review, each with a class and a reason, in the import formats of annotation tools.
 
 Conventions
 -----------
-- Every box is an annotation, so that the file that comes back is read as any ground truth: boxes that were
-  deleted were refused, the others are as the person left them.
+- Every box is an annotation, so that the reviewed file can be read like any ground truth; deleted boxes were
+  rejected by the reviewer.
 - The reason is a tag: ``meta.text`` in Label Studio, an attribute ``suspect`` in CVAT, a key ``suspect`` in
   COCO, ``tags`` in FiftyOne, whose importer takes them from ``attributes``.
-- FiftyOne looks an image up by its path without ending.
-- Label Studio and FiftyOne hold fractions of the image, so its size must be known; CVAT needs it too.
+- FiftyOne looks an image up by its path without the extension.
+- Label Studio and FiftyOne store fractions of the image, so its size must be known; CVAT needs it too.
 
 References
 ----------
@@ -37,12 +37,12 @@ Tool = Literal["labelstudio", "cvat", "coco", "fiftyone"]
 
 
 def write_proposals(labels: GroundTruth, reasons: Sequence[str], path: Path, *, tool: Tool) -> None:
-    """Write boxes and the reason of each in a tool's form.
+    """Write boxes and their reasons in a tool's format.
 
     Raises
     ------
     InputError
-        When the tool is unknown, or it needs the size of an image that is not known.
+        When the tool is unknown, or needs an unknown image size.
     """
     checks.one_of(tool, get_args(Tool), name="tool")
     write = {"labelstudio": _labelstudio, "cvat": _cvat, "coco": _coco, "fiftyone": _fiftyone}[tool]
@@ -50,7 +50,7 @@ def write_proposals(labels: GroundTruth, reasons: Sequence[str], path: Path, *, 
 
 
 def _by_image(labels: GroundTruth, *, sized: bool) -> Iterator[tuple[int, str, float, float, list[int]]]:
-    """Yield row, name, width and height of each image with boxes, and their rows."""
+    """Yield the row, name, width and height of each image with boxes, and the rows of the boxes."""
     images = labels.images
     for image in np.unique(labels.image).tolist():
         width, height = images.sizes[image].tolist()
@@ -62,7 +62,7 @@ def _by_image(labels: GroundTruth, *, sized: bool) -> Iterator[tuple[int, str, f
 
 
 def _labelstudio(labels: GroundTruth, reasons: Sequence[str]) -> str:
-    # Percent of the image's size, as Label Studio has it; the id leads back to the row.
+    # Label Studio uses percent of the image size; the id identifies the row.
     tasks = []
     names = labels.categories.labels
     for number, (_, name, width, height, rows) in enumerate(_by_image(labels, sized=True), start=1):
@@ -78,7 +78,7 @@ def _labelstudio(labels: GroundTruth, reasons: Sequence[str]) -> str:
                 "rotation": 0,
                 "rectanglelabels": [names[labels.category[row]]],
             }
-            # A region names the control tags of the usual labeling interface.
+            # A region names the control tags of the default labeling interface.
             regions.append(
                 {
                     "id": f"suspect-{row}",
@@ -98,7 +98,7 @@ def _labelstudio(labels: GroundTruth, reasons: Sequence[str]) -> str:
 
 
 def _cvat(labels: GroundTruth, reasons: Sequence[str]) -> str:
-    # CVAT imports labels that its task knows, so all classes are listed.
+    # List all classes, because CVAT imports only labels of its task.
     names = labels.categories.labels
     classes = "".join(f"<label><name>{html.escape(name)}</name></label>" for name in names)
     lines = [
@@ -111,7 +111,7 @@ def _cvat(labels: GroundTruth, reasons: Sequence[str]) -> str:
         lines.append(
             f'<image id="{number}" name="{html.escape(name)}" width="{width:g}" height="{height:g}">'
         )
-        # repr gives every number back to the last bit; the reason is an attribute of the box.
+        # repr round-trips every number; the reason is an attribute of the box.
         for row in rows:
             x1, y1, x2, y2 = map(repr, labels.boxes[row].tolist())
             label, reason = html.escape(names[labels.category[row]]), html.escape(reasons[row])
@@ -124,7 +124,7 @@ def _cvat(labels: GroundTruth, reasons: Sequence[str]) -> str:
 
 
 def _coco(labels: GroundTruth, reasons: Sequence[str]) -> str:
-    # Images and classes keep their ids, so that the file can be evaluated as it is.
+    # Keep the ids of images and classes, so that the file can be evaluated directly.
     images, annotations = [], []
     ids, classes = labels.images.ids.tolist(), labels.categories.ids.tolist()
     for image, name, width, height, rows in _by_image(labels, sized=False):

@@ -1,9 +1,9 @@
-"""SageMaker Ground Truth: an output manifest of a bounding box job, JSON lines.
+"""Read SageMaker Ground Truth manifests: the JSON lines output of a bounding box job.
 
 Conventions
 -----------
-- The boxes are under the job's name, beside ``<job>-metadata`` with the names of the classes of that line.
-- ``left, top, width, height`` are pixels. ``confidence`` is the annotators': it is no score.
+- The boxes are under the job's name, the class names of the line under ``<job>-metadata``.
+- ``left, top, width, height`` are pixels. ``confidence`` describes the annotators and is not a score.
 - A line without boxes is an image without objects.
 
 References
@@ -54,13 +54,13 @@ class SageMakerFormat(RowFormat):
     boxes = "xywh"
 
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Recognise the key of the image in the first line."""
+        """Detect the key of the image in the first line."""
         line = sniffer.first_line
         return "a manifest of SageMaker" if line.startswith("{") and '"source-ref"' in line else None
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read every line."""
-        # Each line is an object with a key per labeling job: read it as text first, and choose the job.
+        # Each line has a key per labeling job: decode it as raw text first, and choose the job.
         lines = read_text(path, "a manifest", largest=LARGEST).split("\n")
         gathered = Gathered(path, options)
         names: dict[int, str] = {}
@@ -73,7 +73,7 @@ class SageMakerFormat(RowFormat):
             source = _read(
                 bytes(content.get("source-ref", msgspec.Raw(b"null"))), Path(place), str, "a string"
             )
-            # A line without the job is an image that nobody labeled.
+            # A line without the job is an unlabeled image.
             key = _job(content, chosen, place)
             chosen = key or chosen
             if key is None:
@@ -83,7 +83,7 @@ class SageMakerFormat(RowFormat):
             size = job.image_size[0] if job.image_size else _Size(0, 0)
             image = gathered.image(source, size.width, size.height)
             # Each line repeats the names of its classes, which must agree over all lines.
-            _learn(names, _class_map(content.get(key + METADATA), place), place)
+            _add_names(names, _class_map(content.get(key + METADATA), place), place)
             for index, box in enumerate(job.annotations):
                 origin = Origin(f"annotation {index} in line", number, path)
                 if box.class_id not in names:
@@ -91,7 +91,7 @@ class SageMakerFormat(RowFormat):
                     raise FileFormatError("a class", "be in class-map", got=got, place=str(origin))
                 numbers = (box.left, box.top, box.width, box.height)
                 gathered.add_box(image, names[box.class_id], numbers, "xywh", origin)
-        # Classes in the order of their numbers.
+        # Sort the classes by number.
         classes = list(dict.fromkeys(names[number] for number in sorted(names)))
         return gathered.rows(of_results=of_results, classes=classes or None)
 
@@ -105,7 +105,7 @@ def _read(text: str | bytes, place: Path, kind: Any, rule: str) -> Any:
 
 
 def _job(content: Mapping[str, msgspec.Raw], chosen: str | None, place: str) -> str | None:
-    """Return the key of the boxes: the one with annotations."""
+    """Return the key with annotations."""
     keys = [
         key
         for key, raw in content.items()
@@ -123,7 +123,7 @@ def _job(content: Mapping[str, msgspec.Raw], chosen: str | None, place: str) -> 
 
 
 def _class_map(raw: msgspec.Raw | None, place: str) -> Mapping[str, str]:
-    """Return the names of classes, by number, that a line's metadata give."""
+    """Return the class names by number from a line's metadata."""
     if raw is None:
         return {}
     metadata = _read(bytes(raw), Path(place), dict[str, msgspec.Raw], "an object")
@@ -136,8 +136,8 @@ def _class_map(raw: msgspec.Raw | None, place: str) -> Mapping[str, str]:
     return names
 
 
-def _learn(names: dict[int, str], class_map: Mapping[str, str], place: str) -> None:
-    """Add names of classes; a number means one class in the whole file."""
+def _add_names(names: dict[int, str], class_map: Mapping[str, str], place: str) -> None:
+    """Add class names; a number must mean the same class in the whole file."""
     for text, name in class_map.items():
         if not (text.isascii() and text.isdecimal() and len(text) < 10):
             raise FileFormatError("class-map", "have numbers as keys", got=repr(text)[:40], place=place)

@@ -1,11 +1,11 @@
-"""Supervisely: a project's folder with ``meta.json`` and ``<data set>/ann/<image>.json``.
+"""Read Supervisely projects: a folder with ``meta.json`` and ``<data set>/ann/<image>.json``.
 
 Conventions
 -----------
-- A rectangle's two corners are pixels that belong to it, as in Supervisely's export to COCO: it is one pixel
-  wider and higher than their difference.
-- Polygons are objects too, with their holes filled. Bitmaps, points and lines are left out, with a warning.
-- The data sets of a project are chosen as image sets; without one all are read.
+- The corners of a rectangle are inclusive pixels, as in Supervisely's export to COCO: the width is their
+  difference plus 1.
+- Polygons are objects too, with their holes filled. Bitmaps, points and lines are skipped with a warning.
+- The image set selects a data set of the project; by default all are read.
 
 References
 ----------
@@ -52,7 +52,7 @@ class _File(msgspec.Struct, gc=False):
 
 
 class SuperviselyFormat(RowFormat):
-    """Supervisely's projects."""
+    """Supervisely projects."""
 
     name = "supervisely"
     folder_endings = (".json",)
@@ -60,7 +60,7 @@ class SuperviselyFormat(RowFormat):
     takes = frozenset({"image_set"})
 
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Recognise a project, a data set with ``ann``, or the folder of the annotations."""
+        """Detect a project, a data set with ``ann``, or a folder of annotations."""
         if not sniffer.is_folder:
             return None
         meta = sniffer.inside("meta.json")
@@ -83,12 +83,12 @@ class SuperviselyFormat(RowFormat):
             of_meta = ("meta.json", "an object with classes")
             project = decoded(meta / "meta.json", _Meta, record="class", whole=of_meta)
             classes = [class_.title for class_ in project.classes] or None
-        # An image has the name of its file; with several data sets, the data set's before it.
+        # Name an image by its file, prefixed with the data set if there are several.
         gathered = Gathered(path, options)
         whole = ("an annotation of Supervisely", "an object with objects")
         for folder in folders:
             for file in json_files(folder, depth=0):
-                # An annotation file is an image with its objects.
+                # Each annotation file is an image with its objects.
                 content = decoded(file, _File, record="object", whole=whole)
                 name = file.name[: -len(".json")]
                 name = f"{folder.parent.name}/{name}" if len(folders) > 1 else name

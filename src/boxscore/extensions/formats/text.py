@@ -1,14 +1,15 @@
-"""Per-image text files in pixels, as the scripts of Cartucho and of Padilla read them.
+"""Read per-image text files in pixels, the format of Cartucho's and Padilla's scripts.
 
 Conventions
 -----------
-- Ground truth is a line ``class x1 y1 x2 y2 [difficult]`` an object, detections are ``class confidence`` and
-  four numbers; without confidence, where none has one. A class is a name, also one of several words, or a
-  number that counts from 0.
-- What the four numbers are, two corners or corner and size, does not follow from one line. A reading is ruled
-  out by boxes of negative size, or by boxes that leave their images where sizes are known. If both readings
-  remain, or none, ``box_format`` must be given.
-- Fractions of the image's size are YOLO's and darknet's; here they are read if ``box_format`` is ``cxcywh``.
+- A line is an object, ``class x1 y1 x2 y2 [difficult]``, or a detection, ``class confidence`` and four
+  numbers; if all detections lack a confidence, only ``class`` and four numbers. A class is a name, possibly
+  of several words, or a number from 0.
+- One line does not tell whether the four numbers are two corners or corner and size. Boxes of negative size,
+  or boxes outside images of known size, rule a reading out. If both readings or neither remain,
+  ``box_format`` is required.
+- Fractions of the image size are the YOLO and darknet formats; here they are read if ``box_format`` is
+  ``cxcywh``.
 
 References
 ----------
@@ -40,7 +41,7 @@ from boxscore.formats._yolo_lines import is_number
 from boxscore.formats.image_sizes import known_sizes
 
 OUTSIDE, FEW = 0.05, 0.05
-"""A reading is ruled out if more than the second share of boxes leaves the image by the first of a side."""
+"""A reading is ruled out if more than ``FEW`` of the boxes exceed the image by ``OUTSIDE`` of a side."""
 
 _CLASS_LISTS = ("classes.txt", "obj.names", "voc.names", "class_list.txt")
 
@@ -54,7 +55,7 @@ class TextFormat(RowFormat):
     takes = frozenset({"classes", "image_sizes"})
 
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Recognise the lines of the first files of a folder."""
+        """Detect the lines of the first files of a folder."""
         if not sniffer.is_folder:
             return None
         for line in [text.first_line for text in sniffer.texts if text.path.name not in _CLASS_LISTS]:
@@ -67,18 +68,18 @@ class TextFormat(RowFormat):
         return None
 
     def lists_images(self, ground_truth: GroundTruth) -> bool:
-        """Images without a file are not listed."""
+        """Return False: images without a file are unknown."""
         return False
 
     @paused_collector()
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
-        """Read every file; the form of boxes is inferred without ground truth."""
+        """Read every file; infer the form of boxes without ground truth."""
         return _rows(path, options, None, of_results=of_results)
 
     def load_detections(
         self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
     ) -> Detections:
-        """Read detections; the image sizes of the ground truth help to infer the form of boxes."""
+        """Read detections; infer the form of boxes with the image sizes of the ground truth."""
         rows = _rows(path, options, ground_truth, of_results=True)
         return detections_of(rows, options, ground_truth)
 
@@ -87,7 +88,7 @@ FORMAT = TextFormat()
 
 
 def _rows(path: Path, options: ReadOptions, ground_truth: GroundTruth | None, *, of_results: bool) -> Rows:
-    # One file per image; the folder is checked against the ground truth's before any is read.
+    # One file per image; compare the folder with the ground truth's before reading.
     if not path.is_dir():
         rule = "be the folder of the .txt files, one per image"
         raise FileFormatError("text files with boxes", rule, got=f"one file, {path}")
@@ -96,7 +97,7 @@ def _rows(path: Path, options: ReadOptions, ground_truth: GroundTruth | None, *,
     check_folders(path, names, ground_truth)
     if not inner_folders(names):
         ask("folders in a folder", path, FORMAT.detect, ending=".txt")
-    # Read line by line: the class may have blanks, so the numbers are counted from the end.
+    # The class may contain blanks, so count the numbers from the end of the line.
     labels: list[Id] = []
     numbers: list[list[float]] = []
     difficult: list[bool] = []
@@ -106,16 +107,16 @@ def _rows(path: Path, options: ReadOptions, ground_truth: GroundTruth | None, *,
         labels.append(label)
         numbers.append(values)
         difficult.append(marked)
-    # All numbers become one array.
+    # Convert all numbers to one array.
     table = np.array(numbers, dtype=np.float64).reshape(len(numbers), 5 if of_results else 4)
     boxes = table[:, -4:]
-    # The form of the boxes is given, or inferred from all of them and the sizes of their images.
+    # Infer the form of the boxes from all boxes and image sizes, unless it is given.
     extent = _extent(names, options, ground_truth)[lines.image]
     if options.written is not None:
         form = options.written.form
     else:
         form = _box_form(boxes, extent, path, "--dt-box-format" if of_results else "--gt-box-format")
-    # Scores are of all lines or of none.
+    # All lines have scores, or none.
     distinct = collected(labels)
     scores = all_or_none(table[:, 0], lines.place) if of_results else None
     return Rows(
@@ -135,9 +136,9 @@ def _rows(path: Path, options: ReadOptions, ground_truth: GroundTruth | None, *,
 
 
 def _files(folder: Path, *, below: bool) -> list[tuple[str, str]]:
-    """Return name without ending and path of the text files of a folder, sorted.
+    """Return the stem and path of the text files of a folder, sorted.
 
-    If none is right in it, those ``below`` it, in inner folders.
+    With ``below``, fall back to inner folders if the folder itself is empty.
     """
     with listed(folder) as entries:
         files = sorted(
@@ -152,7 +153,7 @@ def _files(folder: Path, *, below: bool) -> list[tuple[str, str]]:
 
 
 def _parsed(fields: list[str], lines: TextLines, *, of_results: bool) -> tuple[Id, list[float], bool]:
-    """Return the class, the numbers and the mark of difficult objects of a line."""
+    """Return the class, the numbers and the difficult flag of a line."""
     count = 5 if of_results else 4
     marked = not of_results and fields[-1] == "difficult"
     if marked:
@@ -160,11 +161,11 @@ def _parsed(fields: list[str], lines: TextLines, *, of_results: bool) -> tuple[I
     elif not of_results and len(fields) == 6 and fields[-1] in ("0", "1") and is_number(fields[1]):
         marked, fields = fields[-1] == "1", fields[:-1]
     without = of_results and len(fields) >= count and (len(fields) == count or not is_number(fields[-count]))
-    if without:  # a class, perhaps of several words, and four numbers
+    if without:  # a class of one or more words, and four numbers
         fields = [*fields[: 1 - count], "nan", *fields[1 - count :]]
     words, values = fields[:-count], fields[-count:]
     extra = len(words) > 1 and is_number(words[-1])
-    numbers = numbers_of(values)  # finite or not: that is checked with the boxes
+    numbers = numbers_of(values)  # finiteness is checked with the boxes
     if not words or extra or numbers is None:
         rule = "be class confidence and four numbers" if of_results else "be class x1 y1 x2 y2 [difficult]"
         cause = "are these detections?" if extra and not of_results else ""
@@ -176,7 +177,7 @@ def _parsed(fields: list[str], lines: TextLines, *, of_results: bool) -> tuple[I
 
 
 def _extent(names: list[str], options: ReadOptions, ground_truth: GroundTruth | None) -> FloatArray:
-    """Width and height of every image, [I, 2]; NaN where unknown."""
+    """Return the width and height of every image, [I, 2]; NaN if unknown."""
     sizes = np.full((len(names), 2), np.nan)
     if ground_truth is not None and names:
         known = image_rows_by_name(as_ids(names, name="image ids"), ground_truth.images)
@@ -186,7 +187,7 @@ def _extent(names: list[str], options: ReadOptions, ground_truth: GroundTruth | 
 
 
 def _box_form(boxes: FloatArray, extent: FloatArray, path: Path, option: str) -> BoxFormat:
-    """Infer whether boxes are corners or corner and size, by what rules one of them out."""
+    """Infer whether boxes are corners or corner and size by ruling one of them out."""
     if not len(boxes):
         return "xyxy"
     lower, upper = boxes[:, :2], boxes[:, 2:]
@@ -204,7 +205,7 @@ def _box_form(boxes: FloatArray, extent: FloatArray, path: Path, option: str) ->
 
 
 def _leave(lower: FloatArray, upper: FloatArray, extent: FloatArray) -> bool:
-    """Whether many boxes leave their images, as far as sizes are known."""
+    """Whether many boxes exceed their images of known size."""
     known = ~np.isnan(extent).any(axis=1)
     if not known.any():
         return False

@@ -1,12 +1,12 @@
-"""TFRecord files of the TensorFlow Object Detection API.
+"""Read TFRecord files of the TensorFlow Object Detection API.
 
 Conventions
 -----------
 - A record is a ``tf.train.Example``: ``image/object/bbox/xmin`` and so on are lists of fractions; detections
   are ``image/detection/bbox/...`` with ``image/detection/score``.
-- Classes are named by ``class/text``, else by the ``label_map.pbtxt`` beside the file, with ids from 1.
-- Lengths are checked, checksums are not. Images in the records are skipped.
-- Of several files in a folder one is chosen as image set, by its name without ending.
+- Class names come from ``class/text``, otherwise from ``label_map.pbtxt`` next to the file, with ids from 1.
+- Lengths are checked, checksums are not. Encoded images are skipped.
+- The image set selects one of several files in a folder by its stem.
 
 References
 ----------
@@ -34,7 +34,7 @@ from boxscore.formats._rows import RowFormat, Rows, collected
 from boxscore.formats._sniffer import Sniffer
 
 LARGEST_RECORD = 1_000_000_000
-"""Bytes of one record, image and all."""
+"""Maximum size in bytes of one record, including its image."""
 
 ENDINGS = (".tfrecord", ".tfrecords", ".record", ".tfrec")
 _SKIPPED = ("image/encoded", "image/object/mask", "image/segmentation")
@@ -51,7 +51,7 @@ class TFRecordFormat(RowFormat):
     takes = frozenset({"image_set", "classes", "image_sizes"})
 
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Recognise the first record, or a folder with such files."""
+        """Detect the first record of a file, or a folder with such files."""
         if sniffer.is_folder:
             files = [name for name in sniffer.names if name.lower().endswith(ENDINGS)]
             return "a folder of TFRecord files" if files else None
@@ -64,7 +64,7 @@ class TFRecordFormat(RowFormat):
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read every record."""
-        # A record is an image; its properties become rows as they come.
+        # A record is an image; its features become rows.
         file = _file(path, options.image_set)
         names = _label_map(file.parent / "label_map.pbtxt")
         kind = "detection" if of_results else "object"
@@ -80,7 +80,7 @@ class TFRecordFormat(RowFormat):
                 example = _example(record, place)
                 name = _text(example, "image/filename") or _text(example, "image/source_id") or f"{number}"
                 width, height = (_image_side(example, f"image/{side}") for side in ("width", "height"))
-                # Records of one image may be several: its rows go together.
+                # Several records may belong to one image: group its rows.
                 position = images.setdefault(name, len(images))
                 if position == len(sizes):
                     sizes.append((width, height))
@@ -88,15 +88,15 @@ class TFRecordFormat(RowFormat):
                 image += [position] * len(rows)
                 labels += record_labels
                 numbers += rows
-                # Flags of crowds count only if there is one for each object.
+                # Use crowd flags only if every object has one.
                 marks = _numbers(example, "image/object/is_crowd")
                 crowd += [bool(mark) for mark in marks] if len(marks) == len(rows) else [False] * len(rows)
-        # Classes of the label map first, then names that it does not have.
+        # The classes of the label map come first, then other names.
         values = np.array(numbers, dtype=np.float64).reshape(-1, 5)
         ordered = [names[key] for key in sorted(names)]
         classes = list(dict.fromkeys([*ordered, *(label for label in labels if isinstance(label, str))]))
         distinct = collected(labels)
-        # Boxes are fractions of the image's size, as the format has them.
+        # Boxes are fractions of the image size.
         return Rows(
             source=str(path),
             images=short_names(list(images)),
@@ -119,7 +119,7 @@ FORMAT = TFRecordFormat()
 
 
 def _file(path: Path, image_set: object) -> Path:
-    # A file is read as it is; a folder needs the name of one where it has several.
+    # A folder with several files needs an image set.
     if path.is_file():
         if image_set is not None:
             rule = "be left out where one file is given"
@@ -131,7 +131,7 @@ def _file(path: Path, image_set: object) -> Path:
     if image_set is None and len(files) == 1:
         ask("folders in a folder", path, FORMAT.detect)
         return next(iter(files.values()))
-    # A name that is missing or unknown is answered with those that there are.
+    # The error for a missing or unknown name lists the available ones.
     cause = f"choose from {', '.join(list(files)[:12])}"
     if image_set is None:
         rule = "be given where there are several files"
@@ -165,19 +165,19 @@ def _example(record: memoryview, place: str) -> dict[str, Values]:
 def _objects(
     example: Mapping[str, Values], kind: str, names: Mapping[int, str], place: str
 ) -> tuple[list[tuple[float, ...]], list[Id]]:
-    """Return corners and score, and class, of every object of a record."""
-    # Every property of the objects is a list of its own, as long as the others.
+    """Return the corners, score and class of every object of a record."""
+    # Each property is a list with one value per object.
     columns: list[list[float]] = [
         _numbers(example, f"image/{kind}/bbox/{side}") for side in ("xmin", "ymin", "xmax", "ymax")
     ]
     columns.append(
         _numbers(example, f"image/{kind}/score") if kind == "detection" else [0.0] * len(columns[0])
     )
-    # Names come before numbers; the label map names numbers.
-    texts = [_decoded(text) for text in example.get(f"image/{kind}/class/text", ())]
+    # Prefer names to numbers, which the label map names.
+    texts = [_decode(text) for text in example.get(f"image/{kind}/class/text", ())]
     ids = _numbers(example, f"image/{kind}/class/label") or _numbers(example, f"image/{kind}/label")
     labels: list[Id] = [*texts] if texts and all(texts) else [names.get(int(each), int(each)) for each in ids]
-    # A shorter list would shift properties between objects.
+    # Reject lists of different lengths, which would mix up objects.
     counts = dict(zip(("ymin", "xmax", "ymax", "score"), map(len, columns[1:]), strict=True))
     for name, count in {**counts, "class": len(labels)}.items():
         if count != len(columns[0]):
@@ -201,15 +201,15 @@ def _image_side(example: Mapping[str, Values], name: str) -> float:
 
 def _text(example: Mapping[str, Values], name: str) -> str:
     values = example.get(name) or [b""]
-    return _decoded(values[0])
+    return _decode(values[0])
 
 
-def _decoded(value: object) -> str:
+def _decode(value: object) -> str:
     return value.decode("utf-8", errors="replace") if isinstance(value, bytes) else str(value)
 
 
 def _label_map(path: Path) -> dict[int, str]:
-    """Return the names of classes by their ids; none where there is no such file."""
+    """Return the class names by id; empty without a label map file."""
     if not is_file(path):
         return {}
     text = read_text(path, "a label map", largest=10_000_000)

@@ -1,11 +1,11 @@
-"""VGG Image Annotator (VIA), version 1 and 2: one JSON file for all images.
+"""Read VGG Image Annotator (VIA) JSON files of version 1 and 2.
 
 Conventions
 -----------
 - ``regions`` is a list in version 2, a mapping in version 1. Shapes are in pixels; sizes of images are
   unknown.
-- The class is the only attribute of the regions, or the one called ``label``, ``class``, ``category`` or
-  ``name``, or the one whose values are in the given class list. Else a class list must be given.
+- The class is the only attribute of the regions, the one called ``label``, ``class``, ``category`` or
+  ``name``, or the one whose values are in the given class list. Otherwise a class list is required.
 
 References
 ----------
@@ -27,7 +27,7 @@ from boxscore.formats._rows import RowFormat, Rows
 from boxscore.formats._sniffer import Sniffer
 
 USUAL = ("label", "class", "category", "name")
-"""Attributes that are taken for the class among several, in this order."""
+"""Attribute names that mean the class, in order of preference."""
 
 
 class _Shape(msgspec.Struct, gc=False):
@@ -67,7 +67,7 @@ class ViaFormat(RowFormat):
     takes = frozenset({"classes", "image_sizes"})
 
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Recognise the keys of regions or of a project."""
+        """Detect the keys of regions or of a project."""
         if not sniffer.text.lstrip().startswith("{"):
             return None
         if sniffer.has_keys("_via_img_metadata"):
@@ -86,7 +86,7 @@ class ViaFormat(RowFormat):
             images = decoded(path, _Project, record="image", whole=whole).images
         else:
             images = decoded(path, dict[str, _Image], record="image", whole=whole)
-        regions = [(image.filename, _listed(image)) for image in images.values()]
+        regions = [(image.filename, _region_list(image)) for image in images.values()]
         attribute = _label(path, [region for _, listed in regions for region in listed], options.classes)
         gathered = Gathered(path, options)
         for name, listed in regions:
@@ -101,28 +101,28 @@ class ViaFormat(RowFormat):
 FORMAT = ViaFormat()
 
 
-def _listed(image: _Image) -> list[_Region]:
+def _region_list(image: _Image) -> list[_Region]:
     regions = image.regions or []
     return list(regions.values()) if isinstance(regions, dict) else regions
 
 
 def _label(path: Path, regions: Sequence[_Region], classes: Sequence[str] | None) -> str:
-    """Return which attribute is the class."""
+    """Return the attribute that is the class."""
     # Collect the values of every attribute.
     values: dict[str, set[str]] = {}
     for region in regions:
         for name, value in region.region_attributes.items():
-            values.setdefault(name, set()).update([_shown(value)] if _shown(value) else [])
+            values.setdefault(name, set()).update([_text_of(value)] if _text_of(value) else [])
     if len(values) == 1:
         return next(iter(values))
-    # With a class list, the class is the only attribute whose values are all in it.
+    # With a class list, take the only attribute whose values are all in it.
     if classes is not None:
         fitting = [
             name for name, of_attribute in values.items() if of_attribute and of_attribute <= set(classes)
         ]
         if len(fitting) == 1:
             return fitting[0]
-    # Else the one with a usual name.
+    # Otherwise take the one with a usual name.
     by_name = {name.strip().lower(): name for name in values}
     usual = next((by_name[name] for name in USUAL if name in by_name), None)
     if usual is not None or not regions:
@@ -136,8 +136,8 @@ def _label(path: Path, regions: Sequence[_Region], classes: Sequence[str] | None
     )
 
 
-def _shown(value: Any) -> str:
-    """Return the value of an attribute: text, a number, or the one box that is ticked."""
+def _text_of(value: Any) -> str:
+    """Return the value of an attribute: text, a number, or the only ticked checkbox."""
     if isinstance(value, Mapping):
         ticked = [name for name, state in value.items() if state]
         return ticked[0] if len(ticked) == 1 else ""
@@ -145,7 +145,7 @@ def _shown(value: Any) -> str:
 
 
 def _value(value: Any, origin: Origin) -> str:
-    label = _shown(value)
+    label = _text_of(value)
     if not label:
         got = "none" if value is None else repr(value)[:60]
         raise FileFormatError("a region", "have one class", got=got, place=str(origin))

@@ -1,9 +1,9 @@
-"""VoTT's JSON export: one file with all assets.
+"""Read VoTT's JSON export: one file with all assets.
 
 Conventions
 -----------
-The box of a region is its ``boundingBox``, in pixels. A region with several tags is an object of each, as in
-VoTT's CSV export.
+- The box of a region is its ``boundingBox``, in pixels.
+- A region with several tags is one object per tag, as in VoTT's CSV export.
 
 References
 ----------
@@ -60,7 +60,7 @@ class VottFormat(RowFormat):
     boxes = "xywh"
 
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Recognise assets with their regions."""
+        """Detect assets with their regions."""
         known = sniffer.has_keys("assets") and (
             sniffer.has_keys("asset", "regions") or sniffer.has_keys("videoSettings")
         )
@@ -77,7 +77,7 @@ class VottFormat(RowFormat):
             image = gathered.image(name, size.width, size.height)
             for number, region in enumerate(entry.regions):
                 origin = Origin(f"asset {name!r}, region", number, path)
-                # A region counts once for each of its tags.
+                # Add a region once per tag.
                 box = region.bounding_box
                 if not region.tags:
                     gathered.leave_out("regions without a tag")

@@ -1,12 +1,12 @@
-"""xView's GeoJSON of objects, and its results: a text file per image.
+"""Read xView's GeoJSON ground truth, and its results with one text file per image.
 
 Conventions
 -----------
-- A feature has ``bounds_imcoords``, "x1,y1,x2,y2" in whole pixels, ``image_id`` and ``type_id`` among its
-  properties. Images are called as there: ``1.tif``.
+- The properties of a feature include ``bounds_imcoords`` ("x1,y1,x2,y2" in whole pixels), ``type_id`` and
+  ``image_id``, which names the image: ``1.tif``.
 - Results are files ``1.tif.txt`` with lines ``x1 y1 x2 y2 class score``.
-- Classes are numbers, as xView's ``type_id``; ``--gt-classes`` does not apply.
-- A width or height below 0 is refused; the scoring code computes with it.
+- Classes are the numbers of ``type_id``; ``--gt-classes`` does not apply.
+- A negative width or height is an error here, while xView's scoring code computes with it.
 
 References
 ----------
@@ -55,7 +55,7 @@ class XViewFormat(RowFormat):
     takes = frozenset({"image_sizes"})
 
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Recognise the corners of objects in GeoJSON, or files of results by name and first line."""
+        """Detect object corners in GeoJSON, or result files by name and first line."""
         if not sniffer.is_folder:
             return "xView's GeoJSON" if sniffer.has_keys("bounds_imcoords") else None
         first = next((text for text in sniffer.texts if text.first_line), None)
@@ -88,7 +88,7 @@ class XViewFormat(RowFormat):
 
 
 def _truth(path: Path) -> Rows:
-    # The properties have the box in pixels; the geometry in degrees is not read.
+    # Read the box in pixels from the properties, not the geometry in degrees.
     if path.is_dir():
         raise FileFormatError("xView's ground truth", "be one GeoJSON file", got=f"a folder, {path}")
     content = decoded(path, _File, record="feature", whole=("xView's GeoJSON", "an object with features"))
@@ -97,7 +97,7 @@ def _truth(path: Path) -> Rows:
     def place(row: int) -> str:
         return f"feature {row} of {path}"
 
-    # Corners are whole numbers in a text.
+    # The corners are a text of integers.
     corners = []
     for row, item in enumerate(items):
         values = numbers_of(item.bounds_imcoords.split(","))
@@ -107,7 +107,7 @@ def _truth(path: Path) -> Rows:
                 "bounds_imcoords", rule, got=repr(item.bounds_imcoords)[:80], place=place(row)
             )
         corners.append(values)
-    # Images are those that features name, in the order of the file.
+    # List the images of features, in file order.
     images = collected([item.image_id for item in items])
     table = np.array(corners, dtype=np.float64).reshape(-1, 4)
     given = _rows(path, table, [item.type_id for item in items], place)
@@ -115,7 +115,7 @@ def _truth(path: Path) -> Rows:
 
 
 def _rows(path: Path, table: Any, classes: list[int], place: Any) -> dict[str, Any]:
-    """Return what both sides have; ascending class numbers, which are ids."""
+    """Return the rows; classes are sorted by number, and their numbers are ids."""
     check_sides(table[:, 2:4] - table[:, :2], place)
     distinct, label = np.unique(np.array(classes, dtype=np.int64), return_inverse=True)
     return {

@@ -1,11 +1,11 @@
-"""Merge the results of several models into one file: boxes they agree on become their weighted average.
+"""Merge the results of several models into one file: matching boxes become their weighted average.
 
 Reads COCO results files, folders of VOC results or detections saved as columns (.npz), all in one format, and
-writes that format. A fused box stands for several records, so it has the four keys of a COCO result and no
-others. Coordinates are pixels and are not clipped.
+writes the same format. A fused box has only the four keys of a COCO result, because it combines several
+records. Coordinates are pixels and are not clipped.
 
-With --memory-limit Parquet larger than memory is fused in partitions of whole images, and written ascending
-by image.
+With --memory-limit, Parquet files larger than memory are fused in partitions of whole images, and written
+sorted by image.
 
 Examples
 --------
@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
         _say(counts.made, counts.given, len(files), arguments.output)
         return 0
-    # All files must have one form, since the output has the first one's.
+    # All files must have the same form, because the output has that of the first.
     how = read_options(processes=readers(arguments), box_format=arguments.dt_box_format)
     read = [load_results(file, how) for file in files]
     check_one_form((results.path, results.format) for results in read)

@@ -472,7 +472,8 @@ def _best_slot(
     """Return the slot of the fused box that each new box overlaps most, else the next free one; [g].
 
     ``fused`` [5, n] and ``box`` [5, g] are corners and areas. Group g has slots from ``first[g]`` on, of
-    which ``count[g]`` are taken; it has more boxes than that, so a table [g, S] of slots is no larger than n.
+    which ``count[g]`` are taken; it has more boxes than that, so a table [g, S] of slots has at most n
+    entries.
     """
     # Lay out the taken slots of each group, [g, S]. The free slot follows, which is empty and overlaps no
     # box.

@@ -73,7 +73,7 @@ def warn_of_box_order(
 
 
 def box_order(table: BoxTable, *, given_sizes: bool, form: WrittenFormat | None = None) -> BoxOrder | None:
-    """Return the problem with the format of a table's boxes; None if there is no suspicion."""
+    """Return the problem with the format of a table's boxes; None if they look right."""
     if (
         not len(table)
         # Rotated boxes have five numbers.
@@ -124,7 +124,7 @@ def box_order(table: BoxTable, *, given_sizes: bool, form: WrittenFormat | None 
 
 
 def _are_clearly_right(table: BoxTable, step: int) -> bool:
-    """Tell whether a sample of the boxes is clearly inside its images; False if a size is unknown."""
+    """Return whether a sample of the boxes is clearly inside its images; False if a size is unknown."""
     # These may be fractions.
     if max(np.abs(table.boxes[::step, :2]).max(), table.sizes[::step].max() / 2) <= 1.5:
         return False

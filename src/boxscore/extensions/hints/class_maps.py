@@ -119,7 +119,7 @@ def _without_pairs(path: Path) -> FileFormatError:
 def class_map_of(value: str | Path | Mapping[Any, Any]) -> ClassMap:
     """Check a user's class map; read it if it is a file."""
     if isinstance(value, Mapping):
-        return _checked(value)
+        return _check_pairs(value)
     if str(value) == "auto" or str(value) in CLASS_MAPS:
         return str(value)
     path = Path(value)
@@ -134,7 +134,7 @@ def class_map_of(value: str | Path | Mapping[Any, Any]) -> ClassMap:
     raise InputError("class_map", rule, got=repr(str(value)), cause=nearest_file(path))
 
 
-def _checked(pairs: Mapping[Any, Any]) -> dict[Id, Id | None]:
+def _check_pairs(pairs: Mapping[Any, Any]) -> dict[Id, Id | None]:
     for key, to in pairs.items():
         for value in (key, to):
             if isinstance(value, bool) or not (
@@ -183,7 +183,7 @@ def pairs_in_file(path: Path) -> PairsInFile:
 
 
 def _is_head(words: list[str]) -> bool:
-    """Tell whether both words belong to a header, apart from words such as ``class`` and ``id``."""
+    """Return whether both words belong to a header, apart from words such as ``class`` and ``id``."""
     plain = ["".join(re.findall(r"[a-z]+", _OF_A_CLASS.sub("", word.lower()))) for word in words]
     return plain[0] in _FROM and plain[1] in _TO
 

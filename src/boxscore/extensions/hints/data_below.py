@@ -35,7 +35,7 @@ SEARCHED_FOR = {
 
 
 def data_below(folder: Path, *, side: Side | None = None, has_labels: bool = False) -> Path | None:
-    """Return the only likely data below a folder; None if there are none, or its labels are annotations.
+    """Return the only likely data below a folder; None without any, or if its labels are annotations.
 
     With a ``side``, search only for ground truth or only for detections.
 
@@ -81,7 +81,7 @@ def _sources(folder: Path, side: Side | None) -> Iterator[Path]:
 
 
 def _have_confidences(folder: Path) -> bool:
-    """Tell whether the first labels of a folder end with a fraction; those of boxes have six numbers."""
+    """Return whether the first labels of a folder end with a fraction; those of boxes have six numbers."""
     lines = (text.first_line.split() for text in itertools.islice(Sniffer(folder).texts, 3))
     return any(
         len(line) >= 6

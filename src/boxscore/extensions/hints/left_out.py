@@ -57,7 +57,7 @@ def with_reader(detections: Detections, opened: Opened, options: FileOptions) ->
     left_out = LeftOut(detections.left_out)
     evaluated = dataclasses.replace(options, unlisted_images="drop")
     left_out.renumbered = functools.partial(renumbered_file, opened, options=evaluated)
-    left_out.renamed = functools.partial(_renamed_file, opened, options=evaluated)
+    left_out.renamed = functools.partial(_read_renamed, opened, options=evaluated)
     return dataclasses.replace(detections, left_out=left_out)
 
 
@@ -75,7 +75,7 @@ def renumbered_file(
     )
 
 
-def _renamed_file(
+def _read_renamed(
     opened: Opened, ground_truth: GroundTruth, pairs: Mapping[Id, Id | None], options: FileOptions
 ) -> Detections:
     detections, known = _read_again(opened, ground_truth, options), ground_truth.categories
@@ -116,7 +116,7 @@ def renamed_classes(
 
 
 def question_of_renamed(renamed: Mapping[str, str]) -> str:
-    """Ask whether left-out classes are those without detections; empty if there are none."""
+    """Ask whether left-out classes are those without detections; empty without any."""
     if not renamed:
         return ""
     pairs = [f"{theirs} the class {likely}" for theirs, likely in list(renamed.items())[:FEW_SHOWN]]
@@ -145,8 +145,8 @@ def warn_left_out(
 def likely_classes(words: Sequence[str], labels: Sequence[str]) -> dict[str, str]:
     """Return, for words that name no class, the label of which each is probably a misspelling.
 
-    Case, blanks, ``_`` and ``-`` are ignored; otherwise the two must be similar. Numbers have no match, nor
-    do words or labels that are equally similar to several.
+    Case, blanks, ``_`` and ``-`` are ignored; otherwise the two must be similar. Numbers are never matched,
+    nor are words or labels that are equally similar to several.
     """
     # Leave out numbers: they are not misspelled names.
     unknown, others = (

@@ -329,7 +329,7 @@ def _readings(
 
 
 def _listed_rows(pairs: Mapping[Id, Id | None], theirs: Categories, known: Categories) -> NDArray[np.int32]:
-    """Return the class of each class of the detections, [len(theirs)]; -1 if the map has none."""
+    """Return the class of each class of the detections, [len(theirs)]; -1 if the map lacks it."""
     targets = {row: pairs.get(identifier) for row, identifier in enumerate(theirs.ids.tolist())}
     targets = {row: to for row, to in targets.items() if to is not None}
     rows = np.full(len(theirs), -1, dtype=np.int32)
@@ -348,7 +348,7 @@ class _ClassPairs(NamedTuple):
         return int((rows[self.detected] == self.truth).sum())
 
     def speak_for(self, rows: NDArray[np.int32], *, against: NDArray[np.int32]) -> bool:
-        """Tell whether far more pairs agree with a reading, among those that another reads differently."""
+        """Return whether far more pairs agree with a reading, among those that another reads differently."""
         by_this, by_other = rows[self.detected], against[self.detected]
         differ = by_this != by_other
         if not differ.any():
@@ -388,7 +388,7 @@ def _corrected(given: NDArray[np.int32], evident: NDArray[np.int32]) -> NDArray[
 
 
 def _is_complete(rows: NDArray[np.int32], ground_truth: GroundTruth) -> bool:
-    """Tell whether no detected class remains that may be one of the remaining annotated classes."""
+    """Return whether no detected class remains that may be one of the remaining annotated classes."""
     annotated = np.unique(ground_truth.category[~ground_truth.crowd])
     return bool((rows >= 0).all()) or bool(np.isin(annotated, rows).all())
 

@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-The evidence is weak: a file only looks like what the error names. The first row that matches counts.
+The evidence is weak, so the error only says what the file looks like. The first matching row counts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from boxscore.formats.registry import format_names, readable_in
 
 
 class Resemblance(NamedTuple):
-    """What a path looks like."""
+    """A file type that a path resembles."""
 
     what: str
     advice: str
@@ -43,7 +43,7 @@ def _ends(*endings: str) -> Callable[[Sniffer], bool]:
 
 
 def _has_keys(*names: str) -> Callable[[Sniffer], bool]:
-    """Tell whether JSON has all of these keys near its beginning, at any depth."""
+    """Return whether JSON has all of these keys near its beginning, at any depth."""
     return lambda sniffer: sniffer.has_keys(*names)
 
 
@@ -183,7 +183,7 @@ def unknown_file(sniffer: Sniffer, side: Side | None) -> FileFormatError:
 
 
 def resemblance(sniffer: Sniffer, side: Side | None = None) -> Resemblance | None:
-    """Describe a path that no format reads, and what to do; None if unknown."""
+    """Describe a path that no format reads, and suggest a fix; None if unknown."""
     if sniffer.is_folder:
         return _folder(sniffer, side)
     rows = _JSON if sniffer.is_json else (*_FILES, *_BINARY)

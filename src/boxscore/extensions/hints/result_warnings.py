@@ -97,7 +97,7 @@ def warn_of_numbering(result: Evaluation, workers: int) -> None:
 def _read_again(
     ground_truth: GroundTruth, detections: Detections
 ) -> tuple[InferredClassMap, Detections] | None:
-    """Read the file with the left-out detections; None if there are none, or it cannot be read again."""
+    """Read the file with the left-out detections; None without any, or if it cannot be read again."""
     if not isinstance(detections.left_out, LeftOut) or detections.left_out.renumbered is None:
         return None
     try:

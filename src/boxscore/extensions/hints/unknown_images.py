@@ -1,4 +1,4 @@
-"""Explain why an image of the detections is unknown or ambiguous in the ground truth, and what to give.
+"""Explain why an image of the detections is unknown or ambiguous in the ground truth, and suggest an option.
 
 Conventions
 -----------

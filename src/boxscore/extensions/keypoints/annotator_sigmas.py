@@ -1,13 +1,13 @@
-"""Sigmas of keypoints from persons that two annotators labelled: what OKS needs for a skeleton of one's own.
+"""Estimate keypoint sigmas for OKS of a custom skeleton, from persons that two annotators labeled.
 
 Conventions
 -----------
-- Persons are paired by annotation id. A keypoint counts where both labelled it.
-- A sigma is the root of the mean of ``d^2 / area``, ``d`` the distance in the plane and the area that of the
-  first annotator. COCO does not say between what: of the two annotators, of one of them to the truth (half
-  the variance, where they are independent and alike), or of each to the mean of both (a quarter).
-- OKS uses twice the sigma, so that one, two and three standard deviations give .88, .61 and .32. The scatter
-  of one annotator is what a protocol should have.
+- Persons are paired by annotation id. A keypoint counts if both annotators labeled it.
+- A sigma is the root mean of ``d^2 / area``, with the distance ``d`` in the image plane and the area of the
+  first annotator. COCO does not define the two points: the two annotators, one annotator and the truth (half
+  the variance, if annotators are independent and alike), or each annotator and the mean of both (a quarter).
+- OKS uses twice the sigma, so that one, two and three standard deviations give .88, .61 and .32. A protocol
+  should use the scatter of one annotator.
 
 References
 ----------
@@ -33,14 +33,15 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class KeypointSigmas(DiagnosticResult):
-    """Sigmas of each keypoint, by what they are the scatter of.
+    """Sigmas of each keypoint, by definition of the distance.
 
     Attributes
     ----------
     pairs : ndarray of int64, [J]
-        Persons in which both annotators labelled it.
+        Persons in which both annotators labeled the keypoint.
     one, between, to_mean : ndarray of float64, [J]
-        Of one annotator about the truth, between the two, and of each about their mean; NaN without a pair.
+        Scatter of one annotator about the truth, between the two, and of each about their mean; NaN without
+        pairs.
     """
 
     pairs: NDArray[np.int64]
@@ -62,7 +63,7 @@ def keypoint_sigmas(first: GroundTruth, second: GroundTruth) -> KeypointSigmas:
     Parameters
     ----------
     first, second : GroundTruth
-        With the same annotation ids for the same persons.
+        Tables with the same annotation ids for the same persons.
 
     Returns
     -------
@@ -71,7 +72,7 @@ def keypoint_sigmas(first: GroundTruth, second: GroundTruth) -> KeypointSigmas:
     Raises
     ------
     InputError
-        When a table has no keypoints, their numbers differ, or no person is in both.
+        If a table lacks keypoints, their numbers differ, or the tables share no person.
 
     Examples
     --------
@@ -82,7 +83,7 @@ def keypoint_sigmas(first: GroundTruth, second: GroundTruth) -> KeypointSigmas:
     >>> keypoint_sigmas(one, other).between.tolist()
     [0.2, 0.0]
     """
-    # Both tables need keypoints, [N, J, 3], and equally many.
+    # Both tables need the same number of keypoints, [N, J, 3].
     points = []
     for table in (first, second):
         if table.keypoints is None:
@@ -112,7 +113,7 @@ def keypoint_sigmas(first: GroundTruth, second: GroundTruth) -> KeypointSigmas:
     one, other = points[0][a], points[1][b]
     area = first.area[a]
     known = (one[:, :, 2] > 0) & (other[:, :, 2] > 0) & (area > 0)[:, None]
-    # Average the squared distance over the area, per keypoint; the three sigmas are shares of this variance.
+    # Average squared distance over area, per keypoint; the three sigmas are fractions of this variance.
     squared = ((one[:, :, :2] - other[:, :, :2]) ** 2).sum(axis=2)
     share = np.divide(squared, area[:, None], out=np.zeros_like(squared), where=known)
     count = known.sum(axis=0)

@@ -1,9 +1,9 @@
-"""Read keypoints of COCO's records, and write them.
+"""Read and write keypoints of COCO records.
 
 Conventions
 -----------
-- ``keypoints`` are ``x1, y1, v1, x2, ...``; a record without them has none labelled. ``[]`` is none.
-- Ground truth states how many are labelled; where it does not they are counted.
+- ``keypoints`` are ``x1, y1, v1, x2, ...``; without them, or with ``[]``, all keypoints are unlabeled.
+- The number of labeled keypoints is read from ground truth, or else counted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from boxscore.formats._coco_records import Columns, Field, FirstRecord, RecordSh
 
 LARGEST_COUNT = 2**63 - 1
 MOST_NUMBERS = 3_000
-"""Of a record whose keypoints are read as a struct of numbers; longer ones are read as lists."""
+"""Maximum count in a record for reading keypoints as a struct of numbers; longer ones are read as lists."""
 
 
 class _Keypoints(RecordShape):
@@ -33,7 +33,7 @@ class _Keypoints(RecordShape):
         return [keypoints] if of_results else [keypoints, ("num_keypoints", int | float | None, None)]
 
     def numeric_fields(self, first: FirstRecord, *, of_results: bool) -> Sequence[tuple[str, Any]] | None:
-        """Return fields of as many numbers as the first record has keypoints; None where these do not fit."""
+        """Return fields with as many numbers as the first record's keypoints; None if not possible."""
         count = len(first.keypoints) if isinstance(first.keypoints, list) else 0
         if not 0 < count <= MOST_NUMBERS or count % 3:
             return None
@@ -49,7 +49,7 @@ class _Keypoints(RecordShape):
         if points.ndim == 1:
             points = _points_of_lists(points.tolist(), place)
         length = points.shape[1]
-        with np.errstate(over="ignore"):  # the sum of the largest floats
+        with np.errstate(over="ignore"):  # sum of the largest floats
             finite = np.isfinite(points.sum())
         if not finite:
             checks.finite(points, name="keypoints", place=place)
@@ -69,29 +69,29 @@ KEYPOINTS = _Keypoints()
 
 
 def _points_of_lists(given: list[list[float] | None], place: Place) -> FloatArray:
-    """Return the numbers of lists, all as long as the longest or missing, as rows."""
+    """Convert lists, each as long as the longest or missing, to rows of numbers."""
     length = max((len(values) for values in given if values), default=0)
     for row, values in enumerate(given):
         if values and (len(values) != length or length % 3):
             rule = "be three numbers per keypoint, and as many in every record"
             raise FileFormatError("keypoints", rule, got=f"{len(values)} numbers", place=place(row))
-    unlabelled = [0.0] * length
-    return np.array([values or unlabelled for values in given], dtype=np.float64).reshape(len(given), length)
+    unlabeled = [0.0] * length
+    return np.array([values or unlabeled for values in given], dtype=np.float64).reshape(len(given), length)
 
 
 def _counts(given: NDArray[Any], points: FloatArray, place: Place) -> NDArray[np.int64] | None:
-    """Return how many keypoints are labelled: as stated, or counted; None where nothing is known."""
+    """Return the number of labeled keypoints, as stated or counted; None if neither is known."""
     if given.dtype != object:
         return given.astype(np.int64)
     stated = [_count(count, place, row) for row, count in enumerate(given.tolist())]
-    labelled = (points[:, :, 2] > 0).sum(axis=1).tolist()
-    counts = [seen if count is None else count for count, seen in zip(stated, labelled, strict=True)]
+    labeled = (points[:, :, 2] > 0).sum(axis=1).tolist()
+    counts = [seen if count is None else count for count, seen in zip(stated, labeled, strict=True)]
     known = points.size > 0 or any(count is not None for count in stated)
     return np.array(counts, dtype=np.int64) if known else None
 
 
 def _count(count: float | None, place: Place, row: int) -> int | None:
-    """Return a stated count; one too large for int64 becomes the largest: only whether it is 0 matters."""
+    """Return a stated count, clipped to int64, since only 0 is special."""
     if count is None:
         return None
     if isinstance(count, float) and not count.is_integer():

@@ -1,4 +1,4 @@
-"""Keypoints as arrays, and the box around them."""
+"""Convert keypoints to arrays, and compute the box around them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from boxscore._utils.array_types import FloatArray
 from boxscore.errors import InputError
 
 BLOCK_NUMBERS = 1 << 16
-"""Turned at once: they fit a core's cache."""
+"""Numbers transposed together, so that they fit the cache of a core."""
 
 
 def keypoint_array(values: ArrayLike, *, name: str = "keypoints") -> FloatArray:
-    """Return keypoints as float64 [N, J, 3]; rows of ``x1, y1, v1, x2, ...`` [N, 3 * J] are taken too."""
+    """Return keypoints as float64 [N, J, 3], also from rows of ``x1, y1, v1, x2, ...`` [N, 3 * J]."""
     rule = "have shape [N, J, 3] or [N, 3 * J], every row alike"
     array = checks.numbers(values, name=name, rule=rule)
     if array.ndim == 2 and array.shape[1] % 3 == 0:
@@ -27,7 +27,7 @@ def keypoint_array(values: ArrayLike, *, name: str = "keypoints") -> FloatArray:
 
 
 def box_of_keypoints(keypoints: FloatArray) -> FloatArray:
-    """Box ``x1, y1, x2, y2`` [N, 4] around all keypoints [N, J, 3], labelled or not, as in pycocotools."""
+    """Return boxes ``x1, y1, x2, y2`` [N, 4] around all keypoints [N, J, 3], as pycocotools does."""
     if not keypoints.shape[1]:
         return np.zeros((len(keypoints), 4))
     joints = keypoints.shape[1]

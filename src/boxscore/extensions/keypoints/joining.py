@@ -1,11 +1,11 @@
-"""Keypoints as a protocol compares them: parts joined, their scores, the size of objects, and who has none.
+"""Prepare keypoints for a protocol: join parts, select scores and areas, and ignore unlabeled objects.
 
 Conventions
 -----------
-- A part is a column of three numbers a keypoint, or ``keypoints``. A row without one has none labelled there.
-  A table that was joined says so in a column, and stays as it is: what is prepared may be prepared again.
-- A score that a row lacks is NaN in its column; the next column stands in, row by row.
-- Boxes of detections stay: ranges measure the whole body's, whatever part is compared, as in xtcocotools.
+- A part is ``keypoints`` or a column with three numbers per keypoint. In rows without it, its keypoints are
+  unlabeled. A column marks joined tables, which are not joined again.
+- A missing score is NaN in its column; the next column of scores replaces it, row by row.
+- Boxes of detections do not change: area ranges measure the whole body for every part, as in xtcocotools.
 
 References
 ----------
@@ -27,7 +27,7 @@ from boxscore.matching.ignoring import Ignoring
 from boxscore.protocols.protocol import Protocol
 
 JOINED = "parts_joined"
-"""The column of joined tables: how many parts."""
+"""Column of joined tables with the number of parts."""
 
 Table = TypeVar("Table", bound=BoxTable)
 
@@ -35,9 +35,9 @@ Table = TypeVar("Table", bound=BoxTable)
 def with_compared_keypoints(
     ground_truth: GroundTruth, detections: Detections, protocol: Protocol, share: bool
 ) -> tuple[GroundTruth, Detections]:
-    """Return both tables with the keypoints, scores, areas and counts that the protocol compares."""
+    """Return both tables with the keypoints, scores, areas and counts for the protocol."""
     rules = protocol.keypoints
-    # Join the parts before anything reads keypoints [N, J, 3]; scores can come from other columns.
+    # Join the parts before reading keypoints [N, J, 3]; scores may come from other columns.
     if rules.parts:
         ground_truth, detections = _joined(ground_truth, protocol), _joined(detections, protocol)
     if rules.scores:
@@ -49,27 +49,27 @@ def with_compared_keypoints(
             _warn_of_unplaced(detections, int((~placed).sum()))
             detections = detections.take(np.flatnonzero(placed))
     if rules.scale == "box":
-        # As the tools multiply: width by height, and then the share.
+        # Multiply in the order of the tools: width by height, then by the share.
         area = ground_truth.sizes[:, 0] * ground_truth.sizes[:, 1] * rules.box_share
         ground_truth = ground_truth.replaced(area=area)
-    # Count labeled keypoints from their visibility, where the protocol does not trust ``num_keypoints``.
+    # Count labeled keypoints by visibility if the protocol does not use ``num_keypoints``.
     if protocol.ignore.unlabelled_by == "visibility" and ground_truth.keypoints is not None:
-        labelled = (ground_truth.keypoints[:, :, 2] > 0).sum(axis=1)
-        ground_truth = ground_truth.replaced(keypoint_count=labelled)
+        labeled = (ground_truth.keypoints[:, :, 2] > 0).sum(axis=1)
+        ground_truth = ground_truth.replaced(keypoint_count=labeled)
     return ground_truth, detections
 
 
 def ignoring_unlabelled(
     ground_truth: GroundTruth, protocol: Protocol, ignoring: Ignoring, matched: Any
 ) -> Ignoring:
-    """Ignore ground truths without a labelled keypoint."""
+    """Ignore ground truths without labeled keypoints."""
     if ground_truth.keypoint_count is None:
         return ignoring
     return ignoring._replace(ignored=ignoring.ignored | (ground_truth.keypoint_count == 0))
 
 
 def _joined(table: Table, protocol: Protocol) -> Table:
-    """Join the parts of a table's keypoints; their columns make room for one that says so."""
+    """Join the parts of a table's keypoints, and replace their columns by a marker."""
     names = protocol.keypoints.parts
     if not len(table) or JOINED in table.columns:
         return table
@@ -98,13 +98,12 @@ def _part(table: BoxTable, name: str) -> FloatArray:
 def _scores(detections: Detections, names: tuple[str, ...]) -> FloatArray:
     """Return the first score that each detection has, [D]."""
     scores = np.full(len(detections), np.nan)
-    # Fill the scores [D] column by column: a later column fills only the rows that are still NaN.
+    # Fill the scores [D] column by column; each column fills only the rows that are still NaN.
     for name in names:
         given = detections.scores if name == "score" else detections.columns.get(name)
         if given is None:
             continue
-        # Warn where only some rows fall back to another column: their scores have another scale than the
-        # rest.
+        # Warn if only some rows use another column: their scores have a different scale.
         lacking = np.isnan(scores)
         standing_in = lacking & ~np.isnan(given)
         if standing_in.any() and not lacking.all():
@@ -114,7 +113,7 @@ def _scores(detections: Detections, names: tuple[str, ...]) -> FloatArray:
                 "scores of two kinds are not comparable."
             )
         scores[standing_in] = given[standing_in]
-    # Refuse a row that no column gives a score; NaN has no place in an order.
+    # Raise if a row lacks a score in all columns.
     without = np.isnan(scores)
     if without.any():
         raise InputError(
@@ -129,6 +128,6 @@ def _scores(detections: Detections, names: tuple[str, ...]) -> FloatArray:
 def _warn_of_unplaced(detections: Detections, count: int) -> None:
     dropped = counted_of(count, len(detections), "detection")
     warn_user(
-        f"{detections.source}: {dropped} are dropped, as in xtcocotools, because the third value of "
+        f"{detections.source}: dropped {dropped}, as in xtcocotools, because the third value of "
         "every keypoint is 0 or less. Does the model write 0 there?"
     )

@@ -1,12 +1,13 @@
-"""PCK and PCKh: the share of keypoints within a distance of where they are, of persons given one to one.
+"""Compute PCK and PCKh, the fraction of keypoints within a distance of the truth, for paired persons.
 
 Conventions
 -----------
-- Predictions and persons are paired row by row: no score, no matching. A distance is Euclidean, over a
-  normaliser of the person; where that is 0, or a keypoint is not labelled, there is none.
-- Read are shares per keypoint and their mean: weighted by how many are labelled (MPII), or plain over the
-  keypoints that are labelled anywhere (mmpose's PCKAccuracy).
-- A PCK means nothing without its normaliser, threshold, mean and comparison; the result says the last three.
+- Predictions and persons are paired row by row, without scores or matching. A distance is Euclidean, divided
+  by a normalizer of the person; it is undefined if that is 0 or the keypoint is unlabeled.
+- Results are a fraction per keypoint and their mean: weighted by the number of labels (MPII), or plain over
+  keypoints with any label (mmpose's PCKAccuracy).
+- A PCK is only comparable with the same normalizer, threshold, mean and comparison; the result names the last
+  three.
 
 References
 ----------
@@ -34,26 +35,26 @@ if TYPE_CHECKING:
 Mean = Literal["weighted", "plain"]
 Precision = Literal["double", "single"]
 AUC_STEPS = 20
-"""Thresholds of the area under the curve of PCK: 0, 1/20, ... 19/20."""
+"""Number of thresholds for the area under the PCK curve: 0, 1/20, ... 19/20."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class CorrectKeypoints(DiagnosticResult):
-    """Shares of correct keypoints.
+    """Fractions of correct keypoints.
 
     Attributes
     ----------
     names : ndarray of object, [J]
     labelled : ndarray of int64, [J]
-        How many have a distance.
+        Number of defined distances per keypoint.
     share : ndarray of float64, [J]
-        PCK of each; NaN where none is labelled.
+        PCK of each keypoint; NaN without labels.
     mean : float
-        Over the keypoints that take part.
+        Mean over the keypoints that are not left out.
     area : float
-        Mean of the plain mean PCK below 0, 1/20, ... 19/20 (AUC).
+        Mean of the plain PCK at the thresholds 0, 1/20, ... 19/20, exclusive (AUC).
     distance : float
-        Mean of all distances (EPE where the normaliser is 1, NME where it is another).
+        Mean of all distances: EPE if the normalizer is 1, otherwise NME.
     rule : str
         Threshold, comparison and mean.
     """
@@ -67,7 +68,7 @@ class CorrectKeypoints(DiagnosticResult):
     rule: str
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per keypoint and, last, the mean."""
+        """Return one row per keypoint, and the mean in the last row."""
         import pandas as pd
 
         return pd.DataFrame(
@@ -92,29 +93,29 @@ def correct_keypoints(
     leave_out: Sequence[int] = (),
     names: Sequence[str] | None = None,
 ) -> CorrectKeypoints:
-    """Count the keypoints that lie within a share of the normaliser.
+    """Compute the fraction of keypoints within a threshold of the truth.
 
     Parameters
     ----------
     predicted, truth : array_like, [N, J, 2]
-        Pixels, row by row the same person. Of MPII add 1 to predictions that count from 0.
+        Pixel coordinates; rows pair persons. For MPII, add 1 to zero-based predictions.
     normaliser : array_like, [N] or a number
-        What distances are divided by: 0.6 times the diagonal of the head's box (PCKh), the larger side of the
-        person's box (PCK), a length of the torso, or a number of pixels.
+        Divisor of distances: 0.6 times the diagonal of the head box (PCKh), the longer side of the person's
+        box (PCK), a torso length, or a number of pixels.
     labelled : array_like of bool, [N, J], optional
-        All where it is not given.
+        Which keypoints are labeled. Default: all.
     threshold : float, default 0.5
     closed : bool, default True
-        Whether a distance equal to the threshold is correct: HRNet's MPII code has ``<=``, mmpose ``<``.
+        Whether a distance equal to the threshold is correct: ``<=`` in HRNet's MPII code, ``<`` in mmpose.
     mean : {"weighted", "plain"}, default "weighted"
-        Over keypoints by how many are labelled, or plain.
+        Weight keypoints by their number of labels, or equally.
     precision : {"double", "single"}, default "double"
-        What distances are kept in: mmpose has float32, and divides before it takes the root, which decides
-        about distances on the threshold.
+        Precision of distances. With ``"single"``, as in mmpose, they are float32 and divided before the root,
+        which may change the result at the threshold.
     leave_out : sequence of int, default ()
-        Numbers of keypoints from 0 that take no part in means: 6 and 7 of MPII, pelvis and thorax.
+        Zero-based keypoints to exclude from the mean, such as 6 and 7 of MPII (pelvis and thorax).
     names : sequence of str, optional
-        Of the keypoints; their numbers from 1 when not given.
+        Names of the keypoints. Default: their numbers from 1.
 
     Returns
     -------
@@ -123,7 +124,7 @@ def correct_keypoints(
     Raises
     ------
     InputError
-        When shapes differ or a number is not finite.
+        If shapes differ or a number is not finite.
 
     Examples
     --------
@@ -132,8 +133,7 @@ def correct_keypoints(
     >>> correct_keypoints(found, truth, 10, threshold=0.5).share.tolist()
     [0.5, 1.0]
     """
-    # Check shapes: places [N, J, 2], ``normaliser`` [N], ``labelled`` [N, J]. A person whose normalizer is 0
-    # has no distance.
+    # Check shapes: places [N, J, 2], ``normaliser`` [N], ``labelled`` [N, J].
     checks.one_of(mean, ("weighted", "plain"), name="mean")
     checks.one_of(precision, ("double", "single"), name="precision")
     places = [_points(values, name) for values, name in ((predicted, "predicted"), (truth, "truth"))]
@@ -143,22 +143,22 @@ def correct_keypoints(
             f"have the shape of predicted, {list(places[0].shape)}",
             got=f"shape {list(places[1].shape)}",
         )
-    # One scale for each person, or one for all.
+    # Use one scale per person, or one for all.
     N, J, _ = places[0].shape
     scale = np.broadcast_to(
         checks.float_array(np.atleast_1d(np.asarray(normaliser)), name="normaliser"), (N,)
     )
-    # Persons without a scale have no distance.
+    # Distances of persons with a scale of 0 are undefined.
     known = np.ones((N, J), dtype=bool) if labelled is None else np.asarray(labelled, dtype=bool)
     if known.shape != (N, J):
         raise InputError("labelled", f"have shape [{N}, {J}]", got=f"shape {list(known.shape)}")
     known = known & (scale > 0)[:, None]
     checks.number_between(threshold, 0, np.inf, name="threshold")
-    # Keypoints without a label get the distance NaN, which no comparison calls correct.
+    # Set undefined distances to NaN, which fails every comparison.
     distance = _distances(places[0], places[1], scale, precision)
     distance[~known] = np.nan
-    hit = (distance <= threshold) if closed else (distance < threshold)  # NaN is neither
-    # Share of each keypoint, and their mean, over those that take part and are labeled anywhere.
+    hit = (distance <= threshold) if closed else (distance < threshold)
+    # Compute the fraction per keypoint, and the mean over keypoints that are labeled and not left out.
     count = known.sum(axis=0)
     share = np.divide(hit.sum(axis=0), count, out=np.full(J, np.nan), where=count > 0)
     part = np.ones(J, dtype=bool)
@@ -166,7 +166,8 @@ def correct_keypoints(
     part &= count > 0
     weights = count[part] if mean == "weighted" else np.ones(int(part.sum()))
     total = float(np.average(share[part], weights=weights)) if part.any() else np.nan
-    # Mean distance and the area over 20 thresholds: mmpose's AUC, always with a strict comparison.
+    # Compute the mean distance, and the area over 20 thresholds: mmpose's AUC, always with a strict
+    # comparison.
     every = distance[known]
     steps = [_plain_mean(distance < step / AUC_STEPS, count) for step in range(AUC_STEPS)]
     given = tuple(str(n + 1) for n in range(J)) if names is None else tuple(names)
@@ -191,8 +192,8 @@ def _points(values: ArrayLike, name: str) -> FloatArray:
 
 
 def _distances(predicted: FloatArray, truth: FloatArray, scale: FloatArray, precision: str) -> FloatArray:
-    """Distances over the normaliser, [N, J]."""
-    with np.errstate(all="ignore"):  # a normaliser of 0 is left out
+    """Return distances over the normalizer, [N, J]."""
+    with np.errstate(all="ignore"):  # the caller drops normalizers of 0
         if precision == "double":
             length: FloatArray = np.linalg.norm(predicted - truth, axis=2)
             return length / scale[:, None]
@@ -201,6 +202,6 @@ def _distances(predicted: FloatArray, truth: FloatArray, scale: FloatArray, prec
 
 
 def _plain_mean(hit: NDArray[np.bool_], count: NDArray[np.int64]) -> float:
-    """Mean over the keypoints that are labelled anywhere."""
+    """Return the mean over keypoints with any label."""
     some = count > 0
     return float((hit.sum(axis=0)[some] / count[some]).mean()) if some.any() else np.nan

@@ -1,17 +1,19 @@
-"""What is wrong with the keypoints of matched detections: jitter, inversion, swap or miss.
+"""Classify errors of the keypoints of matched detections: jitter, inversion, swap or miss.
 
 Conventions
 -----------
-- Detections are matched at OKS 0.1, up to the protocol's max detections, to objects of 32 x 32 pixels or
-  more, whatever its thresholds and ranges. Those matched to an object without keypoints are left out.
-- Each keypoint that is labelled in the matched object is compared with the same keypoint of that object, of
-  every other object of the image, crowds too, and of all of them with left and right exchanged. The most
-  similar decides, of equal ones the first in that order; a keypoint that is not labelled there is no choice.
-- *good*: similar to its own by more than 0.85; *jitter*: by 0.5 to 0.85. *inversion*: to the mirrored one of
-  the same object, *swap*: to one of another object, mirrored or not, by 0.5 or more. *miss*: to none by 0.5.
-- A similarity of exactly 0.85 is good; coco-analyze counts it nowhere.
-- Left and right are told by names, ``left_`` and ``right_``; a name without them mirrors to itself.
-- Similarities are added up exactly: no order of images or detections decides a bit of their means.
+- Detections are matched at OKS 0.1, up to the protocol's max detections, to objects of at least 32 x 32
+  pixels; the thresholds and ranges of the protocol do not apply. Matches with objects without keypoints are
+  skipped.
+- A keypoint that is labeled in the matched object is compared with candidates: the same keypoint of that
+  object, of every other object of the image including crowds, and of all of them with left and right swapped.
+  The most similar labeled candidate decides; among equal ones, the first in this order.
+- *good*: similarity to its own keypoint of more than 0.85; *jitter*: 0.5 to 0.85. *inversion*: 0.5 or more to
+  the mirrored keypoint of the same object; *swap*: to a keypoint of another object, mirrored or not. *miss*:
+  below 0.5 to all candidates.
+- A similarity of exactly 0.85 is good; coco-analyze does not count it anywhere.
+- Left and right come from the names, ``left_`` and ``right_``; other keypoints mirror to themselves.
+- Similarities are added exactly, so means do not depend on the order of images or detections.
 
 References
 ----------
@@ -47,18 +49,18 @@ GOOD, FOUND = 0.85, 0.5
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class KeypointErrors(DiagnosticResult):
-    """How many keypoints of matched detections are of each kind.
+    """Number of keypoints of matched detections by kind of error.
 
     Attributes
     ----------
     names : ndarray of object, [J]
-        Of the keypoints; their numbers from 1 where the protocol names none.
+        Names of the keypoints, or their numbers from 1 if the protocol lacks names.
     counts : ndarray of int64, [J, 5]
-        Good, jitter, inversion, swap and miss of each.
+        Good, jitter, inversion, swap and miss.
     similarity : ndarray of float64, [J]
-        Mean similarity of each keypoint to its own, 1 where it is right; NaN where none was compared.
+        Mean similarity of each keypoint to its own, 1 if exact; NaN without comparisons.
     matched, analysed : int
-        Detections that matched, and those of them whose object has keypoints.
+        Number of matched detections, and of those whose object has keypoints.
     """
 
     names: NDArray[np.object_]
@@ -68,7 +70,7 @@ class KeypointErrors(DiagnosticResult):
     analysed: int
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per keypoint and, last, one of all."""
+        """Return one row per keypoint, and the total in the last row."""
         import pandas as pd
 
         counts = np.vstack([self.counts, self.counts.sum(axis=0)])
@@ -85,12 +87,12 @@ class KeypointErrors(DiagnosticResult):
 
 @once_per_evaluation
 def keypoint_errors(evaluation: Evaluation) -> KeypointErrors:
-    """Sort the keypoints of matched detections by what is wrong with them.
+    """Classify the errors of the keypoints of matched detections.
 
     Parameters
     ----------
     evaluation : Evaluation
-        Of keypoints.
+        An evaluation of keypoints.
 
     Returns
     -------
@@ -99,7 +101,7 @@ def keypoint_errors(evaluation: Evaluation) -> KeypointErrors:
     Raises
     ------
     InputError
-        When the protocol compares no keypoints, or the evaluation is of merged parts.
+        If the protocol does not compare keypoints, or the evaluation is of merged parts.
     """
     protocol = evaluation.protocol
     if protocol.similarity != "keypoints":
@@ -117,12 +119,12 @@ def keypoint_errors(evaluation: Evaluation) -> KeypointErrors:
 
 
 class _Compared(NamedTuple):
-    """What images say of J keypoints; those of disjoint images add up."""
+    """Counts of J keypoints in some images; those of disjoint images add up."""
 
     counts: IntArray
-    """Of each kind, [J, 5]."""
+    """Counts by kind, [J, 5]."""
     digits: IntArray
-    """Of the sum of the similarities of each to its own, [digits, J]."""
+    """Sum of the similarities of each keypoint to its own, as exact digits, [digits, J]."""
     matched: int
     analysed: int
 
@@ -133,8 +135,8 @@ def _added(answers: Sequence[_Compared]) -> _Compared:
 
 
 def _compared(evaluation: Evaluation, place: Place) -> _Compared:
-    """Compare the keypoints of matched detections with all keypoints that they can be confused with."""
-    # Match at the lowest OKS; persons without a labeled keypoint are counted and not analyzed.
+    """Compare the keypoints of matched detections with all candidates."""
+    # Match at the lowest OKS; matches without labeled keypoints are counted but not analyzed.
     protocol, truth, found = evaluation.protocol, evaluation.ground_truth, evaluation.detections
     J = len(protocol.keypoints.sigmas)
     counts = np.zeros((J, len(KINDS)), dtype=np.int64)
@@ -142,11 +144,11 @@ def _compared(evaluation: Evaluation, place: Place) -> _Compared:
     pairs = _matched(evaluation)
     if truth.keypoints is None or found.keypoints is None:
         return _Compared(counts, np.zeros((DIGITS, J), dtype=np.int64), 0, 0)
-    # COCO states how many keypoints are labeled.
+    # Use COCO's stated number of labeled keypoints.
     stated = truth.keypoint_count
     has_points = np.ones(len(truth), dtype=bool) if stated is None else stated > 0
     analysed = [(d, g) for d, g in pairs if has_points[g]]
-    # Group the objects by image, since only those of one image can be confused.
+    # Group the objects by image: only objects of one image can be confused.
     mirrored = mirror_of(protocol)
     variances = (2 * protocol.keypoints.spread) ** 2
     of_image: dict[int, list[int]] = {}
@@ -159,26 +161,26 @@ def _compared(evaluation: Evaluation, place: Place) -> _Compared:
         rows = [g, *others]
         points = truth.keypoints[rows]  # [O, J, 3]
         candidates = np.concatenate([points, points[:, mirrored]])
-        # Compute OKS keypoint by keypoint; an unlabeled keypoint can never be the best.
+        # Compute OKS per keypoint; an unlabeled candidate never wins.
         area = np.tile(truth.area[rows], 2)[:, None] + np.spacing(1)
         distance = ((candidates[:, :, :2] - found.keypoints[d, :, :2]) ** 2).sum(axis=2)
         similarity = np.exp(-distance / (variances * area * 2))
         similarity[candidates[:, :, 2] <= 0] = -1.0
-        # What mirrors to itself cannot be inverted: it is its own, which comes first.
+        # A keypoint that mirrors to itself is never inverted: its own comes first.
         kind = _kinds(similarity, len(rows))
         # Count each labeled keypoint under its kind.
-        labelled = np.flatnonzero(points[0, :, 2] > 0)
-        counts[labelled, kind[labelled]] += 1
-        own.append(similarity[0, labelled])
-        keypoint.append(labelled)
-    # Similarities are added up as exact digits, so that images can come in any order.
+        labeled = np.flatnonzero(points[0, :, 2] > 0)
+        counts[labeled, kind[labeled]] += 1
+        own.append(similarity[0, labeled])
+        keypoint.append(labeled)
+    # Add the similarities as exact digits, independent of the order of images.
     digits = added(np.concatenate(keypoint), np.concatenate(own), J)
     return _Compared(counts, digits, len(pairs), len(analysed))
 
 
 def _kinds(similarity: FloatArray, objects: int) -> NDArray[np.intp]:
-    """Kind of each keypoint by its similarities, [2 x objects, J]: the second half to mirrored ones."""
-    # ``argmax`` returns the first of equal similarities, so the matched object wins ties.
+    """Return the kind of each keypoint, given similarities [2 x objects, J]; the second half is mirrored."""
+    # ``argmax`` returns the first maximum, so the matched object wins ties.
     best = similarity.argmax(axis=0)
     value = similarity[best, np.arange(similarity.shape[1])]
     own, inverted = best == 0, best == objects
@@ -191,7 +193,7 @@ def _kinds(similarity: FloatArray, objects: int) -> NDArray[np.intp]:
 
 
 def mirror_of(protocol: Protocol) -> NDArray[np.intp]:
-    """Return the number of the keypoint on the other side of each, [J]; its own where it has none."""
+    """Return the mirrored keypoint of each keypoint, [J]; itself if it is not left or right."""
     names = protocol.keypoints.names
     if not names:
         return np.arange(len(protocol.keypoints.sigmas))
@@ -201,7 +203,7 @@ def mirror_of(protocol: Protocol) -> NDArray[np.intp]:
 
 
 def _matched(evaluation: Evaluation) -> list[tuple[int, int]]:
-    """Rows of the detections that match at the lowest OKS, and of what they match."""
+    """Return the rows of detections that match at the lowest OKS, and of their ground truths."""
     protocol = evaluation.protocol
     rules = protocol.matching.replaced(
         iou_thresholds=(LOWEST_OKS,),

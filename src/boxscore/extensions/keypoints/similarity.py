@@ -1,19 +1,15 @@
-"""Keypoints: object keypoint similarity (OKS).
-
-Goal
-----
-The values of pycocotools' ``computeOks``, bit for bit, for many pairs in one call.
+"""Compute object keypoint similarity (OKS), bit for bit as pycocotools' ``computeOks``, in batches.
 
 Conventions
 -----------
-- Keypoints are [N, J, 3]: x, y in pixels and a visibility; a ground truth's keypoint is labelled where its
-  visibility is above 0. The visibility of a detection's keypoint is not read.
-- ``sigmas`` [J] are how far annotators scatter around each keypoint, relative to the object's size.
-- With labelled keypoints, OKS is the mean over them of ``exp(-d^2 / (2 * (area + eps) * (2 * sigma)^2))``,
-  ``d`` the distance in pixels and ``eps`` ``numpy.spacing(1)``.
-- Without one, the distance is measured to the ground truth's box, doubled about its centre on every side
-  (0 inside), and the mean runs over all J.
-- OKS is not an overlap: it needs no boxes, crowds included.
+- Keypoints are [N, J, 3]: x, y in pixels and a visibility; a keypoint of a ground truth is labeled if its
+  visibility is above 0. The visibility of detections is ignored.
+- ``sigmas`` [J] are the scatter of annotators around each keypoint, relative to the size of the object.
+- OKS is the mean over labeled keypoints of ``exp(-d^2 / (2 * (area + eps) * (2 * sigma)^2))``, with the
+  distance ``d`` in pixels and ``eps`` = ``numpy.spacing(1)``.
+- Without labeled keypoints, the distance is measured to the ground truth's box, doubled about its center on
+  every side (0 inside), and the mean is over all J.
+- OKS is not an overlap: it does not need boxes, not even for crowds.
 
 References
 ----------
@@ -42,10 +38,10 @@ if TYPE_CHECKING:
     from boxscore.protocols.protocol import Protocol
 
 DISTANT = -40.0
-"""``exp`` of less, 4e-18, is lost beside a number that is near 1."""
+"""Exponents below it add at most 4e-18, which is lost next to a number near 1."""
 
 LEAST_SIGMAS, ROUNDED_SIGMA = 3, 5e-4
-"""Of so many keypoints, sigmas so near to one over their number are taken for it."""
+"""Minimum number of keypoints, and tolerance, for recognizing sigmas of one over their number."""
 
 
 def object_keypoint_similarity(
@@ -56,20 +52,20 @@ def object_keypoint_similarity(
     sigmas: ArrayLike,
     boxes: ArrayLike | None = None,
 ) -> FloatArray:
-    """OKS of each detection with each ground truth.
+    """Return the OKS of each detection with each ground truth.
 
     Parameters
     ----------
     keypoints1 : array_like, [N, J, 3]
-        Of detections.
+        Keypoints of detections.
     keypoints2 : array_like, [M, J, 3]
-        Of ground truths.
+        Keypoints of ground truths.
     area : array_like, [M]
-        The ground truths' areas in square pixels.
+        Areas of the ground truths in square pixels.
     sigmas : array_like, [J]
-        ``load_protocol("coco-keypoints").keypoints.spread`` has COCO's.
+        For COCO, ``load_protocol("coco-keypoints").keypoints.spread``.
     boxes : array_like, [M, 4], optional
-        The ground truths' ``x1, y1, x2, y2``; needed where one has no labelled keypoint.
+        Boxes ``x1, y1, x2, y2`` of the ground truths; needed if one lacks labeled keypoints.
 
     Returns
     -------
@@ -78,7 +74,7 @@ def object_keypoint_similarity(
     Raises
     ------
     InputError
-        When shapes differ, a sigma is not above 0, or boxes are needed and not given.
+        If shapes differ, a sigma is not positive, or boxes are needed and missing.
 
     Examples
     --------
@@ -91,18 +87,18 @@ def object_keypoint_similarity(
         keypoint_array(keypoints1, name="keypoints1"),
         keypoint_array(keypoints2, name="keypoints2"),
     )
-    # One sigma per keypoint, and one area per ground truth.
+    # Check for one sigma per keypoint, and one area per ground truth.
     spread = checks.float_array(sigmas, name="sigmas")
     if len(spread) and not spread.min() > 0:
         raise InputError("sigmas", "be above 0", got=f"{spread.min():g}")
     areas = checks.float_array(area, name="area")
     checks.same_length(len(truth), of="keypoints2", area=areas)
-    # Every object has as many keypoints as there are sigmas.
+    # Check for one keypoint per sigma.
     for name, array in (("keypoints1", detections), ("keypoints2", truth)):
         if array.shape[1] != len(spread) and len(array):
             rule = f"have as many keypoints as sigmas ({len(spread)})"
             raise InputError(name, rule, got=array.shape[1])
-    # Boxes matter only for a ground truth without labeled keypoints.
+    # Boxes are used only for ground truths without labeled keypoints.
     if boxes is None:
         if len(truth) and not (truth[:, :, 2] > 0).any(axis=1).all():
             rule = "be passed if a ground truth lacks labeled keypoints"
@@ -131,76 +127,75 @@ def similarity_of_pairs(
     sigmas: FloatArray,
     lowest: float = 0.0,
 ) -> FloatArray:
-    """OKS of pairs [P] of keypoints [N, J, 3] and [M, J, 3]; the other arrays are of the ground truths.
+    """Return the OKS of pairs [P] of keypoints [N, J, 3] and [M, J, 3]; other arrays describe ground truths.
 
-    Some of those below ``lowest`` are 0 instead.
+    Values below ``lowest`` may be 0.
     """
-    # Count the labeled keypoints of each ground truth, in the smallest integer type: [M], then [P]. Variances
-    # and scale are pycocotools' ``(sigmas * 2) ** 2`` and ``area + spacing(1)``.
+    # Count the labeled keypoints of each ground truth [M] and pair [P], in the smallest integer type.
+    # Variances and scale are pycocotools' ``(sigmas * 2) ** 2`` and ``area + spacing(1)``.
     joints = truth.shape[1]
-    labelled = truth[:, :, 2] > 0  # [M,J]
-    counts = labelled.sum(axis=1)  # [M]
+    labeled = truth[:, :, 2] > 0  # [M,J]
+    counts = labeled.sum(axis=1)  # [M]
     of_pairs = counts.astype(np.min_scalar_type(joints)).take(pair_truth)  # [P]
     variances = (sigmas * 2) ** 2  # [J]
     scale = area + np.spacing(1)  # [M]
-    # One gather of whole rows [P, 3 J]; the coordinates are strided views of it.
+    # Gather whole rows [P, 3 J] once; coordinates are strided views.
     numbers = detections.reshape(len(detections), 3 * joints).take(pair_detection, axis=0)
     without = np.flatnonzero(of_pairs == 0)
     of_boxes, truths = numbers.take(without, axis=0), pair_truth.take(without)
-    # Difference of the coordinates, [P, J] per axis. A pair without labeled keypoints has the distance to the
-    # doubled box instead.
+    # Compute coordinate differences, [P, J] per axis; without labeled keypoints, distances to the doubled
+    # box.
     distances = []
     for axis in (0, 1):
         distance = np.ascontiguousarray(truth[:, :, axis]).take(pair_truth, axis=0)
-        with np.errstate(all="ignore"):  # what is not labelled may be anything
+        with np.errstate(all="ignore"):  # unlabeled keypoints may have any coordinates
             np.subtract(numbers[:, axis::3], distance, out=distance)
         if len(without):
             distance[without] = _outside(of_boxes[:, axis::3], corners[truths, axis], sizes[truths, axis])
         distances.append(distance)
-    # pycocotools' expression in its order: ``(dx**2 + dy**2) / variances / scale / 2``. Halving and changing
-    # the sign are exact, so one product does both.
+    # Keep the order of pycocotools' expression: ``(dx**2 + dy**2) / variances / scale / 2``. Halving and
+    # negation are exact, so one product does both.
     error, dy = distances
-    with np.errstate(all="ignore"):  # areas below 0 give infinity, as in pycocotools
+    with np.errstate(all="ignore"):  # negative areas give infinity, as in pycocotools
         error *= error
         dy *= dy
         error += dy
         error /= variances
         error /= scale.take(pair_truth)[:, None]
         error *= -0.5
-    # Leave out pairs that cannot reach ``lowest`` before ``exp``.
+    # Skip ``exp`` for pairs that cannot reach ``lowest``.
     similarity = np.zeros(len(pair_detection))
-    summed = labelled | (counts == 0)[:, None]  # [M,J]
+    summed = labeled | (counts == 0)[:, None]  # [M,J]
     kept = _near_enough(error, summed.take(pair_truth, axis=0), lowest)
     with np.errstate(all="ignore"):
         error = error.take(kept, axis=0)
         np.exp(error, out=error)
-    # NumPy's order of summation depends on the length: only pairs with equally many labelled keypoints can be
-    # summed together and still give the last bit of a sum over exactly these.
+    # NumPy's summation order depends on the length, so sum pairs with equal numbers of labeled keypoints
+    # together to match a sum over exactly these, to the last bit.
     of_kept = of_pairs.take(kept)
     order = np.argsort(of_kept, kind="stable")
     ends = np.cumsum(np.bincount(of_kept)).tolist()
     for count, (start, end) in enumerate(itertools.pairwise([0, *ends])):
         if start == end:
             continue
-        # Sum the pairs with ``count`` keypoints, one row [count] each, and divide by their number. A row
-        # without labeled keypoints sums all J.
+        # Sum the pairs with ``count`` keypoints, and divide by their number. Pairs without labeled keypoints
+        # sum all J.
         here = order[start:end]
         pairs, of_these = kept.take(here), error.take(here, axis=0)
         if 0 < count < joints:
-            of_these = of_these[labelled.take(pair_truth.take(pairs), axis=0)].reshape(-1, count)
+            of_these = of_these[labeled.take(pair_truth.take(pairs), axis=0)].reshape(-1, count)
         similarity[pairs] = of_these.sum(axis=1) / of_these.shape[1]
     return similarity
 
 
 def _near_enough(exponents: FloatArray, summed: BoolArray, lowest: float) -> NDArray[np.intp]:
-    """Find the pairs whose mean of ``exp`` over what is summed [P, J] may reach ``lowest``.
+    """Find the pairs whose mean of ``exp`` over the summed keypoints [P, J] may reach ``lowest``.
 
-    A keypoint adds at most 1, and a distant one nothing that reaches the sum of others.
+    A keypoint adds at most 1, and a distant one is lost in rounding.
     """
     if lowest <= 0:
         return np.arange(len(exponents))
-    # Count near keypoints in the smallest integer type. The mean is at most near / all, with room for
-    # rounding.
+    # Count near keypoints in the smallest integer type. The mean is at most near / all, up to rounding.
     near = exponents > DISTANT
     near &= summed
     smallest = np.min_scalar_type(exponents.shape[1])
@@ -209,7 +204,7 @@ def _near_enough(exponents: FloatArray, summed: BoolArray, lowest: float) -> NDA
 
 
 def _outside(values: FloatArray, start: FloatArray, size: FloatArray) -> FloatArray:
-    """Distance of coordinates [n, J] from the doubled box, 0 inside."""
+    """Return the distance of coordinates [n, J] from the doubled box, 0 inside."""
     low, high = start - size, start + size * 2
     below, above = low[:, None] - values, values - high[:, None]
     np.maximum(0, below, out=below)
@@ -228,7 +223,7 @@ class KeypointSimilarity(Similarity):
         self.unlabelled_is_zero = protocol.keypoints.unlabelled_similarity == "zero"
 
     def complete(self, ground_truth: GroundTruth, detections: Detections) -> Detections:
-        """Check that every row has a keypoint for each sigma; they have no substitute."""
+        """Check that every row has one keypoint per sigma."""
         self._check(ground_truth, "ground truth")
         self._check(detections, "detections")
         return detections
@@ -250,11 +245,11 @@ class KeypointSimilarity(Similarity):
     ) -> PairValues:
         """Compare every detection with every ground truth of its group, chunk by chunk."""
         keypoints, truths = detections.keypoints, ground_truth.keypoints
-        if keypoints is None or truths is None:  # an empty table: the others were checked
+        if keypoints is None or truths is None:  # one table is empty
             return PairValues.none()
 
         def value(detection: NDArray[np.intp], truth: NDArray[np.intp], chunk: slice) -> FloatArray:
-            # Gather the ground truths of the chunk only; detections are gathered pair by pair.
+            # Gather only the ground truths of the chunk; detections are gathered per pair.
             here = comparison.truth_rows[chunk]
             similarity = similarity_of_pairs(
                 keypoints,
@@ -267,18 +262,18 @@ class KeypointSimilarity(Similarity):
                 self.sigmas,
                 comparison.lowest,
             )
-            # Some protocols give 0 to a ground truth without labeled keypoints, in place of the distance to
-            # its box.
+            # Some protocols use 0 for ground truths without labeled keypoints, instead of the distance to the
+            # box.
             if self.unlabelled_is_zero:
-                labelled = np.count_nonzero(truths[here, :, 2] > 0, axis=1)
-                similarity[labelled[truth - chunk.start] == 0] = 0.0
+                labeled = np.count_nonzero(truths[here, :, 2] > 0, axis=1)
+                similarity[labeled[truth - chunk.start] == 0] = 0.0
             return similarity
 
         return in_chunks(comparison, value, size=CHUNK_PAIRS // len(self.sigmas))
 
 
 def warn_of_even_sigmas(protocol: Protocol) -> None:
-    """Warn where all sigmas are one over the number of keypoints, which ultralytics takes without any."""
+    """Warn if all sigmas are one over the number of keypoints, the default of ultralytics."""
     sigmas = protocol.keypoints.sigmas
     if len(sigmas) < LEAST_SIGMAS or len({*sigmas}) > 1:
         return

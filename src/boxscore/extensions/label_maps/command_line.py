@@ -1,4 +1,4 @@
-"""What the commands of label maps print and write: the metrics, the classes and the worst images."""
+"""Print and write the results of the label map commands: metrics, classes and worst images."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from boxscore.extensions.shell.frames import chosen_rows, table_columns, table_r
 from boxscore.reports.rows import ALL_ROWS
 
 WORST_IMAGES = 48
-"""Of the page; the CSV file has all."""
+"""Maximum number of images in the report; the CSV file has all."""
 
 
 def print_result(
@@ -30,8 +30,8 @@ def print_result(
     counts: Mapping[str, int],
     warnings: Sequence[str] = (),
 ) -> None:
-    """Print a result in the form that is asked for; CSV is one table, the most detailed one."""
-    # The summary is in every form.
+    """Print a result in the requested format; CSV prints only the most detailed table."""
+    # Every format has the summary.
     sections = [Section(title, summary, note)]
     value: dict[str, Any] = {
         "schema": 1,
@@ -41,7 +41,7 @@ def print_result(
         "counts": counts,
         "warnings": list(warnings),
     }
-    # Classes: if only the worst are wanted, the metric sorts them.
+    # Add the classes, sorted by the metric if only the worst are requested.
     rows = rows_of(arguments)
     per_class = arguments.per_class or rows != ALL_ROWS
     if per_class or arguments.output == "json":
@@ -51,19 +51,19 @@ def print_result(
         value["per_class"] = table_rows(frame)
         if per_class:
             sections.append(Section(f"Per class, {words}" if words else "Per class", table_columns(frame)))
-    # Intervals and images where they are asked for.
+    # Add intervals and images if requested.
     if arguments.resamples:
         frame = result.bootstrap_intervals(resamples=arguments.resamples, progress=True).to_frame()
         value["intervals"] = table_rows(frame)
         sections.append(Section("95% intervals over resampled images", table_columns(frame)))
-    # Frames are sorted, the worst image first.
+    # The frame is sorted, worst image first.
     if arguments.per_image is not None:
         worst = checks.whole_number(arguments.per_image, 0, name="--per-image")
         frame = result.per_image_frame()
         frame = frame.head(worst) if worst else frame
         value["per_image"] = table_rows(frame)
         sections.append(Section("Worst images", table_columns(frame)))
-    # CSV is one table: the last, most detailed one.
+    # CSV prints the last, most detailed table.
     table = sections[-1].columns
     if arguments.report:
         _write_report(result, arguments, Section(title, summary, note), value)
@@ -79,7 +79,7 @@ def _write_report(
     value: Mapping[str, Any],
 ) -> None:
     """Write ``report.md``, with the worst images, ``result.json`` and the whole tables as CSV."""
-    # A page with the worst images, and whole tables for programs.
+    # Write a page with the worst images, and complete tables for programs.
     classes, images = result.to_frame(), result.per_image_frame()
     worst = images.head(WORST_IMAGES)
     sections = [
@@ -88,7 +88,7 @@ def _write_report(
         Section("Worst images", table_columns(worst), f"{counted_of(len(worst), len(images), 'image')}"),
     ]
     whole = {**value, "per_class": table_rows(classes), "per_image": table_rows(images)}
-    # Segments are listed where there are any: for panoptic quality.
+    # Only panoptic quality has segments.
     files = {
         "report.md": written("markdown", sections, value={}, footer=result.signature, shown=()) + "\n",
         "result.json": json_text(whole) + "\n",

@@ -1,7 +1,4 @@
-"""Which labels of two maps share pixels, and how many: the only loop over pixels.
-
-Source: none; a joint histogram of two integer images.
-"""
+"""Count the pixels of each pair of labels of two maps: a joint histogram of two integer images."""
 
 from __future__ import annotations
 
@@ -15,17 +12,17 @@ from boxscore.errors import InputError
 from boxscore.extensions.training.tensors import as_array
 
 LabelMap = NDArray[np.integer[Any]]
-"""Labels or segment ids, [H, W] of any integer dtype."""
+"""Labels or segment ids, [H, W], of any integer dtype."""
 
 LARGEST_ID = 2**24 - 1
-"""What three bytes of colour hold."""
+"""The largest id that three bytes of color can store."""
 
 LEAST_BINS = 1 << 16
 BINS_PER_PIXEL = 2
 
 
 class PixelPairs(NamedTuple):
-    """The P pairs of labels that occur, ascending, and the pixels of each; int64 [P]."""
+    """The P pairs of labels that occur, ascending, and their pixel counts; int64 [P]."""
 
     truth: NDArray[np.int64]
     prediction: NDArray[np.int64]
@@ -33,14 +30,14 @@ class PixelPairs(NamedTuple):
 
 
 class LabelClasses(NamedTuple):
-    """The K classes: their labels in the maps, and their names."""
+    """The labels and names of the K classes."""
 
     labels: tuple[int, ...]
     names: tuple[str, ...]
 
 
 class LabelCounts(NamedTuple):
-    """Pixels by image and pair of labels, as the maps have them; N rows."""
+    """Pixel counts by image and pair of labels, before any rules; N rows."""
 
     image: NDArray[np.int32]
     truth: NDArray[np.int32]
@@ -49,7 +46,7 @@ class LabelCounts(NamedTuple):
 
     @classmethod
     def of(cls, pairs: Sequence[PixelPairs], *, first: int = 0) -> LabelCounts:
-        """Concatenate the pairs of images, which are ``first``, ``first`` + 1, ..."""
+        """Concatenate the pairs of the images ``first``, ``first`` + 1, ..."""
         sizes = [len(each.pixels) for each in pairs]
         image = np.repeat(np.arange(first, first + len(pairs), dtype=np.int32), sizes)
         columns = [
@@ -78,7 +75,7 @@ def label_map(values: Any, *, name: str, place: str = "", low: int, high: int) -
 
 
 def segment_map(values: Any, *, name: str, place: str = "") -> LabelMap:
-    """Check a map of segment ids: [H, W], or colours [H, W, 3] of which each is R + 256 G + 65536 B."""
+    """Check a map of segment ids: [H, W], or colors [H, W, 3], which mean R + 256 G + 65536 B."""
     array = as_array(values, name)
     if array.ndim == 3 and array.shape[2] == 3 and array.dtype == np.uint8:
         wide = array.astype(np.uint32)
@@ -87,21 +84,21 @@ def segment_map(values: Any, *, name: str, place: str = "") -> LabelMap:
 
 
 def count_pairs(truth: LabelMap, prediction: LabelMap, *, name: str, place: str = "") -> PixelPairs:
-    """Count the pixels of every pair of labels of two maps of one size."""
+    """Count the pixels of every pair of labels of two maps of equal size."""
     if truth.shape != prediction.shape:
         sizes = [f"{array.shape[1]} x {array.shape[0]}" for array in (truth, prediction)]
         rule = f"be as large as the truth ({sizes[0]})"
         raise InputError(
             name, rule, got=sizes[1], place=place, cause="resize it with nearest-neighbor interpolation"
         )
-    # Both maps are shifted to start at 0, so that the table of pairs is as small as the labels allow.
+    # Shift both maps to start at 0, so that the table of pairs is as small as possible.
     low = int(prediction.min())
     span = int(prediction.max()) - low + 1
     first = int(truth.min())
     bins = (int(truth.max()) - first + 1) * span
     if bins <= max(LEAST_BINS, BINS_PER_PIXEL * truth.size):
-        # A pair of labels is one code, below ``bins``.
-        # Count with a table if it is small enough; codes of 16 bits take a quarter of the memory of 64.
+        # Encode a pair of labels as one number below ``bins``. Count with a table if it is small enough;
+        # 16-bit codes take a quarter of the memory of 64-bit ones.
         kind = np.uint16 if bins < 1 << 16 else np.int64
         codes = _from_zero(truth, first, kind)
         codes *= kind(span)
@@ -110,21 +107,21 @@ def count_pairs(truth: LabelMap, prediction: LabelMap, *, name: str, place: str 
         distinct = np.flatnonzero(counts)
         pixels = counts[distinct]
     else:
-        distinct, pixels = _counted_by_runs(truth, prediction, first, low, span)
+        distinct, pixels = _count_by_runs(truth, prediction, first, low, span)
     return PixelPairs(distinct // span + first, distinct % span + low, pixels)
 
 
 def _from_zero(array: LabelMap, low: int, kind: type[np.integer[Any]]) -> LabelMap:
-    """Return a new array less its minimum; unsigned ones subtract in their narrow dtype, where none wraps."""
+    """Return the array minus its minimum; unsigned arrays subtract in their own dtype, which cannot wrap."""
     if array.dtype.kind == "u":
         return (array - array.dtype.type(low)).astype(kind)
     return (array.astype(np.int64) - low).astype(kind)
 
 
-def _counted_by_runs(
+def _count_by_runs(
     truth: LabelMap, prediction: LabelMap, first: int, low: int, span: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Count pairs whose codes are spread widely: neighbours are mostly equal, so runs of them are sorted."""
+    """Count pairs with sparse codes: sort runs of equal neighbors, since most neighbors are equal."""
     codes = (truth.ravel().astype(np.int64) - first) * span
     codes += prediction.ravel().astype(np.int64) - low
     starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))

@@ -1,11 +1,11 @@
-"""Label maps in folders: which files belong together, and the work divided by image.
+"""Pair the label maps of two folders, and compare them in several processes.
 
 Conventions
 -----------
-- Images are cut into as many parts as there are processes; parts are joined in order, so that the result does
-  not depend on their number.
-- Maps of labels belong together by their names without the endings; a prediction without a truth is left out,
-  a truth without a prediction is an error.
+- Each process handles a chunk of the images; results are joined in order, so that they do not depend on the
+  number of processes.
+- Maps of labels are paired by their names without the endings. Predictions without a truth are ignored; a
+  truth without a prediction is an error.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from boxscore.extensions.label_maps.semantic import (
 from boxscore.extensions.masks._png import inside, read_labels, require_pillow
 
 WORTH_FORKING = 16
-"""Images, some tenths of a second."""
+"""Number of images from which a second process pays off, some tenths of a second."""
 
 Item = TypeVar("Item")
 Part = TypeVar("Part")
@@ -69,32 +69,32 @@ def panoptic_quality_of_files(
     workers: Workers = "auto",
     progress: bool = False,
 ) -> PanopticQuality:
-    """Panoptic quality of panoptic files of COCO or Cityscapes.
+    """Compute panoptic quality from COCO or Cityscapes panoptic files.
 
     Parameters
     ----------
     truth, prediction : str or Path
-        JSON files with ``annotations`` (``image_id``, ``file_name``, ``segments_info``); the truth's with
-        ``categories`` (``id``, ``isthing``).
+        JSON files with ``annotations`` (``image_id``, ``file_name``, ``segments_info``); that of the truth
+        also has ``categories`` (``id``, ``isthing``).
     truth_folder, prediction_folder : str or Path
-        Where the maps are that ``file_name`` names.
+        Folders of the maps that ``file_name`` names.
     rules : str, Path, mapping or PanopticRules, default "panopticapi"
     workers : int or "auto", default "auto"
-        Processes that read and count, this one and forks of it; ``"auto"`` as for :func:`boxscore.evaluate`.
+        Number of processes, this one included; ``"auto"`` as for :func:`boxscore.evaluate`.
     progress : bool, default False
         Show a progress bar if stderr is a terminal.
 
     Returns
     -------
     PanopticQuality
-        Of the images of the truth.
+        Covers all images of the truth.
 
     Raises
     ------
     FileFormatError
-        When a file cannot be read, or is not what it must be.
+        When a file cannot be read or has another format.
     InputError
-        When an image has no prediction, or map and table disagree.
+        When an image lacks a prediction, or its map and table disagree.
     """
     # Read the tables of both sides; every image of the truth must have a prediction.
     chosen = load_panoptic_rules(rules)
@@ -106,7 +106,7 @@ def panoptic_quality_of_files(
     if missing:
         got = f"none for {len(missing):,} of {len(known.images):,}: {short_list(missing)}"
         raise InputError("an image of the truth", "have a prediction", got=got, place=str(prediction))
-    # Names in files may not lead out of their folder.
+    # File names must not point outside their folder.
     images = []
     for image, true_table in known.images.items():
         predicted_table = predicted[image]
@@ -115,7 +115,7 @@ def panoptic_quality_of_files(
             inside(folders[1], predicted_table.file_name, place=str(prediction)),
         )
         images.append(PanopticImage(image, paths, (true_table.segments, predicted_table.segments)))
-    # Each process reads and compares maps of its own, and returns only counted segments.
+    # Each process reads and compares its own maps, and returns only counted segments.
     count = functools.partial(_panoptic_image, rules=chosen)
     results = _in_processes(list(enumerate(images)), count, workers=workers, progress=progress)
     warn_of_conflicts([each for result in results for each in result.conflicts])
@@ -124,7 +124,7 @@ def panoptic_quality_of_files(
 
 
 class _ImageResult(NamedTuple):
-    """The segments of an image, and the conflicts of its truth."""
+    """The counted segments of an image, and the conflicts in its truth."""
 
     counted: CountedSegments
     conflicts: list[Conflict]
@@ -153,36 +153,36 @@ def semantic_iou_of_folders(
     workers: Workers = "auto",
     progress: bool = False,
 ) -> SemanticIoU:
-    """Mean IoU and accuracies of folders of label maps.
+    """Compute mean IoU and accuracies of two folders of label maps.
 
     Parameters
     ----------
     truth, prediction : str or Path
-        Folders, with those inside them; or two PNG files.
+        Folders, searched recursively, or two PNG files.
     truth_ending, prediction_ending : str, default ".png"
-        Which files are maps; without it their names are the same in both folders. Cityscapes' truth has
-        ``"_gtFine_labelIds.png"``.
+        Ending of the maps' file names; the rest of a name must be the same in both folders. Cityscapes' truth
+        has ``"_gtFine_labelIds.png"``.
     classes : int, list of str, or mapping of int to str, optional
         As for :func:`boxscore.semantic_iou`.
     rules : str, Path, mapping or SemanticRules, default "plain"
     workers : int or "auto", default "auto"
-        Processes that read and count, this one and forks of it; ``"auto"`` as for :func:`boxscore.evaluate`.
+        Number of processes, this one included; ``"auto"`` as for :func:`boxscore.evaluate`.
     progress : bool, default False
         Show a progress bar if stderr is a terminal.
 
     Returns
     -------
     SemanticIoU
-        Of the maps in the folder of the truth; an image is called by its file's name without the ending.
+        Covers all maps of the truth; the id of an image is its file name without the ending.
 
     Raises
     ------
     FileFormatError
-        When a file cannot be read, or is no label map.
+        When a file cannot be read or is not a label map.
     InputError
-        When a map has no prediction, sizes differ, or a label is neither a class nor ignored.
+        When a map lacks a prediction, sizes differ, or a label is neither a class nor ignored.
     """
-    # Two files are one pair; in folders, files pair up by name.
+    # Two files are one pair; files in folders are paired by name.
     chosen, given = load_semantic_rules(rules), label_classes(classes)
     first, second = Path(truth), Path(prediction)
     require_pillow()
@@ -191,13 +191,13 @@ def semantic_iou_of_folders(
     else:
         true_maps = _maps_in(_folder(first, "the truth"), truth_ending, "the truth")
         predicted_maps = _maps_in(_folder(second, "the prediction"), prediction_ending, "the prediction")
-        # Every map of the truth needs a prediction; further predictions do not count.
+        # Every map of the truth needs a prediction; other predictions are ignored.
         missing = [name for name in true_maps if name not in predicted_maps]
         if missing:
             got = f"none for {len(missing):,} of {len(true_maps):,}: {short_list(missing)}"
             raise InputError("a map of the truth", "have a prediction", got=got, place=str(second))
         files = {name: (path, predicted_maps[name]) for name, path in true_maps.items()}
-    # Each process returns pixels by pair of labels, which add up exactly as integers.
+    # Each process returns integer pixel counts per pair of labels, which add up exactly.
     pairs = _in_processes(list(files.values()), _semantic_image, workers=workers, progress=progress)
     result = SemanticIoU(chosen, given, tuple(files), LabelCounts.of(pairs))
     require_counted(result)
@@ -219,7 +219,7 @@ def _folder(path: str | Path, name: str) -> Path:
 
 
 def _maps_in(folder: Path, ending: str, name: str) -> dict[str, Path]:
-    """Return the maps of a folder by name without the ending, in the order of names."""
+    """Return the maps of a folder by name without the ending, sorted by name."""
     paths = sorted(path for path in folder.rglob(f"*{_literal(ending)}") if path.is_file())
     if not paths:
         raise InputError(name, f"hold files that end with {ending}", got="none", place=str(folder))
@@ -245,7 +245,7 @@ def _literal(ending: str) -> str:
 def _in_processes(
     items: Sequence[Item], count: Callable[[Item], Part], *, workers: Workers, progress: bool
 ) -> list[Part]:
-    """Apply a function to every item, in this process and in others; results are in order."""
+    """Apply a function to every item, in this process and in others; return the results in order."""
     few = workers == "auto" and len(items) < WORTH_FORKING
     shares = 1 if few else min(worker_count(workers), len(items)) or 1
     ends = [len(items) * number // shares for number in range(shares + 1)]

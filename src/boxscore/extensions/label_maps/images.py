@@ -1,4 +1,4 @@
-"""Images of label maps: what belongs together, and that none occurs twice."""
+"""Pair the images of truth and prediction, and check that no image occurs twice."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from boxscore.errors import InputError
 
 
 class OfImages(Protocol):
-    """A result of some images."""
+    """A result for some images."""
 
     @property
     def images(self) -> tuple[int | str, ...]:
-        """Their ids."""
+        """Ids of the images."""
 
 
 def different_images(images: Sequence[int | str]) -> None:
@@ -31,15 +31,15 @@ def different_images(images: Sequence[int | str]) -> None:
 def matched_streams(
     truth: Iterable[Any], prediction: Iterable[Any], images: Iterable[int | str] | None
 ) -> Iterator[tuple[int | str, Any, Any]]:
-    """Go through truth, prediction and images together; each must have as many as the others."""
-    # Iterators are read in step, so that one image is in memory.
+    """Iterate over truth, prediction and images together; all must have the same length."""
+    # Advance the iterators in step, so that only one image is in memory.
     streams: dict[str, Iterator[Any]] = {"truth": iter(truth), "prediction": iter(prediction)}
     if images is not None:
         streams["images"] = iter(images)
     number, missing = 0, object()
     while True:
         values: dict[str, Any] = {name: next(stream, missing) for name, stream in streams.items()}
-        # All must end together: a shorter one would leave images out silently.
+        # All must end together; otherwise images would be skipped silently.
         ended = [name for name, value in values.items() if value is missing]
         if len(ended) == len(values):
             return
@@ -48,7 +48,7 @@ def matched_streams(
             raise InputError(
                 ended[0], f"be as long as {longer}", got=f"length {number}, and {longer} has more"
             )
-        # Ids of NumPy become those of Python, which compare equal in every vocabulary.
+        # Convert NumPy ids to Python's, which compare equal everywhere.
         image: Any = values.get("images", number)
         image = image.item() if isinstance(image, np.generic) else image
         yield image, values["truth"], values["prediction"]
@@ -56,16 +56,16 @@ def matched_streams(
 
 
 def of_images(images: Sequence[int | str]) -> str:
-    """Say how many images there are."""
+    """Format the number of images."""
     return counted(len(images), "image")
 
 
 def joined_images(
     parts: Sequence[OfImages], choices: Sequence[object]
 ) -> tuple[tuple[int | str, ...], list[int]]:
-    """Return the images of results that are merged, and the position of each one's first image among them.
+    """Return the images of merged results, and the position of each result's first image.
 
-    ``choices`` are the rules and classes of each result, which must be the same.
+    ``choices`` are the rules and classes of each result; all must be equal.
     """
     if not parts:
         raise InputError("results to merge", "be at least one", got="none")

@@ -1,12 +1,11 @@
-"""IoU in which every object of a class counts alike, whatever its size, and IoU of groups of classes.
+"""Compute IoU with equal weight for every object of a class, and IoU of categories of classes.
 
 Conventions
 -----------
-- A map of the truth holds objects where its values are from ``objects_from`` on: its label times that, and a
-  number.
-- Pixels of an object are weighted by the mean size of its class over its own size, right ones and missed
-  ones; falsely predicted ones count as they are. Pixels of a class that are of no object count in neither.
-- For a category a pixel is right where any of its labels is predicted.
+- Values of the truth from ``objects_from`` on are objects: their label times ``objects_from``, plus a number.
+- Right and missed pixels of an object are weighted by the mean size of its class over its own size; falsely
+  predicted pixels have weight 1. Pixels of a class outside all objects do not count.
+- In a category, a pixel is right if any label of the category is predicted.
 
 References
 ----------
@@ -29,25 +28,25 @@ from boxscore.extensions.label_maps.rules import SemanticRules
 
 
 def labels_of_values(values: NDArray[np.int32], objects_from: int) -> NDArray[np.int32]:
-    """Return the labels behind values of which those from ``objects_from`` on are objects; 0: none is."""
+    """Return the labels of values; those from ``objects_from`` on are objects. With 0, values are labels."""
     return np.where(values >= objects_from, values // objects_from, values) if objects_from else values
 
 
 @record(frozen=True, eq=False)
 class ObjectWeights:
-    """What the objects of some images, and the categories of labels, add to the metrics."""
+    """The metrics of objects and of categories."""
 
     rules: SemanticRules
     classes: LabelClasses
     counts: LabelCounts
     labels: tuple[NDArray[np.int32], NDArray[np.int32]]
-    """Labels of truth and prediction in each row of the counts, [N] each."""
+    """Labels of truth and prediction per row of the counts, [N] each."""
     counted: BoolArray
-    """Rows whose truth is of a class, [N]."""
+    """Whether the truth of each row is a class, [N]."""
 
     @functools.cached_property
     def _objects(self) -> tuple[IntArray, IntArray, FloatArray, IntArray]:
-        """Image, label and weight of each object, and the object of each row, -1 for none, [N]."""
+        """Return the image, label and weight of each object, and the object of each row, [N], or -1."""
         rules, counts = self.rules, self.counts
         sizes = self._sizes
         rows = np.flatnonzero((counts.truth >= rules.objects_from) & np.isin(self.labels[0], list(sizes)))
@@ -62,7 +61,7 @@ class ObjectWeights:
 
     @functools.cached_property
     def _sizes(self) -> dict[int, float]:
-        """Mean sizes by label, of the classes that have one."""
+        """Return the known mean sizes by label."""
         named = zip(self.classes.labels, self.classes.names, strict=True)
         return {
             label: self.rules.object_sizes[name] for label, name in named if name in self.rules.object_sizes
@@ -71,13 +70,13 @@ class ObjectWeights:
     def _score(
         self, labels: Sequence[int], predicted: Sequence[int], weights: FloatArray | None, *, by_object: bool
     ) -> float:
-        """IoU of what is of some classes with what is predicted as one of some labels."""
-        # Sum pixels of pairs of labels: right ones, and false ones outside the classes.
+        """Return the IoU of the pixels of some labels with the pixels predicted as some labels."""
+        # Sum the pixels of pairs of labels: right ones, and false ones outside the classes.
         truth, prediction = self.labels
         pixels = self.counts.pixels * (1.0 if weights is None else weights[self.counts.image])
         inside, right = np.isin(truth, list(labels)), np.isin(prediction, list(predicted))
         false = float(pixels[self.counted & ~inside & right].sum())
-        # By object: weight the pixels of each object, found and missed, and add them up in one fixed order.
+        # By object: weight the found and missed pixels of each object, and add them up in a fixed order.
         if by_object:
             image, label, weight, of_row = self._objects
             some = np.isin(label, list(labels))
@@ -87,9 +86,12 @@ class ObjectWeights:
                 np.bincount(of_row[each], weights=self.counts.pixels[each], minlength=len(label))
                 for each in (rows[right[rows]], rows)
             )
-            # Image weights multiply those of objects.
+            # Multiply the weights of objects by those of images.
             weight = weight if weights is None else weight * weights[image]
-            hit, missed = _added(found[some] * weight[some]), _added((every - found)[some] * weight[some])
+            hit, missed = (
+                _sequential_sum(found[some] * weight[some]),
+                _sequential_sum((every - found)[some] * weight[some]),
+            )
         else:
             hit = float(pixels[inside & right].sum())
             missed = float(pixels[inside & ~right].sum())
@@ -97,7 +99,7 @@ class ObjectWeights:
         return hit / below if below else math.nan
 
     def per_class(self, weights: FloatArray | None = None) -> FloatArray:
-        """IoU by objects of each class, [K]; NaN where the class has no size, or is nowhere."""
+        """Return the object-weighted IoU of each class, [K]; NaN for absent classes or unknown sizes."""
         scores = [
             self._score([label], [label], weights, by_object=True) if label in self._sizes else math.nan
             for label in self.classes.labels
@@ -105,7 +107,7 @@ class ObjectWeights:
         return np.array(scores)
 
     def metrics(self, weights: FloatArray | None = None) -> dict[str, float]:
-        """Return the means that the rules ask for; ``weights`` of the images, [I]."""
+        """Return the means that the rules define; ``weights`` are those of the images, [I]."""
         values: dict[str, float] = {}
         if self.rules.object_sizes:
             values["iIoU"] = _mean(self.per_class(weights).tolist())
@@ -122,8 +124,8 @@ class ObjectWeights:
         return values
 
 
-def _added(values: FloatArray) -> float:
-    """Add up one by one."""
+def _sequential_sum(values: FloatArray) -> float:
+    """Add up values one by one."""
     return float(np.cumsum(values)[-1]) if len(values) else 0.0
 
 

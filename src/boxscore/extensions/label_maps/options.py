@@ -1,4 +1,4 @@
-"""Options of the commands of label maps."""
+"""Define the options that the label map commands share."""
 
 from __future__ import annotations
 

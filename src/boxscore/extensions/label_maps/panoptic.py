@@ -1,4 +1,4 @@
-"""Panoptic quality: id maps and segment tables to matched segments, and these to numbers.
+"""Compute panoptic quality from id maps and segment tables.
 
 Goal
 ----
@@ -8,11 +8,12 @@ A predicted segment is a true positive if its IoU with a segment of the same cla
 
 Conventions
 -----------
-- Id 0 of a map is void. Pixels of a prediction on void leave the union. An unmatched prediction that lies for
-  more than half on void, or on a crowd of its class, is no false positive; a crowd is matched by nothing.
+- Id 0 of a map is void. Pixels of a prediction on void do not count in the union. An unmatched prediction
+  with more than half of its pixels on void or on crowds of its class is not a false positive. Crowds are
+  never matched.
 - Intersections and unions are integers, so "above 0.5" is exact. The IoUs of a class are summed with one
-  rounding (:func:`math.fsum`), and the means over classes in the order of the categories: neither the order
-  of images nor the number of processes changes a bit.
+  rounding (:func:`math.fsum`), and means over classes in the order of the categories, so that results do not
+  depend on the order of images or the number of processes.
 - A class counts in the means if it has a true positive, a false positive or a false negative. A group
   without such a class has NaN.
 
@@ -48,13 +49,13 @@ if TYPE_CHECKING:
 
 TP, FP, FN = range(3)
 OUTCOMES = ("TP", "FP", "FN")
-"""What ``outcome`` of a segment stands for."""
+"""Names of the values of ``outcome``."""
 
 LARGEST_AREA = 2**40
 
 
 class PanopticClasses(NamedTuple):
-    """The K classes: ids, names, and whether each is of things."""
+    """The K classes: ids, names, and whether each is a thing class."""
 
     ids: tuple[int, ...]
     names: tuple[str, ...]
@@ -62,26 +63,26 @@ class PanopticClasses(NamedTuple):
 
 
 class Segments(NamedTuple):
-    """The S segments of one image's table, by ascending id; ``last_crowds`` are rows, one per class."""
+    """The S segments of one image, sorted by id; ``last_crowds`` are the rows of each class's last crowd."""
 
     ids: NDArray[np.int64]
     classes: NDArray[np.int64]
     """Rows of the classes."""
     areas: NDArray[np.int64]
-    """As the table says, -1 where it does not."""
+    """Areas of the table; -1 if unknown."""
     crowds: NDArray[np.bool_]
     last_crowds: NDArray[np.int64]
 
 
 class Conflict(NamedTuple):
-    """Where map and table of a truth disagree, under rules that only warn of it."""
+    """A disagreement between the map and the table of a truth, under rules that only warn of it."""
 
     place: str
     what: str
 
 
 class CountedSegments(NamedTuple):
-    """The segments of one or more images that count; N rows."""
+    """The N counted segments of one or more images."""
 
     image: NDArray[np.int32]
     category: NDArray[np.int32]
@@ -93,18 +94,18 @@ class CountedSegments(NamedTuple):
 
     @classmethod
     def joined(cls, parts: Sequence[CountedSegments]) -> CountedSegments:
-        """Concatenate the rows of several."""
+        """Concatenate the rows of several objects."""
         if not parts:
             rows, ids = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int64)
             return cls(rows, rows, np.zeros(0, dtype=np.int8), ids, ids, ids, ids)
         return cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
-# ---------------------------------------------------------------- what is given
+# ---------------------------------------------------------------- inputs
 
 
 def panoptic_classes(categories: Any, *, place: str = "") -> PanopticClasses:
-    """Check COCO's list of categories, or a mapping from id to whether a class is of things."""
+    """Check COCO's list of categories, or a mapping from class id to whether it is a thing class."""
     if isinstance(categories, Mapping):
         categories = [{"id": key, "isthing": value} for key, value in categories.items()]
     ids, names, things = [], [], []
@@ -147,7 +148,7 @@ def segments_of_columns(
     place: str,
 ) -> Segments:
     """Check the columns of one image's table."""
-    # Check ids and sort the segments by them, so that pixels find their segment by bisection.
+    # Check ids and sort the segments by them, for lookups by bisection.
     numbers = checks.counts(ids, name="ids of segments")
     if len(numbers) and not 1 <= numbers.min() <= numbers.max() <= LARGEST_ID:
         bad = numbers.min() if numbers.min() < 1 else numbers.max()
@@ -169,7 +170,7 @@ def segments_of_columns(
         bad = pixels.min() if pixels.min() < -1 else pixels.max()
         raise InputError("area of a segment", "be >= 0 and no larger than an image", got=bad, place=place)
     is_crowd = checks.flags(crowds, name=f"iscrowd in {place}")
-    # A later crowd of a class replaces an earlier one: panopticapi has them in a dict by class.
+    # A later crowd of a class replaces an earlier one, as in panopticapi's dict by class.
     last = {int(class_rows[row]): row for row in np.flatnonzero(is_crowd).tolist()}
     new_row = np.argsort(order, kind="stable")
     last_rows = np.sort(new_row[np.array(list(last.values()), dtype=np.int64)])
@@ -189,9 +190,8 @@ def compared(
     places: tuple[str, str],
     conflicts: list[Conflict],
 ) -> CountedSegments:
-    """Match the segments of one image; add where the truth's map and table disagree to ``conflicts``."""
-    # Count the pixels of every pair of labels in one pass over the maps; all that follows works on these few
-    # pairs.
+    """Match the segments of one image; append disagreements of the truth's map and table to ``conflicts``."""
+    # Count the pixels of every pair of labels in one pass over the maps; all else works on these few pairs.
     pairs = count_pairs(*maps, name="the prediction's map", place=places[1])
     g, g_listed = _rows_of(pairs.truth, truth.ids)
     p, p_listed = _rows_of(pairs.prediction, prediction.ids)
@@ -207,7 +207,7 @@ def compared(
     void = p_listed & (pairs.truth == 0)
     on_void[p[void]] = pairs.pixels[void]
 
-    # Pairs of one class, without crowds: union from areas and shared pixels, whole numbers.
+    # For pairs of the same class, without crowds, compute the union from areas and shared pixels as integers.
     both = np.flatnonzero(g_listed & p_listed)
     same_class = truth.classes[g[both]] == prediction.classes[p[both]]
     both = both[same_class & ~truth.crowds[g[both]]]
@@ -216,12 +216,12 @@ def compared(
     if (unions <= 0).any():
         got = f"area {g_areas[gt][unions <= 0][0]} of segment {truth.ids[gt][unions <= 0][0]}"
         raise InputError("a segment", "have the area that its pixels cover", got=got, place=places[0])
-    # With areas counted in the map no segment is in two such pairs: each would have more than half of its
-    # pixels off void, and the segments of a map are disjoint.
+    # With areas counted in the map, a segment is in at most one such pair: each partner would share more than
+    # half of its pixels outside void, and the segments of a map are disjoint.
     matched = 2 * shared > unions
     gt, dt = gt[matched], dt[matched]
 
-    # What is left is missed or false; a prediction mostly on void or on crowds of its class is excused.
+    # The others are missed or false; predictions mostly on void or on crowds of their class are excused.
     missed = ~truth.crowds
     missed[gt] = False
     false = np.ones(len(prediction.ids), dtype=bool)
@@ -239,7 +239,7 @@ def _rows(
     pixels: tuple[NDArray[np.int64], NDArray[np.int64]],
     left: tuple[NDArray[np.bool_], NDArray[np.bool_]],
 ) -> CountedSegments:
-    """Return the rows of an image: matched pairs, then false predictions, then missed truths."""
+    """Return the rows of an image: matched pairs, false predictions, then missed truths."""
     (gt, dt), (false, missed) = matched, left
     sizes = [len(gt), int(false.sum()), int(missed.sum())]
     rest = np.zeros(sizes[1] + sizes[2], dtype=np.int64)
@@ -259,7 +259,7 @@ def _rows(
 def _rows_of(
     labels: NDArray[np.int64], ids: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Rows of labels among ascending ids, and which labels are among them."""
+    """Return the rows of labels among ascending ids, and whether each label is among them."""
     if not len(ids):
         return np.zeros(len(labels), dtype=np.int64), np.zeros(len(labels), dtype=bool)
     rows = np.minimum(np.searchsorted(ids, labels), len(ids) - 1)
@@ -283,7 +283,7 @@ def _on_crowds(
     prediction: Segments,
     rules: PanopticRules,
 ) -> NDArray[np.int64]:
-    """Pixels of each prediction on crowds of its class."""
+    """Return the pixels of each prediction on crowds of its class."""
     excusing = truth.crowds
     if rules.crowds == "last":
         excusing = np.zeros(len(truth.ids), dtype=bool)
@@ -314,10 +314,10 @@ def _check_truth(
     place: str,
     conflicts: list[Conflict],
 ) -> None:
-    # Id 0 is void, and needs no entry.
+    # Id 0 is void and needs no entry.
     unlisted = np.unique(unlisted[unlisted != 0])
     empty = truth.ids[areas == 0]
-    # Some rules refuse what others only count differently.
+    # Some rules raise an error, others only count differently.
     if rules.unlisted_truth == "refuse":
         if len(unlisted):
             rule = "be listed for its image"
@@ -325,7 +325,7 @@ def _check_truth(
         if len(empty):
             rule = "have pixels in the map"
             raise InputError("a segment of the truth", rule, got=f"id {short_list(empty)}", place=place)
-    # Collect what to warn of, for all images together.
+    # Collect conflicts, to warn once for all images.
     if len(unlisted):
         conflicts.append(
             Conflict(
@@ -334,26 +334,26 @@ def _check_truth(
         )
     if len(empty):
         conflicts.append(Conflict(place, "a segment of the ground truth lacks pixels and counts as missed"))
-    if rules.truth_area == "table" and _differ(truth, areas):
+    if rules.truth_area == "table" and _areas_differ(truth, areas):
         conflicts.append(
             Conflict(
-                place, "the area of a ground truth segment differs from its number of pixels; the area counts"
+                place,
+                "a ground truth segment has an area that differs from its number of pixels; the area is used",
             )
         )
 
 
-def _differ(truth: Segments, areas: NDArray[np.int64]) -> bool:
-    """Whether the table says other areas than the map has, for segments that are in the map."""
+def _areas_differ(truth: Segments, areas: NDArray[np.int64]) -> bool:
+    """Whether areas of the table differ from the map, for segments that are in the map."""
     return bool(((truth.areas >= 0) & (truth.areas != areas) & (areas > 0)).any())
 
 
 def warn_of_conflicts(conflicts: Sequence[Conflict]) -> None:
-    """Warn once of each kind of conflict, with the first place."""
+    """Warn once per kind of conflict, naming the first image."""
     for what in dict.fromkeys(each.what for each in conflicts):
         places = [each.place for each in conflicts if each.what == what]
         more = f" and {len(places) - 1:,} more" if len(places) > 1 else ""
-        cause = "with --rules counted, only pixels count and this is an error"
-        warn_user(f"{what}: {places[0]}{more}; {cause}.")
+        warn_user(f"{places[0]}{more}: {what}. With --rules counted, this is an error.")
 
 
 # ---------------------------------------------------------------- the result
@@ -386,12 +386,12 @@ class PanopticQuality(ResampledImages):
 
     @functools.cached_property
     def metrics(self) -> dict[str, float]:
-        """PQ, SQ and RQ over all classes, over things and over stuff; NaN for a group without classes."""
+        """PQ, SQ and RQ over all classes, things and stuff; NaN for a group without classes."""
         return read_only(self._metrics(self._sums))
 
     @functools.cached_property
     def counts(self) -> dict[str, int]:
-        """How many images, true positives, false positives and false negatives there are."""
+        """The numbers of images, true positives, false positives and false negatives."""
         number = np.bincount(self.segments.outcome, minlength=3).tolist()
         return read_only({"images": len(self.images), **dict(zip(OUTCOMES, number, strict=True))})
 
@@ -404,7 +404,7 @@ class PanopticQuality(ResampledImages):
 
     @functools.cached_property
     def _sums(self) -> NDArray[np.float64]:
-        """TP, FP, FN and the sum of IoU per class, [4, K]; each sum is rounded once."""
+        """Return TP, FP, FN and the sum of IoU per class, [4, K]; each sum is rounded once."""
         s, K = self.segments, len(self.classes.ids)
         sums = np.zeros((4, K))
         sums[:3] = np.bincount(s.outcome.astype(np.int64) * K + s.category, minlength=3 * K).reshape(3, K)
@@ -429,7 +429,7 @@ class PanopticQuality(ResampledImages):
     def to_frame(self) -> pd.DataFrame:
         """Return one row per class.
 
-        ``class_id, class, thing, PQ, SQ, RQ, TP, FP, FN``; NaN where a class has no segment that counts.
+        ``class_id, class, thing, PQ, SQ, RQ, TP, FP, FN``; NaN for a class without counted segments.
         """
         import pandas as pd
 
@@ -443,9 +443,9 @@ class PanopticQuality(ResampledImages):
         )
 
     def per_image_frame(self) -> pd.DataFrame:
-        """Return one row per image, the worst first: PQ, SQ and RQ of the image alone, and its counts.
+        """Return one row per image, worst first: PQ, SQ and RQ of the image alone, and its counts.
 
-        ``image_id, PQ, SQ, RQ, TP, FP, FN``; equal images stay in their order, NaN comes last.
+        ``image_id, PQ, SQ, RQ, TP, FP, FN``; ties keep the order of the images, NaN comes last.
         """
         import pandas as pd
 
@@ -456,7 +456,7 @@ class PanopticQuality(ResampledImages):
         ious = np.zeros(len(order))
         ious[self.segments.outcome == TP] = self._iou
         lines = []
-        # Sums by outcome and class of one image give its metrics as those of all images.
+        # Sums by outcome and class give the metrics of one image, as for all images.
         for rows in np.split(order, ends):
             sums = np.zeros((4, K))
             outcome, category = self.segments.outcome[rows], self.segments.category[rows]
@@ -464,22 +464,23 @@ class PanopticQuality(ResampledImages):
             np.add.at(sums[3], category, ious[rows])
             metrics = self._metrics(sums)
             lines.append([*(metrics[name] for name in ("PQ", "SQ", "RQ")), *sums[:3].sum(axis=1)])
-        # One row per image, with whole counts.
+        # Add one row per image, with integer counts.
         table = np.array(lines, dtype=np.float64).reshape(images, 6)
         frame = pd.DataFrame(
             {"image_id": pd.Series(list(self.images), dtype=object)}
             | dict(zip(("PQ", "SQ", "RQ"), table.T[:3], strict=True))
             | dict(zip(OUTCOMES, table.T[3:].astype(np.int64), strict=True))
         )
-        # Undefined PQ counts as 2 here, so that it comes after the largest.
+        # Sort undefined PQ as 2, after the largest value.
         faults = frame["FP"] + frame["FN"]
         worst = np.lexsort((-faults, np.nan_to_num(frame["PQ"], nan=2.0)))
         return frame.iloc[worst].reset_index(drop=True)
 
     def segments_frame(self) -> pd.DataFrame:
-        """Return one row per segment that counts: ``image_id, class, outcome, truth_id, prediction_id, iou``.
+        """Return one row per counted segment: ``image_id, class, outcome, truth_id, prediction_id, iou``.
 
-        An id is 0 where a false positive has no truth, or a miss no prediction; their IoU is NaN.
+        ``truth_id`` of a false positive and ``prediction_id`` of a false negative are 0; their IoU is
+        NaN.
         """
         import pandas as pd
 
@@ -514,7 +515,7 @@ class PanopticQuality(ResampledImages):
 
 
 def quality_of(sums: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-    """PQ, SQ and RQ per class from [4, K]: TP, FP, FN and the sum of IoU; NaN where nothing counts."""
+    """Return PQ, SQ and RQ per class from TP, FP, FN and the sum of IoU, [4, K]; NaN without segments."""
     tp, fp, fn, iou = sums
     weight = tp + fp / 2 + fn / 2
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -524,7 +525,7 @@ def quality_of(sums: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
 
 
 def _mean(values: NDArray[np.float64]) -> float:
-    """Mean over classes, summed in their order as panopticapi does."""
+    """Return the mean over classes, summed in their order as panopticapi does."""
     return sum(values.tolist()) / len(values) if len(values) else math.nan
 
 
@@ -539,21 +540,21 @@ def panoptic_quality(
     images: Iterable[int | str] | None = None,
     rules: str | Path | Mapping[str, Any] | PanopticRules = "panopticapi",
 ) -> PanopticQuality:
-    """Panoptic quality of id maps with tables of their segments.
+    """Compute panoptic quality of id maps with tables of their segments.
 
     Parameters
     ----------
     truth, prediction : (map, table), or an iterable of such pairs
-        A map holds segment ids, integers [H, W], or COCO's colours, uint8 [H, W, 3], of which an id is
-        R + 256 G + 65536 B; 0 is void. A table lists the segments of the map: a DataFrame, or a list of
-        records, with ``id`` and ``category_id``; the truth's may have ``area`` in pixels and ``iscrowd``.
-        Iterables are read pair by pair, and may be generators.
+        A map holds segment ids, integers [H, W], or COCO's colors, uint8 [H, W, 3], which mean the id R + 256
+        G + 65536 B; 0 is void. A table lists the segments of the map: a DataFrame, or a list of records, with
+        ``id`` and ``category_id``; the truth's may have ``area`` in pixels and ``iscrowd``. Iterables are
+        consumed pair by pair and may be generators.
     categories : list of dict, or mapping of int to bool
-        COCO's ``categories`` with ``id``, ``isthing`` and ``name``; or whether each id is of things.
+        COCO's ``categories`` with ``id``, ``isthing`` and ``name``; or whether each id is a thing class.
     images : iterable of int or str, optional
-        Ids of the images; 0, 1, 2, ... when not given.
+        Ids of the images; 0, 1, 2, ... by default.
     rules : str, Path, mapping or PanopticRules, default "panopticapi"
-        As for :func:`boxscore.label_maps.load_panoptic_rules`. ``"counted"`` goes by the pixels alone.
+        As for :func:`boxscore.label_maps.load_panoptic_rules`. ``"counted"`` uses only the pixels.
 
     Returns
     -------
@@ -562,8 +563,8 @@ def panoptic_quality(
     Raises
     ------
     InputError
-        When maps differ in size, a map has ids that its table lacks or the reverse, a class is unknown, or
-        there are more of the one than of the other. In the truth, some rules only warn.
+        When maps differ in size, the ids of a map and its table differ (in the truth, some rules only warn),
+        a class is unknown, or the iterables differ in length.
 
     Examples
     --------
@@ -575,14 +576,14 @@ def panoptic_quality(
     >>> round(result.metrics["PQ"], 4), round(result.metrics["PQ_things"], 4), result.counts["FN"]
     (0.3333, 0.6667, 1)
     """
-    # Conflicts are collected over all images, for one warning of each kind.
+    # Collect conflicts over all images, for one warning per kind.
     chosen = load_panoptic_rules(rules)
     classes = panoptic_classes(categories)
     rows = {number: row for row, number in enumerate(classes.ids)}
     conflicts: list[Conflict] = []
     parts: list[CountedSegments] = []
     ids: list[int | str] = []
-    # Compare image by image: maps are dropped as soon as their segments are counted.
+    # Compare image by image, so that only one pair of maps is in memory.
     for image, first, second in matched_streams(_pairs(truth), _pairs(prediction), images):
         places = (f"truth of image {image!r}", f"prediction of image {image!r}")
         maps, tables = [], []
@@ -590,12 +591,12 @@ def panoptic_quality(
             values, table = _map_and_table(given, name)
             maps.append(segment_map(values, name=f"the {name}'s map", place=place))
             tables.append(segments_of(table, rows, place=place))
-        # Segments of all images are told apart by the row of their image.
+        # The row of the image identifies the segments of each image.
         row = len(ids)
         both = (maps[0], maps[1])
         parts.append(compared(row, both, tables[0], tables[1], chosen, places=places, conflicts=conflicts))
         ids.append(image)
-    # All segments become one table.
+    # Join all segments into one table.
     different_images(ids)
     warn_of_conflicts(conflicts)
     return PanopticQuality(chosen, classes, tuple(ids), CountedSegments.joined(parts))
@@ -608,6 +609,6 @@ def _map_and_table(given: Any, name: str) -> tuple[Any, Any]:
 
 
 def _pairs(given: Any) -> Iterable[Any]:
-    """Return an iterable of pairs; one pair alone is a map with a table."""
+    """Return an iterable of pairs; a single pair is a map with a table."""
     alone = isinstance(given, tuple) and len(given) == 2 and hasattr(given[0], "shape")
     return [given] if alone else given

@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
             workers=readers(arguments),
             progress=True,
         )
-    # The summary has a column for all classes, things and stuff.
+    # Print columns for all classes, things and stuff.
     metrics = result.metrics
     groups = {"all": "", "things": "_things", "stuff": "_stuff"}
     summary: dict[str, list[object]] = {"classes": list(groups)}

@@ -1,10 +1,9 @@
-"""Maps of segment ids and segment tables from files: PNG by Pillow, JSON by msgspec.
+"""Read maps of segment ids (PNG, with Pillow) and segment tables (JSON, with msgspec).
 
 Conventions
 -----------
-- A map of segment ids has colours of 8 bits; a map of labels is read by
-  :mod:`boxscore.extensions.masks._png`.
-- File names in JSON are not trusted: a map is read only from inside its folder.
+- A map of segment ids is an 8-bit color image; :mod:`boxscore.extensions.masks._png` reads maps of labels.
+- File names in JSON are untrusted: a map is read only from inside its folder.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def read_segment_ids(path: Path) -> LabelMap:
     image = decoded_png(path)
     if image.mode != "RGB":
         image = image.convert("RGB")
-    # Four bytes a pixel, as Pillow stores it: no copy by channels.
+    # Pillow stores four bytes per pixel, so the channels need not be copied.
     four = np.frombuffer(image.tobytes("raw", "RGBX"), dtype="<u4")
     return (four & np.uint32(0xFFFFFF)).reshape(head.height, head.width)
 
@@ -80,21 +79,21 @@ class _Prediction(msgspec.Struct):
 
 
 class SegmentTable(NamedTuple):
-    """One image's map and table."""
+    """The map and table of one image."""
 
     file_name: str
     segments: Segments
 
 
 class PanopticTruth(NamedTuple):
-    """The classes, and maps and tables by image."""
+    """The classes, and the maps and tables by image."""
 
     classes: PanopticClasses
     images: dict[Id, SegmentTable]
 
 
 class PanopticImage(NamedTuple):
-    """What is compared of an image: paths of both maps, and both tables."""
+    """The paths of both maps and both tables of an image."""
 
     image: Id
     paths: tuple[Path, Path]
@@ -117,7 +116,7 @@ def read_panoptic_prediction(path: Path, classes: PanopticClasses) -> dict[Id, S
 
 
 def _tables(annotations: list[_Annotation], classes: PanopticClasses, path: Path) -> dict[Id, SegmentTable]:
-    # Classes are looked up once; each image has one annotation.
+    # Look classes up once; each image has one annotation.
     rows = {number: row for row, number in enumerate(classes.ids)}
     tables: dict[Id, SegmentTable] = {}
     for annotation in annotations:
@@ -127,7 +126,7 @@ def _tables(annotations: list[_Annotation], classes: PanopticClasses, path: Path
         segments = annotation.segments_info
         tables[annotation.image_id] = SegmentTable(
             annotation.file_name,
-            # Checks of ids, classes and areas are the same as for tables in memory.
+            # Check ids, classes and areas like tables in memory.
             segments_of_columns(
                 [each.id for each in segments],
                 [each.category_id for each in segments],

@@ -1,9 +1,9 @@
-"""What the results of label maps share: intervals over resampled images, and merging.
+"""Compute bootstrap intervals of label map results, and merge results.
 
 Conventions
 -----------
-An image that is drawn three times counts three times: its counts are multiplied, nothing is matched again.
-Below 10 images there is no interval (NaN): none holds.
+An image drawn three times counts three times: its counts are multiplied, without matching again. With fewer
+than 10 images intervals are NaN, because they would not reach their confidence.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MetricIntervals:
-    """Intervals of M metrics over resampled images.
+    """Bootstrap intervals of M metrics.
 
     Attributes
     ----------
     metrics : list of str, [M]
     value, low, high, standard_error : ndarray, float64 [M]
-        The metric, the ends of its interval, and its standard deviation over the draws.
+        The metric, the ends of its interval, and its standard deviation over the resamples.
     draws : ndarray, int64 [M]
-        Draws in which it is defined.
+        Number of resamples in which the metric is defined.
     """
 
     metrics: list[str]
@@ -62,9 +62,9 @@ class MetricIntervals:
 
 
 class ResampledImages:
-    """A result of some images whose metrics are known for any weights of them.
+    """A result whose metrics can be computed for any image weights.
 
-    A dataclass of rules, classes, images, and a table whose rows have the position of their image.
+    Subclasses are dataclasses of rules, classes, images, and a table with the image of each row.
     """
 
     rules: Any
@@ -77,7 +77,7 @@ class ResampledImages:
 
     @property
     def signature(self) -> str:
-        """Every choice of the rules in one line."""
+        """All rules in one line."""
         signature: str = self.rules.signature()
         return signature
 
@@ -87,22 +87,22 @@ class ResampledImages:
 
     @classmethod
     def merge(cls, results: Iterable[Self]) -> Self:
-        """Return the result of all images of several results.
+        """Merge results of different images.
 
         Parameters
         ----------
         results : iterable of results
-            Of the same rules and classes, and of different images.
+            Results with the same rules and classes, and with different images.
 
         Returns
         -------
         PanopticQuality or SemanticIoU
-            As the results are.
+            The type of the results.
 
         Raises
         ------
         InputError
-            When there is none, or rules, classes or images do not fit.
+            When the list is empty, rules or classes differ, or an image occurs twice.
         """
         parts = list(results)
         fields = [[getattr(part, field.name) for field in dataclasses.fields(part)] for part in parts]  # type: ignore[arg-type]
@@ -128,7 +128,7 @@ class ResampledImages:
         )
 
     def _metrics_by_weights(self) -> Callable[[FloatArray], Mapping[str, float]]:
-        """Return what computes the metrics with every image counted by its weight [I]."""
+        """Return a function from image weights [I] to metrics."""
         raise NotImplementedError
 
     def bootstrap_intervals(
@@ -140,7 +140,7 @@ class ResampledImages:
         seed: int = 0,
         progress: bool = False,
     ) -> MetricIntervals:
-        """Intervals of the metrics over resampled images.
+        """Return bootstrap intervals of the metrics.
 
         Parameters
         ----------
@@ -158,7 +158,7 @@ class ResampledImages:
         Raises
         ------
         InputError
-            When an option is out of range, or there are no images.
+            When an option is out of range, or the result is empty.
         """
         metrics_of = self._metrics_by_weights()
         check_intervals(confidence, method)

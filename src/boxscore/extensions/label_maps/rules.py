@@ -1,10 +1,10 @@
-"""The rules of label maps: what tools do differently, as data, with a signature.
+"""Define the rules in which label map tools differ, as data with a signature.
 
 Conventions
 -----------
-- A set of rules is a TOML file in ``panoptic_rules`` or ``semantic_rules``, or the user's own; it may say
-  ``extends = "plain"`` and give only what differs.
-- Fields are made as a protocol's are (:mod:`boxscore.protocols.fields`): check, doc and word in one place.
+- A set of rules is a TOML file in ``panoptic_rules`` or ``semantic_rules``, or the user's own. With
+  ``extends = "plain"`` it lists only differences.
+- Fields are defined like those of a protocol (:mod:`boxscore.protocols.fields`), with check, doc and word.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from boxscore.protocols.fields import (
 from boxscore.protocols.loading import read_toml
 
 LARGEST_LABEL = 65535
-"""What a PNG of 16 bits holds."""
+"""The largest label in a 16-bit PNG."""
 
 _FOLDER = Path(__file__).parent
 _PANOPTIC, _SEMANTIC = _FOLDER / "panoptic_rules", _FOLDER / "semantic_rules"
@@ -68,7 +68,7 @@ def _categories(value: Any, name: str) -> dict[str, tuple[int, ...]]:
 
 
 def _labels_text(labels: tuple[int, ...]) -> str:
-    """Write labels in ascending order, runs as ``first-last``."""
+    """Format labels in ascending order, with runs as ``first..last``."""
     runs: list[list[int]] = []
     for label in sorted(set(labels)):
         if runs and label == runs[-1][1] + 1:
@@ -79,10 +79,10 @@ def _labels_text(labels: tuple[int, ...]) -> str:
 
 
 class PanopticRules(Rules):
-    """How panoptic quality is counted."""
+    """Rules of panoptic quality."""
 
     name: str = rule("own", check=text, doc="In the signature.")
-    title: str = rule("", check=text, doc="Stands above the result.")
+    title: str = rule("", check=text, doc="Heading of the result.")
     aliases: tuple[str, ...] = rule((), check=list_of(text, "a list of names"), doc="Other names.")
     truth_area: Literal["table", "map"] = rule(
         "map",
@@ -105,18 +105,18 @@ class PanopticRules(Rules):
     )
 
     def signature(self) -> str:
-        """Return every choice in one line, to print beside every number."""
+        """Return all rules in one line, to print with results."""
         return _signature("panoptic", self)
 
 
 class SemanticRules(Rules):
-    """How a confusion matrix of labels is read."""
+    """Rules for reading a confusion matrix of labels."""
 
     name: str = rule("own", check=text, doc="In the signature.")
-    title: str = rule("", check=text, doc="Stands above the result.")
+    title: str = rule("", check=text, doc="Heading of the result.")
     aliases: tuple[str, ...] = rule((), check=list_of(text, "a list of names"), doc="Other names.")
     classes: tuple[int, ...] = rule(
-        (), check=_LABELS, doc="Labels that are classes; where there are none, the caller says, or the maps."
+        (), check=_LABELS, doc="Labels that are classes; if empty, those of the caller or of the maps."
     )
     class_names: tuple[str, ...] = rule((), check=list_of(text, "a list of names"), doc="Their names.")
     ignored_labels: tuple[int, ...] = rule(
@@ -191,7 +191,7 @@ class SemanticRules(Rules):
             raise ProtocolError("class_names", rule, got=len(self.class_names))
 
     def signature(self) -> str:
-        """Return every choice in one line, to print beside every number."""
+        """Return all rules in one line, to print with results."""
         return _signature("semantic", self)
 
 
@@ -209,28 +209,28 @@ def _signature(kind: str, rules: PanopticRules | SemanticRules) -> str:
 
 
 def names_in(folder: Path) -> list[str]:
-    """Names of the TOML files in a folder."""
+    """Return the names of the TOML files in a folder."""
     return sorted(file.stem for file in folder.glob("*.toml"))
 
 
 def panoptic_rule_names() -> list[str]:
-    """Names of the rules of panoptic quality that ship with boxscore."""
+    """Return the names of the shipped rules of panoptic quality."""
     return names_in(_PANOPTIC)
 
 
 def semantic_rule_names() -> list[str]:
-    """Names of the rules of semantic IoU that ship with boxscore."""
+    """Return the names of the shipped rules of semantic IoU."""
     return names_in(_SEMANTIC)
 
 
 def load_panoptic_rules(rules: str | Path | Mapping[str, Any] | PanopticRules) -> PanopticRules:
-    """Return rules of panoptic quality by name, from a TOML file, or from the values of one.
+    """Load rules of panoptic quality by name, from a TOML file or from a mapping.
 
     Parameters
     ----------
     rules : str, Path, mapping or PanopticRules
-        ``"panopticapi"``, ``"counted"``, a path that ends in ``.toml``, or a mapping with the keys of such a
-        file, which may extend another.
+        ``"panopticapi"``, ``"counted"``, a path ending in ``.toml``, or a mapping with the keys of such a
+        file, possibly with ``extends``.
 
     Returns
     -------
@@ -250,13 +250,13 @@ def load_panoptic_rules(rules: str | Path | Mapping[str, Any] | PanopticRules) -
 
 
 def load_semantic_rules(rules: str | Path | Mapping[str, Any] | SemanticRules) -> SemanticRules:
-    """Return rules of semantic IoU by name, from a TOML file, or from the values of one.
+    """Load rules of semantic IoU by name, from a TOML file or from a mapping.
 
     Parameters
     ----------
     rules : str, Path, mapping or SemanticRules
-        A shipped name (:func:`semantic_rule_names`), a path that ends in ``.toml``, or a mapping with the
-        keys of such a file, which may extend another.
+        A shipped name (:func:`semantic_rule_names`), a path ending in ``.toml``, or a mapping with the keys
+        of such a file, possibly with ``extends``.
 
     Returns
     -------
@@ -276,23 +276,23 @@ def load_semantic_rules(rules: str | Path | Mapping[str, Any] | SemanticRules) -
 
 
 def _load(kind: type[AnyRules], rules: Any, folder: Path) -> AnyRules:
-    # Rules, a mapping, a file or a name.
+    # Accept rules, a mapping, a file or a name.
     if isinstance(rules, kind):
         return rules
     from_mapping = isinstance(rules, Mapping)
     values = dict(rules) if isinstance(rules, Mapping) else _values(str(rules), folder)
     parent = values.pop("extends", None)
-    # With "extends", missing keys come from shipped rules; changed rules get a name of their own.
+    # With "extends", missing keys come from the shipped rules; changed rules get their own name.
     if parent is not None:
         if not isinstance(parent, str):
             raise ProtocolError("extends", "be the name of rules", got=repr(parent))
-        base = _shipped(parent, folder)
+        base = _load_shipped(parent, folder)
         base.pop("aliases", None)
         if from_mapping and "name" not in values:
             base["name"] = f"{base['name']}+"
             base.pop("title", None)
         values = base | values
-    # An unknown key is a typing error.
+    # An unknown key is likely a typo.
     known = [field.name for field in dataclasses.fields(kind)]
     for key in values:
         if key not in known:
@@ -304,10 +304,10 @@ def _values(name: str, folder: Path) -> dict[str, Any]:
     if name.endswith(".toml"):
         path = Path(name)
         return {"name": path.stem} | read_toml(path)
-    return _shipped(name, folder)
+    return _load_shipped(name, folder)
 
 
-def _shipped(name: str, folder: Path) -> dict[str, Any]:
+def _load_shipped(name: str, folder: Path) -> dict[str, Any]:
     files = {stem: read_toml(folder / f"{stem}.toml") for stem in names_in(folder)}
     for stem, values in files.items():
         if name in (stem, *values.get("aliases", ())):

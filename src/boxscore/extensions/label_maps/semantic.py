@@ -1,18 +1,18 @@
-"""Semantic IoU: label maps to a table of counted pixels, and named rules that read it.
+"""Compute semantic IoU: count pixels of label maps, then read the counts by named rules.
 
 Goal
 ----
-``IoU = TP / (TP + FP + FN)`` in pixels per class, over all images together; ``mIoU`` is their mean, ``fwIoU``
-their mean weighted by the class's share of the truth, ``mAcc`` the mean recall and ``pAcc`` the share of
-pixels that are right. Tools differ in which pixels and classes take part (:class:`SemanticRules`).
+``IoU = TP / (TP + FP + FN)`` in pixels per class, over all images together; ``mIoU`` is the mean over
+classes, ``fwIoU`` the mean weighted by the pixels of the truth, ``mAcc`` the mean recall and ``pAcc`` the
+pixel accuracy. Tools differ in the pixels and classes that count (:class:`SemanticRules`).
 
 Conventions
 -----------
-- The table holds the labels as they are in the maps. Rules read it afterwards, so one count of the pixels
-  answers for every tool (:meth:`SemanticIoU.read_as`).
-- Pixels are counted as integers, and only sums over classes, in the order of the classes, are rounded:
-  neither the order of images nor the number of processes changes a bit.
-- A pixel takes part if its label in the truth is a class. What is predicted there and is no class, is wrong.
+- The counts keep the labels of the maps. Rules apply when reading them, so pixels are counted once for all
+  tools (:meth:`SemanticIoU.read_as`).
+- Pixel counts are integers, and only sums over classes, in their order, are rounded. Results do not depend on
+  the order of images or the number of processes.
+- A pixel counts if its label in the truth is a class. Any predicted label that is not a class is wrong there.
 
 References
 ----------
@@ -56,25 +56,25 @@ METRICS = ("mIoU", "fwIoU", "mAcc", "pAcc")
 
 
 class Areas(NamedTuple):
-    """Pixels per image and class, int64 [I, K]: right ones, those of the truth, and those predicted."""
+    """Pixels per image and class, int64 [I, K]: right, in the truth, and predicted."""
 
     right: NDArray[np.int64]
     truth: NDArray[np.int64]
     predicted: NDArray[np.int64]
 
 
-# ---------------------------------------------------------------- what is given
+# ---------------------------------------------------------------- inputs
 
 
 def label_classes(classes: Any) -> LabelClasses | None:
-    """Read classes: how many, their names, or a mapping from label to name."""
+    """Check classes, given as their number, their names, or a mapping from label to name."""
     # A number means labels 0, 1, 2, ...
     if classes is None or isinstance(classes, LabelClasses):
         return classes
     if isinstance(classes, (int, np.integer)):
         count = checks.whole_number(classes, 1, name="classes", high=LARGEST_LABEL)
         return LabelClasses(tuple(range(count)), tuple(map(str, range(count))))
-    # A mapping names its labels; a list names 0, 1, 2, ...
+    # A mapping names its labels; a list names labels 0, 1, 2, ...
     if isinstance(classes, Mapping):
         labels = [
             checks.whole_number(label, LOWEST_LABEL, name="label of a class", high=LARGEST_LABEL)
@@ -97,7 +97,7 @@ def labels_of(values: Any, *, name: str, place: str) -> NDArray[np.integer[Any]]
 
 
 def require_counted(result: SemanticIoU) -> None:
-    """Refuse a result in which no pixel takes part: the classes are then those of another data set."""
+    """Raise an error if no pixel counts: the classes are then those of another data set."""
     areas = result.areas
     if result.images and not areas.truth.any():
         labels = short_list(np.unique(result.counts.truth).tolist())
@@ -116,11 +116,11 @@ class SemanticIoU(ResampledImages):
     ----------
     rules : SemanticRules
     given : LabelClasses or None
-        The classes as the caller gave them.
+        The classes given by the caller.
     images : tuple
         The ids of the I images.
     counts : LabelCounts
-        Pixels by image, label of the truth and predicted label, before any rule.
+        Pixels by image, label of the truth and predicted label, before any rules.
 
     See Also
     --------
@@ -135,7 +135,7 @@ class SemanticIoU(ResampledImages):
 
     @functools.cached_property
     def classes(self) -> LabelClasses:
-        """The classes: those given, else those of the rules, else every label that occurs and counts."""
+        """The given classes, otherwise those of the rules, otherwise all labels that are not ignored."""
         if self.given is not None:
             return self.given
         rules = self.rules
@@ -150,15 +150,15 @@ class SemanticIoU(ResampledImages):
 
     @functools.cached_property
     def _labels(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Labels of truth and prediction, renamed as the rules say."""
+        """Return the labels of truth and prediction, renamed by the rules."""
         truth, prediction = (
             labels_of_values(self.counts.truth, self.rules.objects_from),
             self.counts.prediction,
         )
         if self.rules.reduced != "none":
-            truth = _reduced(truth)
+            truth = _reduce_labels(truth)
         if self.rules.reduced == "both":
-            prediction = _reduced(prediction)
+            prediction = _reduce_labels(prediction)
         if self.rules.relabelled_predictions:
             prediction = prediction.copy()
             for before, after in self.rules.relabelled_predictions:
@@ -168,7 +168,7 @@ class SemanticIoU(ResampledImages):
 
     @functools.cached_property
     def _rows(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Rows of the classes of truth and prediction; below 0 for what is no class."""
+        """Return the class rows of truth and prediction; negative if a label is not a class."""
         rules, (truth, prediction) = self.rules, self._labels
         rows: dict[int, int] = dict.fromkeys(rules.ignored_labels, LEFT_OUT)
         rows |= {label: row for row, label in enumerate(self.classes.labels)}
@@ -216,7 +216,7 @@ class SemanticIoU(ResampledImages):
 
     @functools.cached_property
     def confusion(self) -> NDArray[np.int64]:
-        """Pixels by class of the truth (rows) and predicted class, [K, K + 1], the last for no class."""
+        """Pixels by true class (rows) and predicted class, [K, K + 1]; the last column means no class."""
         (truth, prediction), K = self._rows, len(self.classes.labels)
         counted = truth >= 0
         columns = np.where(prediction[counted] >= 0, prediction[counted], K)
@@ -226,25 +226,25 @@ class SemanticIoU(ResampledImages):
 
     @functools.cached_property
     def metrics(self) -> dict[str, float]:
-        """``mIoU``, ``fwIoU``, ``mAcc``, ``pAcc``, and what the rules add; NaN where nothing takes part."""
+        """``mIoU``, ``fwIoU``, ``mAcc``, ``pAcc``, and further metrics of the rules; NaN without pixels."""
         plain = _metrics(*(part.sum(axis=0) for part in self.areas), averaged=self.rules.averaged)
         return read_only(plain | self._by_object.metrics())
 
     @functools.cached_property
     def _by_object(self) -> ObjectWeights:
-        """What objects and categories add."""
+        """The metrics of objects and categories."""
         return ObjectWeights(self.rules, self.classes, self.counts, self._labels, self._rows[0] >= 0)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per class.
 
-        ``label, class, IoU, Acc, in_mean, right, truth, predicted``: the last three in pixels. IoU is NaN for
-        a class that is neither in the truth nor predicted, accuracy for one that is not in the truth.
-        ``iIoU`` comes last, where the rules have sizes of objects.
+        ``label, class, IoU, Acc, in_mean, right, truth, predicted``; the last three in pixels. IoU is NaN for
+        a class that is neither in the truth nor predicted, accuracy for one that is not in the truth. If the
+        rules have sizes of objects, ``iIoU`` comes last.
         """
         import pandas as pd
 
-        # Pixels are summed as integers, so the ratios have one rounding each.
+        # Sum pixels as integers, so that each ratio is rounded once.
         right, truth, predicted = (part.sum(axis=0) for part in self.areas)
         iou, accuracy, used = _per_class(right, truth, predicted, self.rules.averaged)
         return pd.DataFrame(
@@ -262,7 +262,7 @@ class SemanticIoU(ResampledImages):
         )
 
     def per_image_frame(self) -> pd.DataFrame:
-        """Return one row per image, the worst first: the metrics of the image alone, and its pixels.
+        """Return one row per image, worst first: the metrics of the image alone, and its pixels.
 
         ``image_id, mIoU, fwIoU, mAcc, pAcc, pixels``; NaN comes last.
         """
@@ -282,13 +282,13 @@ class SemanticIoU(ResampledImages):
     def read_as(
         self, rules: str | Path | Mapping[str, Any] | SemanticRules, *, classes: Any = None
     ) -> SemanticIoU:
-        """Return the same pixels read by other rules.
+        """Return the result of the same pixels under other rules.
 
         Parameters
         ----------
         rules : str, Path, mapping or SemanticRules
         classes : int, list of str or mapping, optional
-            Other classes; those of this result when not given.
+            Other classes; by default those of this result.
 
         Returns
         -------
@@ -307,8 +307,8 @@ class SemanticIoU(ResampledImages):
         return metrics_of
 
 
-def _reduced(labels: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Label 0 becomes 255, the others one less; 255 stays."""
+def _reduce_labels(labels: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Map label 0 to 255 and other labels to one less; 255 stays."""
     less = np.where(labels == 0, 255, labels - 1)
     return np.where(less == 254, 255, less).astype(np.int32)
 
@@ -316,7 +316,7 @@ def _reduced(labels: NDArray[np.int32]) -> NDArray[np.int32]:
 def _per_class(
     right: NDArray[Any], truth: NDArray[Any], predicted: NDArray[Any], averaged: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """IoU and accuracy per class, and which classes are in the mean IoU."""
+    """Return IoU and accuracy per class, and whether each class is in the mean IoU."""
     union = truth + predicted - right
     with np.errstate(invalid="ignore", divide="ignore"):
         iou, accuracy = right / union, right / truth
@@ -344,7 +344,7 @@ def _metrics(
 
 
 def _mean(values: NDArray[np.float64]) -> float:
-    """Mean over classes, in their order, as the tools take it."""
+    """Return the mean over classes, summed in their order, as the tools do."""
     return float(np.mean(values)) if len(values) else math.nan
 
 
@@ -359,17 +359,17 @@ def semantic_iou(
     images: Iterable[int | str] | None = None,
     rules: str | Path | Mapping[str, Any] | SemanticRules = "plain",
 ) -> SemanticIoU:
-    """Mean IoU and accuracies of label maps, over all images together.
+    """Compute mean IoU and accuracies of label maps, over all images together.
 
     Parameters
     ----------
     truth, prediction : array_like [H, W], or an iterable of such maps
-        Labels, whole numbers. Iterables (an array [N, H, W] is one) are read map by map; generators will do.
+        Integer labels. Iterables, such as an array [N, H, W] or a generator, are consumed map by map.
     classes : int, list of str, or mapping of int to str, optional
-        How many classes there are (labels 0, 1, 2, ...), their names, or label and name of each. When not
-        given, those of the rules, or else every label that occurs and is not ignored.
+        The number of classes (labels 0, 1, 2, ...), their names, or a mapping from label to name. By default
+        the classes of the rules, or all labels that occur and are not ignored.
     images : iterable of int or str, optional
-        Ids of the images; 0, 1, 2, ... when not given.
+        Ids of the images; 0, 1, 2, ... by default.
     rules : str, Path, mapping or SemanticRules, default "plain"
         As for :func:`boxscore.label_maps.load_semantic_rules`: ``"plain"``, ``"mmseg"``, ``"detectron2"``,
         ``"coco-stuff"``, ``"cityscapes"``, ``"cityscapes-instances"``, or your own:
@@ -382,8 +382,8 @@ def semantic_iou(
     Raises
     ------
     InputError
-        When maps differ in size, a label is neither a class nor ignored and the rules refuse that, no pixel
-        takes part, or there are more of the one than of the other.
+        When maps differ in size, the rules reject a label that is neither a class nor ignored, no pixel
+        counts, or the iterables differ in length.
 
     Examples
     --------
@@ -420,7 +420,7 @@ def _maps(given: Any) -> Iterable[Any]:
 
 
 def _is_map(value: Any) -> bool:
-    """Whether an item of a list is a map, and not a row of one or a number."""
+    """Whether an item of a list is a map, not a row or a number."""
     if hasattr(value, "ndim"):
         return bool(value.ndim >= 2)
     return isinstance(value, (list, tuple)) and bool(value) and isinstance(value[0], (list, tuple))

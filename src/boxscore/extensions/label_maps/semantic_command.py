@@ -1,7 +1,7 @@
-"""Compute mean IoU and accuracies of folders of label maps, by the rules of a tool.
+"""Compute mean IoU and accuracies of two folders of label maps, by the rules of a tool.
 
-A map is a PNG file, grey or with a palette, whose pixel values are labels. Maps of the same name are
-compared. Needs Pillow: pip install 'boxscore[label-maps]'.
+A map is a gray or palette PNG file whose pixel values are labels. Maps of the same name are compared. Needs
+Pillow: pip install 'boxscore[label-maps]'.
 
 Examples
 --------
@@ -63,7 +63,7 @@ OPTIONS = (
 )
 
 LARGEST_NAMES = 1 << 24
-"""Bytes of a file of names."""
+"""Maximum size in bytes of a file of names."""
 
 
 def run(arguments: argparse.Namespace) -> int:

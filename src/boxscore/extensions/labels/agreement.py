@@ -216,7 +216,7 @@ def labels_by_annotator(table: GroundTruth, column: str) -> dict[str, GroundTrut
     Raises
     ------
     InputError
-        When there is no such column, or a label has no annotator.
+        When the column does not exist, or a label lacks an annotator.
 
     Examples
     --------
@@ -249,7 +249,7 @@ def annotator_agreement(
     Parameters
     ----------
     annotators : mapping of str to GroundTruth
-        Labels by annotator. The images of all tables are used; an image missing in a table has no labels
+        Labels by annotator. The images of all tables are used; an image missing in a table is unlabeled
         there. Classes are those of the first table.
     protocol : str, default "coco"
         Selects the objects to compare: boxes, rotated boxes, masks or keypoints.
@@ -271,7 +271,7 @@ def annotator_agreement(
     asked = load_protocol(protocol)
     compared = {name: getattr(asked, name) for name in ("similarity", "boxes", "masks", "keypoints")}
     rules = load_protocol("scoreless").replaced(**compared)
-    names, tables = list(annotators), _aligned(list(annotators.values()))
+    names, tables = list(annotators), _align(list(annotators.values()))
     K = len(tables[0].categories)
     matchings: dict[tuple[int, int], CrossPairs] = {}
     pairs = []
@@ -306,7 +306,7 @@ def _as_detections(table: GroundTruth) -> Detections:
     return Detections(**columns, categories=table.categories, units=table.units, source=table.source, **given)
 
 
-def _aligned(tables: Sequence[GroundTruth]) -> list[GroundTruth]:
+def _align(tables: Sequence[GroundTruth]) -> list[GroundTruth]:
     """Align all tables: images of all, classes of the first."""
     # Every table gets the images of all; an image that an annotator did not label is empty there.
     _check_images(tables)

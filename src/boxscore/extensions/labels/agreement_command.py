@@ -1,7 +1,7 @@
-"""Compare the labels of two annotators or more of the same images: who misses what, and what AP they allow.
+"""Compare the labels of two or more annotators on the same images, and compute the best AP that they allow.
 
-Labels are paired so that the most match, and of these matchings the one with the greatest sum of IoU. ceiling
-is the AP of a detector that finds what the annotator finds, against the other's labels.
+Labels are matched to maximize the number of matches, then the total IoU. ceiling is the AP, against the other
+annotator's labels, of a detector that reproduces an annotator's labels.
 
 Examples
 --------

@@ -1,8 +1,8 @@
-"""Write ground truth with the corrections that a person accepted among the suspects.
+"""Apply accepted label suspects, and write the corrected ground truth.
 
-Beside the options with which boxscore suspects --write wrote them. Of COCO, YOLO, VOC and CVAT everything
-that is not corrected stays as it stands; another format is written again, and refused where that would lose
-something. What was written is read again before it is put in place. The original is never overwritten.
+Use the same options as for boxscore suspects --write. In COCO, YOLO, VOC and CVAT files, everything else
+stays byte for byte; other formats are written again, unless that would lose content. The output is read back
+and compared before it gets its name. The original is never overwritten.
 
 Examples
 --------

@@ -125,7 +125,7 @@ class LabelSuspects(DiagnosticResult):
         """Return one row per suspect.
 
         ``cost, suspicion, kind, image_id, file_name, class, score, x1, y1, x2, y2, annotation_id, true_class,
-        iou``. The last three describe the annotation with the largest overlap; None and NaN if there is none.
+        iou``. The last three describe the annotation with the largest overlap; None and NaN without one.
         """
         import pandas as pd
 
@@ -136,7 +136,7 @@ class LabelSuspects(DiagnosticResult):
         ids, classes = (np.full(len(rows), None, dtype=object) for _ in range(2))
         ids[has] = truth.ids[self.truth[has]]
         classes[has] = labels[truth.category[self.truth[has]]]
-        # Columns about the detection have no gaps, [N].
+        # Columns about the detection are complete, [N].
         return pd.DataFrame(
             {
                 "cost": self.cost,
@@ -321,7 +321,7 @@ def _first_rows(category: NDArray[np.int32], limit: int | None, *, each_class: b
 
 
 def _any(pairs: CrossPairs, chosen: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:
-    """Tell whether a detection has a pair among the chosen ones, [D]."""
+    """Return whether a detection has a pair among the chosen ones, [D]."""
     flags = np.zeros(count, dtype=bool)
     flags[pairs.detection[chosen]] = True
     return flags

@@ -1,7 +1,7 @@
-"""List confident detections that contradict the ground truth: labels that are worth looking at.
+"""List confident detections that contradict the ground truth, to review possible label errors.
 
-cost is the exact change of a metric if the label alone were as the detector says. First come those that the
-detector is sure of and that cost their class much; --order cost lists what costs the metric most.
+cost is the exact change of a metric if only this label were corrected as the detector suggests. The list is
+sorted by detector confidence and AP cost to the class; --order cost sorts by cost to the metric.
 
 Examples
 --------

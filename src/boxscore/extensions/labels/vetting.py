@@ -214,10 +214,10 @@ def in_vocabulary(vetted: GroundTruth, truth: GroundTruth) -> GroundTruth:
         image=image[vetted.image],
         category=category[vetted.category].astype(np.int32),
     )
-    return _in_pixels(vetted) if vetted.units == "fractions" and truth.units == "pixels" else vetted
+    return _to_pixels(vetted) if vetted.units == "fractions" and truth.units == "pixels" else vetted
 
 
-def _in_pixels(vetted: GroundTruth) -> GroundTruth:
+def _to_pixels(vetted: GroundTruth) -> GroundTruth:
     """Convert labels that are fractions of images of known size to pixels."""
     sizes = vetted.images.sizes[vetted.image]
     if np.isnan(sizes).any():

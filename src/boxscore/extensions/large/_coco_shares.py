@@ -1,12 +1,12 @@
-"""Read a share of the images of COCO's files: each slice of records is filtered as it is decoded.
+"""Read one shard of the images of COCO files, filtering each slice of records as it is decoded.
 
 Conventions
 -----------
-- Memory holds the records of the share alone. One process reads, since the numbers of records need the slices
-  in order.
-- Messages name records by their numbers in the whole file. Detections have these numbers as a column.
-- Where records decide on each other, the file is read at once: ids of annotations that occur twice, ids that
-  are text, labels of images, a class list, file names, results without scores or boxes.
+- Only the records of the shard stay in memory. One process reads, because record numbers need the slices in
+  order.
+- Messages name records by their number in the whole file. Detections carry these numbers as a column.
+- The whole file is read where records depend on each other: repeated annotation ids, ids that are text,
+  labels of images, a class list, file names, results without scores or boxes.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ from boxscore._utils.array_types import BoolArray
 from boxscore._utils.checks import Place
 from boxscore.data.lazy import Reader
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.extensions.large.shares import ROW, ImageShare, ReadAtOnceError
+from boxscore.extensions.large.shares import ROW, ImageShard, NeedsAllRowsError
 from boxscore.formats._coco_records import Columns, Kind, Reading, Text, concatenated
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._packed import packed_columns
 from boxscore.formats.coco import ResultsReading, TruthReading
 
 EVERY_ID = "__boxscore_ids"
-"""The column with the ids of all annotations, of which some were kept."""
+"""Column with the ids of all annotations, including those that were dropped."""
 
 
-def ground_truth_of_share(path: Path, options: ReadOptions, share: ImageShare) -> GroundTruth:
-    """Read the images of a share, with their objects."""
-    return _TruthOfShare(path, options, share).ground_truth()
+def ground_truth_of_share(path: Path, options: ReadOptions, share: ImageShard) -> GroundTruth:
+    """Read the images of a shard and their objects."""
+    return _TruthOfShard(path, options, share).ground_truth()
 
 
 def detections_of_share(
-    path: Path, options: ReadOptions, ground_truth: GroundTruth, share: ImageShare
+    path: Path, options: ReadOptions, ground_truth: GroundTruth, share: ImageShard
 ) -> Detections:
-    """Read the results of a share of the images."""
-    with _ResultsOfShare(path, options, share) as reading:
+    """Read the results of a shard."""
+    with _ResultsOfShard(path, options, share) as reading:
         return reading.detections(ground_truth)
 
 
 class _KeptReading(Reading):
-    """Records of which some are kept; their numbers are the column ``ROW``.
+    """Records filtered by ``keeps``, which maps the columns of a slice to a mask [N].
 
-    ``keeps`` says which records of a slice stay, by their columns.
+    The column ``ROW`` holds the number of each kept record in the file.
     """
 
     def __init__(self, text: Text, path: Path, kind: Kind, keeps: Callable[[Columns], BoolArray]) -> None:
@@ -59,19 +59,19 @@ class _KeptReading(Reading):
     def packed(
         self, slices: Iterable[list[msgspec.Struct]], kind: type[msgspec.Struct], expected: float
     ) -> Columns:
-        """Return the kept records of slices of records of floats."""
+        """Return the kept records of slices of float records."""
         return self.joined(packed_columns([one], kind, expected_slices=1) for one in slices)
 
     def joined(self, slices: Iterable[Columns]) -> Columns:
-        """Return the records of slices that stay, where in the whole they were, and the ids of all."""
+        """Return the kept records, their numbers in the file, and the ids of all records."""
         parts: list[Columns] = []
         ids: list[NDArray[Any]] = []
         first = 0
-        # Keep the ids of all records: the caller must see repeated ones. They are one number a record.
+        # Keep the ids of all records, one number each: the caller checks for repeated ids.
         for columns in slices:
             ids += [columns["id"]] if "id" in columns else []
             count, rows = len(columns["image_id"]), np.flatnonzero(self._keeps(columns))
-            # The first slice stays even if nothing in it does: it has the columns and their types.
+            # Keep the first slice even if it is empty: it has the columns and their types.
             if len(rows) or not parts:
                 kept = {
                     name: column[rows] if isinstance(column, np.ndarray) else column.take(rows)
@@ -82,39 +82,39 @@ class _KeptReading(Reading):
         return concatenated(parts) | ({EVERY_ID: np.concatenate(ids)} if ids else {})
 
 
-class _TruthOfShare(TruthReading):
-    """The annotations of a share of the images, and those of images that are not listed."""
+class _TruthOfShard(TruthReading):
+    """The annotations of a shard, and those of unlisted images."""
 
-    def __init__(self, path: Path, options: ReadOptions, share: ImageShare) -> None:
+    def __init__(self, path: Path, options: ReadOptions, share: ImageShard) -> None:
         super().__init__(path, options)
         if self.images.ids.dtype == object or self.is_federated:
-            raise ReadAtOnceError
+            raise NeedsAllRowsError
         self._rows = share.choose(self.images)
 
     def reading(self) -> Reading:
-        """Begin to read the annotations."""
+        """Start reading the annotations."""
         return _KeptReading(self.text, self.path, self.kind, self._keeps)
 
     def _keeps(self, records: Columns) -> BoolArray:
-        """Whether each record of a slice is kept."""
+        """Return which records of a slice are kept [N]."""
         if records["image_id"].dtype == object or records["id"].dtype == object:
-            raise ReadAtOnceError
+            raise NeedsAllRowsError
         rows = self.images.rows(records["image_id"].astype(np.int64))
         kept: BoolArray = (rows < 0) | ((rows >= self._rows.start) & (rows < self._rows.stop))
         return kept
 
     def records(self) -> Columns:
-        """Read the annotations of the share; from then on, the images are those of the share."""
+        """Read the annotations of the shard and restrict ``images`` to it."""
         records = super().records()
         # An annotation with a repeated id may replace one of another image, so such a file is read whole.
         ids = np.sort(records.pop(EVERY_ID))
         if (ids[1:] == ids[:-1]).any():
-            raise ReadAtOnceError
+            raise NeedsAllRowsError
         self.images = self.images.take(np.arange(self._rows.start, self._rows.stop))
         return records
 
     def keys(self, records: Columns) -> dict[str, NDArray[Any]]:
-        """Read the user's keys, and keep those of the share."""
+        """Read the user's keys for the kept annotations."""
         return {name: column[records[ROW]] for name, column in super().keys(records).items()}
 
     def place(self, records: Columns) -> Place:
@@ -123,31 +123,31 @@ class _TruthOfShare(TruthReading):
         return lambda row: f"annotation {numbers[row]} (id {ids.tolist()[row]}) of {path}"
 
     def reader(self, read: Callable[[str], Mapping[str, Any]]) -> Reader | None:
-        """Return nothing: the columns that a protocol needs have been read."""
+        """Return None: the columns that a protocol needs are already read."""
         return None
 
 
-class _ResultsOfShare(ResultsReading):
-    """The results of a share of the images."""
+class _ResultsOfShard(ResultsReading):
+    """The results of a shard."""
 
-    def __init__(self, path: Path, options: ReadOptions, share: ImageShare) -> None:
+    def __init__(self, path: Path, options: ReadOptions, share: ImageShard) -> None:
         self._share = share
         super().__init__(path, options, 0)
 
     def reading(self, text: Text, kind: Kind) -> Reading:
-        """Begin to read the records."""
+        """Start reading the records."""
         if self.vocabulary is not None or self.first.names_its_file or not self.first.scored:
-            raise ReadAtOnceError
+            raise NeedsAllRowsError
         return _KeptReading(text, self.path, kind, self._keeps)
 
     def _keeps(self, records: Columns) -> BoolArray:
-        """Whether each record of a slice is kept; an image may have its name in place of an id."""
+        """Return which records of a slice are kept [N]; ``image_id`` may be a name."""
         if "bbox" not in records or not np.isfinite(records["bbox"]).all():
-            raise ReadAtOnceError
+            raise NeedsAllRowsError
         return self._share.keeps(records["image_id"])
 
     def keys(self, records: Columns) -> dict[str, NDArray[Any]]:
-        """Read the user's keys, and keep those of the share; add the numbers of the records."""
+        """Read the user's keys for the kept records, and add the record numbers."""
         numbers = records[ROW]
         return {name: column[numbers] for name, column in super().keys(records).items()} | {ROW: numbers}
 
@@ -157,5 +157,5 @@ class _ResultsOfShare(ResultsReading):
         return lambda row: f"detection {numbers[row]} of {path}"
 
     def reader(self, read: Callable[[str], Mapping[str, Any]]) -> Reader | None:
-        """Return nothing: the columns that a protocol needs have been read."""
+        """Return None: the columns that a protocol needs are already read."""
         return None

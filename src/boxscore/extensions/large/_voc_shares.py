@@ -1,10 +1,10 @@
-"""Read a share of the images of VOC's folders.
+"""Read one shard of the images of VOC folders.
 
 Conventions
 -----------
-- The files of all annotations are read, since the numbers of classes follow from all names; the objects of
-  the share are held.
-- Of results a piece of a file is in memory, and the lines of the share.
+- All annotation files are read, because class numbers depend on all names; only objects of the shard are
+  kept.
+- Result files are read in batches of lines; only lines of the shard are kept.
 """
 
 from __future__ import annotations
@@ -20,45 +20,45 @@ from boxscore._utils.memory import paused_collector
 from boxscore.data.boxes import CORNERS
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Images
-from boxscore.extensions.large.shares import ROW, ImageShare, refuse_name_of_another
+from boxscore.extensions.large.shares import ROW, ImageShard, refuse_name_of_another
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._results_by_class import ResultLines, lines_of
 from boxscore.formats._voc_xml import annotations_in, joined_annotations
 from boxscore.formats.voc import RESULTS_COLUMNS, ResultsReading, annotations_of, refusal_of_line
 
 PIECE = 1 << 22
-"""Letters that are read at a time."""
+"""Characters read at a time."""
 
 
 @paused_collector()
-def ground_truth_of_share(path: Path, options: ReadOptions, share: ImageShare) -> GroundTruth:
-    """Read the annotations of a share of the images."""
+def ground_truth_of_share(path: Path, options: ReadOptions, share: ImageShard) -> GroundTruth:
+    """Read the annotations of a shard."""
     folder, names = annotations_of(path, options)
-    # Files are looked up by their names without ending, whatever they say.
+    # Look files up by their names without ending, not by the name inside them.
     images = Images.build(names)
-    every, of_share = {*names}, {*images.ids[share.choose(images)].tolist()}
+    every, of_shard = {*names}, {*images.ids[share.choose(images)].tolist()}
     known, kept = set[str](), []
     for name, annotation in zip(names, annotations_in(path, folder, names), strict=True):
         known.update(annotation.classes)
         if annotation.file_name is not None:
             refuse_name_of_another(annotation.file_name, name, every)
-        if name in of_share:
+        if name in of_shard:
             kept.append(annotation)
-    names = [name for name in names if name in of_share]
+    names = [name for name in names if name in of_shard]
     return joined_annotations(path, folder, names, kept, known, options.written or CORNERS)
 
 
 def detections_of_share(
-    path: Path, options: ReadOptions, ground_truth: GroundTruth, share: ImageShare
+    path: Path, options: ReadOptions, ground_truth: GroundTruth, share: ImageShard
 ) -> Detections:
-    """Read the results of a share of the images."""
-    return _ResultsOfShare(path, options, share).detections(ground_truth)
+    """Read the results of a shard."""
+    return _ResultsOfShard(path, options, share).detections(ground_truth)
 
 
-class _ResultsOfShare(ResultsReading):
-    """The lines of a share of the images."""
+class _ResultsOfShard(ResultsReading):
+    """The result lines of a shard."""
 
-    def __init__(self, path: Path, options: ReadOptions, share: ImageShare) -> None:
+    def __init__(self, path: Path, options: ReadOptions, share: ImageShard) -> None:
         super().__init__(path, options)
         self._share = share
         self._numbers: dict[Path, IntArray] = {}
@@ -66,7 +66,7 @@ class _ResultsOfShare(ResultsReading):
 
     @paused_collector()
     def lines(self, file: Path) -> ResultLines:
-        """Read a file piece by piece, and keep the lines of the share."""
+        """Read a file in batches, and keep the lines of the shard."""
         images: list[str] = []
         parts, numbers, count = [np.empty((0, RESULTS_COLUMNS - 1))], [np.empty(0, np.int64)], 0
         for piece in _pieces(read_text(file)):
@@ -80,11 +80,11 @@ class _ResultsOfShare(ResultsReading):
         return ResultLines(images, np.concatenate(parts))
 
     def number(self, file: int, line: int) -> int:
-        """Return the number, among all lines of one of ``files``, of a line that was read."""
+        """Return the number of a kept line among all lines of file ``file`` of ``files``."""
         return int(self._numbers[self.files[file]][line])
 
     def detections(self, ground_truth: GroundTruth | None) -> Detections:
-        """Return the table, with the number of each row among the lines of all files."""
+        """Return the table with a column that numbers the rows among the lines of all files."""
         table = super().detections(ground_truth)
         rows, before = [np.empty(0, np.int64)], 0
         for file in self.files:
@@ -94,7 +94,7 @@ class _ResultsOfShare(ResultsReading):
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Cut a text at ends of lines."""
+    """Split a text at line ends."""
     start = 0
     while start < len(text):
         end = text.find("\n", start + PIECE) + 1 or len(text)

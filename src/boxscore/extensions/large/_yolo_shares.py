@@ -1,9 +1,9 @@
-"""Read a share of the images of YOLO's text files, by their names alone.
+"""Read one shard of the images of YOLO text files, selected by file name.
 
 Conventions
 -----------
-- Lines of boxes alone are read: where some files, spread over all, have other lines, the whole is read.
-- Detections have as a column the number of their file and that of their line in it.
+- Only lines with plain boxes are supported: if a sample of the files has other lines, the whole set is read.
+- Detections carry a column with the number of their file and of their line in it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from boxscore._utils.memory import paused_collector
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Images, as_ids
 from boxscore.errors import FileFormatError, InputError
-from boxscore.extensions.large.shares import ROW, ImageShare, ReadAtOnceError
+from boxscore.extensions.large.shares import ROW, ImageShard, NeedsAllRowsError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._label_files import check_folders
 from boxscore.formats._rows import Rows, detections_of, ground_truth_of, images_of_unknown_size
@@ -39,21 +39,21 @@ from boxscore.formats.yolo import (
 )
 
 SOME = 1_000
-"""Files that say what the lines of all are."""
+"""Files in the sample that shows the form of the lines."""
 
 
-def ground_truth_of_share(path: Path, options: ReadOptions, share: ImageShare) -> GroundTruth:
-    """Read the labels of a share of the images."""
+def ground_truth_of_share(path: Path, options: ReadOptions, share: ImageShard) -> GroundTruth:
+    """Read the labels of a shard."""
     return ground_truth_of(_label_rows(path, options, share), options)
 
 
 @paused_collector()
-def _label_rows(path: Path, options: ReadOptions, share: ImageShare) -> Rows:
-    # Drop the files of other shares before any is read.
-    split = _share_of(data_set(path, options.image_set), share)
+def _label_rows(path: Path, options: ReadOptions, share: ImageShard) -> Rows:
+    # Drop the files of other shards before reading any.
+    split = _files_of_shard(data_set(path, options.image_set), share)
     lines = _boxes_alone(files_with_labels(split), 5)
     rows = rows_of_labels(split, lines, path, options)
-    # Images of unknown size, where those of other shares may be known, would be in pixels.
+    # Reject unknown image sizes: if other shards know theirs, boxes would mix pixels and fractions.
     unsized, known = images_of_unknown_size(rows, options)
     if unsized and (known or split.paths is not None or rows.sizes is not None):
         rule, got = "have a known size, to be read in shares", repr(min(unsized))
@@ -63,10 +63,10 @@ def _label_rows(path: Path, options: ReadOptions, share: ImageShare) -> Rows:
     return rows
 
 
-def _share_of(split: DataSet, share: ImageShare) -> DataSet:
-    """Return the files of a share of the images, by their names alone."""
+def _files_of_shard(split: DataSet, share: ImageShard) -> DataSet:
+    """Return the files of a shard, selected by file name."""
     if split.classes is None or split.keypoint_shape is not None:
-        raise ReadAtOnceError  # labels say which classes there are
+        raise NeedsAllRowsError  # the classes come from all labels
     _lines_of_some(files_with_labels(split), 5)
     ids = as_ids(split.images, name="image ids")
     order = Images.order(ids)
@@ -87,24 +87,24 @@ def _share_of(split: DataSet, share: ImageShare) -> DataSet:
 
 
 def detections_of_share(
-    path: Path, options: ReadOptions, ground_truth: GroundTruth, share: ImageShare
+    path: Path, options: ReadOptions, ground_truth: GroundTruth, share: ImageShard
 ) -> Detections:
-    """Read the predictions of a share of the images, of ultralytics' form or as found."""
+    """Read the predictions of a shard, in the ultralytics format or as detected."""
     return _detections("yolo", path, options, ground_truth, share)
 
 
 def detections_of_darknet(
-    path: Path, options: ReadOptions, ground_truth: GroundTruth, share: ImageShare
+    path: Path, options: ReadOptions, ground_truth: GroundTruth, share: ImageShard
 ) -> Detections:
-    """Read darknet's predictions of a share of the images."""
+    """Read the darknet predictions of a shard."""
     return _detections("darknet", path, options, ground_truth, share)
 
 
 @paused_collector()
 def _detections(
-    name: str, path: Path, options: ReadOptions, ground_truth: GroundTruth, share: ImageShare
+    name: str, path: Path, options: ReadOptions, ground_truth: GroundTruth, share: ImageShard
 ) -> Detections:
-    """Read the predictions of some images; a few files of all say where the confidence is."""
+    """Read the predictions of a shard; a sample of all files shows where the confidence is."""
     names, files, classes = prediction_files(path, options)
     check_folders(label_folder(path), names, ground_truth)
     form = cast("YoloFormat", format_named(name))
@@ -121,15 +121,15 @@ def _detections(
 
 
 def _lines_of_some(files: Sequence[str], count: int) -> Lines:
-    """Read a few files, spread over all; lines with other than ``count`` numbers need all files together."""
+    """Read an evenly spaced sample; raise if a line does not have ``count`` numbers."""
     lines = read_lines([files[at] for at in range(0, len(files), -(-len(files) // SOME) or 1)])
     if lines.words is not None or (lines.counts != count).any():
-        raise ReadAtOnceError
+        raise NeedsAllRowsError
     return lines
 
 
 def _boxes_alone(files: Sequence[str], count: int) -> Lines:
-    """Read the files of a share, whose lines must have ``count`` numbers, as those of other shares have."""
+    """Read the files of a shard; every line must have ``count`` numbers, as in the sample."""
     lines = read_lines(files)
     other = np.flatnonzero(lines.counts != count)
     if len(other) or lines.words is not None:

@@ -1,16 +1,16 @@
-"""A data set evaluated by the workers of a Dask cluster: the same tasks, the same parts, the same bits.
+"""Evaluate a data set on the workers of a Dask cluster, with the same bits as in one process.
 
 Conventions
 -----------
-- Dask schedules; nothing here does. A task is a pure function of its arguments, so that one whose worker died
-  is run again elsewhere. If it keeps killing its workers it is named, and there is no score of the rest.
-- Workers read files themselves, and must see them under the same paths. What is written (regrouped rows, the
-  partitions of frames) goes to a temporary folder that workers must see too, and is removed at the end.
+- Dask schedules. A task is a pure function of its arguments, so it runs again elsewhere if its worker dies.
+  If a task keeps killing its workers, the error names it and nothing is scored.
+- Workers read files themselves, under the same paths. Temporary files (regrouped rows, partitions of frames)
+  go to a folder that workers must see too; it is removed at the end.
 - Each task checks that its worker has the client's version of boxscore.
-- No wait is without an end: while nothing comes back, the scheduler is asked whether it is there and has
-  workers that take tasks. Dask waits for ever for both.
-- Task names, as the dashboard shows them: ``boxscore-match``, ``boxscore-cut-classes``,
-  ``boxscore-score-classes``, ``boxscore-count-class``, ``boxscore-score-class``, ``boxscore-histogram``.
+- Every wait has a timeout: while no result arrives, the driver asks the scheduler whether it is up and has
+  workers that take tasks. Dask would wait forever.
+- Task names on the dashboard: ``boxscore-match``, ``boxscore-cut-classes``, ``boxscore-score-classes``,
+  ``boxscore-count-class``, ``boxscore-score-class``, ``boxscore-histogram``.
 """
 
 from __future__ import annotations
@@ -54,21 +54,21 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.registry import needs_of
 
 MOST_SUSPECTS = 16
-"""Partitions that are tried alone when workers die."""
+"""Partitions to try one by one when workers die."""
 
 PATIENCE = 30
-"""Seconds that a cluster has to answer, to give a first worker, and to do without one."""
+"""Seconds to wait for an answer, for a first worker, and for a worker to return."""
 
 LOGGERS = ("client", "core", "comm", "batched", "utils")
 
 LOST = "a lost connection, or tasks that were cancelled"
 
 POLL = 0.01
-"""Seconds after which it is asked again what has come back."""
+"""Seconds between polls for results."""
 
 ROW_GROUP = 1 << 17
 
-KEEPING = {
+MALLOC_SETTINGS = {
     f"distributed.nanny.pre-spawn-environ.{name}": value
     for name, value in (
         ("MALLOC_TRIM_THRESHOLD_", 1 << 28),
@@ -76,7 +76,7 @@ KEEPING = {
         ("MALLOC_ARENA_MAX", 1),
     )
 }
-"""Lets workers hold what they free: Dask has them give it back, and taking it again doubles the time."""
+"""Let workers keep freed memory: by default Dask returns it to the system, which doubles the time."""
 
 
 def evaluate(
@@ -98,43 +98,42 @@ def evaluate(
         A Parquet file or folder, anything that :func:`boxscore.load_ground_truth` reads, or a frame with
         columns that Parquet files may have.
     detections : str, Path, Detections, or pandas or Dask DataFrame
-        The same of detections. Rows may stand in any order, in any file: where the rows of an image are not
-        together they are regrouped first.
+        The same for detections. Rows may be in any order and file: the rows of an image are regrouped first
+        if they are not together.
     protocol : str, Path, mapping or Protocol, default "coco"
     client : distributed.Client, optional
-        The current one when not given; without any, a cluster of this machine's processors for this call.
+        Default: the current client, or else a local cluster with a worker per processor for this call.
     partitions : int, optional
-        How many, about; as many as have about a million boxes each, when not given.
+        Approximate number of partitions. Default: about a million boxes each.
     scratch : str or Path, optional
-        A folder that client and workers see, for what is written on the way; the temporary folder of this
-        machine when not given, which is enough where the workers are here.
+        Folder for temporary files that client and workers see. Default: the temporary folder of this machine,
+        which works if the workers are on it.
     truth_options, options : mapping, optional
-        Of the readers of files: those of :func:`boxscore.load_ground_truth` and
-        :func:`boxscore.load_detections`.
+        Keyword arguments of :func:`boxscore.load_ground_truth` and :func:`boxscore.load_detections`.
 
     Returns
     -------
     MergedEvaluation
-        With the bits of :func:`boxscore.evaluate`, whatever the partitions and workers.
+        Same bits as :func:`boxscore.evaluate`, for any number of partitions and workers.
 
     Raises
     ------
     FileFormatError
-        When a file breaks a rule; the message names file, row group and row.
+        If a file breaks a rule; the message names file, row group and row.
     InputError
-        When a detection is in an unknown image; when the cluster does not answer, its workers have another
+        If a detection is in an unknown image, the cluster does not answer, a worker has another version of
         boxscore, or a partition kills every worker that takes it.
     ProtocolError
-        When the protocol's rules cannot be met part by part.
+        If the protocol cannot be evaluated in partitions.
     MissingDependencyError
-        When Dask is not installed.
+        If Dask is not installed.
     """
-    # Refuse what cannot work before the cluster is asked.
+    # Reject invalid input before contacting the cluster.
     chosen = load_protocol(protocol)
     check_mergeable(chosen)
     if partitions is not None:
         checks.whole_number(partitions, 1, name="partitions", high=1 << 20)
-    # Everything that is opened here ends with the call.
+    # Close everything that is opened here at the end of the call.
     with contextlib.ExitStack() as stack:
         if client is None:
             client = _current_client() or stack.enter_context(local_cluster())
@@ -144,7 +143,7 @@ def evaluate(
         with _answering():
             truth = _as_file(truth, folder / "truth", client)
             detections = _as_file(detections, folder / "detections", client)
-        # Parquet is read by the workers, each its own row groups.
+        # Workers read their own row groups of Parquet files.
         if isinstance(detections, Path) and is_parquet(detections):
             tasks: Sequence[Task] = stack.enter_context(
                 streamed(
@@ -158,7 +157,7 @@ def evaluate(
                     options=options,
                 )
             )
-        # Other files are read here, and sent to the workers in partitions.
+        # The client reads other files and sends them to the workers in partitions.
         else:
             if isinstance(truth, Path) and isinstance(detections, Path):
                 common = needs_of(chosen)
@@ -173,10 +172,10 @@ def evaluate(
 
 
 def evaluate_tasks(tasks: Sequence[Task], client: Any) -> MergedEvaluation:
-    """Evaluate the tasks of a data set on a cluster; as :func:`evaluate`."""
+    """Evaluate the tasks of a data set on a cluster, as :func:`evaluate` does."""
     with _answering():
         engine = DaskEngine(client)
-        with engine.given_up_on_errors():
+        with engine.cancel_on_error():
             parts = engine.match(tasks)
             headers = headers_of(engine, parts)
             warn_of_parts(headers)
@@ -187,7 +186,7 @@ def evaluate_tasks(tasks: Sequence[Task], client: Any) -> MergedEvaluation:
 
 
 class DaskEngine:
-    """Runs functions on the workers of a client.
+    """Run functions on the workers of a client.
 
     Parameters
     ----------
@@ -196,7 +195,7 @@ class DaskEngine:
     Raises
     ------
     InputError
-        When it has no workers, or these have another version of boxscore.
+        Without workers, or if they have another version of boxscore.
     """
 
     def __init__(self, client: Any) -> None:
@@ -205,30 +204,30 @@ class DaskEngine:
         self._run = uuid.uuid4().hex[:8]
         self._number = itertools.count()
         self._matching: list[tuple[Any, Task]] = []
-        self._futures: weakref.WeakSet[Any] = weakref.WeakSet()  # what nobody else holds is forgotten
+        self._futures: weakref.WeakSet[Any] = weakref.WeakSet()  # drops futures without references
 
     def submit(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Start a function; its arguments may be what this returned, also in lists."""
+        """Start a function; arguments may be futures returned by this method, also in lists."""
         key = f"boxscore-{name}-{next(self._number)}-{self._run}"
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Sending large graph")  # tables, which must be sent
+            warnings.filterwarnings("ignore", message="Sending large graph")  # tables must be sent
             future = self.client.submit(_checked, __version__, function, *arguments, key=key, pure=False)
         self._futures.add(future)
         return future
 
     def match(self, tasks: Sequence[Task]) -> list[Any]:
         """Start matching all partitions."""
-        # The tables that all tasks share are sent once, as the result of a task of their own.
+        # Send tables that all tasks share once, as the result of a task.
         sides: dict[int, Any] = {}
 
         def once(value: Any) -> Any:
-            """Send what tasks share only once: as a task, for scattered data dies with its worker."""
+            """Wrap a shared value in a task; scattered data would die with its worker."""
             if id(value) not in sides:
                 sides[id(value)] = self.submit("side", _same, value)
             return sides[id(value)]
 
         parts = []
-        # A streaming task travels without its tables; the worker puts them back.
+        # Send a streaming task without its tables; the worker puts them back.
         for task in tasks:
             if isinstance(task, StreamTask):
                 truth = task.truth if isinstance(task.truth, GroundTruth) else once(task.truth)
@@ -241,7 +240,7 @@ class DaskEngine:
         return parts
 
     def results(self, tasks: Sequence[Any], *, shown: str = "scoring") -> list[Any]:
-        """Wait for what was started, with progress; the first error ends everything."""
+        """Wait for the results of tasks, with progress; raise the first error."""
         _, distributed = _dask()
         by_key = {}
         done = distributed.as_completed(list(tasks), with_results=True, loop=self.client.loop)
@@ -251,10 +250,10 @@ class DaskEngine:
             ):
                 if future.status == "error":
                     raise result[1]
-                if future.status in ("lost", "pending"):  # with its worker, before it was fetched: made again
+                if future.status in ("lost", "pending"):  # its worker died before the result was fetched
                     done.add(future)
                     continue
-                if future.status != "finished":  # cancelled: Dask does that when it loses the scheduler
+                if future.status != "finished":  # Dask cancels tasks when it loses the scheduler
                     raise ConnectionError(LOST)
                 by_key[future.key] = result
         except distributed.scheduler.KilledWorker as error:
@@ -264,7 +263,7 @@ class DaskEngine:
         return [by_key[task.key] for task in tasks]
 
     def _as_they_come(self, done: Any) -> Iterator[Any]:
-        """Yield what comes back; while nothing does, ask now and then whether anything will."""
+        """Yield results as they arrive; while none do, check that workers are still running."""
         asked, idle = time.monotonic(), 0
         while not done.is_empty():
             if done.has_ready():
@@ -279,7 +278,7 @@ class DaskEngine:
                 time.sleep(POLL)
 
     def _is_at_work(self) -> bool:
-        """Whether a worker takes tasks, or still has some: one that is paused, for its memory, takes none."""
+        """Return whether a worker is executing or takes tasks; a worker paused for memory takes none."""
         return any(
             worker["status"] == "running" or worker["metrics"].get("executing", 0)
             for worker in _workers_of(self.client).values()
@@ -295,19 +294,18 @@ class DaskEngine:
         )
 
     def _killed(self, error: Any) -> InputError:
-        """Name the partition that kills its workers.
+        """Return an error that names the partition that kills its workers.
 
-        Dask suspects whatever was on a worker that died. The partitions that are not done are tried one by
-        one, alone, so that none is named for what its neighbour does.
+        Dask blames every task on a worker that died, so unfinished partitions run again one by one, alone.
         """
-        # Failed ones first, then those that were not done; finished ones are not suspects.
+        # Failed tasks first, then unfinished ones; finished tasks are not suspects.
         _, distributed = _dask()
         suspects = [(future.status != "error", n) for n, (future, _) in enumerate(self._matching)]
         open_ones = [n for _, n in sorted(suspects) if self._matching[n][0].status != "finished"]
-        # Cancel everything, so that each suspect runs alone.
+        # Cancel everything else, so that each suspect runs alone.
         tasks = [self._matching[n][1] for n in open_ones[:MOST_SUSPECTS]]
         _ask(self.client, self.client._cancel, list(self._futures))
-        # Name the first partition that kills a worker alone.
+        # Find the first partition that kills a worker on its own.
         what = f"the work of the cluster ({getattr(error, 'task', 'a task')})"
         for task in tasks:
             error = self.match([task])[0].exception()
@@ -323,30 +321,30 @@ class DaskEngine:
         )
 
     def held(self, tasks: Sequence[Any], *, shown: str = "scoring") -> list[Any]:
-        """Return what was submitted: it runs already, and its results stay where they are made."""
+        """Return the tasks: they run already, and results stay on the workers."""
         return list(tasks)
 
     def gather(self, parts: Sequence[Any]) -> list[Any]:
-        """Bring parts to this process."""
+        """Fetch parts to this process."""
         with _answering():
             gathered: list[Any] = self.client.gather(list(parts))
             return gathered
 
     @contextlib.contextmanager
     def asked_again(self) -> Iterator[None]:
-        """Check the cluster, and hold what is submitted later."""
+        """Check the cluster, and cancel tasks submitted in the context on an error."""
         with _answering():
             _check_client(self.client)
-            with self.given_up_on_errors():
+            with self.cancel_on_error():
                 yield
 
     @contextlib.contextmanager
-    def given_up_on_errors(self) -> Iterator[None]:
-        """Cancel what still runs when an error ends the context; else what nobody holds is forgotten."""
+    def cancel_on_error(self) -> Iterator[None]:
+        """Cancel running tasks if the context raises; otherwise drop the references to them."""
         try:
             yield
         except BaseException:
-            with contextlib.suppress(Exception):  # a client that is gone holds nothing
+            with contextlib.suppress(Exception):  # the client may be closed
                 if self.client.status == "running":
                     _ask(self.client, self.client._cancel, list(self._futures))
             raise
@@ -364,7 +362,7 @@ def _name_of(task: Task) -> str:
 
 
 def _checked(version: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Run a function if this worker has the client's version."""
+    """Run a function if this worker has the client's version of boxscore."""
     if version != _own_version():
         raise _other_version(version, _own_version())
     return function(*arguments)
@@ -405,7 +403,7 @@ def _same(value: Any) -> Any:
 
 
 def _write_part(frame: Any, path: str) -> int:
-    """Write one partition of a frame; a file is there whole or not at all."""
+    """Write one partition of a frame atomically."""
     pa, pq = _arrow()
     table = pa.Table.from_pandas(frame, preserve_index=False)
     Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -419,22 +417,22 @@ def _write_part(frame: Any, path: str) -> int:
 
 
 def _as_file(side: Any, folder: Path, client: Any) -> Any:
-    """Return a path or a table; frames are written as Parquet, one file a partition, in their order."""
+    """Return a path or a table; write frames to Parquet, one file per partition, in order."""
     # Paths and tables are used as they are.
     if isinstance(side, str):
         return path_of(side)
     if isinstance(side, (Path, GroundTruth, Detections)):
         return side
-    # A frame in memory is one file.
+    # Write a frame in memory to one file.
     module = type(side).__module__.partition(".")[0]
     if module == "pandas" and hasattr(side, "columns"):
         _write_part(side, str(folder / "00000000.parquet"))
         return folder
-    # Each worker writes its partitions, so that no frame comes to this process.
+    # Let each worker write its partitions, so that this process never holds the frame.
     if hasattr(side, "to_delayed") and hasattr(side, "npartitions"):
         files = [folder / f"{number:08d}.parquet" for number in range(side.npartitions)]
         engine = DaskEngine(client)
-        with engine.given_up_on_errors():
+        with engine.cancel_on_error():
             frames = client.compute(side.to_delayed())
             written = engine.results(
                 [
@@ -443,7 +441,7 @@ def _as_file(side: Any, folder: Path, client: Any) -> Any:
                 ],
                 shown="writing",
             )
-        # A folder that the workers have and this process does not see would look like no rows.
+        # A folder that only the workers see would look empty here.
         missing = [file for file, rows in zip(files, written, strict=True) if not file.exists()]
         if missing:
             cause = "pass scratch=, a folder that client and workers share"
@@ -453,7 +451,7 @@ def _as_file(side: Any, folder: Path, client: Any) -> Any:
                 got=f"no file {missing[0].name}",
                 cause=cause,
             )
-        # Empty partitions have columns without types; one is kept if all are empty.
+        # Empty partitions have untyped columns; delete their files unless all are empty.
         for file, rows in zip(files, written, strict=True):
             if not rows and any(written):
                 file.unlink()
@@ -494,12 +492,12 @@ def _current_client() -> Any:
 
 @contextlib.contextmanager
 def cluster_client(address: str) -> Iterator[Any]:
-    """Connect to a scheduler; disconnect at the end.
+    """Connect to a scheduler, and disconnect at the end.
 
     Parameters
     ----------
     address : str
-        As in ``tcp://host:8786``.
+        For example ``tcp://host:8786``.
 
     Yields
     ------
@@ -508,19 +506,19 @@ def cluster_client(address: str) -> Iterator[Any]:
     Raises
     ------
     InputError
-        When nothing answers there.
+        If nothing answers at the address.
     """
     _, distributed = _dask()
     failure: Exception | None = None
     with _without_logs():
         try:
             asyncio.run(_greet(address))
-            with warnings.catch_warnings():  # of versions: boxscore's is checked
+            with warnings.catch_warnings():  # only the version of boxscore matters
                 warnings.simplefilter("ignore", distributed.versions.VersionMismatchWarning)
                 client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
-        except Exception as error:  # of any kind: whatever listens there may answer anything
+        except Exception as error:  # any server may listen there and answer anything
             failure = error
-        if failure is not None:  # outside the handler: a MemoryError of a greeting is no want of memory
+        if failure is not None:  # raised outside the handler: its MemoryError does not mean low memory
             raise _no_scheduler(address, failure)
         try:
             yield client
@@ -540,7 +538,7 @@ def _no_scheduler(address: str, error: Exception) -> InputError:
 
 
 async def _greet(address: str) -> None:
-    """Exchange greetings with a scheduler; Dask's client waits for them for ever."""
+    """Exchange greetings with a scheduler within a timeout, which Dask's client lacks."""
     _, distributed = _dask()
     options = distributed.Security().get_connection_args("client")
     greeting = distributed.comm.connect(address, timeout=PATIENCE, **options)
@@ -549,9 +547,9 @@ async def _greet(address: str) -> None:
 
 @contextlib.contextmanager
 def _without_script() -> Iterator[None]:
-    """Stop new processes from running the caller's script again; tasks need nothing of it."""
+    """Stop child processes from importing the caller's script; tasks do not need it."""
     script = sys.modules["__main__"]
-    sys.modules["__main__"] = types.ModuleType("__main__")  # multiprocessing asks it for a file
+    sys.modules["__main__"] = types.ModuleType("__main__")  # multiprocessing reads its file name
     try:
         yield
     finally:
@@ -560,12 +558,12 @@ def _without_script() -> Iterator[None]:
 
 @contextlib.contextmanager
 def local_cluster(workers: int | None = None) -> Iterator[Any]:
-    """Start a cluster on this machine, and end it with all its processes.
+    """Start a cluster on this machine, and stop all its processes at the end.
 
     Parameters
     ----------
     workers : int, optional
-        Processes; one for each processor, when not given.
+        Number of processes. Default: one per processor.
 
     Yields
     ------
@@ -573,10 +571,10 @@ def local_cluster(workers: int | None = None) -> Iterator[Any]:
     """
     dask, distributed = _dask()
     count = workers or available_processors()
-    with _without_script(), temporary_folder() as folder:  # of what workers spill to disk
-        temporary = dask.config.set({**KEEPING, "temporary-directory": str(folder)})
+    with _without_script(), temporary_folder() as folder:  # workers spill to this folder
+        temporary = dask.config.set({**MALLOC_SETTINGS, "temporary-directory": str(folder)})
         with warnings.catch_warnings(), temporary, quiet_children():
-            warnings.simplefilter("ignore")  # of ports in use
+            warnings.simplefilter("ignore")  # ports in use
             cluster = distributed.LocalCluster(
                 n_workers=count,
                 threads_per_worker=1,
@@ -586,7 +584,7 @@ def local_cluster(workers: int | None = None) -> Iterator[Any]:
             )
 
         def end() -> None:
-            for nanny in list(cluster.workers.values()):  # ended at once: nannies cannot
+            for nanny in list(cluster.workers.values()):  # nannies cannot stop their workers this fast
                 with contextlib.suppress(Exception):
                     nanny.process.process.kill()
 
@@ -595,19 +593,19 @@ def local_cluster(workers: int | None = None) -> Iterator[Any]:
 
 
 def _ask(client: Any, question: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """Ask a cluster, and wait no longer than it may take to answer."""
+    """Send a request to a cluster with a timeout."""
     return client.sync(question, *arguments, callback_timeout=PATIENCE, **options)
 
 
 def _workers_of(client: Any) -> dict[str, Any]:
-    """Return what the scheduler knows of each worker, by address."""
+    """Return the scheduler's entry for each worker, by address."""
     if client.scheduler is None:
         raise ConnectionError(LOST)
     return dict(_ask(client, client.scheduler.identity)["workers"])
 
 
 def _check_client(client: Any) -> None:
-    """Check that a client can be used, that it has workers, and that they have this version of boxscore."""
+    """Check that a client is usable and has workers with this version of boxscore."""
     _, distributed = _dask()
     if not isinstance(client, distributed.Client):
         cause = "create one with distributed.Client(address)"
@@ -619,7 +617,7 @@ def _check_client(client: Any) -> None:
         raise InputError("the cluster", "answer", got=got, cause="did the scheduler or the client stop?")
     if not _workers_of(client):
         wake = client.submit(_same, 0, key=f"boxscore-start-{uuid.uuid4().hex[:8]}", pure=False)
-        until = time.monotonic() + PATIENCE  # an adaptive cluster starts workers once there is a task
+        until = time.monotonic() + PATIENCE  # adaptive clusters start workers for the first task
         while not _workers_of(client):
             if time.monotonic() > until:
                 wake.cancel()
@@ -629,7 +627,7 @@ def _check_client(client: Any) -> None:
     versions = _ask(client, client._run, _own_version, on_error="return")
     for worker, version in versions.items():
         if isinstance(version, OSError):
-            continue  # it left; each task asks again
+            continue  # the worker left; each task checks the version again
         if isinstance(version, Exception):
             raise _other_version(__version__, f"none ({_first_line(version)})", worker)
         if version != __version__:
@@ -637,13 +635,13 @@ def _check_client(client: Any) -> None:
 
 
 def _partition_of(detections: Path, options: Mapping[str, Any], client: Any) -> int:
-    """Return how many boxes a partition has, by those of the files and the memory of workers."""
+    """Return the number of boxes per partition, from the size of the files and the memory of workers."""
     boxes = ParquetGroups.open(detections, read_options(**options)).boxes
     return partition_of(boxes, PARTITION, _memory_of_task(client))
 
 
 def _memory_of_task(client: Any) -> int | None:
-    """Return the bytes that the smallest worker has for one of its tasks at a time, half of its limit."""
+    """Return half the memory limit per thread of the smallest worker, in bytes."""
     limits = [
         worker["memory_limit"] // (2 * worker["nthreads"])
         for worker in _workers_of(client).values()
@@ -656,8 +654,8 @@ def _first_line(error: BaseException) -> str:
     return str(error).partition("\n")[0][:150] or type(error).__name__
 
 
-class _Unsaid(logging.Filter):
-    """Keeps Dask from saying, with tracebacks, what is said in an error of ours."""
+class _DropRecords(logging.Filter):
+    """Drop log records: our error repeats what Dask logs with tracebacks."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Drop everything."""
@@ -666,22 +664,22 @@ class _Unsaid(logging.Filter):
 
 @contextlib.contextmanager
 def _without_logs() -> Iterator[None]:
-    """Drop what Dask logs of lost connections."""
-    unsaid = _Unsaid()
+    """Suppress Dask's logs of lost connections."""
+    drop_records = _DropRecords()
     loggers = [logging.getLogger(f"distributed.{name}") for name in LOGGERS]
     for logger in loggers:
-        logger.addFilter(unsaid)
+        logger.addFilter(drop_records)
     try:
         yield
     finally:
         for logger in loggers:
-            logger.removeFilter(unsaid)
+            logger.removeFilter(drop_records)
 
 
 @contextlib.contextmanager
 def _answering() -> Iterator[None]:
-    """Refuse in one way where Dask raises, in many, that a cluster does not answer."""
-    # Everything that Dask raises if a scheduler, worker or client is gone.
+    """Convert everything that Dask raises for a lost cluster to one error."""
+    # Exceptions of a lost scheduler, worker or client.
     _, distributed = _dask()
     from concurrent.futures import CancelledError
 
@@ -694,16 +692,16 @@ def _answering() -> Iterator[None]:
         asyncio.TimeoutError,
         ConnectionError,
     )
-    # Its logs would repeat the error many times.
+    # Silence Dask's logs, which would repeat the error many times.
     try:
         with _without_logs():
             yield
     except InputError:
         raise
     except Exception as error:
-        # A closed client is a RuntimeError, which only its words tell from others.
+        # A closed client raises RuntimeError; only the text tells it from others.
         shut = isinstance(error, RuntimeError) and ("client" in str(error).lower() or "IOLoop" in str(error))
         if not (shut or isinstance(error, lost)):
             raise
         cause = "did the scheduler or the client stop? Finished work is lost"
-        raise InputError("the cluster", "answer", got=_first_line(error), cause=cause) from None
+        raise InputError("the cluster", "answer", got=_first_line(error).rstrip("."), cause=cause) from None

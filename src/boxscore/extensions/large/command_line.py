@@ -1,4 +1,4 @@
-"""Evaluate out of this process: Parquet in partitions, if it is large or workers help, or on a cluster."""
+"""Evaluate large inputs: Parquet in partitions, by one process or several, or on a cluster."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from boxscore.extensions.large.questions import source_of
 from boxscore.extensions.large.result import MergedEvaluation, evaluation_of, warn_of_parts
 from boxscore.extensions.large.scanning import Task, streamed, table_tasks
 from boxscore.extensions.large.shares import (
-    ImageShare,
-    ReadAtOnceError,
-    read_detections_of_share,
-    read_truth_of_share,
-    share_of,
+    ImageShard,
+    NeedsAllRowsError,
+    read_detections_of_shard,
+    read_truth_of_shard,
+    rows_of_shard,
 )
 from boxscore.extensions.large.source import NO_ROWS, OF_PARTS
 from boxscore.extensions.large.streaming import StreamTask
@@ -52,7 +52,7 @@ UNLISTED_IN_PARTITIONS = (
     "add these images to the ground truth, or drop their detections first: boxscore convert --gt GT --dt "
     "DT --unlisted-images drop --to parquet --output FILE"
 )
-"""What to do about images that are not listed, where partitions are evaluated one by one."""
+"""Advice for unlisted images when partitions are evaluated one by one."""
 
 NOT_STRICT = (
     "--strict covers warnings of partitions but not findings about the input, which need all rows in "
@@ -60,10 +60,10 @@ NOT_STRICT = (
 )
 
 DRAWN = 80_000_000
-"""Bytes of what the first process loads and holds where it writes a page or pictures."""
+"""Extra bytes in the first process when it writes a page or pictures."""
 
 MANY = 1 << 23
-"""Boxes of detections from which they are evaluated in partitions unless something needs all at once."""
+"""Number of detections above which evaluation runs in partitions, unless an option needs all rows."""
 
 NOT_IN_PARTITIONS = ("--verify", "--images", "--scoreless", "--report", "--class-map")
 """Options that need all rows in memory; a report within a memory limit does not."""
@@ -72,7 +72,7 @@ CHOOSES_PARTITIONS = ("--memory-limit", "--shard")
 
 
 LOCAL = "local"
-"""In place of an address: a cluster on this machine for this command, of ``--workers`` processes."""
+"""Use in place of an address: a cluster on this machine, with ``--workers`` processes, for this command."""
 
 NOT_ON_CLUSTER = (
     "--report",
@@ -85,11 +85,11 @@ NOT_ON_CLUSTER = (
     "--save-part",
     "--shard",
 )
-"""Options that need the rows here."""
+"""Options that need all rows in this process."""
 
 
 def options_given(arguments: argparse.Namespace, options: Sequence[str]) -> list[str]:
-    """Return which of these options are given."""
+    """Return the options among ``options`` that are given."""
     return [
         option
         for option in options
@@ -98,7 +98,7 @@ def options_given(arguments: argparse.Namespace, options: Sequence[str]) -> list
 
 
 def refuse_unlisted(how: str | None) -> None:
-    """Refuse what becomes of unlisted images where no program sees all detections."""
+    """Raise if unlisted images would be dropped or kept: no process sees all detections."""
     if how not in (None, "error"):
         raise InputError(
             "--unlisted-images",
@@ -110,7 +110,7 @@ def refuse_unlisted(how: str | None) -> None:
 
 @contextlib.contextmanager
 def unlisted_in_partitions() -> Iterator[None]:
-    """Let the error for an unlisted image say what can be done in partitions, not what one memory can do."""
+    """Replace the advice of the error for an unlisted image by advice that works in partitions."""
     try:
         yield
     except UnlistedImagesError as error:
@@ -119,13 +119,13 @@ def unlisted_in_partitions() -> Iterator[None]:
 
 
 def _chosen_by(arguments: argparse.Namespace) -> str | None:
-    """Return the option that chooses partitions."""
+    """Return the option that asks for partitions, if any."""
     return next(iter(options_given(arguments, CHOOSES_PARTITIONS)), None)
 
 
 def is_larger(arguments: argparse.Namespace) -> bool:
-    """Whether the input is evaluated in partitions: by an option, or because it is Parquet and very long."""
-    # Find the option that asks for partitions, and the options that cannot go with it.
+    """Return whether to evaluate in partitions: an option asks for it, or the Parquet file is long."""
+    # Find the option that asks for partitions, and the options that need all rows.
     option = _chosen_by(arguments)
     path: Path = arguments.detections
     in_parquet = path.exists() and arguments.dt_format in ("auto", "parquet") and is_parquet(path)
@@ -134,9 +134,9 @@ def is_larger(arguments: argparse.Namespace) -> bool:
     if option == "--memory-limit" and "--report" in needing:
         needing.remove("--report")
     needing += ["--unlisted-images"] if arguments.unlisted_images not in (None, "error") else []
-    # Refuse a combination by the option that was given.
+    # Reject combinations of the two.
     if option and not path.exists():
-        detect_format(path)  # which says so
+        detect_format(path)  # raises
     if option and not in_parquet and not tables:
         cause = "convert them: boxscore convert --gt GT --dt DT --to parquet --partitions 8 --output FOLDER"
         raise InputError(option, "be used with detections in Parquet", got=repr(str(path)), cause=cause)
@@ -145,7 +145,7 @@ def is_larger(arguments: argparse.Namespace) -> bool:
         if needing[0] == "--unlisted-images":
             cause = UNLISTED_IN_PARTITIONS
         raise InputError(needing[0], f"not be combined with {option}", got="both", cause=cause)
-    # Partitions because an option says so, because workers share them, or because the file is long.
+    # Use partitions if an option, several workers or the length of the file call for them.
     if tables:
         return True
     if not in_parquet or needing:
@@ -160,9 +160,9 @@ def is_larger(arguments: argparse.Namespace) -> bool:
 def evaluated_elsewhere(
     arguments: argparse.Namespace, then: Callable[[Evaluation], None]
 ) -> MergedEvaluation | None:
-    """Evaluate on a cluster or in partitions; None where the rows are read into this process.
+    """Evaluate on a cluster or in partitions; return None if this process must read all rows.
 
-    ``then`` is called with a result of partitions while they can be read again.
+    ``then`` is called with the result while its partitions can still be read.
     """
     if arguments.scheduler is not None:
         return evaluate_on_cluster(arguments)
@@ -172,22 +172,22 @@ def evaluated_elsewhere(
 def save_part_here(
     evaluation: Evaluation, arguments: argparse.Namespace, messages: Sequence[str]
 ) -> list[str]:
-    """Save what was evaluated in this process as a part; partitions save theirs themselves."""
+    """Save the evaluation as a part, unless it ran in partitions, which save their own."""
     if source_of(evaluation).is_here:
         evaluation.save_part(arguments.save_part)
     return []
 
 
 def evaluate_larger(arguments: argparse.Namespace, then: Callable[[Evaluation], None]) -> MergedEvaluation:
-    """Evaluate in partitions, by as many processes as ``--workers`` says.
+    """Evaluate in partitions with ``--workers`` processes.
 
-    ``then`` is called with the result while partitions can be read again.
+    ``then`` is called with the result while its partitions can still be read.
     """
     drawn = DRAWN if arguments.report else 0
     with partitions_of(arguments, chosen_protocol(arguments), drawn=drawn) as (engine, tasks, plan):
         parts = engine.match(tasks)
         result = _scored(engine, parts, plan, tasks if arguments.report else ())
-        with _named_where_refused():
+        with _name_memory_limit():
             then(result)
         if arguments.save_part is not None:
             shard = None if arguments.shard is None else tuple(shard_of(arguments))
@@ -199,7 +199,7 @@ def evaluate_larger(arguments: argparse.Namespace, then: Callable[[Evaluation], 
 
 
 def shard_of(arguments: argparse.Namespace) -> Shard:
-    """Read ``--shard``: which share, of how many."""
+    """Parse ``--shard K/N``."""
     text = getattr(arguments, "shard", None)
     if text is None:
         return WHOLE
@@ -211,23 +211,23 @@ def shard_of(arguments: argparse.Namespace) -> Shard:
 
 @contextlib.contextmanager
 def evaluation_in_parts(arguments: argparse.Namespace, *, drawn: int = 0) -> Iterator[Evaluation]:
-    """Evaluate for a further question: in partitions that stay on disk, if ``--memory-limit`` asks for it.
+    """Evaluate for a further analysis; with ``--memory-limit``, in partitions that stay on disk.
 
-    The first process needs ``drawn`` bytes besides.
+    ``drawn`` is the extra memory of the first process in bytes.
     """
     if arguments.memory_limit is None or not is_larger(arguments):
         yield evaluate_inputs(read_inputs(arguments))
         return
     with (
         partitions_of(arguments, chosen_protocol(arguments), drawn=drawn) as (engine, tasks, plan),
-        _named_where_refused(),
+        _name_memory_limit(),
     ):
         yield _scored(engine, engine.match(tasks), plan, tasks, later=True)
 
 
 @contextlib.contextmanager
-def _named_where_refused() -> Iterator[None]:
-    """Say of a question that needs rows that it does not go with the limit."""
+def _name_memory_limit() -> Iterator[None]:
+    """Name ``--memory-limit`` in the error of an analysis that needs rows."""
     try:
         yield
     except InputError as error:
@@ -239,7 +239,7 @@ def _named_where_refused() -> Iterator[None]:
 
 
 def has_scores(arguments: argparse.Namespace) -> bool:
-    """Whether detections in Parquet have a column of scores."""
+    """Return whether detections in Parquet have a score column."""
     path: Path = arguments.detections
     options = detection_arguments(arguments)
     return ParquetGroups.open(path, read_options(**options)).parts.score is not None
@@ -268,17 +268,17 @@ def told_of_partitions(
     function: Callable[..., Any],
     options: Mapping[str, Any],
 ) -> list[Any]:
-    """Return what a function says of the tables of each partition, of which nothing is matched.
+    """Return ``function(truth, detections, ...)`` of each partition, without matching.
 
-    It takes both tables, the rows of each in its files, ``partitions``, how many there are, and ``options``.
+    The function also gets the rows of each table in its files, the number of ``partitions``, and ``options``.
     """
     with partitions_of(arguments, protocol, matched=False) as (engine, tasks, _):
         options = {**options, "partitions": len(tasks)}
-        calls = [engine.submit(f"partition {task.number}", _told, task, function, options) for task in tasks]
+        calls = [engine.submit(f"partition {task.number}", _apply, task, function, options) for task in tasks]
         return engine.results(calls, shown="reading")
 
 
-def _told(task: StreamTask, function: Callable[..., Any], options: Mapping[str, Any]) -> Any:
+def _apply(task: StreamTask, function: Callable[..., Any], options: Mapping[str, Any]) -> Any:
     return task.told(function, options)
 
 
@@ -290,18 +290,18 @@ def partitions_of(
     matched: bool = True,
     drawn: int = 0,
 ) -> Iterator[tuple[LocalEngine, list[Any], Plan]]:
-    """Cut the input into tasks; with what runs them, and how much is done at a time.
+    """Split the input into tasks; yield the engine, the tasks and the plan for memory.
 
-    The first process needs ``drawn`` bytes besides.
+    ``drawn`` is the extra memory of the first process in bytes.
     """
-    # Limits, workers and the folder for temporary files.
+    # Parse limits, workers and the folder for temporary files.
     shard = shard_of(arguments)
     if matched:
         check_mergeable(protocol)
     limit = None if arguments.memory_limit is None else bytes_of_text(arguments.memory_limit)
     workers = 1 if arguments.workers is None else readers(arguments)
     scratch = existing_folder(getattr(arguments, "scratch", None), name="--scratch")
-    # Tables have one task; a share of them is read alone if its format can.
+    # Tables are one task; only one shard is read if the format allows.
     if not is_parquet(arguments.detections):
         with temporary_folder(scratch) as folder, LocalEngine(folder, 1) as engine:
             yield engine, _tasks_of_tables(arguments, protocol, shard), plan_within(None, Load(0), 1)
@@ -309,20 +309,20 @@ def partitions_of(
     options = detection_arguments(arguments)
     options.pop("class_map")
     refuse_unlisted(options.pop("unlisted_images"))
-    # The footers say how many boxes there are, and so how large a partition may be.
+    # The number of boxes, from the footers, decides the size of a partition.
     truth, truth_options = arguments.ground_truth, ground_truth_arguments(arguments)
     sides = [ParquetGroups.open(arguments.detections, read_options(**options))]
     in_parquet = is_parquet(truth, "ground truth")
     if in_parquet:
         sides.append(ParquetGroups.open(truth, read_options(**truth_options)))
-    # Plan with what must be in memory at the same time.
-    load = Load.of(sides, None if in_parquet else truth).of_share(shard.shares)
+    # Plan with everything that is in memory at the same time.
+    load = Load.of(sides, None if in_parquet else truth).of_shard(shard.shares)
     load = load._replace(first=load.first + drawn)
     plan = plan_within(limit, load, workers)
     if arguments.strict and matched:
         say(f"note: {NOT_STRICT}", name="boxscore")
-    by_option = _chosen_by(arguments) is not None  # else another call takes the option that the message names
-    # Everything that is opened is closed when the caller is done.
+    by_option = _chosen_by(arguments) is not None  # otherwise the caller handles unlisted images
+    # Close everything when the caller is done.
     with (
         unlisted_in_partitions() if by_option else contextlib.nullcontext(),
         temporary_folder(scratch) as folder,
@@ -345,28 +345,28 @@ def partitions_of(
 
 
 def _tasks_of_tables(arguments: argparse.Namespace, protocol: Protocol, shard: Shard) -> list[Task]:
-    """Return the task of a share of tables: of what was read of it, or else of all that is read at once."""
+    """Return the task of a shard of tables; read all rows if the formats cannot read a shard."""
     try:
-        return _tasks_of_share(arguments, protocol, shard)
-    except ReadAtOnceError:
+        return _tasks_of_shard(arguments, protocol, shard)
+    except NeedsAllRowsError:
         inputs = read_inputs(arguments)
     truth, ids = inputs.ground_truth, inputs.ground_truth.images.ids.tolist()
-    shares = [share_of(len(ids), number, shard.shares) for number in range(1, shard.shares + 1)]
+    shares = [rows_of_shard(len(ids), number, shard.shares) for number in range(1, shard.shares + 1)]
     tasks = table_tasks(
         truth, inputs.detections, protocol, [ids[share] for share in shares], classes=inputs.classes
     )
     return [task for task in tasks if task.number == shard.number - 1] or [tasks[0].without_images()]
 
 
-def _tasks_of_share(arguments: argparse.Namespace, protocol: Protocol, shard: Shard) -> list[Task]:
-    """Read a share of both sides and nothing else of them, where their formats can."""
-    share = ImageShare(*shard)
+def _tasks_of_shard(arguments: argparse.Namespace, protocol: Protocol, shard: Shard) -> list[Task]:
+    """Read only the shard of both sides, if their formats can."""
+    share = ImageShard(*shard)
     common: dict[str, Any] = {**needs_of(protocol), "processes": 1}
     truth_options = read_options(**ground_truth_arguments(arguments), **common)
     options = read_options(**detection_arguments(arguments), **common)
     stage(f"reading share {shard.number} of {shard.shares}")
-    truth = read_truth_of_share(arguments.ground_truth, truth_options, share)
-    detections = read_detections_of_share(arguments.detections, truth, options, share)
+    truth = read_truth_of_shard(arguments.ground_truth, truth_options, share)
+    detections = read_detections_of_shard(arguments.detections, truth, options, share)
     classes = chosen_classes(arguments.classes, truth.categories, arguments.exclude_classes)
     return list(table_tasks(truth, detections, protocol, None, classes=classes))
 
@@ -382,7 +382,7 @@ def evaluate_on_cluster(arguments: argparse.Namespace) -> MergedEvaluation:
 
 
 def refuse_needs_of_rows(arguments: argparse.Namespace) -> None:
-    """Refuse the options that need the rows here."""
+    """Raise if an option needs the rows in this process."""
     for option in options_given(arguments, NOT_ON_CLUSTER):
         cause = "rows stay on the cluster; use one of the two options"
         raise InputError(option, "not be combined with --scheduler", got="both", cause=cause)
@@ -390,7 +390,7 @@ def refuse_needs_of_rows(arguments: argparse.Namespace) -> None:
 
 @contextlib.contextmanager
 def cluster_of(arguments: argparse.Namespace) -> Iterator[Any]:
-    """Connect to the cluster that ``--scheduler`` names, or start one on this machine, for a while."""
+    """Connect to the cluster that ``--scheduler`` names, or start a temporary one on this machine."""
     from boxscore.extensions.large.cluster import cluster_client, local_cluster
 
     if arguments.scheduler == LOCAL:
@@ -404,7 +404,7 @@ def cluster_of(arguments: argparse.Namespace) -> Iterator[Any]:
 
 
 def evaluate_by(client: Any, arguments: argparse.Namespace) -> MergedEvaluation:
-    """Evaluate on a cluster; its parts stay there for as long as the result is held."""
+    """Evaluate on a cluster; the parts stay on its workers while the result exists."""
     from boxscore.extensions.large.cluster import evaluate
 
     options = detection_arguments(arguments)

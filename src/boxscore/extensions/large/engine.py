@@ -1,10 +1,10 @@
-"""Runs the functions that match and reduce: here, in processes of this machine, or on a cluster.
+"""Run the functions that match and reduce: in this process, in several processes, or on a cluster.
 
 Conventions
 -----------
-- What runs is a function of its arguments and may run again. Arguments may be what :meth:`Engine.submit` and
-  :meth:`Engine.match` returned, also in lists.
-- Parts stay where they were matched, or in files; numbers come back.
+- Functions depend only on their arguments and may run again. Arguments may be handles that
+  :meth:`Engine.submit` and :meth:`Engine.match` return, also in lists.
+- Parts stay where they were matched, or in files; only numbers return to the driver.
 """
 
 from __future__ import annotations
@@ -16,38 +16,38 @@ from typing import Protocol as Protocol_
 
 
 class Engine(Protocol_):
-    """Runs functions somewhere."""
+    """Run functions somewhere."""
 
     def submit(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Start a function, or note it down for :meth:`results`."""
+        """Start a function, or record the call for :meth:`results`."""
         ...
 
     def results(self, tasks: Sequence[Any], *, shown: str = "scoring") -> list[Any]:
-        """Wait for what was submitted, with progress, and return what came out."""
+        """Wait for submitted calls, with progress, and return their results."""
         ...
 
     def held(self, tasks: Sequence[Any], *, shown: str = "scoring") -> list[Any]:
-        """Run what was submitted once; return what stands for the results, which stay where they are made."""
+        """Run submitted calls once and return handles to the results, which stay where they are made."""
         ...
 
     def match(self, tasks: Sequence[Any]) -> list[Any]:
-        """Start matching partitions; return what stands for their parts."""
+        """Start matching partitions; return handles to their parts."""
         ...
 
     def gather(self, parts: Sequence[Any]) -> list[Any]:
-        """Bring parts to this process."""
+        """Fetch parts to this process."""
         ...
 
     def asked_again(self) -> AbstractContextManager[None]:
-        """Hold what is submitted later, for another question about the parts, and let go of it at the end."""
+        """Keep results of calls in the context for a later query, and release them at the end."""
         ...
 
 
 class Deferred:
-    """Stands for a value that is made, or read, where it is used."""
+    """A handle to a value that is computed or read on use."""
 
     def value(self) -> Any:
-        """Return it."""
+        """Return the value."""
         raise NotImplementedError
 
 
@@ -58,15 +58,15 @@ class _Noted(NamedTuple):
 
 
 class Call(_Noted, Deferred):
-    """A function that is called where its value is used."""
+    """A lazy function call."""
 
     def value(self) -> Any:
-        """Call it, with the values of its arguments."""
+        """Call the function with the values of its arguments."""
         return self.function(*map(value_of, self.arguments))
 
 
 def value_of(argument: Any) -> Any:
-    """Return an argument with values in place of what stands for them, also in a list."""
+    """Return an argument with handles replaced by their values, also in a list."""
     if isinstance(argument, Deferred):
         return argument.value()
     if type(argument) is list:
@@ -75,18 +75,18 @@ def value_of(argument: Any) -> Any:
 
 
 class Here:
-    """Runs everything in this process, one call at a time: no more than one is in memory."""
+    """Run everything in this process, one call at a time."""
 
     def submit(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Note a call."""
+        """Record a call."""
         return Call(name, function, arguments)
 
     def results(self, tasks: Sequence[Any], *, shown: str = "scoring") -> list[Any]:
-        """Run what was submitted."""
+        """Run submitted calls."""
         return [value_of(task) for task in tasks]
 
     def held(self, tasks: Sequence[Any], *, shown: str = "scoring") -> list[Any]:
-        """Run what was submitted; the results stay in memory."""
+        """Run submitted calls; results stay in memory."""
         return self.results(tasks)
 
     def match(self, tasks: Sequence[Any]) -> list[Any]:
@@ -98,5 +98,5 @@ class Here:
         return list(parts)
 
     def asked_again(self) -> AbstractContextManager[None]:
-        """Nothing is held."""
+        """Do nothing: results are not kept."""
         return nullcontext()

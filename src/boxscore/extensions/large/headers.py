@@ -1,4 +1,4 @@
-"""What a driver knows of a part without its columns: some numbers a class."""
+"""Summarize a part for the driver: a few numbers per class, no columns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from boxscore.protocols.tables.labels import TRUTH_WEIGHT
 
 
 class PartHeader(NamedTuple):
-    """What is known of a part without its columns: some numbers a class."""
+    """Summary of a part without its columns: a few numbers per class."""
 
     version: str
     digest: str
@@ -29,11 +29,11 @@ class PartHeader(NamedTuple):
     source: str
     images: int
     ends: tuple[Id, ...]
-    """First and last id of its images; none without images."""
+    """First and last image id; empty without images."""
     counts: Mapping[str, int]
     left_out: Mapping[str, int]
     detections: IntArray
-    """Matched detections of each class, [K]."""
+    """Number of matched detections per class, [K]."""
     weighted: bool
     nbytes: int
     identity: TruthIdentity
@@ -42,7 +42,7 @@ class PartHeader(NamedTuple):
 
     @property
     def result_counts(self) -> dict[str, int]:
-        """Numbers of images, objects, detections and classes, as ``Evaluation.counts``."""
+        """Number of images, objects, detections and classes, as in ``Evaluation.counts``."""
         return {
             "images": self.images,
             **{name: self.counts[name] for name in COUNTED},
@@ -52,8 +52,8 @@ class PartHeader(NamedTuple):
 
 
 def header_of(part: Part) -> PartHeader:
-    """Return what the driver has to know about a part."""
-    # The driver gets the ends of the ids, not the ids; they show whether parts follow each other.
+    """Return the header of a part."""
+    # First and last id suffice to check that parts follow each other.
     ids = part.image_ids
     return PartHeader(
         part.version,
@@ -67,7 +67,7 @@ def header_of(part: Part) -> PartHeader:
         tuple(ids[[0, -1]].tolist()) if len(ids) else (),
         part.counts,
         part.left_out,
-        # Detections per class are differences of bounds: no column is read.
+        # Counts per class are differences of bounds, so no column is read.
         np.diff(part.matches.bounds[0]),
         TRUTH_WEIGHT.of(part.matches.extra) is not None,
         part.nbytes,
@@ -78,25 +78,25 @@ def header_of(part: Part) -> PartHeader:
 
 
 def headers_of(engine: Engine, parts: Sequence[Any]) -> list[PartHeader]:
-    """Return the headers of parts, wherever they are."""
+    """Return the headers of parts on any engine."""
     return engine.results([engine.submit("header", header_of, part) for part in parts], shown="matching")
 
 
 def added_headers(headers: Sequence[PartHeader]) -> PartHeader:
-    """Add up headers; the first source by name stays, and ids are left out.
+    """Add up headers; keep the first source by name and drop ids.
 
     Raises
     ------
     InputError
-        When the parts do not fit together.
+        If the parts do not fit together.
     """
     check_headers(headers)
-    # Add up counts by name, since parts may name different classes that are left out.
+    # Add up by name: parts may differ in which classes they leave out.
     counts, left_out = Counter[str](), Counter[str]()
     for header in headers:
         counts.update(header.counts)
         left_out.update(header.left_out)
-    # Everything else adds up, or is the least by name: no order of the parts changes the sum.
+    # Use sums and minima, which do not depend on the order of parts.
     return headers[0]._replace(
         row_count=sum(header.row_count for header in headers),
         source=min(header.source for header in headers),
@@ -113,6 +113,6 @@ def added_headers(headers: Sequence[PartHeader]) -> PartHeader:
 
 
 def added_fallbacks(headers: Sequence[PartHeader | Part]) -> tuple[str, int]:
-    """Return what one part says, the first by its text, and how many there are."""
+    """Return the first fallback message in text order, and the number of fallbacks."""
     texts, counts = zip(*(header.fallbacks for header in headers), strict=True)
     return min(filter(None, texts), default=""), sum(counts)

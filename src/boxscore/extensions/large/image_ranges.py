@@ -1,12 +1,13 @@
-"""Ranges of image ids, in which a data set is cut so that no process has to know all of its images.
+"""Split a data set into ranges of image ids, so that no process holds the ids of all images.
 
 Conventions
 -----------
-- Ids are in the order of a vocabulary: whole numbers, then strings. A range starts at an id and ends before
-  the next one's start, so that every image that there can be is in one range.
-- Ranges follow from the files alone: whoever cuts the same files into as many ranges gets the same ones.
-- The ends of the ids of each row group, which Parquet's footers have, are enough where files are in the order
-  of the ids. Else the column of images is read, and a sample of it is held.
+- Ids are ordered as in a vocabulary: whole numbers, then strings. Ranges are adjacent and cover every
+  possible id: each ends where the next one starts.
+- Ranges depend only on the files: splitting the same files into the same number of ranges gives the same
+  ranges.
+- If files are sorted by id, the minimum and maximum id of each row group, from the Parquet footers, are
+  enough. Otherwise the image column is read, and a sample of it is kept.
 """
 
 from __future__ import annotations
@@ -27,20 +28,20 @@ from boxscore.extensions.large.parquet_groups import ParquetGroups, RowGroup
 from boxscore.formats._tables import images_of
 
 NEAR = 4.0
-"""Row groups may be read so many times on average; beyond it rows are first regrouped."""
+"""How often row groups may be read on average; above it, rows are regrouped first."""
 
 SAMPLED = 1 << 16
-"""Ids that are held to choose ranges from, about."""
+"""Approximate number of ids in the sample."""
 
 LEAST_SAMPLED = 16
-"""Ids of a row group among them, at least."""
+"""Minimum number of sampled ids per row group."""
 
 FINE = 4
-"""Row groups of a range, at least, for their ends to say well enough where it ends."""
+"""Minimum number of row groups per range for splitting by their minimum ids alone."""
 
 
 class IdRange(NamedTuple):
-    """Ids from ``low`` up to, and without, ``below``; None is no end."""
+    """Ids in [``low``, ``below``); None means unbounded."""
 
     low: Id | None = None
     below: Id | None = None
@@ -51,14 +52,14 @@ class IdRange(NamedTuple):
         return f"images {' and '.join(ends)}" if ends else "every image"
 
     def contains(self, ids: Sequence[Id]) -> NDArray[np.bool_]:
-        """Whether each id is inside."""
+        """Return which ids are in the range."""
         edges = tuple(end for end in self if end is not None)
         inside: NDArray[np.bool_] = Ranges(edges).numbers(ids) == (self.low is not None)
         return inside
 
 
 def are_between(ids: Sequence[Id], least: Id, largest: Id) -> NDArray[np.bool_]:
-    """Whether each id is one of two, or between them."""
+    """Return which ids are in [least, largest]."""
     values = as_ids(list(ids), name="image ids")
     if values.dtype != object and isinstance(least, int) and isinstance(largest, int):
         inside: NDArray[np.bool_] = (values >= least) & (values <= largest)
@@ -68,7 +69,7 @@ def are_between(ids: Sequence[Id], least: Id, largest: Id) -> NDArray[np.bool_]:
 
 
 class Ranges(NamedTuple):
-    """Ranges next to each other: the ids between them, ascending. There is one more range than edges."""
+    """Adjacent ranges, given by the ascending ids between them; there is one more range than edges."""
 
     edges: tuple[Id, ...] = ()
 
@@ -77,7 +78,7 @@ class Ranges(NamedTuple):
         return [IdRange(*pair) for pair in itertools.pairwise([None, *self.edges, None])]
 
     def numbers(self, ids: Sequence[Id]) -> IntArray:
-        """Return the range that each id is in."""
+        """Return the number of the range of each id."""
         values, edges = (as_ids(list(some), name="image ids") for some in (ids, self.edges))
         if values.dtype != object and edges.dtype != object:
             return np.searchsorted(edges, values, side="right")
@@ -87,21 +88,21 @@ class Ranges(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """Some ids in order, and how many boxes each stands for: those up to the next one."""
+    """Sorted ids, each with the number of boxes up to the next id."""
 
     ids: list[Id]
     boxes: FloatArray
 
     @classmethod
     def joined(cls, samples: Sequence[Sample]) -> Sample:
-        """Put samples together."""
+        """Merge samples."""
         ids = [one for sample in samples for one in sample.ids]
         order = sorted(range(len(ids)), key=lambda at: sort_key(ids[at]))
         boxes = np.concatenate([np.zeros(0), *(sample.boxes for sample in samples)])
         return cls([ids[at] for at in order], boxes[order])
 
     def cut(self, count: int) -> Ranges:
-        """Cut into so many ranges of as many boxes, about; into fewer where ids are too few."""
+        """Split into about ``count`` ranges with similar numbers of boxes; fewer if there are few ids."""
         before = np.cumsum(self.boxes) - self.boxes
         shares = np.arange(1, count) * (float(self.boxes.sum()) / count)
         at = np.searchsorted(before, shares)
@@ -109,20 +110,20 @@ class Sample(NamedTuple):
         return Ranges(tuple(one for one in chosen if sort_key(one) > sort_key(self.ids[0])))
 
     def within(self, part: IdRange) -> Sample:
-        """Return what is inside a range."""
+        """Return the sampled ids in a range."""
         rows = np.flatnonzero(part.contains(self.ids)).tolist()
         return Sample([self.ids[row] for row in rows], self.boxes[rows])
 
 
 class Cutter:
-    """Cuts the images of files, and of a table, into ranges.
+    """Split the images of files, and of an optional table, into ranges.
 
     Parameters
     ----------
     sides : sequence of ParquetGroups
-        Whose images have the same ids.
+        Files of one data set, with the same image ids.
     table : GroundTruth, optional
-        Images beside them.
+        Further images.
     """
 
     def __init__(self, sides: Sequence[ParquetGroups], table: GroundTruth | None) -> None:
@@ -131,12 +132,12 @@ class Cutter:
 
     @property
     def boxes(self) -> int:
-        """Boxes at most; an image of the table counts as one more."""
+        """Upper bound on the number of boxes; an image of the table counts as one more."""
         more = 0 if self._table is None else len(self._table) + len(self._table.images)
         return sum(side.boxes for side in self.sides) + more
 
     def cut(self, count: int, part: IdRange | None = None) -> Ranges:
-        """Cut all, or a range, into so many ranges, about."""
+        """Split everything, or a range, into about ``count`` ranges."""
         part = part or IdRange()
         if self._rows is None:
             ranges = self._by_ends(count, part)
@@ -146,7 +147,7 @@ class Cutter:
         return self._rows.within(part).cut(count)
 
     def _by_ends(self, count: int, part: IdRange) -> Ranges | None:
-        """Cut by the ends of row groups; None where they do not say enough."""
+        """Split by the minimum ids of row groups; return None if these are too coarse."""
         samples = [_sample_of_table(self._table)] if self._table is not None else []
         for side in self.sides:
             filled = [group for group in side.groups if group.boxes]
@@ -162,7 +163,7 @@ class Cutter:
         return None if any(map(are_scattered, (side.groups for side in self.sides), near)) else ranges
 
     def _sample_of_rows(self) -> Sample:
-        """Read the columns of images; the ends of all row groups are known then."""
+        """Read the image columns, and record the minimum and maximum id of all row groups."""
         samples = [_sample_of_table(self._table)] if self._table is not None else []
         for number, side in enumerate(self.sides):
             self.sides[number], sample = _sample_of_rows(side)
@@ -171,13 +172,13 @@ class Cutter:
 
 
 class Shard(NamedTuple):
-    """Which of how many shares of the images, counted from 1."""
+    """Number of a shard, from 1, and the number of shards."""
 
     number: int = 1
     shares: int = 1
 
     def of(self, cutter: Cutter) -> IdRange:
-        """Return its ids; none where there are fewer shares that have any."""
+        """Return the ids of the shard; an empty range if there are fewer shards with images."""
         every = cutter.cut(self.shares).all()
         if self.number > len(every):
             return IdRange(every[-1].low or 0, every[-1].low or 0)
@@ -188,7 +189,7 @@ WHOLE = Shard()
 
 
 def _sample_of_table(truth: GroundTruth) -> Sample:
-    """Return a sample of the images of a table, each of which counts as a box too."""
+    """Return a sample of the images of a table; each image also counts as a box."""
     count = len(truth.images)
     first = np.arange(0, count, max(1, count // SAMPLED))
     each = 1 + np.bincount(truth.image, minlength=count)
@@ -196,7 +197,7 @@ def _sample_of_table(truth: GroundTruth) -> Sample:
 
 
 def _sample_of_rows(groups: ParquetGroups) -> tuple[ParquetGroups, Sample]:
-    """Return the same row groups with the ends of their ids, and a sample."""
+    """Return the row groups with minimum and maximum ids, and a sample."""
     each = max(LEAST_SAMPLED, SAMPLED // max(1, len(groups.groups)))
     known: list[RowGroup] = []
     samples = []
@@ -214,7 +215,7 @@ def _sample_of_rows(groups: ParquetGroups) -> tuple[ParquetGroups, Sample]:
 
 
 def groups_of_ranges(groups: Sequence[RowGroup], ranges: Ranges) -> list[list[RowGroup]]:
-    """Return the row groups that may hold images of each range."""
+    """Return the row groups that may have images of each range."""
     inside: list[list[RowGroup]] = [[] for _ in ranges.all()]
     filled = [group for group in groups if group.boxes]
     least = [group.least for group in filled if group.least is not None]
@@ -227,5 +228,5 @@ def groups_of_ranges(groups: Sequence[RowGroup], ranges: Ranges) -> list[list[Ro
 
 
 def are_scattered(groups: Sequence[RowGroup], inside: Sequence[Sequence[RowGroup]]) -> bool:
-    """Whether ranges would read the row groups too often."""
+    """Return whether reading range by range would read the row groups too often."""
     return sum(map(len, inside)) > NEAR * len(groups) + len(inside)

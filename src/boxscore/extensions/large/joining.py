@@ -2,8 +2,8 @@
 
 Conventions
 -----------
-- Tables are new, with rows in their order.
-- An instance column that only some tables have is filled where a row may be without: masks and keypoints.
+- Results are new tables; rows keep their order.
+- If only some tables have masks or keypoints, the rows of the others are filled with empty ones.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ Table = TypeVar("Table", bound=BoxTable)
 
 
 def with_all_instances(tables: Sequence[Table]) -> list[Table]:
-    """Return tables that all have the masks and keypoints that one has; rows without hold none."""
-    # A table without masks gets rows without one, so that all have the same columns.
+    """Give every table masks and keypoints if any table has them; fill with empty ones."""
     parts = list(tables)
     if any(table.masks is not None for table in parts):
         parts = [
@@ -33,14 +32,14 @@ def with_all_instances(tables: Sequence[Table]) -> list[Table]:
             else table
             for table in parts
         ]
-    # Keypoints need one number of joints: rows of different lengths have no common array.
+    # Keypoints of all tables need the same number of joints to share an array.
     joints = {table.keypoints.shape[1] for table in parts if table.keypoints is not None}
     if len(joints) > 1:
         rule = "be the same number in every table"
         raise InputError("keypoints of tables to merge", rule, got=f"{sorted(joints)}")
     for count in joints:
         parts = [_with_keypoints(table, count) if table.keypoints is None else table for table in parts]
-    # Boxes of one kind: a rotated box cannot stand in for an upright one.
+    # A rotated box cannot replace an upright one.
     for name, what in (("rotated", "be rotated"), ("quadrilaterals", "have corners")):
         present = [getattr(table, name) is not None for table in parts if len(table)]
         if any(present) and not all(present):
@@ -49,18 +48,18 @@ def with_all_instances(tables: Sequence[Table]) -> list[Table]:
 
 
 def of_one_data_set(tables: Sequence[Table]) -> Table:
-    """Put the tables of disjoint images of one data set into one, by ascending image."""
+    """Concatenate the tables of disjoint images of one data set, sorted by image."""
     return concatenate(with_all_instances(tables))[0]
 
 
 def under_classes(table: Table, categories: Categories) -> Table:
-    """Return the table with the classes of a whole data set, of which its own are some."""
+    """Renumber the classes of a table to those of the whole data set, which must contain them."""
     rows = categories.rows(table.categories.ids)
     return table.replaced(categories=categories, category=rows[table.category])
 
 
 def no_detections(categories: Categories, *, images: Images | None = None) -> Detections:
-    """Return detections without a row, with scores; of no image unless some are given."""
+    """Return an empty table of detections with scores, optionally with images."""
     nothing: Any = []
     return Detections.from_arrays(
         nothing,
@@ -73,7 +72,7 @@ def no_detections(categories: Categories, *, images: Images | None = None) -> De
 
 
 def _with_keypoints(table: Table, count: int) -> Table:
-    """Return the table with keypoints of which none is labelled."""
+    """Return the table with unlabeled keypoints."""
     columns: dict[str, Any] = {"keypoints": np.zeros((len(table), count, 3))}
     if isinstance(table, GroundTruth):
         columns["keypoint_count"] = np.zeros(len(table), dtype=np.int64)

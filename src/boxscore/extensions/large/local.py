@@ -1,13 +1,13 @@
-"""Partitions on one machine: how large they may be, and processes that match and score them.
+"""Match and score partitions in processes of this machine, within a memory limit.
 
 Conventions
 -----------
-- A part goes to a file as soon as it is matched, and is read, class by class, where it is scored. So no
-  process holds all parts, and no memory grows with the number of detections: only the files do.
-- Memory is estimated before anything is matched, from the numbers of boxes and images in the files, and again
-  before scores are computed, from what was matched. What does not fit is refused with what to do.
-- A process that dies takes its work with it. That is done once more, by new processes; if one dies again, the
-  work is named, and there is no score of the rest.
+- A part is written to a file as soon as it is matched, and read back class by class for scoring. So no
+  process holds all parts, and only the files grow with the number of detections.
+- Memory is estimated before matching, from the number of boxes and images in the files, and again before
+  scoring, from the matches. If the estimate exceeds the limit, an error says what to do.
+- The work of a process that dies is retried once in new processes. If one dies again, the error names the
+  work and nothing is scored.
 """
 
 from __future__ import annotations
@@ -36,40 +36,40 @@ from boxscore.extensions.large.scanning import run_task
 from boxscore.extensions.large.streaming import PARTITION
 
 BASE = 200_000_000
-"""Bytes of a process with NumPy and pyarrow."""
+"""Memory of a process with NumPy and pyarrow loaded, in bytes."""
 
 READ = 3
-"""Bytes that a row group takes while it is read, as a multiple of those of its columns, not compressed."""
+"""Peak memory of reading a row group, as a multiple of its uncompressed columns."""
 
 ROW = 64
-"""Bytes of each of its rows besides."""
+"""Additional bytes per row of a row group."""
 
 NAMED = 400
-"""Bytes that it takes besides where ids of images are strings."""
+"""Additional bytes per row if image ids are strings."""
 
 SHAPED = 40
-"""Bytes that a box of a partition takes besides for each number of its keypoints, corners or rotated box."""
+"""Additional bytes per box of a partition for each number of its keypoints, corners or rotated box."""
 
 MASKED = 15
-"""The same for each byte of its row, where rows have masks: run lengths take far more than packed text."""
+"""The same per byte of a row with masks: run lengths take far more memory than packed text."""
 
 WRITTEN = 10
-"""Bytes that a table takes in memory for each byte of its file, where ground truth is no Parquet."""
+"""Bytes in memory per byte of a ground-truth file that is not Parquet."""
 
 LOADED = 3
-"""Bytes in memory for each byte of a part that is read from its file and stored."""
+"""Bytes in memory per byte of a part file that is loaded and stored."""
 
 LEAST = 1 << 16
-"""Boxes of a partition, and detections that are scored together, at least."""
+"""Minimum number of boxes per partition, and of detections scored together."""
 
 WORTH = 1 << 18
-"""Boxes of a partition below which another process does not help."""
+"""Boxes per partition below which another process does not pay off."""
 
 TRIES = 2
 
 
 def bytes_of_text(text: str) -> int:
-    """Read a number of bytes: ``500MB``, ``8GB``, ``1.5GiB``."""
+    """Parse a number of bytes: ``500MB``, ``8GB``, ``1.5GiB``."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", text.lower())
     if match is None or float(match[1]) <= 0:
         raise InputError("--memory-limit", "be a size such as 8GB", got=repr(text))
@@ -78,31 +78,31 @@ def bytes_of_text(text: str) -> int:
 
 
 class Plan(NamedTuple):
-    """How much is done at a time, and what a process may take."""
+    """Sizes of partitions and of scoring steps, and the memory of a process."""
 
     partition: int
-    """Boxes of a partition, about."""
+    """Approximate number of boxes per partition."""
     most: int
-    """Detections that are scored together."""
+    """Number of detections scored together."""
     room: int | None
-    """Bytes for what one process scores; None for no limit."""
+    """Bytes for scoring in one process; None for no limit."""
 
 
 class Load(NamedTuple):
-    """What partitions of a data set ask of memory."""
+    """Memory that the partitions of a data set need."""
 
     boxes: int
-    """Of all files."""
+    """Number of boxes in all files."""
     box: int = MATCHED
-    """Bytes of a box of a partition, in the process that matches it."""
+    """Bytes per box of a partition, in the process that matches it."""
     read: int = 0
-    """Bytes of the largest row group, in every process."""
+    """Bytes for the largest row group, in every process."""
     first: int = 0
-    """Bytes that the first process holds besides."""
+    """Additional bytes in the first process."""
 
     @classmethod
     def of(cls, sides: Sequence[ParquetGroups], beside: Path | None) -> Load:
-        """Read the footers of what is in Parquet; ``beside`` it may be a file of ground truth that is not."""
+        """Read the Parquet footers; ``beside`` is a ground-truth file in another format."""
         groups = [group for side in sides for group in side.groups]
         named = any(isinstance(group.largest, str) for group in groups)
         read = max((READ * group.nbytes + ROW * group.boxes for group in groups), default=0)
@@ -110,20 +110,20 @@ class Load(NamedTuple):
         box = MATCHED + NAMED * named + max(map(_further, sides))
         return cls(sum(group.boxes for group in groups), box, read, first)
 
-    def of_share(self, shares: int) -> Load:
-        """Return what one of so many shares asks."""
+    def of_shard(self, shares: int) -> Load:
+        """Return the load of one of ``shares`` shards."""
         return self._replace(boxes=-(-self.boxes // shares))
 
 
 def _further(side: ParquetGroups) -> int:
-    """Return what a box takes of which there is more than corners."""
+    """Return the additional bytes per box for masks, keypoints, corners and rotated boxes."""
     numbers = sum(map(len, side.parts.shapes.values()))
     nbytes = sum(group.nbytes for group in side.groups) if side.parts.mask is not None else 0
     return SHAPED * numbers + MASKED * nbytes // max(side.boxes, 1)
 
 
 def plan_within(limit: int | None, load: Load, workers: int) -> Plan:
-    """Choose partitions so that all processes stay within a limit."""
+    """Choose the size of partitions so that all processes together stay within a limit."""
     share = max(-(-load.boxes // workers), WORTH)
     if limit is None:
         return Plan(min(PARTITION, share), MOST, None)
@@ -142,7 +142,7 @@ def plan_within(limit: int | None, load: Load, workers: int) -> Plan:
 
 
 def merging_within(limit: int, workers: int) -> Plan:
-    """Choose how many detections of saved parts are scored together within a limit."""
+    """Choose how many detections of saved parts to score together within a limit."""
     base = BASE * (1 if workers == 1 else workers + 1)
     room = (limit - base) // workers
     if room < SCORED * LEAST:
@@ -152,7 +152,7 @@ def merging_within(limit: int, workers: int) -> Plan:
 
 
 def check_part_files(parts_in_files: Mapping[Path, int], plan: Plan) -> None:
-    """Refuse a file of one part that would not fit; a file of several was made to a limit."""
+    """Reject a file whose parts do not fit; ``parts_in_files`` maps each file to its number of parts."""
     for path, count in parts_in_files.items():
         size = LOADED * path.stat().st_size // count
         if plan.room is not None and size > plan.room:
@@ -175,7 +175,7 @@ def _advice(load: Load, workers: int) -> str:
 
 
 def check_scoring(headers: Sequence[PartHeader], plan: Plan) -> None:
-    """Refuse a class that would not fit, and that the protocol does not let be scored in ranges.
+    """Raise if a class does not fit in memory and the protocol does not allow scoring it in chunks.
 
     Parameters
     ----------
@@ -185,16 +185,16 @@ def check_scoring(headers: Sequence[PartHeader], plan: Plan) -> None:
     Raises
     ------
     InputError
-        When the largest class does not fit.
+        If the largest class does not fit.
     """
-    # Without a limit everything fits; a class that can be cut by score always does.
+    # Everything fits without a limit, and a class that can be split by score always fits.
     if plan.room is None:
         return
     whole = added_headers(headers)
     protocol, counts = whole.protocol, whole.detections
     if can_be_split(protocol, weighted=whole.weighted):
         return
-    # Else the largest class must fit as a whole, and the message says what would help.
+    # Otherwise the largest class must fit as a whole.
     largest = int(counts.max(initial=0))
     if SCORED * largest > plan.room:
         per_class = protocol.matching.per_class
@@ -218,27 +218,27 @@ def _size(count: int) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Stored(Deferred):
-    """A part, or counts, in a file."""
+    """A part, or counts, stored in a file."""
 
     path: Path
 
     def value(self) -> Any:
-        """Return it, its arrays in the file's pages."""
+        """Load the value; its arrays are memory-mapped."""
         with self.path.open("rb") as file:
             return mapped_pickle(file)
 
 
 class LocalEngine:
-    """Runs calls in processes of this machine, which live as long as a ``with`` block; parts go to files.
+    """Run calls in processes of this machine, which end with the ``with`` block; parts go to files.
 
     Parameters
     ----------
     folder : Path
-        Where parts are stored; whoever made it removes it.
+        Folder for parts; the caller removes it.
     workers : int
-        Processes; 1 runs everything in this one.
+        Number of processes; 1 runs everything in this process.
     sparing : bool, default False
-        Memory that a call has freed is given back to the system: there is a limit.
+        Return freed memory to the system after each call.
     """
 
     def __init__(self, folder: Path, workers: int, *, sparing: bool = False) -> None:
@@ -255,31 +255,31 @@ class LocalEngine:
         self._stack.close()
 
     def submit(self, name: str, function: Any, *arguments: Any) -> Call:
-        """Note a call; :meth:`results` runs it."""
+        """Record a call; :meth:`results` runs it."""
         return Call(name, function, arguments)
 
     def match(self, tasks: Sequence[Any]) -> list[Stored]:
-        """Match partitions, with progress; parts go to files."""
+        """Match partitions, with progress, and write the parts to files."""
         calls = [Call(f"partition {number}", run_task, (task,)) for number, task in enumerate(tasks)]
         return self.held(calls, shown="matching")
 
     def held(self, tasks: Sequence[Any], *, shown: str = "scoring") -> list[Stored]:
-        """Run calls, with progress; results go to files."""
+        """Run calls, with progress, and write the results to files."""
         stored = [Stored(self._folder / f"{next(self._number)}.stored") for _ in tasks]
         calls = [Call(task.name, _store, (task, one.path)) for task, one in zip(tasks, stored, strict=True)]
         self._run(calls, shown=shown)
         return stored
 
     def results(self, tasks: Sequence[Any], *, shown: str = "scoring") -> list[Any]:
-        """Run calls, with progress."""
+        """Run calls, with progress, and return their results."""
         return self._run(tasks, shown=shown)
 
     def gather(self, parts: Sequence[Any]) -> list[Any]:
-        """Read parts; their columns stay in the pages of their files."""
+        """Load parts; their columns are memory-mapped."""
         return [part.value() for part in parts]
 
     def asked_again(self) -> contextlib.AbstractContextManager[None]:
-        """Nothing but the parts is held."""
+        """Do nothing: only parts are kept."""
         return contextlib.nullcontext()
 
     def _run(self, calls: Sequence[Any], *, shown: str) -> list[Any]:
@@ -300,7 +300,7 @@ class LocalEngine:
         )
 
     def _round(self, waiting: dict[int, Call], done: dict[int, Any], shown: str) -> None:
-        """Run calls in the pool; those of a process that dies, and of the others then, are left."""
+        """Run calls in the pool; if a process dies, unfinished calls stay in ``waiting``."""
         from concurrent.futures import as_completed
         from concurrent.futures.process import BrokenProcessPool
 
@@ -316,7 +316,7 @@ class LocalEngine:
             self._kill()
 
     def _kill(self) -> None:
-        """End all processes at once: what they would still do is not wanted."""
+        """Kill all processes immediately."""
         if self._pool is None:
             return
         pool, self._pool = self._pool, None
@@ -329,16 +329,16 @@ def _pool(workers: int) -> Any:
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
-    context = multiprocessing.get_context("spawn")  # pyarrow has threads, which do not survive a fork
+    context = multiprocessing.get_context("spawn")  # the threads of pyarrow do not survive a fork
     with quiet_children():
         pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin)
-        for _ in range(workers):  # each starts a process
+        for _ in range(workers):  # start every process
             pool.submit(int)
     return pool
 
 
 def _begin() -> None:
-    """Prepare a process of the pool: it ends when its parent does, and leaves Ctrl-C to that."""
+    """Initialize a process of the pool: it ignores Ctrl-C and ends when its parent ends."""
     import multiprocessing
     import os
     import signal
@@ -347,10 +347,10 @@ def _begin() -> None:
 
     from boxscore._utils.memory import keep_freed_memory
 
-    # The parent handles Ctrl-C, and ends its processes in order.
+    # The parent handles Ctrl-C and stops its processes in order.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     keep_freed_memory()
-    # A parent that is killed cannot do so: a thread waits for its end, then ends this process.
+    # A killed parent cannot stop them, so a thread waits for its end and exits.
     parent = multiprocessing.parent_process()
     assert parent is not None
 
@@ -363,15 +363,15 @@ def _begin() -> None:
 
 def _value_sparing(call: Any) -> Any:
     value = value_of(call)
-    _give_back_freed_memory()
+    _return_freed_memory()
     return value
 
 
-def _give_back_freed_memory() -> None:
-    """Return what was freed to the system, by the C library of Linux and by Arrow where it is loaded.
+def _return_freed_memory() -> None:
+    """Return freed memory to the system: that of glibc, and of Arrow if it is loaded.
 
-    What is kept lies in pieces: after ten questions about partitions it is half as much again as the largest
-    of them needs.
+    Otherwise fragmentation grows: after ten questions about partitions, memory would be 1.5 times the peak of
+    the largest one.
     """
     arrow = sys.modules.get("pyarrow")
     if arrow is not None:

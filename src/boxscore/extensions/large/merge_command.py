@@ -79,14 +79,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _merged_on_disk(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> Evaluation:
-    """Merge within a limit: no two parts are in memory at a time, and no more classes than fit."""
-    # Check the files before anything is merged.
+    """Merge within a limit: load one part at a time, and no more classes than fit."""
+    # Check all files before merging.
     scratch = existing_folder(arguments.scratch, name="--scratch")
     workers = 1 if arguments.workers is None else readers(arguments)
     counts = {path: parts_in(path) for path in dict.fromkeys(arguments.parts)}
     plan = merging_within(bytes_of_text(arguments.memory_limit), workers)
     check_part_files(counts, plan)
-    # Each part becomes a task, even if a file has several.
+    # Load each part in a task of its own, even if a file has several.
     folder = stack.enter_context(temporary_folder(scratch))
     engine = stack.enter_context(LocalEngine(folder, workers))
     loading = [
@@ -95,7 +95,7 @@ def _merged_on_disk(arguments: argparse.Namespace, stack: contextlib.ExitStack) 
         for number in range(counts[path])
     ]
     parts = engine.held(loading, shown="parts")
-    # Headers are small: all checks are made on them, and the parts stay on disk.
+    # Check the small headers; the parts stay on disk.
     headers = headers_of(engine, parts)
     check_shares(headers)
     warn_of_parts(headers)

@@ -1,10 +1,10 @@
-"""Parts of disjoint images, numbered as one and merged to the matches that one process would have had.
+"""Merge parts of disjoint images to the matches of one evaluation of all images.
 
 Conventions
 -----------
-- Parts must have one protocol, one version of boxscore and the same classes; an image is in one part.
-- Images are ordered by their ids over all parts, as in one vocabulary. Equal scores go as the protocol says:
-  image by image, or by rows, which :mod:`boxscore.extensions.large.parts` defines.
+- Parts must have the same protocol, version of boxscore and classes; an image is in one part only.
+- Images are sorted by id over all parts, as in one vocabulary. Equal scores are ordered by the protocol: by
+  image, or by row, as :mod:`boxscore.extensions.large.parts` defines it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from boxscore._version import __version__
 from boxscore.data.vocabulary import Categories, Images, Vocabulary
 from boxscore.errors import InputError
 from boxscore.extensions.crowds.stretching import min_max_scaled
-from boxscore.extensions.large.packed import Placed, unpacked
+from boxscore.extensions.large.packed import NumberedPart, unpacked
 from boxscore.extensions.large.parts import Part
 from boxscore.matching.matches import Matches
 from boxscore.protocols.fields import all_fields
@@ -31,7 +31,7 @@ from boxscore.protocols.protocol import Protocol, describing_fields
 
 
 class MergedParts:
-    """Parts that fit together, numbered as one.
+    """Parts that fit together, with images numbered over all of them.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class MergedParts:
     Raises
     ------
     InputError
-        When they do not fit together.
+        If they do not fit together.
     """
 
     def __init__(self, parts: Sequence[Part]) -> None:
@@ -63,16 +63,15 @@ class MergedParts:
 
     def matches(self, low: int = 0, high: int | None = None) -> Matches:
         """Merge the classes in [low, high): scores and outcomes, without overlaps."""
-        # Rows of a part count from 0 or are shared; where they are its own, add the rows of the parts before
-        # it.
+        # If rows are numbered within a part, add the row counts of the parts before it.
         first = [0] * len(self.parts)
         if self.parts[0].row_order == "own":
             first = [0, *itertools.accumulate(part.row_count for part in self.parts[:-1])]
         placed = [
-            Placed(part.matches, place, row)
+            NumberedPart(part.matches, place, row)
             for part, place, row in zip(self.parts, self._places, first, strict=True)
         ]
-        # Merge the asked classes: a slice of each column of each part.
+        # Merge the requested classes: a slice of each column of each part.
         merged = unpacked(
             placed,
             self.images,
@@ -81,8 +80,8 @@ class MergedParts:
             high=high,
             rows_by_image=self.parts[0].row_order == "image",
         )
-        # Min-max scaling needs the ends of all parts. The given scores are scaled here, with the same
-        # operations as in one process, and class order follows.
+        # Min-max scaling needs the extremes of all parts, so scores are scaled here, with the operations that
+        # one process would use, and then sorted.
         ends = [part.score_ends for part in self.parts if part.score_ends is not None]
         if ends:
             least, largest = min(low for low, _ in ends), max(high for _, high in ends)
@@ -93,11 +92,11 @@ class MergedParts:
         return merged
 
     def _within_max_detections(self, merged: Matches, low: int, first_rows: Sequence[int]) -> Matches:
-        """Drop the detections beyond max detections of their class in the data set; rows decide ties."""
+        """Apply max detections per class to the whole data set; rows break ties."""
         most, K = self.protocol.caps[-1], len(merged.categories)
         if most is None:
             return merged
-        # Detections that are not evaluated take up places too, so they are ranked with the others, [D + S].
+        # Rank detections that are not evaluated with the others: they also count toward the limit, [D + S].
         columns = [(merged.category.astype(np.int64), merged.score, merged.row)]
         for part, first in zip(self.parts, first_rows, strict=True):
             assert part.spent is not None
@@ -105,19 +104,19 @@ class MergedParts:
             here = (category >= low) & (category < low + K)
             columns.append((category[here].astype(np.int64) - low, score[here], row[here] + first))
         category, score, row = (np.concatenate(column) for column in zip(*columns, strict=True))
-        # Sort by class, descending score and row: three stable sorts, from the last key to the first.
+        # Sort by class, descending score and row: stable sorts, last key first.
         order = np.argsort(row, kind="stable")
         order = order[descending_order(score[order])]
         order = order[stable_order(category[order], K)]
-        # Keep the best of each class. The merged rows are the first D of the columns.
+        # Keep the first of each class. The first D columns are the merged rows.
         within = np.zeros(len(order), dtype=bool)
         within[order[rank_in_runs(category[order]) < most]] = True
         return merged.take_detections(within[: len(merged)])
 
 
 def check_headers(parts: Sequence[Any]) -> None:
-    """Refuse parts, or their headers, that were not made alike."""
-    # All parts are compared with the first: the version, the protocol, the classes, the kind of rows.
+    """Raise if parts, or their headers, differ in version, protocol, classes or kind of rows."""
+    # Compare every part with the first.
     first = parts[0]
     for part in parts:
         if part.version != __version__:
@@ -135,7 +134,7 @@ def check_headers(parts: Sequence[Any]) -> None:
                 place=part.source,
                 cause=_first_difference(first.protocol, part.protocol),
             )
-        # Classes are compared by id and name, and the first difference is named.
+        # Compare classes by id and name, and name the first difference.
         mine, yours = first.categories, part.categories
         if mine is not yours and (not mine.same_as(yours) or mine.names.tolist() != yours.names.tolist()):
             got = f"{len(mine)} in {first.source} and {len(yours)}"
@@ -161,13 +160,13 @@ def check_headers(parts: Sequence[Any]) -> None:
 
 
 def check_shares(parts: Sequence[Any]) -> None:
-    """Refuse shares of a data set, or their headers, that are not all there."""
-    # Without shares there is nothing to miss.
+    """Raise if some of the parts are shards, and shards are missing."""
+    # Without shards, nothing can be missing.
     shares = {part.shard for part in parts if part.shard is not None}
     counts = sorted({count for _, count in shares})
     if not counts:
         return
-    # All must be shares of one cut, and each number must be there.
+    # All parts must be shards of one split, and every number must be present.
     of = f"shards of {' and of '.join(map(str, counts))}"
     if len(counts) > 1 or any(part.shard is None for part in parts):
         got = of if len(counts) > 1 else f"{of}, and parts that are not shards"
@@ -177,14 +176,14 @@ def check_shares(parts: Sequence[Any]) -> None:
         names = ", ".join(f"{number}/{counts[0]}" for number in missing[:10])
         raise InputError(
             "shards to merge",
-            f"be all {counts[0]}",
-            got=f"missing: {names}{(', ...' if len(missing) > 10 else '')}",
-            cause="run boxscore evaluate --shard K/N --save-part for each of them",
+            "be complete",
+            got=f"{len(shares)} of {counts[0]}, without {names}{', ...' if len(missing) > 10 else ''}",
+            cause="run boxscore evaluate --shard K/N --save-part for each missing shard",
         )
 
 
 def _first_difference(first: Protocol, second: Protocol) -> str:
-    """Name a field in which two protocols differ."""
+    """Name a field that differs between two protocols."""
     for field in all_fields(first):
         one, other = field.of(first), field.of(second)
         if one == other or field.path in describing_fields(first):
@@ -194,7 +193,7 @@ def _first_difference(first: Protocol, second: Protocol) -> str:
 
 
 def numbered_images(parts: Sequence[Any]) -> tuple[NDArray[Any], list[NDArray[np.int32]]]:
-    """Return the ids of all images, ordered, and the row of each part's images among them."""
+    """Return the sorted ids of all images, and the row of each part's images among them."""
     object_ids = any(part.image_ids.dtype == object for part in parts)
     counts = [len(part.image_ids) for part in parts]
     ids = np.concatenate([part.image_ids.astype(object) if object_ids else part.image_ids for part in parts])
@@ -209,7 +208,7 @@ def numbered_images(parts: Sequence[Any]) -> tuple[NDArray[Any], list[NDArray[np
 def images_in_order(
     ids: NDArray[Any], order: NDArray[np.int64], columns: Sequence[Mapping[str, NDArray[Any]]]
 ) -> Images:
-    """Join the images of parts, ordered, with the columns that every part has."""
+    """Concatenate and sort the images of parts, with the columns that every part has."""
     shared = [name for name in columns[0] if all(name in of_part for of_part in columns)]
     return Images.of_ids(
         ids, {name: np.concatenate([of_part[name] for of_part in columns])[order] for name in shared}
@@ -217,7 +216,7 @@ def images_in_order(
 
 
 def _refuse_shared_image(parts: Sequence[Any]) -> NoReturn:
-    """Name an image that is in two parts, and the parts."""
+    """Raise an error that names an image in two parts."""
     owner: dict[Any, int] = {}
     shared: list[tuple[Any, int, int]] = []
     for number, part in enumerate(parts):

@@ -1,4 +1,4 @@
-"""Options of what is larger than memory: partitions, shards, parts, clusters."""
+"""Options for data larger than memory: partitions, shards, parts, clusters."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ SCRATCH = Option(
     topic=LARGE,
 )
 OPTIONS = (MEMORY_LIMIT, SHARD, SAVE_PART, SCHEDULER, SCRATCH)
-"""Those of ``boxscore evaluate``."""
+"""Options of ``boxscore evaluate``."""
 
 OF_SUPPRESSION = (
     MEMORY_LIMIT.but(
@@ -60,4 +60,4 @@ OF_SUPPRESSION = (
         does="boxscore.extensions.large.rewriting_command:suppress_in_parts",
     ),
 )
-"""Those of ``boxscore nms``."""
+"""Options of ``boxscore nms``."""

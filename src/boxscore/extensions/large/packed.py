@@ -1,22 +1,19 @@
-"""Matches in few bytes: what scores are computed from, and nothing else.
+"""Pack matches into the few columns that scores need.
 
-Goal
-----
-Many sets of images are matched one after the other, or on many machines; what stays of each must be small,
-and must merge to the bits that one process would have had.
+Parts are matched one after the other, or on many machines, so each must be small and must merge to the bits
+of one process.
 
 Conventions
 -----------
-- Stored are of a detection its score, image, rank and area ranges; of a pair that is a match, its ground
-  truth and its outcomes; of a ground truth its image and where it counts. Overlaps, candidates that no
-  threshold matched, and rows of tables are left out; the row of a detection stays where it orders equal
-  scores.
-- Where a protocol asks for more, and only there, its extra columns that scores read are stored too. Bits of
-  pairs stand beside ``outcomes``: they are of an outcome, not of a pair.
-- Columns are in class order, and so is the ground truth: a class is a slice of each, and :func:`unpacked`
-  reads some classes of many parts at a time.
-- Every column has the smallest type that holds its values; a score is a float32 where all are. Outcomes are
-  numbers of a table of those that occur.
+- Detections: score, image, rank and area ranges. Matched pairs: ground truth and outcomes. Ground truths:
+  image and the area ranges that count them. Overlaps, unmatched candidates and table rows are dropped, except
+  that the row of a detection stays if it orders equal scores.
+- Extra columns are stored only if the protocol needs them for scores. Bits of pairs are stored per outcome,
+  like ``outcomes``, not per pair.
+- Detections, pairs and ground truths are in class order, so a class is a slice of each column;
+  :func:`unpacked` reads some classes of many parts at a time.
+- Each column has the smallest type that holds its values; scores are float32 if that is exact. Outcomes are
+  indices into a table of distinct outcomes.
 """
 
 from __future__ import annotations
@@ -57,10 +54,10 @@ PACKED_COLUMNS: Mapping[str, tuple[str, str]] = {
     "truth_image": ("truth", "u"),
     "truth_counted": ("truth", "u"),
 }
-"""Axis and NumPy kind of the columns that all packed matches have, but for ``row``."""
+"""Axis and NumPy kind of the columns of all packed matches; only ``row`` is optional."""
 
 EXTRA_PREFIX = "extra:"
-"""Before the names of extra columns in :meth:`PackedMatches.arrays`."""
+"""Prefix of the names of extra columns in :meth:`PackedMatches.arrays`."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -70,21 +67,21 @@ class PackedMatches(PicklesFields):
     Attributes
     ----------
     bounds : ndarray of int64, [3, K + 1]
-        Where each class starts among the detections, the pairs and the ground truths, and the ends.
+        Offset of each class in the detections, the pairs and the ground truths, and the ends.
     score : ndarray of float32 or float64, [D]
     image, rank : ndarray of unsigned, [D]
     in_range : ndarray of unsigned, [D]
         Bits over area ranges.
     pair_count : ndarray of unsigned, [D]
-        Matches of each detection, at whatever thresholds.
+        Matches per detection, over all thresholds.
     row : ndarray of unsigned, [D], or None
-        What orders equal scores; None where image and rank do.
+        Row that orders equal scores; None if image and rank order them.
     truth : ndarray of unsigned, [P]
         Position of the ground truth.
     outcome : ndarray of unsigned, [P]
         Position in ``outcomes``.
     outcomes : ndarray of unsigned, [U, A]
-        Bits over thresholds: matched.
+        Bits over thresholds: matched or not.
     truth_image : ndarray of unsigned, [G]
     truth_counted : ndarray of unsigned, [G]
         Bits over area ranges.
@@ -124,13 +121,13 @@ class PackedMatches(PicklesFields):
         return sum(value.nbytes for value in self.arrays().values())
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the columns that are there, by name."""
+        """Return the stored columns by name."""
         values = {name: getattr(self, name) for name in ("bounds", *PACKED_COLUMNS, "outcomes")}
         there = {name: value for name, value in values.items() if value is not None}
         return there | {EXTRA_PREFIX + name: value for name, value in self.extra.items()}
 
     def columns(self, rows: Mapping[str, Take]) -> dict[str, Any]:
-        """Take rows of every column on some axes; ``extra`` among them."""
+        """Take rows along each axis, of extra columns too."""
         columns: dict[str, Any] = {}
         for name, (axis, _) in PACKED_COLUMNS.items():
             values = getattr(self, name)
@@ -138,42 +135,40 @@ class PackedMatches(PicklesFields):
         return {**columns, "extra": taken_extra(self.extra, rows, packed=True)}
 
 
-class Placed(NamedTuple):
-    """Packed matches among others."""
+class NumberedPart(NamedTuple):
+    """Packed matches of one part, and the offsets that number them among all parts."""
 
     packed: PackedMatches
     image: NDArray[np.int32]
-    """Row of each of its images in a vocabulary of all."""
+    """Row of each image of the part among all images."""
     first_row: int = 0
-    """What is added to its rows."""
+    """Offset of its detection rows."""
 
 
 def packed(matches: Matches, *, with_rows: bool = False) -> PackedMatches:
-    """Cut matches to what scores need; ``with_rows`` keeps rows where image and rank order equal scores."""
+    """Pack matches; ``with_rows`` keeps rows even if image and rank order equal scores."""
     K = len(matches.categories)
     classes = np.arange(K + 1)
-    # Keep the pairs that match at some threshold and range; scores read no others.
+    # Keep the pairs that match at some threshold and range; scores need no others.
     matched = np.flatnonzero(matches.matched_bits.any(axis=1))
     detection = matches.pair_detection[matched]
-    # Put the ground truths into class order, ``place`` [G] being their new positions: a class is then a
-    # slice.
+    # Put the ground truths into class order; ``place`` [G] holds their new positions.
     by_class = stable_order(matches.truth_category, K)
     place = np.empty(len(by_class), dtype=np.int64)
     place[by_class] = np.arange(len(by_class))
     rows_taken = {"pair": itemgetter(matched), "truth": itemgetter(by_class)}
     extra = taken_extra(extra_in_parts(matches.extra), rows_taken)
-    # Number the rows of bits [P, A] by the distinct ones [U, A]. Few distinct outcomes occur, so a pair takes
-    # one small number in place of A integers.
+    # Replace the rows of bits [P, A] by indices of the distinct rows [U, A]: there are few of them.
     of_pairs, A = bits_of(extra), matches.area_count
     bits = [matches.matched_bits[matched], *(extra[name] for name in of_pairs)]
     outcome, outcomes = numbered_rows(np.concatenate(bits, axis=1) if of_pairs else bits[0])
     for number, name in enumerate(of_pairs, start=1):
         extra[name] = np.ascontiguousarray(outcomes[:, number * A : (number + 1) * A])
-    # Find where each class starts, [K + 1]. Both sides are in class order, so bisection is enough.
+    # Find the offset of each class [K + 1] by bisection, since columns are in class order.
     detections = np.searchsorted(matches.category, classes)
     truth_category = matches.truth_category[by_class]
     rows = with_rows or matches.equal_scores != "image_order"
-    # Store scores as float32 only if every score comes back to the same bits; one that overflows does not.
+    # Store scores as float32 only if all convert back to the same bits; an overflow does not.
     with np.errstate(over="ignore"):
         narrow = matches.score.astype(np.float32)
     return PackedMatches(
@@ -185,7 +180,7 @@ def packed(matches: Matches, *, with_rows: bool = False) -> PackedMatches:
             ]
         ).astype(np.int64),
         score=narrow if np.array_equal(narrow, matches.score) else matches.score,
-        # Whole numbers take the smallest type that holds the largest of them.
+        # Use the smallest type that holds the largest whole number.
         image=narrowed(matches.image),
         rank=narrowed(matches.rank),
         in_range=matches.in_range_bits,
@@ -204,7 +199,7 @@ def packed(matches: Matches, *, with_rows: bool = False) -> PackedMatches:
 
 
 def unpacked(
-    parts: Sequence[Placed],
+    parts: Sequence[NumberedPart],
     images: Images,
     categories: Categories,
     *,
@@ -212,30 +207,29 @@ def unpacked(
     high: int | None = None,
     rows_by_image: bool = False,
 ) -> Matches:
-    """Merge the classes with rows in [low, high) of parts of disjoint images.
+    """Merge the classes [low, high) of parts of disjoint images.
 
-    Overlaps are NaN. With ``rows_by_image`` rows count inside an image: they are numbered image by image.
+    Overlaps are NaN. With ``rows_by_image``, rows count within an image and are renumbered image by image.
     """
     high = len(categories) if high is None else high
-    # Cut the asked classes out of each part: each column is a slice.
+    # Slice the requested classes out of each part.
     pieces = [_piece(part, low, high) for part in parts]
     detections, truths = ([len(piece[name]) for piece in pieces] for name in ("score", "truth_image"))
     pairs = [len(piece["pair_truth"]) for piece in pieces]
     extra = merged_extra([piece.pop("extra") for piece in pieces])
-    # Join column by column and drop each piece at that moment, so that memory holds one column twice, not
-    # all.
+    # Join column by column and drop each slice as it is joined, so that memory holds only one column twice.
     columns: dict[str, Any] = {}
-    for name in list(pieces[0]):  # each let go of when it is joined
+    for name in list(pieces[0]):
         columns[name] = np.concatenate([piece.pop(name) for piece in pieces])
-    # Positions in pairs count inside a part: add the rows of the parts before it.
+    # Pair positions count within a part: add the sizes of the parts before it.
     columns["pair_detection"] += np.repeat(np.cumsum([0, *detections[:-1]]), pairs)
     columns["pair_truth"] += np.repeat(np.cumsum([0, *truths[:-1]]), pairs)
-    # Renumber rows image by image, where they count inside an image: ties then go as in one file.
+    # Renumber rows that count within an image, so that ties break as in one file.
     if rows_by_image:
         order = np.lexsort((columns["row"], columns["image"]))
         columns["row"][order] = np.arange(len(order))
-    # Sorting into class order is stable and compares what one matching of all images compares, so it gives
-    # the same order.
+    # The sort into class order is stable and uses the keys of a matching of all images, so it gives the same
+    # order.
     every = high - low == len(categories)
     return Matches(
         images=images,
@@ -250,25 +244,24 @@ def unpacked(
     ).in_class_order()
 
 
-def _piece(part: Placed, low: int, high: int) -> dict[str, Any]:
-    """Return the columns of some classes of one part, as :class:`Matches` has them."""
+def _piece(part: NumberedPart, low: int, high: int) -> dict[str, Any]:
+    """Return the columns of some classes of one part, in the form of :class:`Matches`."""
     columns = part.packed
-    # Find the slices of the classes [low, high) on the three axes, without reading a column.
+    # Find the slices of the classes [low, high) on the three axes from the bounds alone.
     (d, d_end), (p, p_end), (g, g_end) = columns.bounds[:, [low, high]].tolist()
     detections, pairs, truths = slice(d, d_end), slice(p, p_end), slice(g, g_end)
     numbers = np.arange(high - low, dtype=np.int32)
     sizes = np.diff(columns.bounds[:, low : high + 1], axis=1)
-    # Extra columns follow their axis; bits of pairs follow the number of the outcome.
+    # Slice extra columns along their axis; look up bits of pairs by outcome.
     outcome = columns.outcome[pairs]
     rows = {"detection": detections, "pair": pairs, "truth": truths, "outcome": outcome}
     extra = taken_extra(columns.extra, {axis: itemgetter(some) for axis, some in rows.items()}, packed=True)
-    # The number of pairs of each detection gives back the detection of each pair; rows are only needed where
-    # they order equal scores.
+    # Pair counts give the detection of each pair; rows are needed only if they order equal scores.
     count = columns.pair_count[detections].astype(np.intp)
-    row = np.zeros(d_end - d, dtype=np.int8)  # no order asks for it
+    row = np.zeros(d_end - d, dtype=np.int8)  # not used for ordering
     if columns.row is not None:
         row = columns.row[detections].astype(np.int64) + part.first_row
-    # Widen the columns that are computed with; a float32 score widens to the bits that it had before.
+    # Widen the columns used in computations; a float32 score widens to its original bits.
     return {
         "image": part.image[columns.image[detections]],
         "category": np.repeat(numbers, sizes[0]),
@@ -287,22 +280,22 @@ def _piece(part: Placed, low: int, high: int) -> dict[str, Any]:
 
 
 def numbered_rows(bits: Bits) -> tuple[NDArray[np.unsignedinteger[Any]], Bits]:
-    """Return the number of each row [P, B] among those that occur, and these, ascending, [U, B]."""
-    # Digits of mixed radix, renumbered without gaps after each column: a number stays below P, so no product
-    # overflows, and numbers ascend as the rows do, compared column by column.
+    """Return the index of each row [P, B] among the distinct rows, and these rows, ascending, [U, B]."""
+    # Combine the columns as digits of a number, renumbered without gaps after each column. Numbers stay below
+    # P, so products do not overflow, and they sort like the rows.
     number = np.zeros(len(bits), dtype=np.int64)
     for column in bits.T:
         key = _compact(column)
         number = _compact(number * (int(key.max(initial=0)) + 1) + key)
-    row = np.zeros(int(number.max(initial=-1)) + 1, dtype=np.intp)  # one of each number: they are all equal
+    row = np.zeros(int(number.max(initial=-1)) + 1, dtype=np.intp)  # any of the equal rows
     row[number] = np.arange(len(number))
     return narrowed(number), bits[row]
 
 
 def _compact(keys: NDArray[Any]) -> NDArray[np.int64]:
-    """Renumber whole numbers, none negative, from 0 without gaps."""
+    """Renumber non-negative integers from 0 without gaps."""
     size = int(keys.max(initial=0)) + 1
-    if size > 8 * len(keys) + 65_536:  # a table of all between would cost more than sorting
+    if size > 8 * len(keys) + 65_536:  # a lookup table would cost more than sorting
         return np.unique(keys, return_inverse=True)[1].astype(np.int64)
     there = np.zeros(size, dtype=bool)
     there[keys] = True
@@ -314,7 +307,7 @@ def _compact(keys: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def of_classes(extra: Extra, low: int, high: int) -> dict[str, NDArray[Any]]:
-    """Cut the columns of classes and images to the classes in [low, high), renumbered from 0."""
+    """Slice class-image columns to the classes [low, high), renumbered from 0."""
     columns = dict(extra)
     for column in declared(extra, "class_image"):
         category, image, values = (extra[name] for name in column.names)
@@ -325,12 +318,12 @@ def of_classes(extra: Extra, low: int, high: int) -> dict[str, NDArray[Any]]:
 
 
 def image_numbers(extra: Extra) -> list[NDArray[np.integer[Any]]]:
-    """Return the image row numbers of each column of classes and images."""
+    """Return the image rows of each class-image column."""
     return [extra[column.names[1]] for column in declared(extra, "class_image")]
 
 
 def extra_in_parts(extra: Extra) -> dict[str, NDArray[Any]]:
-    """Keep the columns that scores read; whole numbers get the smallest type that holds them."""
+    """Keep the columns that scores need; store integers in the smallest type that holds them."""
     columns: dict[str, NDArray[Any]] = {}
     for column in declared(extra):
         if column.in_parts:
@@ -341,10 +334,10 @@ def extra_in_parts(extra: Extra) -> dict[str, NDArray[Any]]:
 
 
 def bits_of(extra: Extra) -> list[str]:
-    """Return the names of the columns of bits."""
+    """Return the names of the bit columns."""
     return [column.name for column in declared(extra) if column.kind == "bits"]
 
 
 def narrowed(values: NDArray[Any]) -> NDArray[np.unsignedinteger[Any]]:
-    """Return whole numbers of at least 0 in the smallest unsigned type that holds them."""
+    """Convert non-negative integers to the smallest unsigned type that holds them."""
     return values.astype(np.min_scalar_type(int(values.max(initial=0))), copy=False)

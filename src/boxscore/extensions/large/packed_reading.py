@@ -1,8 +1,6 @@
-"""Packed matches that were read from a file: every column is checked, against the protocol and the others.
+"""Check packed matches read from a file, against the protocol and column against column.
 
-Conventions
------------
-- Anything wrong is a ``ValueError`` that says what; who reads the file says which file.
+Errors are ``ValueError``; the caller adds the name of the file.
 """
 
 from __future__ import annotations
@@ -21,16 +19,15 @@ from boxscore.protocols.protocol import EXTRA_COLUMNS, Protocol
 Arrays = Mapping[str, NDArray[Any]]
 
 KINDS = {"bool": "b", "float": "f", "whole": "u", "bits": "u"}
-"""NumPy's kinds of extra columns."""
+"""NumPy kinds of extra columns."""
 
 
 def packed_of_arrays(arrays: Arrays, protocol: Protocol, images: int, K: int) -> PackedMatches:
-    """Check the arrays of :meth:`PackedMatches.arrays` so that nothing that they point to is missing.
+    """Check the arrays of :meth:`PackedMatches.arrays`, including every index into another array.
 
-    ``K`` are the classes of the part, before they are pooled.
+    ``K`` is the number of classes of the part before pooling.
     """
-    # Check names and sizes first: the number of classes and the bounds decide the length of every other
-    # column.
+    # Check names and bounds first: they decide the length of every other column.
     classes = K if protocol.matching.per_class else 1
     in_parts = [column for column in EXTRA_COLUMNS.values() if column.in_parts]
     _check_names(arrays, in_parts, protocol)
@@ -39,16 +36,16 @@ def packed_of_arrays(arrays: Arrays, protocol: Protocol, images: int, K: int) ->
     outcomes = arrays["outcomes"]
     if outcomes.dtype != bit_type(T) or outcomes.ndim != 2 or outcomes.shape[1] != A:
         raise ValueError(f"outcomes {outcomes.dtype} {list(outcomes.shape)}")
-    # Check type and length of each column by its axis.
+    # Check type and length of each column.
     lengths = {"detection": D, "pair": P, "truth": G, "outcome": len(outcomes)}
     for name, (axis, kind) in PACKED_COLUMNS.items():
         if name in arrays:
             _check_column(name, arrays[name], kind, (lengths[axis],))
-    # Check that no number points beyond its table. Numbers are unsigned, so the largest is enough.
+    # Check that no index is out of range; they are unsigned, so the maximum is enough.
     for name, size in (("image", images), ("truth_image", images), ("truth", G), ("outcome", len(outcomes))):
         if len(arrays[name]) and int(arrays[name].max()) >= size:
             raise ValueError(f"{name} {int(arrays[name].max())} of {size}")
-    # Check the extra columns, then that pairs stay inside their class and that scores descend.
+    # Check extra columns, then that pairs stay within a class and that scores descend.
     extra = {
         name.removeprefix(EXTRA_PREFIX): values
         for name, values in arrays.items()
@@ -71,7 +68,7 @@ def packed_of_arrays(arrays: Arrays, protocol: Protocol, images: int, K: int) ->
 
 
 def _check_names(arrays: Arrays, in_parts: list[ExtraColumn], protocol: Protocol) -> None:
-    """Refuse a column that nothing declares, and one that is not there though the protocol asks for it."""
+    """Raise if a column is not declared, or is missing though the protocol needs it."""
     needed = {"bounds", "outcomes", *PACKED_COLUMNS} - {"row"}
     known = needed | {"row"}
     for column in in_parts:
@@ -90,7 +87,7 @@ def _check_names(arrays: Arrays, in_parts: list[ExtraColumn], protocol: Protocol
 
 
 def _check_bounds(bounds: NDArray[Any], classes: int) -> tuple[int, int, int]:
-    """Return the numbers of detections, pairs and ground truths."""
+    """Return the number of detections, pairs and ground truths."""
     if bounds.dtype != np.int64 or bounds.shape != (3, classes + 1):
         raise ValueError(f"bounds {bounds.dtype} {list(bounds.shape)}")
     if (bounds[:, 0] != 0).any() or (np.diff(bounds, axis=1) < 0).any():
@@ -107,20 +104,19 @@ def _check_column(name: str, values: NDArray[Any], kind: str, shape: tuple[int, 
 def _check_extra(
     column: ExtraColumn, extra: Arrays, lengths: Mapping[str, int], protocol: Protocol, images: int, K: int
 ) -> None:
-    # A column of values can follow columns of row numbers. Check the type and the shape by its declared axis.
+    # Columns of row numbers may come before the values. Check the values by their declared axis.
     *numbers, values = (extra[name] for name in column.names)
     if column.kind == "bits" and values.dtype != bit_type(len(protocol.matching.iou_thresholds)):
         raise ValueError(f"{column.name} {values.dtype}")
     rows_of_column = {"class_image": len(values) if values.ndim else 0}
     length = {**lengths, **rows_of_column}["outcome" if column.kind == "bits" else column.axis]
     _check_column(column.name, values, KINDS[column.kind], (length, *column.shape(protocol)))
-    # This form also refuses NaN, which fails both comparisons.
+    # Written so that NaN, which fails both comparisons, is rejected too.
     if column.kind == "float" and not ((values >= 0) & (values <= column.most)).all():
         raise ValueError(f"{column.name} below 0 or above {column.most:g}")
     if not numbers:
         return
-    # Numbers must ascend by class and point at existing images, since readers bisect the classes and index
-    # the images.
+    # Readers bisect the classes and index the images, so classes must ascend and images must exist.
     for name, rows in zip(column.names, numbers, strict=False):
         _check_column(name, rows, "u", (length,))
     category, image = numbers
@@ -131,7 +127,7 @@ def _check_extra(
 
 
 def _check_pairs(arrays: Arrays) -> None:
-    """Check that every pair is of a detection and a ground truth of one class."""
+    """Check that every pair joins a detection and a ground truth of one class."""
     bounds, truth = arrays["bounds"], arrays["truth"]
     ends = np.concatenate([[0], np.cumsum(arrays["pair_count"], dtype=np.int64)])
     if (ends[bounds[0]] != bounds[1]).any():
@@ -143,7 +139,7 @@ def _check_pairs(arrays: Arrays) -> None:
 
 
 def _check_scores(score: NDArray[Any], bounds: NDArray[np.int64]) -> None:
-    """Check that scores descend in each class."""
+    """Check that scores descend within each class."""
     first = np.zeros(len(score), dtype=bool)
     first[bounds[bounds < len(score)]] = True
     if not np.isfinite(score).all() or (~first[1:] & (score[1:] > score[:-1])).any():

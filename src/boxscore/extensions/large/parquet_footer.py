@@ -1,7 +1,7 @@
-"""Read the metadata of each column from the footer of a Parquet file: Thrift in the compact protocol.
+"""Read column metadata from the footer of a Parquet file (Thrift compact protocol).
 
-pyarrow gives it as well, but aborts the process where the metadata of a column are damaged. Nothing but these
-facts is kept while the footer is walked.
+pyarrow reads it too, but aborts the process if column metadata is damaged. The parser keeps only the fields
+in ``KEPT``.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ TRUE, FALSE, BYTE, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = 1, 2, 3, 7, 8, 9, 10
 INTEGERS = (4, 5, 6)
 
 COLUMN = (4, 1)
-"""Field numbers from the file to a column: row groups, and the columns of each."""
+"""Field numbers of the row groups, and of the columns of a row group."""
 ABOUT, NUM_VALUES, SIZE, STATISTICS, LARGEST, LEAST = 3, 5, 6, 12, 5, 6
-"""Field numbers: in a column, three in the metadata of that, and two in its statistics."""
+"""Field numbers: of a column's metadata, of three fields in it, and of two in its statistics."""
 KEPT = {
     *((4,), COLUMN, (*COLUMN, ABOUT)),
     *((*COLUMN, ABOUT, number) for number in (NUM_VALUES, SIZE, STATISTICS)),
@@ -25,35 +25,35 @@ KEPT = {
 
 
 class ColumnFacts(NamedTuple):
-    """The metadata of a column of a row group."""
+    """Metadata of a column of a row group."""
 
     values: int
     nbytes: int
-    """Of its pages, not compressed."""
+    """Size of its pages, uncompressed."""
     least: bytes | None
-    """No value is smaller, as values are stored; None where it is not said."""
+    """Lower bound of the values, as stored; None if missing."""
     largest: bytes | None
 
 
 def facts_of_columns(footer: bytes, place: str) -> list[list[ColumnFacts]]:
-    """Return the metadata of each column in each row group.
+    """Return the metadata of each column of each row group.
 
     Parameters
     ----------
     footer : bytes
-        Without the :data:`~boxscore.formats.parquet.TAIL`.
+        The footer without the :data:`~boxscore.formats.parquet.TAIL`.
     place : str
-        Names the file.
+        Name of the file for messages.
 
     Returns
     -------
     list of list of ColumnFacts
-        One list for each row group, of its columns.
+        One list of columns per row group.
 
     Raises
     ------
     FileFormatError
-        When the footer is damaged.
+        If the footer is damaged.
     """
     try:
         groups = _Reader(footer).structure(()).get(COLUMN[0], [])
@@ -76,7 +76,7 @@ class _DamagedError(Exception):
 
 
 class _Reader:
-    """A position in bytes; each step consumes at least one, so that time is bounded by their number."""
+    """A position in bytes. Every step consumes at least one byte, which bounds the time."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
@@ -107,11 +107,11 @@ class _Reader:
         return (number >> 1) ^ -(number & 1)  # zigzag: 0, -1, 1, -2, 2, ...
 
     def structure(self, path: tuple[int, ...]) -> Any:
-        """Read the fields of a structure that are kept, by number; of a column its facts."""
+        """Read a structure and return its kept fields by number; for a column, return its facts."""
         fields: dict[int, Any] = {}
         number = 0
         while byte := self.byte():
-            # The number follows from the last one, or is written out.
+            # The field number is relative to the last one, or written out.
             number = number + (byte >> 4) if byte >> 4 else self.signed()
             inner = (*path, number)
             value = self.value(byte & 15, inner)
@@ -120,8 +120,8 @@ class _Reader:
         return _facts(fields) if path == COLUMN else fields
 
     def value(self, kind: int, path: tuple[int, ...], *, listed: bool = False) -> Any:
-        """Read a value; one of a kind that is never kept gives None."""
-        # Kinds that a footer keeps.
+        """Read a value; return None for kinds that are never kept."""
+        # Kinds that may be kept.
         if kind in INTEGERS:
             return self.signed()
         if kind == BINARY:
@@ -130,7 +130,7 @@ class _Reader:
             return self.structure(path)
         if kind in (LIST, SET):
             return self.values(path)
-        # Kinds that are passed over: their content is read, and dropped.
+        # Kinds that are read and dropped.
         if kind == MAP:
             count = self.varint()
             kinds = self.byte() if count else 0
@@ -141,12 +141,12 @@ class _Reader:
             self.taken(8)
         elif kind == BYTE or (listed and kind in (TRUE, FALSE)):
             self.byte()
-        elif kind not in (TRUE, FALSE):  # a field of these holds no more than its kind
+        elif kind not in (TRUE, FALSE):  # the kind of a boolean field is its value
             raise _DamagedError
         return None
 
     def values(self, path: tuple[int, ...]) -> list[Any]:
-        """Read a list; its values where they are kept."""
+        """Read a list; return its values if they are kept."""
         byte = self.byte()
         found = []
         for _ in range(self.varint() if byte >> 4 == 15 else byte >> 4):

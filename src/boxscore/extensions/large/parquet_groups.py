@@ -1,9 +1,9 @@
-"""Parquet files read row group by row group: only the columns of boxes, flat, each row with its place.
+"""Read Parquet files row group by row group, as flat tables with one row per box.
 
 Conventions
 -----------
-- Every layout becomes one row per box. Two columns are added: :data:`KEY`, which ascends in the order of the
-  files and is unique to each box, and :data:`AT`, its row in the row group.
+- Two columns are added: :data:`KEY`, unique to each box and ascending in the order of the files, and
+  :data:`AT`, the row in the row group.
 - User columns are not read.
 """
 
@@ -57,21 +57,21 @@ class RowGroup(NamedTuple):
     file: int
     number: int
     rows: int
-    """Rows of the file, which may be images."""
+    """Number of rows, which are images in some layouts."""
     boxes: int
-    """Boxes at most."""
+    """Upper bound on the number of boxes."""
     first: int
-    """:data:`KEY` of its first box."""
+    """:data:`KEY` of the first box."""
     nbytes: int
-    """Bytes of the columns that are read, not compressed."""
+    """Uncompressed size of the columns that are read."""
     least: Id | None = None
-    """No image in it has a smaller id; None where that is not known."""
+    """Lower bound of the image ids; None if unknown."""
     largest: Id | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class ParquetGroups(PicklesFields):
-    """The row groups of a Parquet file, or of a folder of them; pickles as paths and numbers.
+    """The row groups of a Parquet file or folder; pickles as paths and numbers.
 
     Attributes
     ----------
@@ -80,17 +80,17 @@ class ParquetGroups(PicklesFields):
     groups : tuple of RowGroup
         In the order of the files.
     schema : pyarrow.Schema
-        Of the columns that are read, as all files together have them.
+        Schema of the columns that are read, common to all files.
     names : tuple of str
-        What these are called, one row per box.
+        Names of these columns in a table with one row per box.
     digests : tuple of int
-        Of the footer of each file, which has the positions of all data, and the least and largest values.
+        Checksum of the footer of each file, which has the offsets of all data and column statistics.
     column_map : ColumnMap or None
-        The user's names of columns.
+        Column names given by the user.
     absent : mapping of str to str
-        The first file that does not have a column, by column.
+        The first file without a column, by column.
     held : Path or None
-        A folder for what is read of files in a store, which is read from there once.
+        Cache folder for ranges of remote files, each downloaded once.
     """
 
     path: Path
@@ -105,11 +105,11 @@ class ParquetGroups(PicklesFields):
 
     @classmethod
     def open(cls, path: Path, options: ReadOptions, *, further: Collection[str] | None = ()) -> ParquetGroups:
-        """Read the footers and schemas of the files; no row is read.
+        """Read the footers and schemas of the files, but no rows.
 
-        ``further`` names columns that are read though they have no part; None for all.
+        ``further`` names extra columns to read; None reads all.
         """
-        # Everything comes from the footers, so opening terabytes takes moments.
+        # Only footers are read, so opening terabytes takes moments.
         files = tuple(part_files(path, options))
         groups: list[RowGroup] = []
         digests: list[int] = []
@@ -118,7 +118,7 @@ class ParquetGroups(PicklesFields):
         first = 0
         for number, file in enumerate(files):
             with converted_errors(str(file)), opened_parquet(file) as (footer, parquet):
-                # The checksum of a footer tells later whether the file is still the same.
+                # The checksum of the footer detects later changes of the file.
                 digests.append(zlib.crc32(footer))
                 wanted = wanted_columns(parquet, str(file))
                 empty.append(parquet.read_row_groups([], columns=wanted))
@@ -131,20 +131,20 @@ class ParquetGroups(PicklesFields):
                     raise FileFormatError(
                         "a Parquet file", "describe its content once", got=got, place=str(file)
                     )
-                # A row group's boxes are the values of its lists, or its rows where it has none.
+                # Count the boxes of a row group: the values of its lists, or else its rows.
                 for group, (count, said) in enumerate(zip(rows, facts, strict=True)):
                     boxes = max((said[i].values for i in lists), default=count)
                     nbytes = sum(said[i].nbytes for i, column in columns if column.path in wanted)
                     groups.append(RowGroup(number, group, count, boxes, first, nbytes))
                     ends.append({column.path: (column, said[i]) for i, column in columns if i not in lists})
                     first += boxes
-        # Files of one folder share a schema; a column that a file with rows lacks is noted.
+        # All files share one schema; record the columns that a file with rows lacks.
         column_map = options.columns
         schema, names = _needed(joined(empty, str(path)), str(path), further, column_map)
         filled = {group.file for group in groups if group.rows}
         absent = absent_columns({str(files[at]): empty[at].column_names for at in filled})
         opened_groups = cls(path, files, tuple(groups), schema, names, tuple(digests), column_map, absent)
-        # Least and largest image ids show which groups a partition needs.
+        # The minimum and maximum image id show which row groups a partition needs.
         name = opened_groups.parts.image
         return opened_groups.with_groups(
             [
@@ -154,11 +154,11 @@ class ParquetGroups(PicklesFields):
         )
 
     def with_groups(self, groups: Sequence[RowGroup]) -> ParquetGroups:
-        """Return the same with more known of the row groups."""
+        """Return a copy with other row groups, e.g. with more statistics."""
         return dataclasses.replace(self, groups=tuple(groups))
 
     def holding(self, folder: Path) -> ParquetGroups:
-        """Return the same, which holds what is read of files in a store in a folder."""
+        """Return a copy that caches ranges of remote files in a folder."""
         if not any(map(is_far, self.files)):
             return self
         folder.mkdir(parents=True, exist_ok=True)
@@ -166,16 +166,16 @@ class ParquetGroups(PicklesFields):
 
     @property
     def boxes(self) -> int:
-        """Boxes at most."""
+        """Upper bound on the number of boxes."""
         return sum(group.boxes for group in self.groups)
 
     @functools.cached_property
     def parts(self) -> ColumnParts:
-        """Which column is the image, the class, the box."""
+        """The columns by role: image, class, box, ..."""
         return column_parts(self.names, place=str(self.path), column_map=self.column_map)
 
     def _opened(self, file: Path) -> AbstractContextManager[tuple[bytes, Any]]:
-        """Open a file; what is read of one in a store is held."""
+        """Open a file; ranges of a remote file are cached."""
         if self.held is None or not is_far(file):
             return opened_parquet(file)
         from boxscore.extensions.stores.held_ranges import held_file
@@ -183,9 +183,9 @@ class ParquetGroups(PicklesFields):
         return opened_parquet(file, functools.partial(held_file, self.held, file))
 
     def read(self, group: RowGroup, columns: Sequence[str] | None = None) -> pa.Table:
-        """Read a row group, one row per box; ``columns`` by name, all that are needed by default."""
+        """Read a row group, one row per box; ``columns`` are names, by default all that are needed."""
         pa, _ = arrow()
-        # The file must be the one whose footer was read.
+        # Check that the file is the one whose footer was read.
         file = self.files[group.file]
         place = self.place_of(group)
         with converted_errors(place), self._opened(file) as (footer, parquet):
@@ -197,7 +197,7 @@ class ParquetGroups(PicklesFields):
                     place=place,
                     cause="was it replaced, or does a worker see another file?",
                 )
-            # Read the columns that are needed, and give them the types that all files share.
+            # Read the columns and cast them to the types that all files share.
             schema = self.schema if columns is None else pa.schema([self.schema.field(c) for c in columns])
             paths = [
                 path
@@ -206,7 +206,7 @@ class ParquetGroups(PicklesFields):
             ]
             table = parquet.read_row_group(group.number, columns=paths)
             table = joined([schema.empty_table(), table], place).select(schema.names)
-            # One row per box; then check that every column has a value for each.
+            # Flatten to one row per box, then check that every column has a value for each.
             flat, parents = by_box(table, place, self.column_map)
         names = self.names if columns is None else columns
         uneven = [name for name in names if name not in flat]
@@ -214,18 +214,18 @@ class ParquetGroups(PicklesFields):
             got = "lists of other lengths"
             raise FileFormatError(uneven[0], "have a value for each box", got=got, place=place)
         flat = {name: flat[name] for name in names}
-        # Row numbers were given out by the footer's counts, so more boxes would clash.
+        # Keys come from the counts in the footer, so more boxes would give duplicate keys.
         count = len(next(iter(flat.values()))) if flat else 0
         if count > group.boxes:
             got = f"{count:,} boxes, where its footer says {group.boxes:,}"
             raise FileFormatError("a row group", "match the footer of its file", got=got, place=place)
-        # Each box gets its number in all files and its row in the group.
+        # Add the key of each box and its row in the group.
         flat[KEY] = pa.array(group.first + np.arange(count))
         flat[AT] = pa.array(np.arange(count) if parents is None else parents)
         return pa.table(flat).replace_schema_metadata(self.schema.metadata)
 
     def read_columns(self, group: RowGroup, names: Sequence[str | None]) -> BoxesTable:
-        """Read a few columns by name; with any that is inside a structure or list, all of them."""
+        """Read a few columns by name; if one is nested, read all columns."""
         pa, _ = arrow()
         known = [name for name in names if name is not None]
         nested = [field.name for field in self.schema if pa.types.is_nested(field.type)]
@@ -233,7 +233,7 @@ class ParquetGroups(PicklesFields):
         return BoxesTable(self, [self.read(group, known if alone else None)])
 
     def are_fractions(self) -> bool:
-        """Whether all coordinates are fractions of the image's size: read until one is none."""
+        """Return whether all coordinates are fractions of the image size; stop at the first that is not."""
         broken = False
         if not self.parts.box:
             return False
@@ -246,24 +246,24 @@ class ParquetGroups(PicklesFields):
         return broken
 
     def without_sides(self) -> ParquetGroups:
-        """Return the same without columns width and height that are those of boxes beside their corners.
+        """Return a copy without width and height columns that are sizes of boxes, not of images.
 
-        They are the image's size unless an image has two, and all fit their boxes.
+        They are box sizes if they fit every box and some image has two different values.
         """
-        # Only columns that may be either are read, group by group.
+        # Read only if the columns may be either.
         pair = self.parts.image_size
         if pair is None or not may_be_sides(self.parts):
             return self
         first: dict[Any, tuple[float, float]] = {}
         different = False
-        # A group that does not fit its boxes settles it: the columns are the image's size.
+        # If a group does not fit its boxes, the columns are the image size.
         for group in self.groups:
             table = BoxesTable(self, [self.read(group)])
             sizes = np.column_stack([table.numbers(name) for name in pair])
             if not are_sides(table, self.parts, sizes):
                 return self
             values, positions = images_of(table, self.parts)
-            # NaN equals nothing, so an unknown side does not count as a second size.
+            # NaN differs from itself, so unknown sides are skipped.
             for image, size in zip(positions.tolist(), sizes.tolist(), strict=True):
                 known = first.setdefault(values[image], tuple(size))
                 different |= any(
@@ -275,7 +275,7 @@ class ParquetGroups(PicklesFields):
         return dataclasses.replace(self, names=tuple(name for name in self.names if name not in pair))
 
     def empty(self) -> pa.Table:
-        """Return a table of no boxes."""
+        """Return a table without rows."""
         pa, _ = arrow()
         flat, _ = by_box(self.schema.empty_table(), str(self.path), self.column_map)
         empty = pa.array([], pa.int64())
@@ -283,11 +283,11 @@ class ParquetGroups(PicklesFields):
         return pa.table(flat).replace_schema_metadata(self.schema.metadata)
 
     def place_of(self, group: RowGroup) -> str:
-        """Name a row group."""
+        """Return the name of a row group for messages."""
         return f"row group {group.number} of {self.files[group.file]}"
 
     def place(self, key: int, at: int) -> str:
-        """Name the row of a box."""
+        """Return the name of the row of a box for messages."""
         firsts = np.array([group.first for group in self.groups])
         return (
             f"row {at} of {self.place_of(self.groups[int(np.searchsorted(firsts, key, side='right')) - 1])}"
@@ -295,7 +295,7 @@ class ParquetGroups(PicklesFields):
 
 
 def _with_ends(group: RowGroup, column: Any, facts: ColumnFacts) -> RowGroup:
-    """Return a row group with the least and the largest id of a column, where its footer says both."""
+    """Return a row group with the minimum and maximum id, if the footer has both."""
     if facts.least is None or facts.largest is None:
         return group
     kind, logical = column.physical_type, column.logical_type.type
@@ -308,13 +308,13 @@ def _with_ends(group: RowGroup, column: Any, facts: ColumnFacts) -> RowGroup:
         )
         return group._replace(least=least, largest=largest)
     if kind == "BYTE_ARRAY" and logical in TEXTS:
-        with contextlib.suppress(UnicodeDecodeError):  # cut inside a character
+        with contextlib.suppress(UnicodeDecodeError):  # truncated inside a character
             return group._replace(least=facts.least.decode(), largest=facts.largest.decode())
     return group
 
 
 class BoxesTable(ArrowTable):
-    """Boxes of some row groups, flat, as a table whose rows have places for messages."""
+    """Boxes of some row groups as a flat table, with row names for messages."""
 
     def __init__(self, groups: ParquetGroups, tables: Sequence[pa.Table]) -> None:
         self.source, self._groups, self._known = str(groups.path), groups, {}
@@ -331,14 +331,14 @@ class BoxesTable(ArrowTable):
         self.boxes_around = are_around(metadata)
 
     def place(self, row: int) -> str:
-        """Name a row."""
+        """Return the name of a row for messages."""
         return self._groups.place(int(self._keys[row]), int(self._at[row]))
 
 
 def _needed(
     table: pa.Table, place: str, further: Collection[str] | None, column_map: ColumnMap | None
 ) -> tuple[pa.Schema, tuple[str, ...]]:
-    """Return the columns with a part, and what they are called when there is a row per box."""
+    """Return the schema of the columns to read, and their names in a table with one row per box."""
     pa, _ = arrow()
     flat, _ = by_box(table, place, column_map)
     parts = column_parts(list(flat), place=place, column_map=column_map)

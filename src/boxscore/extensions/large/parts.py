@@ -1,20 +1,19 @@
-"""A part: what one set of images contributes to the scores, as a value, as bytes and as a file.
+"""Define a part: everything that one set of images contributes to the scores; save and load it.
 
 Conventions
 -----------
-- A part holds packed matches (:mod:`boxscore.extensions.large.packed`), the ids of its images, and a header:
-  the protocol and its digest, the version of boxscore, the classes, counts. It holds no boxes and no
-  overlaps.
-- Where equal scores go in the order of a file, rows travel: *own* rows number the part's table, and parts
-  follow each other as they are merged; *shared* rows number one table that all parts were cut from; *image*
-  rows count inside an image, and images go by their ids.
-- Under max detections of a class over the whole data set a part is matched without them, and lists the
-  *spent* detections: those that count towards them though they are not evaluated. The cut is made when parts
-  are merged.
-- Where scores are min-max scaled over the data set, a part has them as given, with its least and largest, and
-  they are scaled when parts are merged. Scaling leaves their order as it is but for
-  scores that become equal. Files ranked by score decide between these, and matching does not change.
-- Bytes are an ``.npz`` archive, not compressed, nothing pickled: an array per column, the header as JSON.
+- A part holds packed matches (:mod:`boxscore.extensions.large.packed`), the ids of its images and a header:
+  protocol and digest, version of boxscore, classes, counts. It does not store boxes or overlaps.
+- If file order breaks ties between equal scores, rows are stored. *own* rows index the part's table, and
+  parts follow each other in merge order; *shared* rows index one table that all parts came from; *image* rows
+  count within an image, and images are ordered by id.
+- If max detections apply per class to the whole data set, a part is matched without them and lists the
+  *spent* detections, which count toward the limit but are not evaluated. The limit is applied on merging.
+- If scores are min-max scaled over the data set, a part stores them as given, with their minimum and maximum,
+  and they are scaled on merging. Scaling keeps their order, except that some scores become equal; the order
+  in the file breaks these ties, so matching does not change.
+- The file format is an uncompressed ``.npz`` archive without pickles: one array per column, the header as
+  JSON.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.kinds import counted_for
 
 FORM = 3
-"""Version of the file's form."""
+"""Version of the file format."""
 
 RowOrder = Literal["own", "shared", "image"]
 
@@ -59,7 +58,7 @@ COUNTED = ("ground_truths", "crowds", "difficult", "ignored", "detections")
 
 
 class Spent(NamedTuple):
-    """Detections that count towards max detections over the data set and are not evaluated, [S] each."""
+    """Detections that count toward max detections of the data set but are not evaluated, [S] each."""
 
     category: NDArray[np.int32]
     score: NDArray[np.float64]
@@ -68,39 +67,39 @@ class Spent(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Part(PicklesFields):
-    """What one set of images contributes to the scores.
+    """Everything that one set of images contributes to the scores.
 
     Attributes
     ----------
     protocol : Protocol
     categories : Categories
-        The classes, of which every part has the same.
+        The classes; the same in every part.
     image_ids : ndarray, [I]
-        Ids of all its images, also of those without objects; ascending.
+        Ids of all images of the part, also those without objects; ascending.
     image_columns : mapping of str to ndarray, [I] each
-        What else is known of the images, for slices.
+        Further image columns, for slices.
     matches : PackedMatches
     counts : mapping of str to int
-        Those of ``Evaluation.counts`` that add up: objects and detections.
+        The entries of ``Evaluation.counts`` that add up: objects and detections.
     truth_digest : int
-        :func:`truth_digest` of its ground truth.
+        :func:`truth_digest` of the ground truth.
     left_out : mapping of str to int
-        Detections of classes that the ground truth does not have.
+        Number of detections per class that is not in the ground truth.
     row_order : {"own", "shared", "image"}
-        What rows are rows of.
+        What rows are numbered within: the part's table, a shared table, or an image.
     row_count : int
-        Rows of the part's detections table.
+        Number of rows of the part's detections table.
     spent : Spent, or None
     score_ends : (float, float), or None
-        Least and largest score of its detections, where scores are min-max scaled when parts are merged.
+        Minimum and maximum score, if scores are min-max scaled on merging.
     source : str
-        For messages.
+        Name of the part in messages.
     version : str
-        The boxscore that made it.
+        Version of boxscore that made the part.
     fallbacks : (str, int)
-        Where something else was compared than what was there, and in how many parts; not saved.
+        A message about a fallback in the comparison, and the number of parts that it affects; not saved.
     shard : (int, int), or None
-        Of which share of the images it is, of how many.
+        Number of the shard, and the number of shards.
     """
 
     protocol: Protocol
@@ -137,18 +136,18 @@ class Part(PicklesFields):
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it takes in memory, ids of images that are strings aside."""
+        """Size in memory in bytes, without image ids that are strings."""
         spent = sum(column.nbytes for column in self.spent) if self.spent is not None else 0
         return self.matches.nbytes + self.image_ids.nbytes + spent
 
     @property
     def digest(self) -> str:
-        """That of its protocol."""
+        """Digest of the protocol."""
         return self.protocol.digest
 
     @property
     def identity(self) -> TruthIdentity:
-        """Identify its ground truth."""
+        """Identity of the ground truth."""
         ids = self.image_ids
         return TruthIdentity(
             self.categories, len(ids), image_digest(ids), self.truth_digest, digest_of_names(ids)
@@ -166,20 +165,20 @@ class Part(PicklesFields):
         spent: Spent | None = None,
         score_ends: tuple[float, float] | None = None,
     ) -> Part:
-        """Cut the matches of two tables, which must hold the images of the part and no others.
+        """Make a part from the matches of two tables, which must have exactly the images of the part.
 
         Parameters
         ----------
         matches : Matches
-            With the rows that ``row_order`` says.
+            Matches with rows as ``row_order`` says.
         ground_truth, detections : GroundTruth, Detections
-            As matched.
+            The matched tables.
         protocol : Protocol
         row_order : {"own", "shared", "image"}, default "own"
         spent : Spent, optional
-            Where max detections are of a class over the data set.
+            Needed if max detections apply per class to the whole data set.
         score_ends : (float, float), optional
-            Where the protocol min-max scales scores.
+            Needed if the protocol min-max scales scores.
 
         Returns
         -------
@@ -188,9 +187,9 @@ class Part(PicklesFields):
         Raises
         ------
         ProtocolError
-            When the protocol's rules cannot be met part by part.
+            If the protocol cannot be evaluated part by part.
         """
-        # A part holds what scores need, and no boxes: that is what makes it small.
+        # Keep only the columns that scores need, without boxes, so that a part is small.
         check_mergeable(protocol)
         counts = counts_of_tables(ground_truth, detections, matches)
         return cls(
@@ -217,15 +216,15 @@ class Part(PicklesFields):
         Raises
         ------
         InputError
-            When a column of the images cannot be saved.
+            If a column of the images cannot be saved.
         """
         buffer = io.BytesIO()
         np.savez(buffer, **self._members())  # type: ignore[arg-type]
         return buffer.getvalue()
 
     def _members(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays of its file, by name."""
-        # What is small and plain goes into a JSON header.
+        """Return the arrays of the file by name."""
+        # Small plain values go into a JSON header.
         header: dict[str, Any] = {
             "boxscore_part": FORM,
             "version": self.version,
@@ -243,28 +242,28 @@ class Part(PicklesFields):
             "source": self.source,
             "image_columns": {},
         }
-        # Fields that most parts lack are written only for parts that have them.
+        # Write optional fields only if they are set.
         if self.shard is not None:
             header["shard"] = self.shard
         if self.score_ends is not None:
             header["score_ends"] = self.score_ends
-        # Numbers go into arrays of their own; ids and columns that are text go into the header.
+        # Store ids that are numbers as an array, ids that are text in the header.
         arrays = self.matches.arrays()
         if self.image_ids.dtype == object:
             header["image_ids"] = self.image_ids.tolist()
         else:
             arrays["image_ids"] = self.image_ids
-        # A column of plain numbers is an array, others are JSON.
+        # Store columns of plain numbers as arrays, others as JSON.
         for name, values in self.image_columns.items():
             if values.dtype == object or values.ndim != 1:
                 header["image_columns"][name] = values.tolist()
             else:
                 header["image_columns"][name] = None
                 arrays[f"image:{name}"] = values
-        # What max detections of a class have used up.
+        # Detections that count toward max detections.
         if self.spent is not None:
             arrays |= {f"spent_{name}": values for name, values in self.spent._asdict().items()}
-        # Refuse values that JSON cannot hold before a byte is written.
+        # Raise if JSON cannot hold a value, before anything is written.
         try:
             text = json.dumps(header)
         except (TypeError, ValueError) as error:
@@ -274,17 +273,17 @@ class Part(PicklesFields):
         return arrays | {"header": np.frombuffer(text.encode("ascii"), dtype=np.uint8)}
 
     def save(self, path: str | Path) -> None:
-        """Write the part to a file, whole or not at all.
+        """Write the part to a file atomically.
 
         Parameters
         ----------
         path : str or Path
-            Named ``*.npz``.
+            Must end in ``.npz``.
 
         Raises
         ------
         InputError
-            When the name has another ending, or the file cannot be written.
+            If the name has another ending, or the file cannot be written.
         """
         if Path(path).suffix != ".npz":
             raise InputError("a part's file", "be named *.npz", got=str(path))
@@ -298,7 +297,7 @@ class Part(PicklesFields):
         ----------
         content : bytes
         source : str, default "a part"
-            What messages call it.
+            Name of the part in messages.
 
         Returns
         -------
@@ -307,7 +306,7 @@ class Part(PicklesFields):
         Raises
         ------
         FileFormatError
-            When they are no part, damaged, or of another version of boxscore.
+            If the bytes are not a part, damaged, or from another version of boxscore.
         """
         with open_archive(Path(source), io.BytesIO(content), what=WHAT, writer=WRITER) as archive:
             return _read(archive, source)
@@ -317,7 +316,7 @@ WHAT, WRITER = "a part's file", "boxscore evaluate --save-part or Evaluation.sav
 
 
 def load_part(path: str | Path) -> Part:
-    """Read a part that was saved.
+    """Load a part from a file.
 
     Parameters
     ----------
@@ -330,7 +329,7 @@ def load_part(path: str | Path) -> Part:
     Raises
     ------
     FileFormatError
-        When the file is no part, damaged, or of another version of boxscore.
+        If the file is not a part, damaged, or from another version of boxscore.
     """
     count = parts_in(path)
     if count > 1:
@@ -340,19 +339,19 @@ def load_part(path: str | Path) -> Part:
 
 
 def save_parts(path: str | Path, parts: Iterable[Part]) -> None:
-    """Write parts of disjoint images to one file, one after the other; one alone as :meth:`Part.save` does.
+    """Write parts of disjoint images to one file; a single part is written as by :meth:`Part.save`.
 
     Parameters
     ----------
     path : str or Path
-        Named ``*.npz``.
+        Must end in ``.npz``.
     parts : iterable of Part
-        No two are held at a time.
+        Only one part is in memory at a time.
 
     Raises
     ------
     InputError
-        When the name has another ending, or the file cannot be written.
+        If the name has another ending, or the file cannot be written.
     """
     if Path(path).suffix != ".npz":
         raise InputError("a part's file", "be named *.npz", got=str(path))
@@ -366,13 +365,13 @@ def _members_of(parts: Iterable[Part]) -> Iterator[tuple[str, NDArray[Any]]]:
 
 
 def parts_in(path: str | Path) -> int:
-    """Count the parts in a file, by its directory."""
+    """Return the number of parts in a file, from the archive's directory."""
     with open_archive(Path(path), what=WHAT, writer=WRITER) as archive:
         return max(1, len({name.partition("/")[0] for name in archive.names if "/" in name}))
 
 
 def load_one_of(path: str | Path, number: int) -> Part:
-    """Read one of the parts in a file, counted from 0."""
+    """Load one of the parts in a file, counted from 0."""
     with open_archive(Path(path), what=WHAT, writer=WRITER) as archive:
         names = archive.names
         if not any("/" in name for name in names):
@@ -381,9 +380,9 @@ def load_one_of(path: str | Path, number: int) -> Part:
 
 
 def truth_digest(ground_truth: GroundTruth) -> int:
-    """Return 64 bits that identify a ground truth, whatever the order of its rows.
+    """Return a 64-bit digest of a ground truth that does not depend on the order of its rows.
 
-    Those of disjoint images add up, modulo 2 ** 64.
+    Digests of disjoint images add up modulo 2 ** 64.
     """
     image = _hashes(ground_truth.images.ids)
     with np.errstate(over="ignore"):
@@ -394,20 +393,20 @@ def truth_digest(ground_truth: GroundTruth) -> int:
 
 
 class TruthIdentity(NamedTuple):
-    """What identifies a ground truth, without its rows."""
+    """Digests and counts that identify a ground truth without its rows."""
 
     categories: Categories
     images: int
     image_digest: int
-    """A number of 64 bits of the ids of its images; those of disjoint images add up, modulo 2 ** 64."""
+    """64-bit digest of the image ids; digests of disjoint images add up modulo 2 ** 64."""
     truth_digest: int
     """:func:`truth_digest`."""
     names_digest: int
-    """:func:`~boxscore.data.vocabulary.digest_of_names` of the ids of its images, which adds up too."""
+    """:func:`~boxscore.data.vocabulary.digest_of_names` of the image ids, which also adds up."""
 
     @classmethod
     def of(cls, ground_truth: GroundTruth) -> TruthIdentity:
-        """Read a table."""
+        """Return the identity of a table."""
         ids = ground_truth.images.ids
         return cls(
             ground_truth.categories,
@@ -419,24 +418,24 @@ class TruthIdentity(NamedTuple):
 
     @classmethod
     def joined(cls, parts: Iterable[TruthIdentity]) -> TruthIdentity:
-        """Add up disjoint images."""
+        """Add up the identities of disjoint images."""
         categories, *columns = zip(*parts, strict=True)
         images, image, truth, names = map(sum, columns)
         return cls(categories[0], images, image % 2**64, truth % 2**64, names % 2**256)
 
     def same_as(self, other: TruthIdentity) -> bool:
-        """Whether both are of the same images, classes and objects."""
+        """Return whether both have the same images, classes and objects."""
         return self[1:] == other[1:] and self.categories.same_as(other.categories)
 
 
 def image_digest(ids: NDArray[Any]) -> int:
-    """Return 64 bits that identify ids of images, whatever their order."""
+    """Return a 64-bit digest of image ids that does not depend on their order."""
     with np.errstate(over="ignore"):
         return int(_mixed(_hashes(ids)).sum(dtype=np.uint64))
 
 
 def _hashes(ids: NDArray[Any]) -> NDArray[np.uint64]:
-    """Return 64 bits of each id; those of a whole number do not depend on the other ids."""
+    """Hash each id to 64 bits; the hash of an integer does not depend on the other ids."""
     if ids.dtype != object:
         return ids.view(np.uint64)
     every = (
@@ -449,7 +448,7 @@ def _hashes(ids: NDArray[Any]) -> NDArray[np.uint64]:
 
 
 def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Mix 64 bits (the finaliser of SplitMix64)."""
+    """Mix 64 bits (the finalizer of SplitMix64)."""
     values = values + np.uint64(0x9E3779B97F4A7C15)
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -463,15 +462,15 @@ def match_part(
     *,
     rows: NDArray[np.int64] | None = None,
 ) -> Part:
-    """Match two tables with the same vocabularies, and cut the outcome.
+    """Match two tables with the same vocabularies and return their part.
 
     Parameters
     ----------
     ground_truth, detections : GroundTruth, Detections
-        Of the images of the part and no others, prepared as the protocol says.
+        Tables with exactly the images of the part, prepared as the protocol requires.
     protocol : Protocol
     rows : ndarray of int64, [D], optional
-        Rows of the detections in a table that all parts share.
+        Row of each detection in a table that all parts share.
 
     Returns
     -------
@@ -480,26 +479,25 @@ def match_part(
     Raises
     ------
     ProtocolError
-        When the protocol's rules cannot be met part by part.
+        If the protocol cannot be evaluated part by part.
     """
     rules = protocol.matching
     check_mergeable(protocol)
     if not rules.caps_data_set:
         matches, spent = Matcher(ground_truth, detections, protocol).match(), None
     else:
-        # Detections beyond max detections change no match before it, since their scores are lower.
+        # Match without the limit: detections beyond it have lower scores and change no match before it.
         relaxed = protocol.replaced(matching=rules.replaced(cap_scope="class"))
         matcher = Matcher(ground_truth, detections, relaxed)
         matches = matcher.match()
-        # Detections that rules leave out still take up places under the limit; keep their class, score and
-        # row.
+        # Detections that are not eligible still count toward the limit; keep their class, score and row.
         unused = np.zeros(0, dtype=np.intp)
         if matcher.eligible is not None:
             unused = np.flatnonzero(~matcher.eligible & scored_enough(detections.scores, protocol))
         spent = Spent(detections.category[unused], detections.scores[unused], unused.astype(np.int64))
-    # Store the scores as given, with the ends of the part, where scaling needs those of all parts.
+    # If scaling needs the extremes of all parts, store the scores as given.
     matches, ends = _as_given(matches, detections, protocol)
-    # Rows of a shared table replace those of this one, so that they decide ties.
+    # Use the rows of a shared table, so that they break ties.
     if rows is not None:
         matches = dataclasses.replace(matches, row=rows[matches.row])
         spent = None if spent is None else spent._replace(row=rows[spent.row])
@@ -508,7 +506,7 @@ def match_part(
 
 
 def part_of(evaluation: Evaluation) -> Part:
-    """Cut an evaluation to what scores need of it.
+    """Return the part of an evaluation.
 
     Parameters
     ----------
@@ -521,7 +519,7 @@ def part_of(evaluation: Evaluation) -> Part:
     Raises
     ------
     ProtocolError
-        When the protocol's rules cannot be met part by part.
+        If the protocol cannot be evaluated part by part.
     """
     evaluation._require_overlaps("a part")
     truth, detections, protocol = evaluation.ground_truth, evaluation.detections, evaluation.protocol
@@ -534,7 +532,7 @@ def part_of(evaluation: Evaluation) -> Part:
 def _as_given(
     matches: Matches, detections: Detections, protocol: Protocol
 ) -> tuple[Matches, tuple[float, float] | None]:
-    """Undo the scaling of scores; also return the least and the largest of those given."""
+    """Undo the scaling of scores; also return the minimum and maximum of the given scores."""
     if not protocol.rounding.stretch_scores:
         return matches, None
     given = GivenScores.of(detections)
@@ -543,7 +541,7 @@ def _as_given(
 
 
 def check_mergeable(protocol: Protocol) -> None:
-    """Refuse rules that cannot be met part by part, by name and with the reason."""
+    """Raise if the protocol cannot be evaluated part by part."""
     protocol.scope.check("parts")
 
 
@@ -555,7 +553,7 @@ def _read(archive: Archive, source: str) -> Part:
     members = {name: archive.member(name) for name in archive.names}
     header = _header(archive, members, source)
     arrays = {name: archive.read(name) for name in members if name != "header"}
-    # Nothing of the header is trusted: each value is checked, or makes the constructor raise.
+    # Do not trust the header: every value is checked, here or by a constructor.
     try:
         protocol = Protocol.read(header["protocol"])
         if not all(isinstance(name, str) for name in header["class_names"]):
@@ -565,7 +563,7 @@ def _read(archive: Archive, source: str) -> Part:
         )
         if categories.ids.tolist() != header["class_ids"]:
             raise ValueError("classes in another order")
-        # Ids are in the header as text, or an array of numbers.
+        # Ids are text in the header, or an array of numbers.
         ids = arrays.pop("image_ids", None)
         ids = as_ids(header["image_ids"] if ids is None else ids, name="image ids")
         if len(ids) != header["images"] or len(Categories.order(ids)) != len(ids):
@@ -576,7 +574,7 @@ def _read(archive: Archive, source: str) -> Part:
         }
         if any(len(values) != len(ids) for values in columns.values()):
             raise ValueError("image columns of another length")
-        # The matches check their own arrays.
+        # ``packed_of_arrays`` checks the arrays of the matches.
         spent = None
         if "spent_row" in arrays:
             spent = Spent(*(arrays.pop(f"spent_{name}") for name in Spent._fields))
@@ -585,7 +583,7 @@ def _read(archive: Archive, source: str) -> Part:
         left_out = {str(name): _whole(count) for name, count in header["left_out"].items()}
         if header["row_order"] not in get_args(RowOrder):
             raise ValueError("another order of rows")
-        # The digest must be that of the protocol which the file holds.
+        # Check the digest of the protocol at the end.
         part = Part(
             protocol,
             categories,
@@ -617,7 +615,7 @@ def _read(archive: Archive, source: str) -> Part:
 
 
 def _header(archive: Archive, members: Mapping[str, Any], source: str) -> dict[str, Any]:
-    # Read the header without trusting it: any damage means that the file is another tool's.
+    # Treat any damage of the header as a file of another tool.
     member = members.get("header")
     header: Any = None
     if member is not None and member.dtype == np.uint8 and len(member.shape) == 1:
@@ -627,7 +625,7 @@ def _header(archive: Archive, members: Mapping[str, Any], source: str) -> dict[s
             header = None
     if not isinstance(header, dict) or "boxscore_part" not in header:
         raise FileFormatError(WHAT, f"be written by {WRITER}", got=source)
-    # The form numbers the layout of the file; no other layout is read.
+    # Only the current version of the format is supported.
     if header["boxscore_part"] != FORM:
         raise FileFormatError(
             WHAT,

@@ -1,10 +1,9 @@
-"""Pieces: parts cut to some classes, or to some scores of them.
+"""Cut pieces out of parts: some classes, or a chunk of a class by score.
 
 Conventions
 -----------
-- The ids of the images of a piece are their *places*: row numbers among all images. So equal scores go in the
-  order that they have in one process.
-- Ranges of scores are chosen from samples of the parts, and end where scores differ.
+- The image ids of a piece are *places*: rows among all images. So equal scores are ordered as in one process.
+- The edges of chunks are chosen from samples of the parts. Equal scores are never split.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ from boxscore.extensions.large.parts import Part
 from boxscore.matching.matches import renumbered_extra
 
 SAMPLED = 256
-"""Scores of a class of a part from which ranges are chosen, about."""
+"""Approximate number of sampled scores per class and part."""
 
 
 class Cut(NamedTuple):
-    """What a piece holds."""
+    """Classes and scores of a piece."""
 
     low: int
     high: int
@@ -46,34 +45,34 @@ class Cut(NamedTuple):
     below: float = np.inf
     """Scores in [least, below)."""
     pooled: str | None = None
-    """The selection of classes that are put into one when pieces are merged; all of [low, high) are in."""
+    """The selection that pools all classes in [low, high) on merging."""
 
     @property
     def is_range(self) -> bool:
-        """Whether some scores are left out."""
+        """Return whether some scores are left out."""
         return self.least > -np.inf or self.below < np.inf
 
     def between(self, edges: Sequence[float]) -> list[Cut]:
-        """Cut at scores, which descend."""
+        """Split at descending scores."""
         bounds = [np.inf, *edges, -np.inf]
         return [self._replace(least=least, below=below) for below, least in itertools.pairwise(bounds)]
 
 
 def cut(part: Part, place: int | NDArray[np.int64], piece: Cut) -> Part:
-    """Cut a part to a piece.
+    """Cut a piece out of a part.
 
     Parameters
     ----------
     part : Part
     place : int, or ndarray of int64, [I]
-        Row of each of its images among all; an int where they follow each other: that of the first.
+        Row of each image of the part among all images; if they are consecutive, the first row.
     piece : Cut
 
     Returns
     -------
     Part
     """
-    # Copy the rows of the classes or scores: slices of each column, nothing of the rest.
+    # Copy the rows of the classes or scores as slices of each column.
     matches, (low, high) = part.matches, piece[:2]
     rows = (_rows_of_range if piece.is_range else _rows_of_classes)(matches, piece)
     columns = matches.columns(
@@ -84,7 +83,7 @@ def cut(part: Part, place: int | NDArray[np.int64], piece: Cut) -> Part:
             "outcome": np.copy,
         }
     )
-    # Keep only images that a row of the piece names, and number them from 0.
+    # Keep only images that a row refers to, and number them from 0.
     extra = of_classes(columns["extra"], low, high)
     there = np.zeros(len(part.image_ids), dtype=bool)
     for image in (columns["image"], columns["truth_image"], *image_numbers(extra)):
@@ -97,21 +96,20 @@ def cut(part: Part, place: int | NDArray[np.int64], piece: Cut) -> Part:
         "truth_image": narrowed(row[columns["truth_image"]]),
         "extra": extra_in_parts(renumbered_extra(extra, row)),
     }
-    # Rows are taken by position, so that truths of pieces need not be those of the part.
+    # Truths are renumbered, since the piece may have fewer than the part.
     matches = dataclasses.replace(
         matches,
         bounds=np.concatenate([np.zeros((3, 1), dtype=np.int64), np.cumsum(rows.sizes, axis=1)], axis=1),
-        outcomes=matches.outcomes.copy(),  # nothing of a piece may hold on to the pages of a whole part
+        outcomes=matches.outcomes.copy(),  # do not keep the memory map of the part alive
         **columns,
     )
-    # Detections that take up places belong to the piece with their class.
+    # Keep the spent detections of the classes.
     per_class = part.protocol.matching.per_class
     spent = part.spent
     if spent is not None:
         here = np.flatnonzero((spent.category >= low) & (spent.category < high))
         spent = type(spent)(spent.category[here] - low, spent.score[here], spent.row[here])
-    # The ids of its images are their places among all, so that pieces of different parts sort as one process
-    # would.
+    # Use places as image ids, so that pieces of different parts sort as in one process.
     return dataclasses.replace(
         part,
         categories=part.categories.take(np.arange(low, high)) if per_class else part.categories,
@@ -123,19 +121,19 @@ def cut(part: Part, place: int | NDArray[np.int64], piece: Cut) -> Part:
 
 
 class _Rows(NamedTuple):
-    """Rows of packed matches that a piece takes."""
+    """The rows of packed matches in a piece."""
 
     detections: list[slice]
     pairs: list[slice]
     truths: NDArray[np.intp]
     sizes: IntArray
-    """Detections, pairs and ground truths of each class, [3, K]."""
+    """Number of detections, pairs and ground truths per class, [3, K]."""
     truth_of_pair: NDArray[np.intp]
-    """Position among ``truths`` of each pair's, [P]."""
+    """Index of each pair's ground truth in ``truths``, [P]."""
 
 
 def _rows_of_classes(matches: PackedMatches, piece: Cut) -> _Rows:
-    """Take all rows of some classes: one run of each axis."""
+    """Take all rows of some classes: one slice per axis."""
     bounds = matches.bounds[:, piece.low : piece.high + 1]
     detections, pairs = ([slice(*side[[0, -1]].tolist())] for side in bounds[:2])
     truths = np.arange(bounds[2, 0], bounds[2, -1])
@@ -144,16 +142,16 @@ def _rows_of_classes(matches: PackedMatches, piece: Cut) -> _Rows:
 
 
 def _rows_of_range(matches: PackedMatches, piece: Cut) -> _Rows:
-    """Take a run of each class, its pairs, and their ground truths: totals have the others."""
+    """Take a slice of scores of each class, with its pairs and their ground truths."""
     bounds = matches.bounds[:, piece.low : piece.high + 1]
     first, end = range_bounds(matches.score, bounds[0], piece)
-    # Pairs are in the order of their detections: those of a run are a run, whose start is a count.
+    # Pairs are in the order of detections, so a slice of detections has a slice of pairs.
     detections = [slice(*pair) for pair in zip(first.tolist(), end.tolist(), strict=True)]
     pairs = []
     for start, pair_start, one in zip(bounds[0].tolist(), bounds[1].tolist(), detections, strict=False):
         at = pair_start + int(matches.pair_count[start : one.start].sum(dtype=np.int64))
         pairs.append(slice(at, at + int(matches.pair_count[one].sum(dtype=np.int64))))
-    # Keep only the ground truths that a pair of the range needs, [G], and renumber the pairs.
+    # Keep only the ground truths of these pairs, [G], and renumber them.
     needed = _taken(matches.truth, pairs).astype(np.intp) - bounds[2, 0]
     used = np.zeros(bounds[2, -1] - bounds[2, 0], dtype=bool)
     used[needed] = True
@@ -164,23 +162,23 @@ def _rows_of_range(matches: PackedMatches, piece: Cut) -> _Rows:
 
 
 def range_bounds(scores: NDArray[Any], bounds: IntArray, piece: Cut) -> tuple[IntArray, IntArray]:
-    """Return where a range of scores starts and ends in each class, [K] each; scores descend in a class."""
+    """Return where a range of scores starts and ends in each class, [K] each; scores descend per class."""
     edges = np.empty((2, len(bounds) - 1), dtype=np.int64)
     for k, (start, stop) in enumerate(itertools.pairwise(bounds.tolist())):
         ascending = scores[start:stop][::-1]
         for side, edge in enumerate((piece.below, piece.least)):
-            # A float32 is compared as the float64 that it is; searchsorted would widen them all for that.
+            # Compare as float64; np.searchsorted would convert the whole column.
             edges[side, k] = stop - bisect.bisect_left(ascending, np.float64(edge))
     return edges[0], edges[1]
 
 
 def _taken(column: NDArray[Any], slices: Sequence[slice]) -> NDArray[Any]:
-    """Copy slices of a column."""
+    """Concatenate slices of a column."""
     return np.concatenate([column[one] for one in slices])
 
 
 def sample_of(part: Part, blocks: Sequence[Cut]) -> list[list[tuple[FloatArray, float]]]:
-    """Return some scores of each class of each block, and how many detections one of them stands for."""
+    """Return sampled scores of each class of each block, and the detections per sampled score."""
     matches = part.matches
     return [
         sample_of_scores(matches.score, matches.bounds[0, block.low : block.high + 1]) for block in blocks
@@ -188,7 +186,7 @@ def sample_of(part: Part, blocks: Sequence[Cut]) -> list[list[tuple[FloatArray, 
 
 
 def sample_of_scores(scores: NDArray[Any], bounds: IntArray) -> list[tuple[FloatArray, float]]:
-    """Return some scores of each class, which starts at one of the bounds and ends at the next."""
+    """Return sampled scores of each class between consecutive bounds."""
     sample = []
     for first, end in itertools.pairwise(bounds.tolist()):
         some = scores[first : end : max(1, (end - first) // SAMPLED)].astype(np.float64)
@@ -198,15 +196,14 @@ def sample_of_scores(scores: NDArray[Any], bounds: IntArray) -> list[tuple[Float
 
 
 def edges_between(sample: Sequence[tuple[FloatArray, float]], count: int, most: int) -> list[float]:
-    """Choose scores between ranges of half of ``most`` detections, about, descending; from samples."""
-    # A sampled score counts for as many detections as its class has per sample. Edges are quantiles of this
-    # weighted sample.
+    """Choose descending scores that split a class into chunks of about ``most / 2`` detections."""
+    # Weight each sampled score by the detections that it represents; edges are weighted quantiles.
     scores = np.concatenate([scores for scores, _ in sample])
     weight = np.concatenate([np.full(len(scores), weight) for scores, weight in sample])
     order = np.argsort(-scores, kind="stable")
     share = np.cumsum(weight[order]) / weight.sum()
-    ranges = 2 * -(-count // most)  # of half the size: a sample may be off by as much, and ties are not cut
-    # Edges are scores, so equal scores are never in two ranges.
+    ranges = 2 * -(-count // most)  # aim at half: samples are inexact, and ties are not split
+    # Edges are scores, so equal scores stay in one chunk.
     at = np.searchsorted(share, np.arange(1, ranges) / ranges)
     edges: list[float] = np.unique(scores[order[np.minimum(at, len(order) - 1)]])[::-1].tolist()
     return edges

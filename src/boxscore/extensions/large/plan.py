@@ -1,11 +1,11 @@
-"""Which classes of parts are scored together, and which class is cut by scores: one plan for every question.
+"""Plan which classes are scored together, and which class is split into chunks by score.
 
 Conventions
 -----------
-- A curve depends on its class alone, so a class is merged by whoever owns it, and only numbers travel on. A
-  *block* is some classes with one owner, or a selection of classes that share a curve.
-- A class that is too large for one process is cut where scores differ, unless a rule or a kind of metric
-  needs one owner: the numbers of its ranges of scores fold (:mod:`boxscore.scoring.curves`).
+- A curve depends only on its class, so one process merges a class and returns numbers. A *block* is a set of
+  classes merged by one process, or a selection of classes that share a curve.
+- A class that is too large for one process is split into chunks where scores differ, unless a rule or a
+  metric kind needs the whole class; the numbers of its chunks fold (:mod:`boxscore.scoring.curves`).
 - A *key* is a position on the axes A and M: an area range and max detections.
 """
 
@@ -32,22 +32,22 @@ from boxscore.scoring.kinds import kinds_of
 from boxscore.scoring.summary import Key, summary_keys
 
 MOST = 1 << 22
-"""Detections that one process merges at a time, unless one class has more and cannot be split."""
+"""Maximum number of detections that one process merges at a time, unless a class cannot be split."""
 
 MATCHED = 500
-"""Bytes of a box of a partition that is read and matched."""
+"""Bytes per box of a partition while it is read and matched."""
 
 SCORED = 150
-"""Bytes of a detection of the classes, or of the range of scores, that are scored together."""
+"""Bytes per detection while classes, or a chunk of a class, are scored."""
 
 TASKS = 1 << 18
-"""Pieces of a class, one for each part and range of scores, that a scheduler is given; it bears some 10^6."""
+"""Maximum number of pieces of a class (parts times chunks) for a scheduler, which handles about 10^6."""
 
 
 def partition_of(boxes: int, usual: int, memory: int | None) -> int:
-    """Return the boxes of a partition: the usual number, more where there would be too many tasks.
+    """Return the number of boxes per partition: ``usual``, or more if there would be too many tasks.
 
-    ``memory`` are the bytes that a worker has for one task, None where nobody says.
+    ``memory`` is the memory of a worker per task in bytes, None if unknown.
     """
     pieces = boxes / usual * (2 * boxes / MOST)
     if memory is None or pieces <= TASKS:
@@ -56,14 +56,14 @@ def partition_of(boxes: int, usual: int, memory: int | None) -> int:
 
 
 def most_within(room: int | None) -> int:
-    """Return how many detections are merged at a time within the bytes of a process, if they are limited."""
+    """Return how many detections to merge at a time in ``room`` bytes; None for no limit."""
     return MOST if room is None else min(MOST, room // SCORED)
 
 
 def most_of(headers: Sequence[PartHeader], usual: int, memory: int | None) -> int:
-    """Return how many detections are merged at a time: the usual number, more where tasks would be too many.
+    """Return how many detections to merge at a time: ``usual``, or more if there would be too many tasks.
 
-    Fewer ranges of scores, of a class that is cut, are fewer tasks. ``memory`` is as above.
+    Larger chunks of a class are fewer tasks. ``memory`` is as in :func:`partition_of`.
     """
     largest = int(added_headers(headers).detections.max(initial=0))
     wanted = -(-2 * largest * len(headers) // TASKS)
@@ -71,10 +71,10 @@ def most_of(headers: Sequence[PartHeader], usual: int, memory: int | None) -> in
 
 
 def runs_of_classes(detections: IntArray, most: int, most_classes: int | None = None) -> Iterator[Cut]:
-    """Cut classes, of so many detections each, [K], into runs of at most ``most``, or one class."""
+    """Split classes, with ``detections`` [K], into runs of at most ``most`` detections, or one class."""
     low, held = 0, 0
     for k, count in enumerate(detections.tolist()):
-        full = k > low and held + count > most  # also where those before have none
+        full = k > low and held + count > most
         if full or (most_classes is not None and k - low == most_classes):
             yield Cut(low, k)
             low, held = k, 0
@@ -83,7 +83,7 @@ def runs_of_classes(detections: IntArray, most: int, most_classes: int | None = 
 
 
 def can_be_split(protocol: Protocol, *, weighted: bool = False) -> bool:
-    """Whether a class may be scored by ranges of scores; not where its ground truths have weights."""
+    """Return whether a class can be scored in chunks; not if its ground truths have weights."""
     return (
         not weighted
         and protocol.scope.allows("ranges")
@@ -92,34 +92,34 @@ def can_be_split(protocol: Protocol, *, weighted: bool = False) -> bool:
 
 
 def every_key(protocol: Protocol) -> list[Key]:
-    """Return every area range and max detections."""
+    """Return every pair of area range and max detections."""
     return list(itertools.product(range(len(protocol.ignore.area_ranges)), range(len(protocol.caps))))
 
 
 def asked_keys(protocol: Protocol) -> list[Key]:
-    """Return the area ranges and max detections that the summary asks for, and the first and the largest."""
+    """Return the keys that the summary needs, and the first area range with the largest max detections."""
     return list({**summary_keys(protocol.rows, protocol), (0, len(protocol.caps) - 1): None})
 
 
 class ClassPlan:
-    """The classes of parts, in blocks.
+    """The classes of parts, split into blocks.
 
     Parameters
     ----------
     engine : Engine
     parts : sequence of tasks
-        Each gives a Part.
+        Handles to the parts.
     headers : sequence of PartHeader
-        Of the parts.
+        Headers of the parts.
     most : int
-        Detections that one process merges at a time.
+        Maximum number of detections that one process merges at a time.
     keep : bool, default False
-        Hold on to pieces that were cut, for further tasks.
+        Keep pieces for further tasks.
 
     Attributes
     ----------
     whole : PartHeader
-        Of all parts together.
+        Sum of the headers.
     """
 
     def __init__(
@@ -140,30 +140,30 @@ class ClassPlan:
         self._held: dict[Cut, list[Any]] | None = {} if keep else None
 
     def blocks(self, most_classes: int | None = None) -> Iterator[Cut]:
-        """Cut the classes into runs of at most ``most`` detections, or one class; of few enough classes."""
+        """Split the classes into blocks of at most ``most`` detections, or one class."""
         return runs_of_classes(self.detections, self._most, most_classes)
 
     def pooled(self, selections: Sequence[str]) -> list[Cut]:
-        """Return a block for each selection of classes that share a curve; none unless the protocol pools."""
+        """Return a block per selection of classes that share a curve; empty unless the protocol pools."""
         if self.protocol.ap.pool != "classes":
             return []
         return [Cut(0, len(self.detections), pooled=name) for name in dict.fromkeys(selections)]
 
     def count_of(self, block: Cut) -> int:
-        """Count the detections of a block."""
+        """Return the number of detections of a block."""
         return int(self.detections[block.low : block.high].sum())
 
     def is_too_large(self, block: Cut) -> bool:
-        """Whether a block of one curve has more detections than one process merges at a time."""
+        """Return whether a block with one curve has too many detections to merge at a time."""
         one_curve = block.high - block.low == 1 or block.pooled is not None
         return one_curve and self.count_of(block) > self._most
 
     def can_be_split(self) -> bool:
-        """Whether a class may be scored by ranges of scores."""
+        """Return whether a class can be scored in chunks."""
         return can_be_split(self.protocol, weighted=self.whole.weighted)
 
     def edges(self, blocks: Sequence[Cut]) -> dict[Cut, list[float]]:
-        """Choose scores between ranges of the blocks that are too large, descending, from samples."""
+        """Choose the edges of chunks of blocks that are too large, descending, from samples."""
         large = [block for block in blocks if self.is_too_large(block)]
         if not large:
             return {}
@@ -177,7 +177,7 @@ class ClassPlan:
         }
 
     def pieces(self, piece: Cut, name: str) -> list[Any]:
-        """Cut all parts."""
+        """Cut a piece out of every part."""
         if self._held is not None and piece in self._held:
             return self._held[piece]
         pieces = [
@@ -189,12 +189,12 @@ class ClassPlan:
         return pieces
 
     def classes_of(self, block: Cut) -> Categories | None:
-        """Return the classes of a block; None where they share a curve."""
+        """Return the classes of a block; None if they share a curve."""
         return None if block.pooled is not None else self.categories.take(np.arange(*block[:2]))
 
 
 def name_of(block: Cut) -> str:
-    """Return what the tasks of a block are called."""
+    """Return the name of a block for its tasks."""
     if block.pooled is not None:
         return "pooled"
     return f"class-{block.low}" if block.high - block.low == 1 else f"classes-{block.low}-{block.high}"
@@ -203,10 +203,9 @@ def name_of(block: Cut) -> str:
 def places_of(
     engine: Engine, parts: Sequence[Any], headers: Sequence[PartHeader]
 ) -> list[int | NDArray[np.int64]]:
-    """Return the rows of each part's images among all; their ids travel only where ranges of ids overlap."""
-    # Sort the parts by their first id. If no range of ids overlaps the next, a part's images follow those of
-    # the parts before it, and one number per part is enough.
-    ends = sorted(  # numbers go before strings
+    """Return the rows of each part's images among all; fetch ids only if the id ranges of parts overlap."""
+    # Sort the parts by first id. If their id ranges do not overlap, one offset per part is enough.
+    ends = sorted(  # numbers sort before strings
         ([(isinstance(one, str), one) for one in header.ends], number)
         for number, header in enumerate(headers)
         if header.images
@@ -218,7 +217,7 @@ def places_of(
             places[number] = before
             before += headers[number].images
         return places
-    # Otherwise collect all ids and look up the place of each image.
+    # Otherwise fetch all ids and look up each image.
     ids = engine.results([engine.submit("image-ids", _image_ids, part) for part in parts])
     named = [
         SimpleNamespace(image_ids=of_part, source=header.source)

@@ -1,12 +1,12 @@
-"""Parts to numbers where no process may hold them all: block by block, a large class by ranges of scores.
+"""Reduce parts to numbers block by block, and large classes in chunks by score, in bounded memory.
 
 Conventions
 -----------
-- Everything here is a function of its arguments. An :class:`~boxscore.extensions.large.engine.Engine` runs
-  them: this process, processes of this machine, or a cluster.
-- A range of scores knows what comes before it from the totals of its class, which are counted first: ranges
-  are computed at the same time, and fold. Every number is the quotient of the same whole numbers
-  as in one process: the bits are the same.
+- Every function depends only on its arguments. An :class:`~boxscore.extensions.large.engine.Engine` runs
+  them: in this process, in several processes, or on a cluster.
+- The totals of a large class are counted first, so that each chunk knows the counts of higher scores; chunks
+  are computed in parallel and fold. Every number is a quotient of the same integers as in one process, so the
+  bits are the same.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class BlockNumbers(NamedTuple):
 
 
 def score_classes(pieces: Sequence[Part], block: Cut, keys: Sequence[Key], images: int) -> BlockNumbers:
-    """Merge the pieces of a block and compute its curves, of which numbers come back."""
+    """Merge the pieces of a block and reduce its curves to numbers."""
     matches, protocol = _matches(pieces, block), pieces[0].protocol
     curves = {
         key: _closed(Curves(_counts(matches, protocol, key, images), protocol.ap), protocol, key)
@@ -58,7 +58,7 @@ def score_classes(pieces: Sequence[Part], block: Cut, keys: Sequence[Key], image
 
 
 def curves_of_block(pieces: Sequence[Part], block: Cut, key: Key, images: int) -> Curves:
-    """Merge the pieces of a block and return its curves, with what is counted."""
+    """Merge the pieces of a block and return its curves with their counts."""
     protocol = pieces[0].protocol
     return Curves(_counts(_matches(pieces, block), protocol, key, images), protocol.ap)
 
@@ -79,15 +79,15 @@ def _closed(curves: Curves, protocol: Protocol, key: Key) -> Curves:
 
 
 def _kinds_at(key: Key, protocol: Protocol) -> list[Kind]:
-    """Return the kinds of metrics that the summary asks for at an area range and max detections."""
+    """Return the metric kinds that the summary needs at an area range and max detections."""
     return [kind_of(name) for name in summary_keys(protocol.rows, protocol).get(key, [])]
 
 
-# ---------------------------------------------------------------- one curve by ranges of scores
+# ---------------------------------------------------------------- one curve in chunks by score
 
 
 class RangeTotals(NamedTuple):
-    """What images have of one large block, in all and up to the end of each of S ranges of scores."""
+    """Counts for one large block: in total, and from the top down to the end of each of S chunks."""
 
     class_counts: Mapping[str, NDArray[Any]]
     totals: Mapping[Key, Totals]
@@ -95,7 +95,7 @@ class RangeTotals(NamedTuple):
     """True positives and counted detections, [T, S, 1] each."""
 
     def __add__(self, other: RangeTotals) -> RangeTotals:  # type: ignore[override]
-        """Add up what disjoint images have."""
+        """Add the counts of disjoint images."""
         counts = {name: count + other.class_counts[name] for name, count in self.class_counts.items()}
         totals = {key: self.totals[key] + other.totals[key] for key in self.totals}
         up_to = {
@@ -105,7 +105,7 @@ class RangeTotals(NamedTuple):
         return RangeTotals(counts, totals, up_to)
 
     def before(self, number: int) -> dict[Key, Before]:
-        """Return what comes before a range, [T, 1] each."""
+        """Return the counts of all chunks with higher scores, [T, 1] each."""
         return {
             key: Before(*(side[:, number - 1] if number else np.zeros_like(side[:, 0]) for side in up_to))
             for key, up_to in self.up_to.items()
@@ -115,7 +115,7 @@ class RangeTotals(NamedTuple):
 def totals_of_ranges(
     part: Part, edges: Mapping[Cut, Sequence[float]], keys: Sequence[Key]
 ) -> dict[Cut, RangeTotals]:
-    """Count what a part has of each large block, and up to each of its edges, which descend."""
+    """Count the large blocks of a part, in total and down to each edge; edges descend."""
     protocol, every = part.protocol, {}
     for block, scores in edges.items():
         matches = _matches([cut(part, 0, block)], block)
@@ -134,7 +134,7 @@ def score_range(
     before: Mapping[Key, Before],
     totals: Mapping[Key, Totals],
 ) -> dict[Key, State]:
-    """Merge one range, and compute its share of the curves; ``totals`` are of the whole class."""
+    """Merge one chunk and compute its state of the curves; ``totals`` are those of the whole class."""
     protocol, matches = pieces[0].protocol, _matches(pieces, piece)
     states: dict[Key, State] = {}
     for key, total in totals.items():
@@ -153,7 +153,7 @@ def fold_ranges(
     protocol: Protocol,
     categories: Categories | None,
 ) -> BlockNumbers:
-    """Fold the states of the ranges of a large block, the highest scores first."""
+    """Fold the states of the chunks of a large block, from the highest scores down."""
     curves = {}
     for key, totals in total.totals.items():
         folds = {**folds_of_numbers(protocol.ap), **folds_of(_kinds_at(key, protocol), protocol)}
@@ -167,7 +167,7 @@ def fold_ranges(
 
 
 class Numbers(NamedTuple):
-    """All that comes back."""
+    """Everything that the driver gets back."""
 
     protocol: Protocol
     categories: Categories
@@ -179,7 +179,7 @@ class Numbers(NamedTuple):
     """By area range, max detections, and the selection of classes that share a curve."""
     labels: list[str]
     nbytes: int
-    """Of all parts."""
+    """Size of all parts."""
     identity: TruthIdentity
 
 
@@ -191,38 +191,38 @@ def reduced(
     headers: Sequence[PartHeader] | None = None,
     keys: Sequence[Key] | None = None,
 ) -> Numbers:
-    """Reduce parts, wherever they are, to numbers.
+    """Reduce parts to numbers.
 
     Parameters
     ----------
     engine : Engine
     parts : sequence of tasks
-        Each gives a Part.
+        Handles to the parts.
     most : int
-        Detections that one process merges at a time.
+        Maximum number of detections that one process merges at a time.
     headers : sequence of PartHeader, optional
-        Of the parts, where they are known.
+        Headers of the parts, if known.
     keys : sequence of Key, optional
-        Area ranges and max detections of the curves; all of the protocol's when not given.
+        Area ranges and max detections of the curves. Default: all of the protocol.
     """
-    # Plan with numbers per class: which blocks of classes one process can merge.
+    # Plan from counts per class which blocks one process can merge.
     if headers is None:
         headers = engine.results([engine.submit("header", header_of, part) for part in parts])
     plan = ClassPlan(engine, parts, headers, most)
     protocol = plan.protocol
     keys = every_key(protocol) if keys is None else keys
     blocks, pooled = list(plan.blocks()), plan.pooled([row.classes for row in protocol.rows])
-    # Score all blocks at the same time, those that share a curve with them.
+    # Score all blocks in parallel, including those that share a curve.
     scored = _scored(plan, [*blocks, *pooled], keys)
     of_classes = scored[: len(blocks)]
-    # Put the curves of the blocks next to each other, in class order; shared curves have a key of their own.
+    # Concatenate the curves of the blocks in class order; shared curves have keys of their own.
     curves: dict[tuple[int, int, str | None], Curves] = {
         (*key, None): Curves.beside([block.curves[key] for block in of_classes], plan.categories)
         for key in keys
     }
     for block, numbers in zip(pooled, scored[len(blocks) :], strict=True):
         curves |= {(*key, block.pooled): one for key, one in numbers.curves.items()}
-    # Counts per class are joined in the same way.
+    # Concatenate the counts per class in the same way.
     class_counts = {
         name: np.concatenate([block.class_counts[name] for block in of_classes])
         for name in of_classes[0].class_counts
@@ -241,31 +241,29 @@ def reduced(
 
 
 def _scored(plan: ClassPlan, blocks: Sequence[Cut], keys: Sequence[Key]) -> list[BlockNumbers]:
-    """Score blocks at the same time, the large ones by ranges of scores."""
-    # Cut the blocks that are too large by scores, and count what comes before each range.
+    """Score blocks in parallel, large ones in chunks."""
+    # Split blocks that are too large by score, and count what precedes each chunk.
     engine, edges = plan.engine, plan.edges(blocks) if plan.can_be_split() else {}
     totals = _totals(plan, edges, keys)
-    # An area needs all true positives: it is joined where the ranges are, and numbers come back.
+    # Areas need all true positives, so chunks are folded on the workers and only numbers return.
     joined = JOINED in folds_of_numbers(plan.protocol.ap).values()
     tasks: list[Any] = []
     ends = []
-    # Submit everything before waiting for anything, so that no worker is idle; ``ends`` says whose tasks are
-    # whose.
+    # Submit everything before waiting, so that no worker is idle; ``ends`` delimits the tasks of each block.
     for block in blocks:
         name = name_of(block)
-        # A block that is too large is scored range by range, and folded.
+        # Score a block that is too large chunk by chunk, then fold.
         if block in edges:
             ranges = _range_tasks(plan, block, edges[block], totals[block])
             folding = ranges, totals[block], plan.protocol, plan.classes_of(block)
             tasks += [engine.submit(f"join-{name}", fold_ranges, *folding)] if joined else ranges
-        # Any other block is one task.
+        # Score any other block in one task.
         else:
             pieces = plan.pieces(block, name)
             tasks.append(engine.submit(f"score-{name}", score_classes, pieces, block, keys, plan.images))
         ends.append(len(tasks))
     results = engine.results(tasks)
-    # Fold the ranges of large blocks, the highest scores first: whole numbers and maxima, so the bits are
-    # those of one process.
+    # Fold the chunks of large blocks from the highest scores down. Integers and maxima fold exactly.
     scored: list[BlockNumbers] = []
     for block, (low, high) in zip(blocks, itertools.pairwise([0, *ends]), strict=True):
         numbers = results[low:high]
@@ -278,7 +276,7 @@ def _scored(plan: ClassPlan, blocks: Sequence[Cut], keys: Sequence[Key]) -> list
 def _totals(
     plan: ClassPlan, edges: Mapping[Cut, Sequence[float]], keys: Sequence[Key]
 ) -> dict[Cut, RangeTotals]:
-    """Count what all parts have of the large blocks."""
+    """Add up the counts of all parts for the large blocks."""
     if not edges:
         return {}
     tasks = [plan.engine.submit("count", totals_of_ranges, part, edges, keys) for part in plan.parts]
@@ -287,7 +285,7 @@ def _totals(
 
 
 def _range_tasks(plan: ClassPlan, block: Cut, edges: Sequence[float], total: RangeTotals) -> list[Any]:
-    """Start scoring a large block by ranges of scores."""
+    """Start scoring a large block in chunks."""
     tasks: list[Any] = []
     for number, piece in enumerate(block.between(edges)):
         name = f"{name_of(block)}-{number}"

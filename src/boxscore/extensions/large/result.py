@@ -1,12 +1,13 @@
-"""The result of parts: an :class:`~boxscore.Evaluation` of numbers, whose rows are elsewhere.
+"""Define the result of merged parts: an :class:`~boxscore.Evaluation` without its rows.
 
 Conventions
 -----------
-- Metrics, per-class values, curves and arrays have the bits of one process. So has what weighs images
-  (bootstrap intervals, slices, comparisons), which is computed where the parts are. What needs boxes or
-  overlaps is asked of partitions, or refused by name (:mod:`boxscore.extensions.large.source`).
-- Parts that were merged are in this process; those of an engine are where it holds them. Only there does the
-  number of detections limit what is brought together.
+- Metrics, per-class values, curves and arrays have the bits of one process. So have results
+  under image weights (bootstrap intervals, slices, comparisons), computed where the parts are. Questions
+  about boxes or overlaps read the partitions again, or raise an error
+  (:mod:`boxscore.extensions.large.source`).
+- Merged parts are in this process; otherwise the engine holds them, and the number of detections limits what
+  can be fetched.
 """
 
 from __future__ import annotations
@@ -49,38 +50,38 @@ from boxscore.scoring.score_counts import ScoreCounts
 from boxscore.scoring.summary import Key, WeightedMetrics, WeightSets
 
 FETCHED = 1 << 24
-"""Detections whose parts are brought here, 20 to 30 bytes each, and several hundred while they are used."""
+"""Maximum number of detections whose parts are fetched: 20 to 30 bytes each, several hundred while in use."""
 
 PER_FETCHED = 400
-"""Bytes of each of them while they are used."""
+"""Bytes per fetched detection while in use."""
 
 GATHERED = 1 << 20
-"""Detections whose matches are brought together for intervals and verdicts, unasked."""
+"""Number of detections up to which matches are fetched automatically for intervals and verdicts."""
 
 RATED = 1 << 19
-"""Most detections that are brought together for precision, recall and F1 per class."""
+"""Maximum number of detections fetched for precision, recall and F1 per class."""
 
 
 def merge(parts: Iterable[Part | str | Path]) -> MergedEvaluation:
-    """Merge parts of disjoint images, or the files they were saved to.
+    """Merge parts of disjoint images, or files of parts.
 
     Parameters
     ----------
     parts : iterable of Part, str or Path
-        In the order of their detections, where equal scores go in file order.
+        In the order of their detections if equal scores are ordered as in the file.
 
     Returns
     -------
     MergedEvaluation
-        With the bits of :func:`boxscore.evaluate` on all images at once.
+        Same bits as :func:`boxscore.evaluate` on all images.
 
     Raises
     ------
     InputError
-        When there is none; when protocols, versions or classes differ; when an image is in two; when shares
-        of a data set are not all there.
+        Without parts; if protocols, versions or classes differ; if an image is in two parts; if
+        shards of a data set are missing.
     FileFormatError
-        When a file is no part, or damaged.
+        If a file is not a part, or is damaged.
 
     Examples
     --------
@@ -107,17 +108,17 @@ def merge(parts: Iterable[Part | str | Path]) -> MergedEvaluation:
 
 
 class MergedEvaluation(Evaluation):
-    """The result of parts: an :class:`~boxscore.Evaluation` of numbers, whose rows are elsewhere.
+    """The result of merged parts: an :class:`~boxscore.Evaluation` without its rows.
 
-    Metrics, per-class values, curves, arrays, bootstrap intervals, slices by image and comparisons are there,
-    with the bits of one process, as long as the parts are where they were. What needs boxes or overlaps is
-    asked of partitions where they can be read again, and else refused by name. Where an engine holds the
-    parts, operating points and FROC fetch them, of up to 16 million detections.
+    It has metrics, per-class values, curves, arrays, bootstrap intervals, slices by image and comparisons,
+    with the bits of one process, while the parts exist. Analyses that need boxes or overlaps read the
+    partitions again if they can, and otherwise raise an error. If an engine holds the parts, operating points
+    and FROC fetch them, for up to 16 million detections.
 
     Parameters
     ----------
     parts : MergedParts
-        In this process.
+        Parts in this process.
     """
 
     def __init__(self, parts: MergedParts) -> None:
@@ -130,15 +131,15 @@ class MergedEvaluation(Evaluation):
 
     @classmethod
     def of_numbers(cls, numbers: Numbers, held: HeldParts | None = None) -> MergedEvaluation:
-        """Make a result of numbers, and of the parts where they are."""
+        """Make a result from computed numbers, and from parts on an engine."""
         self = cls.__new__(cls)
         self._begin(held, lambda: numbers, numbers.protocol)
-        _ = self._numbers, self._rates  # while the parts are there
+        _ = self._numbers, self._rates  # compute while the parts exist
         return self
 
     @classmethod
     def later(cls, compute: Callable[[], Numbers], held: HeldParts) -> MergedEvaluation:
-        """Make a result of parts; its numbers are computed when they are asked for, while parts are there."""
+        """Make a lazy result of parts, which must exist when its numbers are first used."""
         self = cls.__new__(cls)
         self._begin(held, compute, held.headers[0].protocol)
         return self
@@ -157,7 +158,7 @@ class MergedEvaluation(Evaluation):
     _held: HeldParts | None
     _compute: Callable[[], Numbers]
     _is_here: bool
-    """Whether the parts are in this process: values, which can all be read and travel with the result."""
+    """Whether the parts are in this process, and pickle with the result."""
 
     def __getstate__(self) -> dict[str, Any]:
         if self._is_here:
@@ -167,7 +168,7 @@ class MergedEvaluation(Evaluation):
         return {**kept, **known, "_held": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Make a result of parts anew; of numbers take what is known."""
+        """Rebuild a result of parts from them; restore a result of numbers."""
         if "parts" in state and "_numbers" not in state:
             MergedEvaluation.__init__(self, state["parts"])
         else:
@@ -177,12 +178,12 @@ class MergedEvaluation(Evaluation):
 
     @property
     def source(self) -> InParts:
-        """Where the parts are, and the partitions that can be read again."""
+        """Access to the parts, and to the partitions that can be read again."""
         kept = self._held is not None and not self._is_here and not reads_all_scores(self.protocol)
         return InParts(self, self._held, keeps_matches=kept)
 
     def _require_overlaps(self, what: str) -> None:
-        """Refuse what parts do not hold.
+        """Raise an error: parts do not have rows.
 
         Parameters
         ----------
@@ -192,37 +193,37 @@ class MergedEvaluation(Evaluation):
 
     @property
     def ground_truth(self) -> Any:
-        """Not stored."""
+        """Raises an error: not stored."""
         raise no_rows("the ground truth")
 
     @property
     def detections(self) -> Any:
-        """Not stored."""
+        """Raises an error: not stored."""
         raise no_rows("the detections")
 
     @property
     def matches(self) -> Any:
-        """Not stored."""
+        """Raises an error: not stored."""
         raise no_rows("the rows of matches")
 
     @property
     def outcomes(self) -> Any:
-        """Not stored."""
+        """Raises an error: not stored."""
         raise no_rows("the outcomes of rows")
 
     @property
     def _matcher(self) -> Any:
-        """Not stored."""
+        """Raises an error: not stored."""
         raise no_rows("a second matching")
 
     @property
     def answers(self) -> Mapping[str, Any]:
-        """Nothing: parts do not keep how answers were read."""
+        """Empty: parts do not store how answers were read."""
         return {}
 
     @property
     def _sources(self) -> tuple[str, str]:
-        """Where the ground truth and the detections come from."""
+        """Sources of the ground truth and of the detections."""
         self.source.require("the ground truth" if self._is_here else "the names of files")
         sources: tuple[str, str] = self.source.there.tasks[0].sources
         return sources
@@ -231,7 +232,7 @@ class MergedEvaluation(Evaluation):
 
     @functools.cached_property
     def images(self) -> Images:
-        """All images, with the columns that every part has; their ids and columns are brought here."""
+        """All images, fetched from the parts, with the columns that every part has."""
         held = self.source.there
         with held.engine.asked_again():
             tables = held.engine.results(
@@ -245,21 +246,21 @@ class MergedEvaluation(Evaluation):
 
     @property
     def _image_count(self) -> int:
-        """Images that were evaluated, those without objects too."""
+        """Number of evaluated images, including those without objects."""
         return self.counts["images"]
 
     @property
     def _image_fingerprint(self) -> str:
-        """A digest of the ids of all images, which are not brought here."""
+        """Digest of the ids of all images, without fetching them."""
         return f"{self.identity.names_digest:064x}"
 
     def _image_names(self, pattern: str) -> list[str]:
-        """Read the file names of all images in the partitions again; parts do not hold them.
+        """Read the file names of all images from the partitions; parts do not store them.
 
         Parameters
         ----------
         pattern : str
-            What is looked for in them.
+            The pattern to look for, for messages.
 
         Returns
         -------
@@ -280,7 +281,7 @@ class MergedEvaluation(Evaluation):
         return names.tolist()
 
     def _curves_under(self, ap: ApRules) -> Curves:
-        """Return the curves of the first area range and the largest max detections by other rules of AP.
+        """Return the curves of the first area range and the largest max detections under other AP rules.
 
         Parameters
         ----------
@@ -294,7 +295,7 @@ class MergedEvaluation(Evaluation):
         return curves
 
     def _has_same_truth(self, other: Evaluation) -> bool:
-        """Whether another result is of the same images, classes and objects, by a digest of the objects.
+        """Return whether another result has the same images, classes and objects, by digest.
 
         Parameters
         ----------
@@ -312,7 +313,7 @@ class MergedEvaluation(Evaluation):
 
     @property
     def identity(self) -> TruthIdentity:
-        """What identifies the ground truth."""
+        """The identity of the ground truth."""
         if self._held is None:
             return self._numbers.identity
         return TruthIdentity.joined(header.identity for header in self._held.headers)
@@ -321,12 +322,12 @@ class MergedEvaluation(Evaluation):
 
     @property
     def _holds_matches(self) -> bool:
-        """Whether all matches are few enough to be held at once."""
+        """Whether there are few enough matches to hold them in memory."""
         return int(self.class_counts["detections"].sum()) <= min(GATHERED, FETCHED)
 
     @functools.cached_property
     def parts(self) -> MergedParts:
-        """The parts, brought here from where they are."""
+        """The parts, fetched to this process."""
         held, count = self.source.there, int(self.class_counts["detections"].sum())
         most = FETCHED if held.room is None else min(FETCHED, held.room // PER_FETCHED)
         if count > most:
@@ -341,11 +342,11 @@ class MergedEvaluation(Evaluation):
 
     @functools.cached_property
     def matched(self) -> Matches:
-        """All classes merged, for what reads every score; made when it is first asked for."""
+        """All classes merged, for questions that read every score; computed on first use."""
         return self.parts.matches()
 
     def _require_scores(self) -> None:
-        """Refuse what only scores can answer."""
+        """Raise an error if the detections lack scores."""
         if not self.has_scores:
             raise no_scores("")
 
@@ -363,11 +364,11 @@ class MergedEvaluation(Evaluation):
         ----------
         rows : sequence of SummaryRow
         weights : WeightSets
-            Sets of whole numbers, [images] each.
+            Sets of integers, [images] each.
         progress : bool, default False
             Show a progress bar if stderr is a terminal.
         workers : int, default 1
-            Not used: the parts are shared already, or few.
+            Ignored: the engine decides.
 
         Returns
         -------
@@ -381,7 +382,7 @@ class MergedEvaluation(Evaluation):
 
     @functools.cached_property
     def _numbers(self) -> Numbers:
-        """What the summary asks for."""
+        """The numbers that the summary needs."""
         return self._compute()
 
     @functools.cached_property
@@ -390,44 +391,44 @@ class MergedEvaluation(Evaluation):
 
     @property
     def labels(self) -> list[str]:
-        """A name for each class, [K]; the axis K of every array here."""
+        """Class names, [K]; the axis K of every array of the result."""
         return read_only(self._numbers.labels)
 
     @property
     def categories(self) -> Categories:
-        """The classes of the ground truth, also where the protocol pools them."""
+        """The classes of the ground truth, even if the protocol pools them."""
         return self.identity.categories
 
     @property
     def _class_columns(self) -> dict[str, NDArray[Any]]:
-        """What the data set says of each class, [K]; nothing with classes pooled."""
+        """Class columns of the data set, [K]; empty if classes are pooled."""
         columns = self._numbers.categories.shown_columns
         return read_only(columns if self.protocol.matching.per_class else {})
 
     @property
     def _class_weights(self) -> NDArray[np.float64] | None:
-        """How much each class counts in means over classes, [K]; None where all count the same."""
+        """Weight of each class in means over classes, [K]; None if all weights are equal."""
         return differing_weights(self.protocol.ap, self.identity.categories)
 
     @property
     def counts(self) -> dict[str, int]:
-        """Numbers of images, objects, detections and classes, as ``Evaluation.counts``."""
+        """Number of images, objects, detections and classes, as in ``Evaluation.counts``."""
         if self._held is None:
             return read_only(dict(self._numbers.counts))
         return read_only(added_headers(self._held.headers).result_counts)
 
     @property
     def left_out(self) -> dict[str, int]:
-        """Detections of classes that the ground truth does not have."""
+        """Number of detections per class that is not in the ground truth."""
         return dict(self._numbers.left_out)
 
     @property
     def class_counts(self) -> dict[str, NDArray[Any]]:
-        """Ground truths, detections, and true positives at the first threshold of each class, [K]."""
+        """Ground truths, detections, and true positives at the first threshold, per class, [K]."""
         return read_only(dict(self._numbers.class_counts))
 
     def curves_of(self, area: int = 0, cap: int = -1, pooled: str | None = None) -> Any:
-        """Return the numbers of an area range and max detections.
+        """Return the curves of an area range and max detections.
 
         Parameters
         ----------
@@ -450,9 +451,9 @@ class MergedEvaluation(Evaluation):
 
     @functools.cached_property
     def _rates(self) -> tuple[float, dict[str, NDArray[Any]]]:
-        """The score of the best F1, and what it makes of each class; nothing of very many detections.
+        """The score of the best F1, and the rates per class at it; empty for very many detections.
 
-        The best F1 over all classes needs all scores in one place.
+        The best F1 over all classes needs all scores in one process.
         """
         if self._held is None or int(self.class_counts["detections"].sum()) > RATED:
             return -np.inf, {}
@@ -461,12 +462,12 @@ class MergedEvaluation(Evaluation):
 
     @property
     def class_rates(self) -> dict[str, NDArray[np.float64]]:
-        """Precision, recall and F1 of each class; none of more than half a million detections elsewhere."""
+        """Precision, recall and F1 per class; empty for more than half a million detections on an engine."""
         return super().class_rates if self._is_here else read_only(self._rates[1])
 
     @property
     def _without_class_rates(self) -> str:
-        """Say of how many detections there are no :attr:`class_rates`."""
+        """The reason for missing :attr:`class_rates`, or an empty text."""
         count = int(self.class_counts["detections"].sum())
         if self._is_here or self._rates[1] or count <= RATED:
             return ""
@@ -476,7 +477,7 @@ class MergedEvaluation(Evaluation):
 
     @property
     def operating_score(self) -> float:
-        """The score threshold of the best F1 of all classes together; minus infinity where there is none."""
+        """Score threshold of the best F1 over all classes; minus infinity if F1 is undefined."""
         if self._is_here or not self.has_scores:
             return super().operating_score
         if self._rates[1]:
@@ -492,15 +493,15 @@ class MergedEvaluation(Evaluation):
         *,
         overlaps: bool = False,
     ) -> ScoreCounts:
-        """Return what each score threshold keeps, of what a question may read.
+        """Return the counts at the score thresholds that a question may read.
 
         Parameters
         ----------
         threshold, area : int
         keep : callable, optional
-            As in ``Evaluation._score_counts``; without it all parts are brought here.
+            As in ``Evaluation._score_counts``; without it, all parts are fetched.
         overlaps : bool, default False
-            Partitions are read again for them.
+            Whether overlaps are needed, for which the partitions are read again.
 
         Returns
         -------
@@ -522,11 +523,11 @@ class MergedEvaluation(Evaluation):
 
 
 DistributedEvaluation = MergedEvaluation
-"""What an engine brought back: numbers, of parts that stay where they are."""
+"""Alias for results whose parts stay on an engine."""
 
 
 def _best(counts: ScoreCounts) -> list[int]:
-    """Keep the point of the best F1 of a curve."""
+    """Keep the point of a curve with the best F1."""
     return [int(np.argmax(counts.f_score()))] if len(counts.score) and counts.positive[0] else []
 
 
@@ -536,7 +537,7 @@ def _names_of(task: Any) -> list[str]:
 
 
 def _images_of(part: Part) -> tuple[NDArray[Any], Mapping[str, NDArray[Any]]]:
-    """Copy what is known of the images: nothing may hold on to the pages of a stored part."""
+    """Copy the ids and columns of the images, so that no memory map of a part stays open."""
     return part.image_ids.copy(), {name: values.copy() for name, values in part.image_columns.items()}
 
 
@@ -544,7 +545,7 @@ def _images_of(part: Part) -> tuple[NDArray[Any], Mapping[str, NDArray[Any]]]:
 
 
 def warn_of_parts(headers: Sequence[PartHeader | Part]) -> None:
-    """Warn once of the detections of all parts that were left out, and of what stood in for another."""
+    """Warn once about left-out detections of all parts, and about fallbacks."""
     left_out: Counter[str] = Counter()
     for header in headers:
         left_out.update(header.left_out)
@@ -568,8 +569,8 @@ def evaluation_of(
 ) -> MergedEvaluation:
     """Reduce parts to a result; arguments as for :func:`~boxscore.extensions.large.reduction.reduced`.
 
-    ``room`` are the bytes that one process may take for later questions, and ``tasks`` read the partitions
-    again for those about boxes. ``later`` computes numbers when they are first asked for.
+    ``room`` is the memory of a process in bytes for later questions, and ``tasks`` read the partitions again
+    for those that need boxes. With ``later``, numbers are computed lazily.
     """
     held = HeldParts(engine, list(parts), headers, room, tasks)
     compute = functools.partial(reduced, engine, parts, most=most, headers=headers, keys=keys)

@@ -1,4 +1,4 @@
-"""Suppress or fuse detections in Parquet that are larger than memory, and write Parquet again."""
+"""Suppress or fuse detections in Parquet files larger than memory, and write Parquet."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def rewritten_in_parts(
     options_of : callable
         Takes the classes and returns the options of ``rewrite``.
     instances : sequence of str
-        Instance columns that are compared.
+        Instance columns to compare.
     before_writing : callable, optional
         Takes the counts before the result is written.
     """
@@ -57,11 +57,11 @@ def rewritten_in_parts(
         raise InputError(
             "--memory-limit", "be used with detections in Parquet", got=repr(str(paths[0])), cause=cause
         )
-    # The plan says how many boxes fit, as for an evaluation.
+    # Plan how many boxes fit, as for an evaluation.
     workers = 1 if arguments.workers is None else readers(arguments)
     read = read_options(instances=list(instances), box_format=arguments.dt_box_format)
     limit = bytes_of_text(arguments.memory_limit)
-    # Each partition is written for itself, and all are joined at the end, in order.
+    # Write each partition separately, and join the files in order at the end.
     with temporary_folder() as folder, LocalEngine(folder, workers, sparing=True) as engine:
         every = [ParquetGroups.open(path, read, further=None) for path in paths]
         plan = plan_within(limit, Load.of(every, None), workers)
@@ -90,7 +90,7 @@ def suppress_in_parts(arguments: argparse.Namespace, options: Mapping[str, Any])
 
 
 def suppressed_table(tables: Sequence[Detections], **options: Any) -> Detections:
-    """Return what :func:`boxscore.suppress` leaves of a table, alone in the list, in its order."""
+    """Return the detections that :func:`boxscore.suppress` keeps of the only table, in table order."""
     (table,) = tables
     left: Suppression = suppress(table, **options)
     order = np.argsort(left.indices)

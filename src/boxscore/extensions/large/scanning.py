@@ -1,10 +1,10 @@
-"""One data set, partition by partition, over any ``map``.
+"""Evaluate a data set partition by partition, with any ``map``.
 
 Conventions
 -----------
-- A partition is a set of images. Each is matched by the same :class:`~boxscore.matching.matcher.Matcher` and
-  cut to a part; a task is a function of its arguments alone, so that it can be run again, or elsewhere.
-- Rows keep the order of the whole data set: equal scores do not depend on the partition.
+- A partition is a set of images, matched by :class:`~boxscore.matching.matcher.Matcher` and packed to a part.
+  A task depends only on its arguments, so it can run again, or elsewhere.
+- Rows are numbered in the whole data set, so ties between equal scores do not depend on partitions.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class TableTask(PicklesFields):
     number : int
     protocol : Protocol
     ground_truth, detections : GroundTruth, Detections
-        Of the images of the partition and no others.
+        Tables with exactly the images of the partition.
     rows : ndarray of int64, [D]
-        Rows of the detections in the whole table.
+        Row of each detection in the whole table.
     """
 
     number: int
@@ -76,7 +76,7 @@ class TableTask(PicklesFields):
         return dataclasses.replace(part, source=f"partition {self.number} of {self.detections.source}")
 
     def without_images(self) -> TableTask:
-        """Return the task of no image of the same tables."""
+        """Return a task without images, for the same tables."""
         nothing = np.empty(0, dtype=np.int64)
         return dataclasses.replace(
             self,
@@ -90,7 +90,7 @@ Task = TableTask | StreamTask
 
 
 def run_task(task: Task) -> Part:
-    """Run one task; a function, so that any ``map`` can send it away."""
+    """Run one task; a module-level function, so that any ``map`` can pickle it."""
     return task.run()
 
 
@@ -109,29 +109,29 @@ def scan(
     ground_truth : GroundTruth, str or Path
         As in :func:`boxscore.evaluate`.
     detections : Detections, str or Path
-        As in :func:`boxscore.evaluate`. Of a Parquet file or folder each task reads its rows; anything
-        else is read at once.
+        As in :func:`boxscore.evaluate`. Each task reads its rows of a Parquet file or folder; any other file
+        is read whole.
     protocol : str, Path, mapping or Protocol, default "coco"
     partitions : int, or sequence of sequences of image ids, optional
-        How many, or which images each has. As many as have about a million boxes each, when not given.
+        Number of partitions, or the images of each. Default: about a million boxes per partition.
     map : callable, default the built-in
-        ``map(function, tasks)`` gives what the function returns for each task, in any order: that of an
-        executor, of a pool, or of a cluster. Function, tasks and results pickle.
+        ``map(function, tasks)`` returns the results of ``function`` in any order, such as the ``map`` of an
+        executor, a pool or a cluster. Function, tasks and results pickle.
 
     Returns
     -------
     MergedEvaluation
-        With the bits of :func:`boxscore.evaluate`, whatever the partitions.
+        Same bits as :func:`boxscore.evaluate`, for any partitions.
 
     Raises
     ------
     FileFormatError
-        When a file breaks a rule of its format; in Parquet the message names file, row group and row.
+        If a file breaks a rule of its format; for Parquet the message names file, row group and row.
     InputError
-        When a detection is in an unknown image, an image is in two partitions or in none, or ``map`` does not
-        give one part for each task.
+        If a detection is in an unknown image, an image is in two partitions or in none, or ``map`` does not
+        return one part per task.
     ProtocolError
-        When the protocol breaks a rule, or its rules cannot be met part by part.
+        If the protocol breaks a rule, or cannot be evaluated part by part.
 
     Examples
     --------
@@ -162,7 +162,7 @@ def scan(
 
 
 def _merged(tasks: Sequence[Task], run_all: Map) -> MergedEvaluation:
-    """Run tasks and merge their parts; refuse a ``map`` that does not give one for each."""
+    """Run tasks and merge their parts; raise unless ``map`` returns one part per task."""
     parts = list(run_all(run_task, tasks))
     wrong = next((one for one in parts if not isinstance(one, Part)), None)
     if wrong is not None or len(parts) != len(tasks):
@@ -187,7 +187,7 @@ def streamed(
     scratch: Path | None = None,
     shard: Shard = WHOLE,
 ) -> Iterator[list[StreamTask]]:
-    """Cut Parquet into tasks, with a temporary folder (in ``scratch``) for as long as they run."""
+    """Split Parquet into tasks, with a temporary folder (in ``scratch``) while they run."""
     common = needs_of(protocol)
     with temporary_folder(scratch) as folder:
         tasks = stream_tasks(
@@ -202,7 +202,7 @@ def streamed(
             partition=partition,
             shard=shard,
         )
-        # An image that one partition does not know is counted over all of them, for the message.
+        # Count an unlisted image over all partitions, for the message.
         try:
             yield tasks
         except UnlistedImagesError as error:
@@ -217,13 +217,12 @@ def table_tasks(
     *,
     classes: Sequence[Id] | None = None,
 ) -> list[TableTask]:
-    """Cut two tables into tasks, of some classes."""
-    # Check and prepare the whole tables once, as ``evaluate`` does, so that warnings come once and no rule
-    # depends on the partition.
+    """Split two tables into tasks, optionally of some classes."""
+    # Check the whole tables once, as ``evaluate`` does, so that each warning comes once.
     check_class_weights(protocol.ap, ground_truth.categories)
     check_class_labels(ground_truth.source, ground_truth.categories, ground_truth.image_labels, protocol)
     warn_of_annotators(ground_truth, protocol)
-    # Prepare both tables once, so that partitions are prepared alike.
+    # Prepare both tables once, so that rules do not depend on the partition.
     detections = align(detections, ground_truth)
     ground_truth, detections = prepared(ground_truth, detections, protocol)
     if classes is not None:
@@ -231,7 +230,7 @@ def table_tasks(
     fallbacks = similarity_of(protocol).fallbacks(ground_truth, detections)
     if fallbacks:
         warn_user(fallbacks)
-    # Give each image a partition: runs of equal size in the order of the images, or as asked.
+    # Assign images to partitions: consecutive runs of equal size, or the given lists.
     images = ground_truth.images
     if partitions is None:
         partitions = max(1, len(detections) // PARTITION)
@@ -243,7 +242,7 @@ def table_tasks(
 
 
 def _checked(partitions: Any) -> int | list[list[Id]] | None:
-    """Check how many partitions there are, or that they are lists of images."""
+    """Check a number of partitions, or lists of images."""
     if partitions is None:
         return None
     if isinstance(partitions, numbers.Number):
@@ -260,10 +259,10 @@ def _lists(value: Any) -> bool:
 
 
 def _given_partition(partitions: Sequence[Sequence[Id]], images: Images) -> NDArray[np.int64]:
-    """Return the partition of each image, [I]; each must be in one."""
+    """Return the partition of each image, [I]; each image must be in exactly one."""
     of_image = np.full(len(images), -1, dtype=np.int64)
     for number, ids in enumerate(partitions):
-        # Look up the ids of one partition in one call.
+        # Look up all ids of the partition together.
         rows = images.rows(list(ids))
         unknown = np.flatnonzero(rows < 0)
         if len(unknown):
@@ -271,7 +270,7 @@ def _given_partition(partitions: Sequence[Sequence[Id]], images: Images) -> NDAr
             raise InputError(
                 "an image of a partition", "be in the ground truth", got=got, place=f"partition {number}"
             )
-        # An image in two partitions would count twice; one that is twice in a partition is the same error.
+        # An image must not be in two partitions, nor twice in one: it would count twice.
         twice = np.flatnonzero(of_image[rows] >= 0)
         if len(twice) or len(np.unique(rows)) < len(rows):
             row = rows[twice[0]] if len(twice) else rows[np.argmax(np.bincount(rows)[rows] > 1)]
@@ -281,7 +280,7 @@ def _given_partition(partitions: Sequence[Sequence[Id]], images: Images) -> NDAr
                 "an image", "be in one partition", got=got, cause="its objects would count twice"
             )
         of_image[rows] = number
-    # An image in no partition would be left out without a word, and its objects with it.
+    # An image in no partition would be dropped silently, with its objects.
     missing = np.flatnonzero(of_image < 0)
     if len(missing):
         got = f"{images.ids.tolist()[missing[0]]!r} in none"
@@ -296,9 +295,9 @@ def partitioned(
     partition_of_image: NDArray[np.integer[Any]],
     protocol: Protocol,
 ) -> Iterator[TableTask]:
-    """Cut two aligned tables into tasks by image, [I]; partitions without images are left out."""
-    # Sort the rows of each table by partition once; a partition is then a slice. The sort is stable, so rows
-    # stay in file order.
+    """Split two aligned tables into tasks by image, [I]; skip partitions without images."""
+    # Sort the rows of each table by partition, so that a partition is a slice. The sort is stable and keeps
+    # file order.
     count = int(partition_of_image.max(initial=0)) + 1
     sides = []
     for table in (ground_truth, detections):
@@ -307,16 +306,15 @@ def partitioned(
         sides.append((order, np.searchsorted(partition[order], np.arange(count + 1))))
     by_partition = stable_order(partition_of_image, count)
     images = np.searchsorted(partition_of_image[by_partition], np.arange(count + 1))
-    # Only what belongs to the whole is handled here: counts of rows left out, and rows of a shard in the
-    # whole table.
-    left_out = detections.left_out  # counted once
-    places = detections.columns.get(ROW)  # of a share: those in the whole
+    # Assign left-out counts to the first partition only; use the row numbers of a shard in the whole table.
+    left_out = detections.left_out
+    places = detections.columns.get(ROW)
     if places is not None:
         detections = detections.replaced(
             columns={name: column for name, column in detections.columns.items() if name != ROW}
         )
     for number in range(count):
-        # Cut one task at a time, so that one partition is copied while it is used.
+        # Yield one task at a time, so that only one partition is copied.
         chosen = by_partition[images[number] : images[number + 1]]
         if not len(chosen) and len(partition_of_image):
             continue

@@ -1,14 +1,14 @@
-"""Counts at score thresholds where no process holds all scores: operating points, FROC, LRP.
+"""Count at score thresholds where no process can hold all scores: operating points, FROC, LRP.
 
 Conventions
 -----------
-- A question reads few points of a curve: the best F-score, the last point with a precision. Each range of
-  scores keeps the points that it may read, with the counts of all higher scores added; of these few points
-  the question is then asked as in one process, and reads the same.
-- Counts are whole numbers, and so are the digits of overlaps: no order of detections decides a bit.
-- Overlaps are not in parts. A question that reads them has the partitions read again, whose counted rows are
-  then cut as parts are.
-- The curve of all classes together is cut by scores like that of a large class.
+- An analysis reads few points of a curve: the best F-score, or the last point with some precision. Each chunk
+  keeps the points that may be read, with the counts of all higher scores added. The analysis then runs on
+  these points as in one process, with the same result.
+- Counts and digits of overlaps are integers, so the order of detections does not matter.
+- Parts do not store overlaps. If an analysis needs them, the partitions are read again, and the counted rows
+  are split as parts are.
+- The curve of all classes together is split into chunks like that of a large class.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ from boxscore.matching.matches import Matches
 from boxscore.scoring.score_counts import DIGITS, CountsBefore, ScoreCounts, counted_detections, counts_up_to
 
 PER_SCORE = 150
-"""Bytes of a detection whose scores are counted."""
+"""Bytes per detection while scores are counted."""
 
 Keep = Callable[[ScoreCounts], Sequence[int]]
-"""Takes the counts of one curve, or of a range of it, and returns the positions that a question may read."""
+"""Takes the counts of a curve, or of a chunk of it, and returns the positions that an analysis may read."""
 
 
 class Reading(NamedTuple):
-    """What is counted: positions on the axes T and A, and what is kept."""
+    """Positions on the axes T and A to count at, and the points to keep."""
 
     threshold: int
     area: int
     keep: Keep
     overlaps: bool = False
-    """Whether the question reads overlaps."""
+    """Whether the analysis reads overlaps."""
 
 
 class Kept(NamedTuple):
-    """The points of one curve that a range keeps."""
+    """The points of one curve that a chunk keeps."""
 
     score: FloatArray
     true: IntArray
@@ -60,34 +60,34 @@ class Kept(NamedTuple):
 
 
 def counted_rows(matches: Matches, threshold: int, area: int) -> ClassRows:
-    """Select the counted detections, with whether each is true, and its overlap: NaN unless it is true."""
+    """Select the counted detections: score, whether true, and overlap (NaN unless true)."""
     counted = counted_detections(matches, threshold, area)
     bounds = np.searchsorted(counted.category, np.arange(len(counted.positive) + 1))
     return ClassRows(bounds, counted.score, (counted.true, counted.iou))
 
 
 def can_be_thinned(held: HeldParts) -> bool:
-    """Whether counts of parts are whole numbers."""
+    """Return whether counts of the parts are integers."""
     return not any(header.weighted for header in held.headers)
 
 
 def thinned_counts(held: HeldParts, reading: Reading, *, most: int | None = None) -> ScoreCounts:
-    """Return the points that are kept of the curves of all classes, and of all classes together.
+    """Return the kept points of the curves of each class, and of all classes together.
 
     Parameters
     ----------
     held : HeldParts
-        Whose ground truths have no weights.
+        Parts with unweighted ground truths.
     reading : Reading
     most : int, optional
-        Detections that are merged at a time; what fits into the room when not given.
+        Detections to merge at a time. Default: as many as fit in memory.
 
     Returns
     -------
     ScoreCounts
         Distances are NaN unless overlaps are read.
     """
-    # Plan by room; count the ground truths of each class where the parts are, [K].
+    # Plan by memory; count the ground truths of each class on the engine, [K].
     if most is None:
         most = MOST if held.room is None else min(MOST, held.room // PER_SCORE)
     engine = held.engine
@@ -95,17 +95,16 @@ def thinned_counts(held: HeldParts, reading: Reading, *, most: int | None = None
         plan = ClassPlan(engine, held.parts, held.headers, most)
         counted = [engine.submit("objects", _objects, part, reading.area) for part in held.parts]
         positive = np.sum(engine.results(counted), axis=0)
-        # One job for each block of classes, and one for all classes together. Those that are too large are
-        # cut by scores.
-        source = _Source(plan, _rows_again(held, reading) if reading.overlaps else None)
+        # One job per block of classes, and one for all classes together; split large ones by score.
+        source = _Source(plan, _reread_rows(held, reading) if reading.overlaps else None)
         K = len(positive)
         jobs = [_Job(block, False) for block in plan.blocks()] + [_Job(Cut(0, K), True)]
         edges = _edges(plan, jobs, most)
-        # Count what comes before each range: whole numbers and digits, so they add up exactly.
+        # Count what precedes each chunk; integers add up exactly.
         up_to = _counts_up_to(source, edges, reading)
         tasks: list[Any] = []
         owners: list[_Job] = []
-        # Each range keeps the few points that the question may read, with the counts before it added.
+        # Let each chunk keep the few points that may be read, with the preceding counts added.
         for job in jobs:
             for number, piece in enumerate(job.block.between(edges.get(job, []))):
                 name = f"{'all' if job.together else name_of(job.block)}-{number}"
@@ -114,7 +113,7 @@ def thinned_counts(held: HeldParts, reading: Reading, *, most: int | None = None
                 tasks.append(engine.submit(f"points-{name}", _kept, *asked))
                 owners.append(job)
         answers = engine.results(tasks)
-    # Join the points of each curve, the highest scores first; the question is asked of these alone.
+    # Join the points of each curve, highest scores first.
     curves: list[list[Kept]] = [[] for _ in range(K + 1)]
     for job, answer in zip(owners, answers, strict=True):
         for number, kept in zip(job.curves(K), answer, strict=True):
@@ -123,30 +122,30 @@ def thinned_counts(held: HeldParts, reading: Reading, *, most: int | None = None
 
 
 class _Source(NamedTuple):
-    """What is cut: parts, or the counted rows of the partitions."""
+    """The parts, or the counted rows of the partitions, to cut pieces from."""
 
     plan: ClassPlan
     rows: Sequence[Any] | None
 
     def pieces(self, piece: Cut, name: str) -> list[Any]:
-        """Cut all."""
+        """Cut a piece out of each part or partition."""
         if self.rows is None:
             return self.plan.pieces(piece, name)
         return [self.plan.engine.submit(f"cut-{name}", cut_rows, one, piece) for one in self.rows]
 
     def each(self, piece: Cut, name: str) -> list[Any]:
-        """Cut all, each for itself."""
+        """Cut a piece out of each, as lists with one piece."""
         return [[one] for one in self.pieces(piece, name)]
 
 
-def _rows_again(held: HeldParts, reading: Reading) -> list[Any]:
-    """Read the partitions again; their counted rows stay where they are."""
+def _reread_rows(held: HeldParts, reading: Reading) -> list[Any]:
+    """Read the partitions again; their counted rows stay on the engine."""
     options = {"threshold": reading.threshold, "area": reading.area}
-    tasks = [held.engine.submit("ask", _asked, task, options) for task in held.tasks]
+    tasks = [held.engine.submit("ask", _rows_of_task, task, options) for task in held.tasks]
     return held.engine.held(tasks, shown="reading again")
 
 
-def _asked(task: Any, options: Mapping[str, Any]) -> ClassRows:
+def _rows_of_task(task: Any, options: Mapping[str, Any]) -> ClassRows:
     rows: ClassRows = task.asked(_rows_of, options)
     return rows
 
@@ -156,18 +155,18 @@ def _rows_of(evaluation: Evaluation, threshold: int, area: int) -> ClassRows:
 
 
 class _Job(NamedTuple):
-    """The curves of some classes, or that of all classes together."""
+    """The curves of some classes, or the curve of all classes together."""
 
     block: Cut
     together: bool
 
     def curves(self, K: int) -> range:
-        """Return their numbers; that of all classes together is K."""
+        """Return the numbers of the curves; that of all classes together is K."""
         return range(K, K + 1) if self.together else range(self.block.low, self.block.high)
 
 
 def _objects(part: Part, area: int) -> IntArray:
-    """Count the counted ground truths of each class, [K]."""
+    """Return the number of counted ground truths per class, [K]."""
     packed = part.matches
     counted = (packed.truth_counted >> packed.truth_counted.dtype.type(area)) & 1
     up_to: IntArray = np.concatenate([[0], np.cumsum(counted, dtype=np.int64)])[packed.bounds[2]]
@@ -175,7 +174,7 @@ def _objects(part: Part, area: int) -> IntArray:
 
 
 def _edges(plan: ClassPlan, jobs: Sequence[_Job], most: int) -> dict[_Job, list[float]]:
-    """Choose scores between the ranges of curves with too many detections, descending, from samples."""
+    """Choose the edges of chunks of curves with too many detections, descending, from samples."""
     large = [
         job for job in jobs if plan.count_of(job.block) > most and len(job.curves(len(plan.detections))) == 1
     ]
@@ -194,7 +193,7 @@ def _edges(plan: ClassPlan, jobs: Sequence[_Job], most: int) -> dict[_Job, list[
 def _counts_up_to(
     source: _Source, edges: Mapping[_Job, Sequence[float]], reading: Reading
 ) -> dict[_Job, IntArray]:
-    """Count the true and the false detections from each edge on, and the digits of overlaps; [4, edges]."""
+    """Count true and false detections down to each edge, and the digits of overlaps; [4, edges]."""
     submit, up_to = source.plan.engine.submit, {}
     for job, scores in edges.items():
         name = f"{'all' if job.together else name_of(job.block)}-all"
@@ -204,9 +203,9 @@ def _counts_up_to(
 
 
 def _up_to(pieces: Sequence[Any], scores: Sequence[float], reading: Reading) -> IntArray:
-    # Count by the range that each score falls into, then add up from the highest range down.
+    # Count per chunk, then accumulate from the highest chunk down.
     rows = _rows(pieces, reading)
-    at = np.searchsorted(-np.array(scores), -rows.score)  # of the first edge that a score reaches
+    at = np.searchsorted(-np.array(scores), -rows.score)  # first edge that a score reaches
     size, (true, iou) = len(scores) + 1, rows.columns
     overlaps = np.zeros((DIGITS, size), dtype=np.int64)
     if reading.overlaps:
@@ -225,7 +224,7 @@ def _rows(pieces: Sequence[Any], reading: Reading) -> ClassRows:
 def _kept(
     pieces: Sequence[Any], job: _Job, before: IntArray, positive: IntArray, reading: Reading
 ) -> list[Kept]:
-    """Merge a range, and keep points of its curves."""
+    """Merge a chunk, and keep points of its curves."""
     rows, higher = _rows(pieces, reading), CountsBefore(int(before[0]), int(before[1]), before[2:])
     if job.together:
         parts: list[Any] = [descending_order(rows.score)]
@@ -243,7 +242,7 @@ def _kept(
 
 
 def _joined(curves: Sequence[Sequence[Kept]], positive: IntArray) -> ScoreCounts:
-    """Put the points of all curves behind each other, the highest scores of each first."""
+    """Concatenate the points of all curves, highest scores first in each."""
     ends = np.cumsum([0, *(sum(len(kept.score) for kept in curve) for curve in curves)])
     every = [kept for curve in curves for kept in curve]
     columns = Kept._make(np.concatenate([kept[side] for kept in every]) for side in range(4))

@@ -1,14 +1,14 @@
-"""Keep the rows of a share of the images while a file is read, and drop all others.
+"""Read one shard of the images of a file, and drop all other rows.
 
 Conventions
 -----------
-- Shares are runs of images in the order of their ids, equally many in each: they follow from the list of
-  images alone.
-- A format that can read a share has a function for it among its capabilities; ground truth of any other is
-  read whole, and the share is taken from it.
-- What cannot be decided image by image (names that are ids of some images and files of others, ids of
-  annotations that occur twice) needs all rows: :class:`ReadAtOnceError` says so, and the caller
-  reads everything and takes the share from it.
+- Shards are runs of images in the order of their ids, with equal numbers of images: they depend only on the
+  list of images.
+- A format that can read a shard has a function for it among its capabilities; other ground truth is read
+  whole, and the shard is taken from it.
+- Some cases cannot be decided image by image, such as repeated annotation ids, or names that are both an
+  image id and the file of another image. They raise :class:`NeedsAllRowsError`; the caller then reads
+  everything and takes the shard from it.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ from boxscore.formats.reading import (
 from boxscore.formats.registry import capability, open_at
 
 ROW = "__boxscore_row"
-"""The column of detections that a share of them has: the place of each row in the whole."""
+"""Column with the row of each detection of a shard in the whole table."""
 
 
-class ReadAtOnceError(Exception):
-    """A share cannot be read separately, because a row can only be read with all others."""
+class NeedsAllRowsError(Exception):
+    """A shard cannot be read separately, because rows depend on each other."""
 
 
-class ImageShare:
-    """One of several shares of the images, known once :meth:`choose` has seen the list of all.
+class ImageShard:
+    """One shard of the images, known once :meth:`choose` has seen the list of all.
 
     Parameters
     ----------
     number, shares : int
-        Which of how many, from 1.
+        Number of the shard, from 1, and number of shards.
     """
 
     def __init__(self, number: int, shares: int) -> None:
@@ -67,19 +67,19 @@ class ImageShare:
         self._rows = slice(0, 0)
 
     def choose(self, images: Images) -> slice:
-        """Return the rows of the share; raise an error unless each image has one name."""
+        """Return the rows of the shard; raise unless every image has a unique name."""
         if not _have_one_name(images):
-            raise ReadAtOnceError
+            raise NeedsAllRowsError
         self._ids, self._sizes, self._file_names = images.ids, images.sizes, images.file_names
-        self._rows = share_of(len(images), self._number, self._shares)
+        self._rows = rows_of_shard(len(images), self._number, self._shares)
         return self._rows
 
     def keeps(self, ids: NDArray[Any] | Sequence[Any]) -> BoolArray:
-        """Whether each of these ids of images is in the share; an unlisted id is in exactly one share too."""
+        """Return which image ids are in the shard; an unlisted id is in exactly one shard too."""
         assert self._ids is not None
         values = ids if isinstance(ids, np.ndarray) else as_ids(ids, name="image ids")
         if self._ids.dtype != object and values.dtype != object:
-            with np.errstate(invalid="ignore"):  # what is no whole number is refused when it is read
+            with np.errstate(invalid="ignore"):  # the reader rejects fractional ids
                 at = np.searchsorted(self._ids, values.astype(np.int64), side="right") - 1
         else:
             at = self._rows_of(values.tolist())
@@ -90,7 +90,7 @@ class ImageShare:
         return kept
 
     def sizes_of(self, ids: Sequence[Id]) -> FloatArray:
-        """Return width and height of images [I, 2] of any share, NaN where unknown."""
+        """Return width and height of images [I, 2] of any shard, NaN where unknown."""
         assert self._ids is not None
         numbers = self._ids.dtype != object and all(type(one) is int for one in ids)
         rows = Vocabulary(self._ids).rows(ids) if numbers else self._rows_of(ids)
@@ -103,7 +103,7 @@ class ImageShare:
 
     @functools.cached_property
     def _row_of_file(self) -> dict[str, int]:
-        """The images whose files have names that no other has, and that are no numbers."""
+        """Rows of images by file name, without repeated names and names that are numbers."""
         names = self._file_names.tolist()
         rows = {name: row for row, name in enumerate(names) if name is not None and not name.isdecimal()}
         for name, count in Counter(names).items():
@@ -112,24 +112,24 @@ class ImageShare:
         return rows
 
     def _row_of(self, value: Id) -> int:
-        """Return the row of an id, or of the whole name of a file; a part of it may be any image's."""
+        """Return the row of an image id or full file name; part of a name would be ambiguous."""
         assert self._ids is not None
         at = bisect.bisect_left(self._ids, sort_key(value), key=sort_key)
         if at < len(self._ids) and self._ids[at] == value:
             return at
         row = self._row_of_file.get(value, -1) if isinstance(value, str) else -1
         if row < 0:
-            raise ReadAtOnceError
+            raise NeedsAllRowsError
         return row
 
 
-def share_of(count: int, number: int, shares: int) -> slice:
-    """Return the rows of a share of so many images."""
+def rows_of_shard(count: int, number: int, shares: int) -> slice:
+    """Return the rows of shard ``number`` of ``shares``, of ``count`` images."""
     return slice(count * (number - 1) // shares, count * number // shares)
 
 
 def _have_one_name(images: Images) -> bool:
-    """Whether no image's file is called as another image's id."""
+    """Return whether no file name of an image equals the id of another image."""
     if images.ids.dtype != object:
         rows = rows_of_numbered_files(images.ids, images)
         return rows is None or bool((rows == np.arange(len(rows))).all())
@@ -142,28 +142,28 @@ def _have_one_name(images: Images) -> bool:
 
 
 def refuse_name_of_another(file_name: str, name: Id, names: AbstractSet[Id]) -> None:
-    """Raise an error if an image's file has the name of another image."""
+    """Raise if an image's file has the name of another image."""
     stem = _last(without_ending(file_name))
     if stem != name and stem in names:
-        raise ReadAtOnceError
+        raise NeedsAllRowsError
 
 
 def _last(path: str) -> str:
     return path.replace("\\", "/").rpartition("/")[2]
 
 
-def read_truth_of_share(path: Path, options: FileOptions, share: ImageShare) -> GroundTruth:
-    """Read the ground truth of a share of the images, in any format; ``share`` then knows its images.
+def read_truth_of_shard(path: Path, options: FileOptions, share: ImageShard) -> GroundTruth:
+    """Read the ground truth of a shard, in any format; ``share`` then knows its images.
 
     Raises
     ------
-    ReadAtOnceError
-        When a row can only be read with all others.
+    NeedsAllRowsError
+        If a row can only be read with all others.
     """
     opened = open_at(path, options.format, side="ground truth")
     is_changed = any(FURTHER[name].applied for name in options.further) or options.image_sizes is not None
     if is_changed or options.unlisted_images not in (None, "error"):
-        raise ReadAtOnceError
+        raise NeedsAllRowsError
     read = None if opened.files else capability(opened.format, "ground_truth_of_share")
     if read is not None:
         return read_ground_truth(
@@ -174,17 +174,17 @@ def read_truth_of_share(path: Path, options: FileOptions, share: ImageShare) -> 
     return of_images(whole, np.arange(rows.start, rows.stop))
 
 
-def read_detections_of_share(
-    path: Path, ground_truth: GroundTruth, options: FileOptions, share: ImageShare
+def read_detections_of_shard(
+    path: Path, ground_truth: GroundTruth, options: FileOptions, share: ImageShard
 ) -> Detections:
-    """Read the detections of a share of the images, given its ground truth, if the format can do so.
+    """Read the detections of a shard, given its ground truth, if the format supports it.
 
     Raises
     ------
-    ReadAtOnceError
-        When a row can only be read with all others.
+    NeedsAllRowsError
+        If a row can only be read with all others.
     """
-    # Whatever needs all rows to understand one rules out reading a share.
+    # A shard cannot be read separately if one row may depend on all others.
     opened = open_at(path, options.format, side="detections")
     read = None if opened.files else capability(opened.format, "detections_of_share")
     if (
@@ -193,17 +193,17 @@ def read_detections_of_share(
         or options.unlisted_images not in (None, "error")
         or may_number_otherwise(ground_truth, opened.format, options)
     ):
-        raise ReadAtOnceError
-    of_share = _reading(opened, "load_detections", functools.partial(read, share=share))
-    detections = read_detections(of_share, ground_truth, options)
-    # Scores of one share cannot show whether the other shares have any.
+        raise NeedsAllRowsError
+    of_shard = _reading(opened, "load_detections", functools.partial(read, share=share))
+    detections = read_detections(of_shard, ground_truth, options)
+    # The scores of one shard do not show whether other shards have scores.
     if not detections.scored:
-        raise ReadAtOnceError
-    return with_reader(detections, opened, options)  # what reads the file again reads all of it
+        raise NeedsAllRowsError
+    return with_reader(detections, opened, options)  # a second pass reads the whole file
 
 
 def _reading(opened: Opened, method: str, read: Callable[..., Any]) -> Opened:
-    """Return a path with its format, one method of which is replaced."""
-    format_of_share = copy.copy(opened.format)
-    vars(format_of_share)[method] = read
-    return opened._replace(format=format_of_share)
+    """Return an opened path whose format has one method replaced."""
+    format_of_shard = copy.copy(opened.format)
+    vars(format_of_shard)[method] = read
+    return opened._replace(format=format_of_shard)

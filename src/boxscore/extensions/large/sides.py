@@ -1,10 +1,10 @@
-"""One side of a data set in Parquet: what all of its rows together say, and where the rows of a range are.
+"""Read one side of a data set in Parquet: infer its box format, and locate the rows of id ranges.
 
 Conventions
 -----------
-- Rows of a range of ids are in the row groups that may hold such ids. Where these would be read too often,
-  all rows are first written once more, into one file per range.
-- What a footer says of the ids of a row group is checked when the group is read.
+- The rows of an id range are in the row groups that may have such ids. If these would be read too often, all
+  rows are first rewritten to one file per range.
+- The ids of a row group are checked against the footer on reading.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ from boxscore.formats._tables import images_of, rows_of
 from boxscore.formats.parquet import arrow
 
 MOST_PARTITIONS = 512
-"""Files that are written at once when a side is regrouped."""
+"""Maximum number of open files while regrouping."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Side(PicklesFields):
-    """One side of the data set: its row groups, and what all of them together say.
+    """One side of the data set: its row groups, and properties of the whole side.
 
     Attributes
     ----------
     groups : ParquetGroups
     options : ReadOptions
-        With what was inferred from the whole.
+        With options inferred from the whole side.
     fractions : bool
     stays_in_fractions : bool
-        Whether sizes are missing, so that boxes of the ground truth stay fractions.
+        Whether image sizes are missing, so that ground-truth boxes stay fractions.
     names : mapping, or None
-        The image behind each name that is no id.
+        Image id of each name that is not an id.
     """
 
     groups: ParquetGroups
@@ -64,20 +64,19 @@ class Side(PicklesFields):
     stays_in_fractions: bool = False
 
     def read(self, source: Source, ids: IdRange) -> BoxesTable | None:
-        """Read the boxes of the images of a range; None without any."""
-        # Read row group by row group, so that one group is in memory next to the rows that are kept.
+        """Read the boxes of the images in a range; return None if there are none."""
+        # Read row group by row group, so that only one group is in memory besides the kept rows.
         pa, _ = arrow()
         name, parts = self.groups.parts.image, []
         for table in self._tables(source):
             values, positions = BoxesTable(self.groups, [table]).distinct(name)
-            # Decide per distinct id, not per row; a row without an id is kept, since the reader refuses it
-            # with its place.
+            # Decide per distinct id. Keep rows without an id: the reader rejects them with their place.
             named = self.translated(values)
-            known = np.append(ids.contains(named), True)  # what names no image is refused where rows are read
+            known = np.append(ids.contains(named), True)  # rows without an id
             chosen = np.flatnonzero(known[positions])
             if not len(chosen):
                 continue
-            # Replace names by ids as a dictionary column: the rows only change their dictionary.
+            # Replace names by ids in a dictionary column, so that only the dictionary changes.
             if self.names is not None:
                 column = pa.DictionaryArray.from_arrays(
                     pa.array(positions, mask=positions < 0), _arrow_ids(named)
@@ -87,7 +86,7 @@ class Side(PicklesFields):
         return BoxesTable(self.groups, parts) if parts else None
 
     def images(self, source: Source, ids: IdRange) -> list[Id]:
-        """Return the images of a range, each once."""
+        """Return the distinct images in a range."""
         found: dict[Id, None] = {}
         for table in self._tables(source):
             values, positions = images_of(BoxesTable(self.groups, [table]), self.groups.parts)
@@ -96,7 +95,7 @@ class Side(PicklesFields):
         return list(found)
 
     def _tables(self, source: Source) -> Iterator[Any]:
-        """Read row groups, or a file of regrouped rows, which is not there where it would be empty."""
+        """Read row groups, or a file of regrouped rows, which does not exist if it would be empty."""
         _, pq = arrow()
         if source.file is not None:
             yield from [pq.read_table(source.file)] if source.file.exists() else []
@@ -106,7 +105,7 @@ class Side(PicklesFields):
             yield table
 
     def _check_ends(self, group: RowGroup, values: Sequence[Id], positions: IntArray) -> None:
-        """Refuse a row group with other images than its file says, which nobody would read."""
+        """Raise if a row group has ids outside the range in its footer; such rows would be missed."""
         if group.least is None or group.largest is None:
             return
         inside = np.append(are_between(values, group.least, group.largest), True)[positions]
@@ -121,14 +120,14 @@ class Side(PicklesFields):
             )
 
     def translated(self, values: Sequence[Id]) -> list[Id]:
-        """Return the ids of images that the detections call by these names."""
+        """Replace names in the detections by image ids."""
         if self.names is None:
             return list(values)
         return [self.names.get(value, value) for value in values]
 
 
 class Source(NamedTuple):
-    """Where a partition's rows of one side are: in row groups, or in one file."""
+    """Location of a partition's rows on one side: row groups, or a file."""
 
     groups: tuple[RowGroup, ...] = ()
     file: Path | None = None
@@ -142,7 +141,7 @@ def side_of(
     *,
     of_results: bool,
 ) -> Side:
-    """Infer from the whole whether boxes are fractions, and from the first boxes what four numbers are."""
+    """Infer from the whole side whether boxes are fractions, and from the first boxes their format."""
     groups = groups.without_sides()
     fractions = groups.are_fractions()
     if groups.parts.box_format is None and options.box_format is None and groups.groups:
@@ -155,7 +154,7 @@ def side_of(
 
 
 def _stays_in_fractions(groups: ParquetGroups, options: ReadOptions) -> bool:
-    """Whether an image with a box has no known size in any of its rows."""
+    """Return whether an image with a box has no known size in any of its rows."""
     unknown: set[Id] = set()
     known: set[Id] = set()
     for group in groups.groups:
@@ -167,11 +166,11 @@ def _stays_in_fractions(groups: ParquetGroups, options: ReadOptions) -> bool:
     return bool(unknown - known)
 
 
-# ---------------------------------------------------------------- where the rows of ranges are
+# ---------------------------------------------------------------- locations of rows
 
 
 def located(side: Side, ranges: Ranges, chosen: range, folder: Path, buffered: int) -> list[Source]:
-    """Return where the rows of each of the chosen ranges are; scattered ones are regrouped."""
+    """Return the location of the rows of each chosen range; regroup scattered rows."""
     if side.names is None:
         inside = groups_of_ranges(side.groups.groups, ranges)[chosen.start : chosen.stop]
         if not are_scattered(side.groups.groups, inside):
@@ -186,8 +185,8 @@ def located(side: Side, ranges: Ranges, chosen: range, folder: Path, buffered: i
 
 
 def _regrouped(side: Side, ranges: Ranges, chosen: range, folder: Path, buffered: int) -> list[Source]:
-    """Write the rows of each of the chosen ranges into one file, in their order."""
-    # One file for each range, and one buffer of tables for each; files are opened at their first row.
+    """Write the rows of each chosen range to one file, in order."""
+    # Buffer tables per range; open a file at its first row.
     pa, pq = arrow()
     folder.mkdir(parents=True, exist_ok=True)
     files = [folder / f"{number}.parquet" for number in chosen]
@@ -195,7 +194,7 @@ def _regrouped(side: Side, ranges: Ranges, chosen: range, folder: Path, buffered
     waiting: list[list[Any]] = [[] for _ in chosen]
     schema, held = None, 0
 
-    # Write what waits, file by file, so that row groups are not tiny.
+    # Write the buffers file by file, so that row groups are not tiny.
     def flush() -> None:
         for number, tables in enumerate(waiting):
             if tables:
@@ -208,7 +207,7 @@ def _regrouped(side: Side, ranges: Ranges, chosen: range, folder: Path, buffered
         for group in progress(
             side.groups.groups, desc=f"regrouping {side.groups.path.name}", unit="row group"
         ):
-            # Bring every row group to the columns and types of the first, since a file has one schema.
+            # Cast every row group to the schema of the first, since a file has one schema.
             table = _decoded(side.groups.read(group))
             schema = schema or table.schema
             try:
@@ -216,25 +215,23 @@ def _regrouped(side: Side, ranges: Ranges, chosen: range, folder: Path, buffered
             except (pa.ArrowException, KeyError) as error:
                 got, place = str(error).partition("\n")[0][:150], side.groups.place_of(group)
                 raise FileFormatError("part files", "have the same columns", got=got, place=place) from None
-            # Find the range of each row from its distinct ids, and sort the rows by range; the sort is
-            # stable, so rows of a range stay in file order.
+            # Sort the rows by range, looked up per distinct id. The sort is stable and keeps file order.
             boxes = BoxesTable(side.groups, [table])
             values, positions = images_of(boxes, side.groups.parts)
             of_row = ranges.numbers(side.translated(values))[positions] - chosen.start
             order = np.argsort(of_row, kind="stable")
             bounds = np.searchsorted(of_row[order], np.arange(len(chosen) + 1))
             table = table.take(pa.array(order[: bounds[-1]]))
-            # Slices of the sorted table wait without a copy until the buffers are full.
+            # Buffer slices of the sorted table, without copies.
             for number in np.flatnonzero(np.diff(bounds)).tolist():
                 waiting[number].append(table.slice(bounds[number], bounds[number + 1] - bounds[number]))
-            # Write the buffers when they hold enough rows, so that memory is bounded whatever the size of the
-            # side.
+            # Flush when the buffers hold enough rows, to bound memory.
             held += int(bounds[-1] - bounds[0])
             if held >= buffered:
                 flush()
                 held = 0
         flush()
-        # A writer that is closed completes its file.
+        # Closing a writer completes its file.
         for writer in writers.values():
             writer.close()
     except OSError as error:
@@ -244,13 +241,13 @@ def _regrouped(side: Side, ranges: Ranges, chosen: range, folder: Path, buffered
         ) from None
     finally:
         for writer in writers.values():
-            with contextlib.suppress(OSError):  # a full disk was refused above
+            with contextlib.suppress(OSError):  # reported above
                 writer.close()
     return [Source(file=file) for file in files]
 
 
 def _arrow_ids(values: Sequence[Id]) -> Any:
-    """Return ids as Arrow has them; those above 2 ** 63 without a sign."""
+    """Return ids as an Arrow array; unsigned if any id is 2 ** 63 or more."""
     pa, _ = arrow()
     if any(type(one) is int and one >= 2**63 for one in values):
         return pa.array(values, pa.uint64())
@@ -258,7 +255,7 @@ def _arrow_ids(values: Sequence[Id]) -> Any:
 
 
 def _decoded(table: Any) -> Any:
-    """Return a table whose dictionaries are written out, so that all row groups have one type."""
+    """Return a table with plain columns in place of dictionaries, so that all row groups have one type."""
     pa, _ = arrow()
     for number, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):

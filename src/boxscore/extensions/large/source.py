@@ -1,11 +1,11 @@
-"""The rows of a result that no process holds: parts, where they are, and partitions, which are read again.
+"""Access the rows of a result that is in parts: read parts where they are, and partitions again from disk.
 
 Conventions
 -----------
-- Matches are in parts, which stay as long as the engine keeps them. Tables are gone: questions about boxes
-  are asked of partitions, which are read, prepared and matched again.
-- Parts of one data set are merged class by class. A class that is too large for one process is merged by
-  ranges of its scores, which end where scores differ.
+- Matches are in parts, as long as the engine keeps them. Tables are not kept: questions about boxes read,
+  prepare and match the partitions again.
+- Parts are merged class by class. A class that is too large for one process is merged in chunks by score,
+  which never split equal scores.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ from boxscore.scoring.curves import Curves
 from boxscore.scoring.summary import Key
 
 PER_ROW = 700
-"""Bytes of the row of an image in a table."""
+"""Bytes per image in a table of images."""
 
 OF_PARTS = " of merged parts"
 NO_ROWS = "merged parts store only scores and outcomes: evaluate these images with boxscore.evaluate"
 
 
 def no_rows(what: str) -> InputError:
-    """Say that parts hold no boxes."""
+    """Return the error for a question that needs boxes, which parts do not have."""
     got = "parts, which do not store boxes"
     return InputError(f"{what}{OF_PARTS}", "be computed from tables", got=got, cause=NO_ROWS)
 
 
 def reads_all_scores(rules: Protocol) -> bool:
-    """Whether one image alone cannot keep the rules."""
+    """Return whether the rules need the scores of all images."""
     return bool(rules.matching.caps_data_set or rules.rounding.stretch_scores)
 
 
@@ -67,9 +67,9 @@ class InParts:
     Attributes
     ----------
     evaluation : MergedEvaluation
-        Whose module imports this one.
+        The result; its module imports this one.
     held : HeldParts or None
-        Where the parts are; None once they are gone.
+        The parts; None once they are gone.
     keeps_matches : bool
     """
 
@@ -80,7 +80,7 @@ class InParts:
 
     @property
     def there(self) -> HeldParts:
-        """The parts, where they are."""
+        """The parts; raises an error if they are gone."""
         if self.held is None:
             raise InputError(
                 "the parts of a result",
@@ -91,13 +91,13 @@ class InParts:
         return self.held
 
     def require(self, what: str, rules: Protocol | None = None) -> None:
-        """Refuse a question where tables are gone, and one about rules that read all scores."""
+        """Raise if tables are gone, or if the rules need the scores of all images."""
         if self.held is None or not self.held.tasks:
             raise no_rows(what)
         self.with_own_scores(what, rules)
 
     def with_own_scores(self, what: str, rules: Protocol | None = None) -> HeldParts:
-        """Return the parts; refuse rules that one image alone cannot keep."""
+        """Return the parts; raise if the rules need the scores of all images."""
         if reads_all_scores(rules or self.evaluation.protocol):
             name = self.evaluation.protocol.name
             cause = f"the protocol {name} uses the scores of the whole data set"
@@ -107,20 +107,20 @@ class InParts:
     def pieces(
         self, what: str, function: Map[Any], options: Options
     ) -> contextlib.AbstractContextManager[Pieces]:
-        """Ask every partition; what is said stays where it is."""
+        """Map a function over the partitions; return values stay where they are."""
         self.require(what)
         return self._pieces(self.there, function, options)
 
     @contextlib.contextmanager
     def _pieces(self, held: HeldParts, function: Map[Any], options: Options) -> Iterator[Pieces]:
         with held.engine.asked_again():
-            tasks = _asked_of_tasks(held, function, options)
+            tasks = _map_over_tasks(held, function, options)
             yield HeldPieces(held.engine, held.engine.held(tasks, shown="reading again"), held.room)
 
     def answers(
         self, what: str, function: Map[Answer], options: Options, *, rows_of_images: bool = False
     ) -> list[Answer]:
-        """Ask every partition; what is said comes here."""
+        """Map a function over the partitions, and collect the return values."""
         self.require(what)
         held = self.there
         if rows_of_images:
@@ -128,20 +128,20 @@ class InParts:
             rows = f"the rows of {counted(images, 'image')}"
             self.check_room(4 * PER_ROW * images, rows, "use a larger limit, or part of the data")
         with held.engine.asked_again():
-            return held.engine.results(_asked_of_tasks(held, function, options), shown="reading again")
+            return held.engine.results(_map_over_tasks(held, function, options), shown="reading again")
 
     def over_images(self, function: Callable[..., Answer], options: Options) -> list[Answer]:
-        """Ask every part."""
+        """Map a function over the parts."""
         held = self.there
         with held.engine.asked_again():
             tasks = [
-                held.engine.submit("ask", _asked_of_part, part, place, function, options)
+                held.engine.submit("ask", _call_with_part, part, place, function, options)
                 for part, place in zip(held.parts, held.places(), strict=True)
             ]
             return held.engine.results(tasks, shown="counting")
 
     def over_classes(self, what: str, function: Callable[[Matches], Answer]) -> list[tuple[Classes, Answer]]:
-        """Merge the parts of some classes at a time, those of a large one by ranges of its scores."""
+        """Merge the parts of some classes at a time, and of a large class in chunks."""
         held = self.with_own_scores(what)
         submit, tasks, owners = held.engine.submit, list[Any](), list[Classes]()
         with held.engine.asked_again():
@@ -151,14 +151,16 @@ class InParts:
             for block in blocks:
                 for number, piece in enumerate(block.between(edges.get(block, []))):
                     name = f"{name_of(block)}-{number}"
-                    tasks.append(submit(f"ask-{name}", _of_matches, plan.pieces(piece, name), function))
+                    tasks.append(
+                        submit(f"ask-{name}", _call_with_matches, plan.pieces(piece, name), function)
+                    )
                     owners.append(Classes(block.low, block.high))
             return list(zip(owners, held.engine.results(tasks), strict=True))
 
     def over_curves(
         self, what: str, function: Callable[[Curves, int], Answer], area: int, cap: int, pooled: str | None
     ) -> list[Answer | None]:
-        """Merge the parts of some classes at a time, but of those that are too large."""
+        """Merge the parts of some classes at a time; skip classes that are too large."""
         held, classes = self.with_own_scores(what), len(self.evaluation.curves_of(area, cap, pooled).positive)
         with held.engine.asked_again():
             plan = ClassPlan(held.engine, held.parts, held.headers, most_within(held.room))
@@ -166,7 +168,11 @@ class InParts:
             asked = (area, cap), plan.images, function, classes
             tasks = [
                 held.engine.submit(
-                    f"ask-{name_of(block)}", _of_curves, plan.pieces(block, name_of(block)), block, *asked
+                    f"ask-{name_of(block)}",
+                    _call_with_curves,
+                    plan.pieces(block, name_of(block)),
+                    block,
+                    *asked,
                 )
                 for block in blocks
                 if not plan.is_too_large(block)
@@ -175,7 +181,7 @@ class InParts:
         return [None if plan.is_too_large(block) else next(answers) for block in blocks]
 
     def under(self, ap: ApRules, keys: Sequence[Key] | None = None) -> Evaluation:
-        """Reduce the parts under the other rules, once."""
+        """Reduce the parts under other AP rules, and cache the result."""
         key = "under", repr(ap), None if keys is None else tuple(keys)
         evaluation: Evaluation = self.evaluation._once(key, lambda: self._under(ap, keys))
         return evaluation
@@ -197,7 +203,7 @@ class InParts:
     def matched_anew(
         self, what: str, matched: Callable[[Evaluation, Protocol], Matches], protocol: Protocol
     ) -> list[Curves]:
-        """Make parts under the other protocol, and reduce them as those of an evaluation."""
+        """Make parts under another protocol, and reduce them."""
         self.require(what, protocol)
         held, last = self.there, len(protocol.caps) - 1
         keys = [(area, last) for area in range(len(protocol.ignore.area_ranges))]
@@ -228,38 +234,38 @@ class InParts:
         return held.tasks[0].evaluation_of(truth, detections), rows
 
     def check_room(self, needed: int, what: str, cause: str) -> None:
-        """Refuse what takes more than the limit leaves."""
+        """Raise if ``needed`` bytes exceed the limit of a process."""
         room = self.there.room
         if room is not None and needed > room:
             rule = f"leave a process {needed / 1e6:,.0f} MB for {what}"
             raise InputError("--memory-limit", rule, got=f"{room / 1e6:,.0f} MB", cause=cause)
 
 
-# ---------------------------------------------------------------- what stays where it was said
+# ---------------------------------------------------------------- return values that stay where they are
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class HeldPieces:
-    """What a map said of each partition: here, in files, or on workers."""
+    """Return values of a map, one per partition: in this process, in files, or on workers."""
 
     engine: Engine
     held: Sequence[Any]
-    """The engine's."""
+    """Handles of the engine."""
     room: int | None = None
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Number of pieces."""
         return len(self.held)
 
     def results(self, function: Callable[..., Answer], *arguments: Any) -> list[Answer]:
-        """Return what a function says of each."""
+        """Call a function with each piece, and collect the return values."""
         return self.engine.results(self._submitted(function, *arguments))
 
     def results_with(
         self, function: Callable[..., Answer], arguments: Sequence[tuple[Any, ...]]
     ) -> list[Answer]:
-        """Return what a function says of each with arguments of its own."""
+        """Call a function with each piece and its own arguments, and collect the return values."""
         name = function.__name__
         tasks = [
             self.engine.submit(name, function, one, *own)
@@ -268,7 +274,7 @@ class HeldPieces:
         return self.engine.results(tasks, shown="weighing")
 
     def then(self, function: Callable[..., Any], *arguments: Any) -> HeldPieces:
-        """Put what a function makes of each in its place."""
+        """Map a function over the pieces."""
         held = self.engine.held(self._submitted(function, *arguments))
         return dataclasses.replace(self, held=held)
 
@@ -278,7 +284,7 @@ class HeldPieces:
     def exchanged(
         self, cut: Callable[..., Any], ends: Sequence[int], join: Callable[[list[Any]], Any]
     ) -> HeldPieces:
-        """Cut each at the same ends, and join what lies between two of them."""
+        """Split each piece at the same ends, and join the slices between two ends."""
         submit = self.engine.submit
         tasks = [
             submit("gather", join, [submit("cut", cut, one, low, high) for one in self.held])
@@ -293,16 +299,15 @@ class HeldPieces:
         count: Callable[[ClassRows], IntArray],
         *arguments: Any,
     ) -> list[list[Answer]]:
-        """Bring the rows of some classes together at a time, those of a large one by ranges of its scores."""
-        # Cut the classes into runs that one process can merge; a class that is too large becomes ranges of
-        # its scores.
+        """Collect the rows of some classes at a time, and of a large class in chunks."""
+        # Split the classes into runs that one process can merge, and classes that are too large into chunks.
         submit, most = self.engine.submit, most_within(self.room)
         ranges: dict[Cut, list[Cut]] = {block: [block] for block in runs_of_classes(sizes, most)}
         large = [block for block in ranges if sizes[block.low : block.high].sum() > most]
         before: dict[Cut, IntArray] = {}
         if large:
-            # Ranges end at scores that samples of all pieces choose; what lies above each of them is counted
-            # first, so that the ranges of a class can be scored at the same time.
+            # Choose the edges of chunks from samples of all pieces, and count the rows of each chunk first,
+            # so that the chunks of a class can be scored in parallel.
             samples = self.results(_sample, large)
             for number, block in enumerate(large):
                 sample = [one for of_piece in samples for one in of_piece[number]]
@@ -310,12 +315,12 @@ class HeldPieces:
             counts = np.sum(
                 self.results(_counts_of, [cut for block in large for cut in ranges[block]], count), axis=0
             )
-            # The count above a range is the running sum of the ranges before it: whole numbers, exact.
+            # The count of higher scores is the exact running sum over previous chunks.
             for block in large:
                 of_ranges, counts = np.split(counts, [len(ranges[block])])
                 above = np.cumsum(of_ranges, axis=0) - of_ranges
                 before |= zip(ranges[block], above, strict=True)
-        # Start every range of every class before waiting, so that workers score them side by side.
+        # Submit every chunk of every class before waiting, so that workers run in parallel.
         tasks = [
             submit(
                 f"score-{name_of(piece)}",
@@ -334,7 +339,7 @@ class HeldPieces:
 
 
 def cut_rows(rows: ClassRows, piece: Cut) -> ClassRows:
-    """Copy the rows of some classes, or of a range of their scores."""
+    """Copy the rows of some classes, or of a chunk of them by score."""
     bounds = rows.bounds[piece.low : piece.high + 1]
     sizes, slices = np.diff(bounds), [slice(int(bounds[0]), int(bounds[-1]))]
     if piece.is_range:
@@ -349,7 +354,7 @@ def cut_rows(rows: ClassRows, piece: Cut) -> ClassRows:
 
 
 def joined_rows(pieces: Sequence[ClassRows]) -> ClassRows:
-    """Put rows of the same classes together, by descending score in each; equal ones stay in order."""
+    """Merge rows of the same classes by descending score; equal scores keep their order."""
     category = np.concatenate([one.category for one in pieces])
     score: NDArray[np.float64] = np.concatenate([one.score for one in pieces])
     order = group_order(category, score)
@@ -377,31 +382,31 @@ def _scored(
     return score(joined_rows(pieces), classes, before, *arguments)
 
 
-# ---------------------------------------------------------------- what runs where parts and partitions are
+# ---------------------------------------------------------------- functions that run on workers
 
 
-def _asked_of_tasks(held: HeldParts, function: Map[Any], options: Options) -> list[Any]:
-    """Ask each partition, and say which rows its images have among all."""
+def _map_over_tasks(held: HeldParts, function: Map[Any], options: Options) -> list[Any]:
+    """Submit a function for each partition, with the rows of its images among all."""
     return [
-        held.engine.submit("ask", _asked, task, function, {"place": place, **options})
+        held.engine.submit("ask", _call_with_task, task, function, {"place": place, **options})
         for task, place in zip(held.tasks, held.places(), strict=True)
     ]
 
 
-def _asked(task: Any, function: Map[Answer], options: Options) -> Answer:
+def _call_with_task(task: Any, function: Map[Answer], options: Options) -> Answer:
     answer: Answer = task.asked(function, options)
     return answer
 
 
-def _asked_of_part(part: Part, place: Place, function: Callable[..., Answer], options: Options) -> Answer:
+def _call_with_part(part: Part, place: Place, function: Callable[..., Answer], options: Options) -> Answer:
     return function(MergedParts([part]).matches(), place=place, **options)
 
 
-def _of_matches(pieces: Sequence[Part], function: Callable[[Matches], Answer]) -> Answer:
+def _call_with_matches(pieces: Sequence[Part], function: Callable[[Matches], Answer]) -> Answer:
     return function(MergedParts(pieces).matches())
 
 
-def _of_curves(
+def _call_with_curves(
     pieces: Sequence[Part],
     block: Cut,
     key: Key,
@@ -417,7 +422,7 @@ def _with_protocol(part: Part, protocol: Protocol) -> Part:
 
 
 def _tables_of(task: Any, place: Place, count: int, rows: IntArray) -> tuple[GroundTruth, Detections]:
-    """Read the images of a partition that are among some rows of all."""
+    """Read the images of a partition that are among ``rows``."""
     images = np.flatnonzero(np.isin(rows_among_all(np.arange(count), place), rows))
     tables: tuple[GroundTruth, Detections] = task.tables_of(images)
     return tables
@@ -435,7 +440,7 @@ def _part_of(
     matched: Callable[[Evaluation, Protocol], Matches],
     protocol: Protocol,
 ) -> Part:
-    """Make a part of what was matched anew; its rows are those of the files."""
+    """Match again and make a part, with the rows of the files."""
     matches = matched(evaluation, protocol)
     matches = dataclasses.replace(matches, row=rows[matches.row])
     return Part.of(matches, evaluation.ground_truth, evaluation.detections, protocol, row_order="shared")

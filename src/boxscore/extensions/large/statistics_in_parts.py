@@ -1,11 +1,10 @@
-"""Statistics of a table that no process holds: counts add up, quantiles are read off sorted files.
+"""Compute statistics of a table that does not fit in memory: add counts, read quantiles from sorted files.
 
 Conventions
 -----------
-- Each part of the images writes its values of a quantity to a folder, as sorted keys;
-  areas once more, by class.
-- A quantile lies between two values of known rank, which are found in mapped files: no values need to be in
-  memory.
+- Each set of images writes its values of each quantity to a folder as sorted keys, and its areas also by
+  class.
+- A quantile is interpolated between two values of known rank, found in memory-mapped files.
 """
 
 from __future__ import annotations
@@ -37,18 +36,18 @@ BY_CLASS = "areas by class"
 
 
 class CountedPart(NamedTuple):
-    """What some images have."""
+    """Counts and sorted values of some images."""
 
     counts: TableCounts
     folder: Path
-    """Of its sorted keys: a file for each quantity."""
+    """Folder of sorted keys, one file per quantity."""
     lengths: dict[str, int]
 
 
 def counted_part(
     truth: GroundTruth, detections: Detections, *_: object, folder: Path, **__: object
 ) -> CountedPart:
-    """Count the detections of some images, and write what is measured of them to a folder in ``folder``."""
+    """Count the detections of some images, and write their measured values to a folder in ``folder``."""
     counts = table_counts(detections)
     own = Path(tempfile.mkdtemp(dir=folder))
     keys = {name: sorted_keys(values) for name, values in quantities(detections).items()}
@@ -60,7 +59,7 @@ def counted_part(
 
 
 def statistics_of_parts(parts: Sequence[CountedPart], folder: Path) -> TableStatistics:
-    """Describe all images; the files of the parts are joined, and removed."""
+    """Compute the statistics of all images; the files of the parts are joined and deleted."""
     counts = reduce(add, (part.counts for part in parts))
     sizes = {}
     for number, name in enumerate([*counts.quantities, BY_CLASS]):
@@ -75,7 +74,7 @@ def statistics_of_parts(parts: Sequence[CountedPart], folder: Path) -> TableStat
 
 
 def _joined(files: Sequence[Path], whole: Path) -> KeyArray:
-    """Put files one after the other, and map them."""
+    """Concatenate files, and map the result."""
     with whole.open("wb") as output:
         for file in files:
             with file.open("rb") as part:
@@ -85,7 +84,7 @@ def _joined(files: Sequence[Path], whole: Path) -> KeyArray:
 
 
 def _medians(keys: KeyArray, parts: Sequence[CountedPart], ends: IntArray) -> list[float]:
-    """Return the median of each class."""
+    """Return the median area per class."""
     per_class = np.stack([part.counts.per_class for part in parts])
     stops = np.cumsum(per_class, axis=1) + (ends - per_class.sum(axis=1))[:, None]
     medians = []
@@ -99,5 +98,5 @@ def _medians(keys: KeyArray, parts: Sequence[CountedPart], ends: IntArray) -> li
 
 
 def _lower(parts: Sequence[KeyArray]) -> Lower:
-    """Count in all parts."""
+    """Return a function that counts lower keys in all arrays."""
     return lambda tried: sum(lower_in(part, tried) for part in parts)

@@ -1,19 +1,17 @@
-"""Parquet larger than memory: read in partitions of whole images, of which only the scores' share is held.
+"""Evaluate Parquet larger than memory in partitions of whole images.
 
-Goal
-----
-Detections in Parquet, and ground truth in Parquet or in any format, become tasks: each reads the row groups
-that hold its images, matches them, and returns a part. No task needs another, so any ``map`` runs them.
+Detections in Parquet, and ground truth in Parquet or any other format, become independent tasks: each reads
+the row groups with its images, matches them, and returns a part. Any ``map`` can run them.
 
 Conventions
 -----------
-- A partition is a range of ids of images (:mod:`boxscore.extensions.large.image_ranges`): no process holds
-  the ids of all. Where files are in their order, tasks read the row groups that reach into their range; where
-  rows are scattered, that side is first regrouped on disk, into one file per partition.
-- Whether boxes are fractions, what four numbers are, which classes there are: what one table would infer from
-  all its rows is inferred once, from the files, and holds in every partition.
-- An image's id is its id. Only where detections call images by other names than the ids of the ground truth,
-  all of them are read here, and the names go with the tasks.
+- A partition is a range of image ids (:mod:`boxscore.extensions.large.image_ranges`), so no process holds all
+  ids. If files are sorted by id, tasks read the row groups that overlap their range; otherwise that side is
+  first regrouped on disk, into one file per partition.
+- Properties that depend on all rows (whether boxes are fractions, the box format, the classes) are inferred
+  once from the files, and hold in every partition.
+- If detections call images by other names than the ids of the ground truth, all names are read by the driver
+  and travel with the tasks.
 """
 
 from __future__ import annotations
@@ -61,34 +59,34 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.registry import similarity_of
 
 PARTITION = 1 << 20
-"""Boxes of a partition, about."""
+"""Approximate number of boxes per partition."""
 
 
 NO_ROWS = np.empty(0, dtype=np.int64)
 
 RANGES = "ranges"
-"""What a folder of partitions calls that of what is read from stores."""
+"""Name of the folder that caches ranges of remote files."""
 
 
 @dataclasses.dataclass(frozen=True)
 class StreamTask(PicklesFields):
-    """One partition: reads its images, matches them, returns their part.
+    """One partition: read its images, match them, return their part.
 
     Attributes
     ----------
     number : int
     protocol : Protocol
     ids : IdRange
-        Of its images.
+        Ids of the images.
     truth : GroundTruth or Side
-        The table of its images; or where to read it.
+        Ground truth of the images, or the side to read it from.
     truth_source : Source
     categories : Categories
-        Of the whole ground truth.
+        Classes of the whole ground truth.
     detections : Side
     source : Source
     classes : sequence of ids or names, optional
-        Only these are evaluated.
+        Classes to evaluate.
     """
 
     number: int
@@ -103,13 +101,13 @@ class StreamTask(PicklesFields):
 
     @property
     def sources(self) -> tuple[str, str]:
-        """The names of both sides, as in one process."""
+        """Names of both sides, as in an evaluation in one process."""
         truth = self.truth.source if isinstance(self.truth, GroundTruth) else str(self.truth.groups.path)
         return truth, str(self.detections.groups.path)
 
     def run(self) -> Part:
         """Return the part of the partition."""
-        with _without_remarks():  # the part counts what is left out
+        with _without_warnings():  # left-out detections are counted in the part
             truth, detections = self._tables()
             truth, detections = prepared(truth, detections, self.protocol, share=True)
             if self.classes is not None:
@@ -121,11 +119,11 @@ class StreamTask(PicklesFields):
         return dataclasses.replace(part, source=source, fallbacks=(text, int(text != "")))
 
     def asked(self, function: Callable[..., Any], options: Mapping[str, Any], *, rows: bool = False) -> Any:
-        """Return what a function says of the evaluation of the partition alone.
+        """Call a function with the evaluation of this partition alone.
 
-        With ``rows`` it is also given the rows of the detections in their files, [D].
+        With ``rows``, also pass the rows of the detections in their files, [D].
         """
-        with _without_remarks():
+        with _without_warnings():
             truth, detections = self._tables(named=True)
             keys = {KEY: detections.columns[KEY]} if rows and KEY in detections.columns else {}
             evaluation = self.evaluation_of(truth, detections.replaced(columns=keys))
@@ -134,18 +132,18 @@ class StreamTask(PicklesFields):
             return function(evaluation, **options)
 
     def evaluation_of(self, truth: GroundTruth, detections: Detections) -> Evaluation:
-        """Evaluate tables of some images as those of the partition are."""
-        with _without_remarks():
+        """Evaluate tables of some images of the partition."""
+        with _without_warnings():
             return evaluate(
                 truth, detections, protocol=self.protocol, classes=self.classes, workers=1, digest=False
             )
 
     def told(self, function: Callable[..., Any], options: Mapping[str, Any]) -> Any:
-        """Return what a function says of the tables of the partition, and of their rows in their files.
+        """Call a function with the tables of the partition, and with their rows in their files.
 
-        Rows of ground truth that is no Parquet are not known: None.
+        Rows of ground truth are None unless it is in Parquet.
         """
-        with _without_remarks():
+        with _without_warnings():
             truth, detections = self._tables(named=True, keys=True)
             if self.classes is not None:
                 truth, detections = select(truth, detections, classes=self.classes)
@@ -153,13 +151,13 @@ class StreamTask(PicklesFields):
             return function(truth.replaced(columns={}), detections.replaced(columns={}), *rows, **options)
 
     def tables_of(self, images: NDArray[np.int64]) -> tuple[GroundTruth, Detections]:
-        """Read both sides, and keep some images, by their rows in the partition."""
-        with _without_remarks():
+        """Read both sides, and keep some images, given by row in the partition."""
+        with _without_warnings():
             truth, detections = self._tables(named=True)
             return of_images(truth, images), of_images(detections.replaced(columns={}), images)
 
     def _tables(self, *, named: bool = False, keys: bool = False) -> tuple[GroundTruth, Detections]:
-        """Read both sides; the file names of images, and the rows of ground truth, only where asked for."""
+        """Read both sides; ``named`` keeps file names of images, ``keys`` the rows of ground truth."""
         truth = self._truth(keys=keys)
         if not named:
             truth = truth.replaced(images=_without_names(truth.images))
@@ -171,11 +169,11 @@ class StreamTask(PicklesFields):
         return truth, detections_of(dataclasses.replace(rows, named_by_id=True), side.options, truth)
 
     def image_names(self) -> list[str]:
-        """Return the file name of each image of the partition, or its id."""
+        """Return the file name, or else the id, of each image of the partition."""
         return self._truth(keys=False).images.names
 
     def unlisted(self) -> tuple[list[Id], int]:
-        """Return the images of detections that are not listed, and count those that are."""
+        """Return the unlisted images of detections, and the number of listed ones."""
         side = self.detections
         found = side.images(self.source, self.ids)
         if isinstance(self.truth, GroundTruth):
@@ -200,22 +198,22 @@ class StreamTask(PicklesFields):
 
 
 @contextlib.contextmanager
-def _without_remarks() -> Iterator[None]:
-    """Say nothing of a share of the data, which says little of the whole."""
+def _without_warnings() -> Iterator[None]:
+    """Suppress warnings about a single partition."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BoxscoreWarning)
         yield
 
 
 def _bounded_columns(protocol: Protocol) -> set[str]:
-    """Names of the columns that the protocol's ranges bound."""
+    """Return the names of the columns that the protocol's ranges bound."""
     return {name for columns in protocol.ignore.column_ranges.values() for name in columns}
 
 
 def _with_bounded_columns(
     truth: GroundTruth, protocol: Protocol, further: Set[str] = frozenset()
 ) -> GroundTruth:
-    """Leave out the columns that nothing reads."""
+    """Drop unused columns."""
     read = _bounded_columns(protocol) | further
     return truth.replaced(columns={name: column for name, column in truth.columns.items() if name in read})
 
@@ -233,7 +231,7 @@ def stream_tasks(
     partition: int = PARTITION,
     shard: Shard = WHOLE,
 ) -> list[StreamTask]:
-    """Cut the images into partitions.
+    """Split the images into partitions.
 
     Parameters
     ----------
@@ -243,17 +241,17 @@ def stream_tasks(
         A Parquet file, or a folder of them.
     protocol : Protocol
     folder : Path
-        Where scattered files are regrouped, and what is read from stores is held; must outlive the tasks.
+        Folder for regrouped files and for the cache of remote files; must outlive the tasks.
     truth_options : FileOptions
     options : ReadOptions
     classes : callable, optional
         Takes the classes of the ground truth and returns those to evaluate, ids or names; None for all.
     partitions : int, optional
-        How many, about; in place of ``partition``.
+        Approximate number of partitions, instead of ``partition``.
     partition : int
-        Boxes of a partition, about; of both sides, where both are in Parquet.
+        Approximate number of boxes per partition, of both sides if both are in Parquet.
     shard : Shard
-        Which share of the images is cut.
+        The shard of the images to split.
 
     Returns
     -------
@@ -262,17 +260,17 @@ def stream_tasks(
     Raises
     ------
     FileFormatError
-        When a file is unreadable, or a row breaks a rule.
+        If a file is unreadable, or a row breaks a rule.
     InputError
-        When a detection of the first row group is in an unknown image; of the others tasks find it.
+        If a detection of the first row group is in an unknown image; tasks check the other row groups.
     """
-    # Open both sides; of files only footers are read.
+    # Open both sides, reading only footers of files.
     protocol.scope.check("streams")
     truth = _opened_truth(ground_truth, truth_options, _bounded_columns(protocol))
     parquet = ParquetGroups.open(detections, options).holding(folder / RANGES)
     if isinstance(truth, ParquetGroups):
         truth = truth.holding(folder / RANGES)
-    # Refuse detections without scores, and labels of images that do not fit.
+    # Reject detections without scores, and image labels that do not fit.
     if parquet.parts.score is None and protocol.matching.scores == "given":
         rule = "have a column score or confidence"
         cause = "is this the ground truth? For boxes without scores use --protocol scoreless"
@@ -280,7 +278,7 @@ def stream_tasks(
             "detections", rule, got=f"only {', '.join(parquet.names)}", place=str(detections), cause=cause
         )
     refuse_without_scores(parquet.absent, parquet.parts, str(detections))
-    # Classes must be known before any partition: each would see only its own.
+    # Collect the classes first, since each partition would see only its own.
     if isinstance(truth, GroundTruth):
         categories = truth.categories
         check_class_labels(truth.source, categories, truth.image_labels, protocol)
@@ -289,7 +287,7 @@ def stream_tasks(
         check_class_labels(str(truth.path), categories, None, protocol)
     some = None if classes is None else classes(categories)
     check_class_weights(protocol.ap, categories, categories if some is None else Categories.build([]))
-    # Cut by ids, or by file names where these decide: all boxes of an image fall into one range.
+    # Split by ids, or by file names if detections use these, so that an image is in one range.
     names = _names_of_images(parquet, truth)
     table = truth if isinstance(truth, GroundTruth) else None
     sides = [side_of(parquet, options, table, names, of_results=True)]
@@ -298,19 +296,19 @@ def stream_tasks(
     cutter = Cutter([side.groups for side in sides[names is not None :]], table)
     chosen = shard.of(cutter)
     count = partitions if partitions is not None else -(-cutter.boxes // (partition * shard.shares))
-    # A range has about as many boxes as a partition may have; a share takes its own ranges.
+    # Split the ids of the shard into ranges with about as many boxes as a partition may have.
     ranges = cutter.cut(max(1, count), chosen)
     every = Ranges(tuple(one for one in (chosen.low, *ranges.edges, chosen.below) if one is not None))
     numbers = range(chosen.low is not None, len(ranges.edges) + 1 + (chosen.low is not None))
     known = [*([sides[0].groups] if names is not None else []), *cutter.sides]
     sides = [dataclasses.replace(side, groups=groups) for side, groups in zip(sides, known, strict=True)]
-    # Find the row groups of each range; scattered rows are regrouped on disk first.
+    # Find the row groups of each range, after regrouping scattered rows on disk.
     sources = [
         located(side, every, numbers, folder / name, partition)
         for side, name in zip(sides, ("detections", "ground_truth"), strict=False)
     ]
     tables = [] if table is None else _tables_of_ranges(table, every, protocol)
-    # A task holds places in files, not rows.
+    # Tasks hold locations in files, not rows.
     return [
         StreamTask(
             at,
@@ -328,7 +326,7 @@ def stream_tasks(
 
 
 def _tables_of_ranges(truth: GroundTruth, ranges: Ranges, protocol: Protocol) -> list[GroundTruth]:
-    """Cut a table by the images of ranges."""
+    """Split a table by the ranges of its images."""
     truth = _with_bounded_columns(truth, protocol)
     number = ranges.numbers(truth.images.ids.tolist())
     bounds = np.searchsorted(number, np.arange(len(ranges.edges) + 2))  # ids ascend
@@ -343,7 +341,7 @@ def _tables_of_ranges(truth: GroundTruth, ranges: Ranges, protocol: Protocol) ->
 
 
 def counted_in_all(error: UnlistedImagesError, tasks: Sequence[StreamTask]) -> UnlistedImagesError:
-    """Return the error of one partition with the unlisted images of all, which are looked for again."""
+    """Return the error of one partition with the unlisted images of all partitions."""
     names: dict[Id, None] = {}
     listed = 0
     for task in progress(tasks, desc="unlisted images", unit="partition"):
@@ -354,18 +352,18 @@ def counted_in_all(error: UnlistedImagesError, tasks: Sequence[StreamTask]) -> U
 
 
 def _nothing(categories: Categories) -> GroundTruth:
-    """Return ground truth without an image."""
+    """Return ground truth without images."""
     nothing: Any = []
     return GroundTruth.from_arrays(nothing, nothing, np.empty((0, 4)), categories=categories)
 
 
-# ---------------------------------------------------------------- what all rows together say
+# ---------------------------------------------------------------- properties of the whole data set
 
 
 def _opened_truth(
     truth: GroundTruth | Path, options: FileOptions, further: set[str]
 ) -> GroundTruth | ParquetGroups:
-    """Read ground truth; Parquet is only opened, unless it needs what is beside it."""
+    """Open Parquet lazily, unless label or hierarchy files are needed; read other ground truth."""
     if isinstance(truth, GroundTruth):
         return truth
     if is_parquet(truth, "ground truth") and not {"image_labels", "hierarchy"} & options.further.keys():
@@ -381,19 +379,19 @@ def categories_of_groups(truth: ParquetGroups, options: ReadOptions) -> Categori
     for group in progress(truth.groups, desc="classes", unit="row group"):
         some = _categories_of(truth.read_columns(group, columns), parts, options)
         every = some if every is None else Categories.union([every, some])
-    if every is None:  # what the schema names
+    if every is None:  # no row groups: use the classes in the schema
         every = _categories_of(BoxesTable(truth, [truth.empty()]), parts, options)
     return every
 
 
 def _categories_of(table: BoxesTable, parts: ColumnParts, options: ReadOptions) -> Categories:
-    """Return the classes of those rows that have a box."""
-    # Take the classes of rows that have a box; a row without one only lists an image.
+    """Return the classes of rows with a box."""
+    # A row without a box only lists an image.
     rows_with_boxes = np.flatnonzero(_have_boxes(table, parts))
     labels, label, names = classes_of(
         table, parts, options, rows_with_boxes, lambda row: table.place(int(rows_with_boxes[row]))
     )
-    # Build rows without boxes and images, and collect their classes as the reader of whole files does.
+    # Build rows without boxes and images, to use the class lookup of the reader of whole files.
     nothing = np.empty(0, dtype=np.int64)
     rows = Rows(
         source=table.source,
@@ -411,7 +409,7 @@ def _categories_of(table: BoxesTable, parts: ColumnParts, options: ReadOptions) 
 
 
 def _have_boxes(table: BoxesTable, parts: ColumnParts) -> NDArray[np.bool_]:
-    """Whether rows have a box, or a mask; by the first of its numbers, without which none may be there."""
+    """Return which rows have a box or a mask, by the first number of the box."""
     if not parts.box:
         assert parts.mask is not None
         return table.distinct(parts.mask).positions >= 0
@@ -421,16 +419,13 @@ def _have_boxes(table: BoxesTable, parts: ColumnParts) -> NDArray[np.bool_]:
 
 
 def _without_names(images: Images) -> Images:
-    """Return the images without file names: ids alone identify them."""
+    """Return the images without file names, so that they are identified by id."""
     return dataclasses.replace(images, file_names=np.broadcast_to(np.array(None, dtype=object), len(images)))
 
 
 def _names_of_images(parquet: ParquetGroups, truth: GroundTruth | ParquetGroups) -> dict[Id, Id] | None:
-    """Return the image behind each name in the detections; None if these have the ground truth's ids.
-
-    The first row group decides whether they do.
-    """
-    # The first row group with boxes decides whether detections use ids; then no other is read for it.
+    """Return the image id of each name in the detections, or None if they use the ids of the ground truth."""
+    # If all images in the first row group with boxes are ids, do not read the others.
     first = next((group for group in parquet.groups if group.boxes), None)
     if first is None:
         return None
@@ -439,7 +434,7 @@ def _names_of_images(parquet: ParquetGroups, truth: GroundTruth | ParquetGroups)
     used = as_ids([values[at] for at in np.unique(positions).tolist()], name="image ids")
     if _are_ids(used, truth):
         return None
-    # Collect each distinct name with the place of its first row, for messages.
+    # Collect the distinct names, each with the place of its first row for messages.
     images = truth.images if isinstance(truth, GroundTruth) else _images_of_truth(truth)
     places: dict[Id, str] = {}
     for group in progress(parquet.groups, desc="images of detections", unit="row group"):
@@ -449,7 +444,7 @@ def _names_of_images(parquet: ParquetGroups, truth: GroundTruth | ParquetGroups)
         for at, row in zip(used.tolist(), first_rows.tolist(), strict=True):
             if values[at] not in places:
                 places[values[at]] = table.place(row)
-    # Look all names up in one call.
+    # Look up all names together.
     where = list(places.values())
     rows = find_images(as_ids(list(places), name="image ids"), images, place=where.__getitem__)
     ids = images.ids.tolist()
@@ -458,10 +453,10 @@ def _names_of_images(parquet: ParquetGroups, truth: GroundTruth | ParquetGroups)
 
 def _are_ids(used: NDArray[Any], truth: GroundTruth | ParquetGroups) -> bool:
     """Return whether all of some values are ids of images in the ground truth."""
-    # In memory the vocabulary answers.
+    # In memory, ask the vocabulary.
     if isinstance(truth, GroundTruth):
         return bool(truth.images.rows(used).min(initial=0) >= 0)
-    # Skip row groups whose ids, by the footer, are all outside the span of the wanted ones.
+    # Skip row groups whose ids, by the footer, are all outside the wanted range.
     wanted = Vocabulary(used[Vocabulary.order(used)])
     ends = Ranges(tuple(wanted.ids[[0, -1]].tolist()))
     missing = np.ones(len(wanted), dtype=bool)
@@ -470,7 +465,7 @@ def _are_ids(used: NDArray[Any], truth: GroundTruth | ParquetGroups) -> bool:
             low, high = ends.numbers([group.least, group.largest]).tolist()
             if high == 0 or (low == 2 and sort_key(group.least) > sort_key(ends.edges[1])):
                 continue
-        # Tick off the ids that a group has, and stop when none is missing.
+        # Cross off the ids of the group, and stop when none is missing.
         values, _ = images_of(truth.read_columns(group, [truth.parts.image]), truth.parts)
         rows = wanted.rows(as_ids(values, name="image ids"))
         missing[rows[rows >= 0]] = False

@@ -1,10 +1,9 @@
-"""Suppress or fuse detections in Parquet that are larger than memory, partition by partition.
+"""Suppress or fuse detections in Parquet files larger than memory, partition by partition.
 
 Conventions
 -----------
-- Groups are inside images, so the rows of some images decide what is left of them. The result has the bits
-  of a run in memory.
-- A partition is a range of image ids. Every column is read, those of the user too. Rows are written in
+- Boxes compete only within an image, so partitions of whole images give the bits of a run in memory.
+- A partition is a range of image ids. All columns are read, including user columns. Rows are written in
   ascending order of image, and within an image in the order of a run in memory.
 """
 
@@ -48,7 +47,7 @@ class RangeRows(PicklesFields):
     source: Source
 
     def table(self, categories: Categories) -> Detections:
-        """Read them, with the classes of all files."""
+        """Read the rows, with the classes of all files."""
         side, boxes = self.side, self.side.read(self.source, self.ids)
         if boxes is None:
             return no_detections(categories)
@@ -60,14 +59,14 @@ class RangeRows(PicklesFields):
 
 @dataclasses.dataclass(frozen=True)
 class RewriteTask(PicklesFields):
-    """One partition: read its detections of each file, and write what is left of them.
+    """One partition: read its detections from each file, and write the result.
 
     Attributes
     ----------
     number : int
     sources : tuple of RangeRows
     categories : Categories
-        Of all files.
+        Classes of all files.
     output : Path
     """
 
@@ -77,7 +76,7 @@ class RewriteTask(PicklesFields):
     output: Path
 
     def run(self, rewrite: Rewrite, options: Mapping[str, Any]) -> Counted:
-        """Write what a function makes of the detections, ascending by image, and count them."""
+        """Apply a function to the detections, write the result sorted by image, and count."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             tables = [source.table(self.categories) for source in self.sources]
@@ -88,19 +87,19 @@ class RewriteTask(PicklesFields):
 
 
 class Counted(NamedTuple):
-    """Detections that are written, and those that were read."""
+    """Number of detections written and read."""
 
     made: int
     given: int
     largest: float
-    """Score of those that were read."""
+    """Largest score read."""
     warnings: tuple[Warning | str, ...] = ()
 
 
 def rewritten(
     engine: Engine, tasks: Sequence[RewriteTask], rewrite: Rewrite, options: Mapping[str, Any]
 ) -> Counted:
-    """Rewrite every partition; what several of them warn of is said once."""
+    """Rewrite every partition; repeat each distinct warning once."""
     calls = [engine.submit(f"partition {task.number}", _run, task, rewrite, options) for task in tasks]
     counts = engine.results(calls, shown="rewriting")
     for text, warning in {str(each): each for one in counts for each in one.warnings}.items():
@@ -119,31 +118,31 @@ def _run(task: RewriteTask, rewrite: Rewrite, options: Mapping[str, Any]) -> Cou
 def parquet_tasks(
     every: Sequence[ParquetGroups], options: Sequence[ReadOptions], folder: Path, partition: int
 ) -> list[RewriteTask]:
-    """Cut detections into partitions of about so many boxes.
+    """Split detections into partitions of about ``partition`` boxes.
 
     Parameters
     ----------
     every : sequence of ParquetGroups
-        A file or folder each, opened with every column.
+        Files or folders, opened with every column.
     options : sequence of ReadOptions
-        Of each.
+        Options of each.
     folder : Path
-        For what is regrouped or read from stores, and for what is made of each partition.
+        Folder for regrouped rows, the cache of remote files, and the result of each partition.
     partition : int
     """
-    # One list of classes over all files, so that all partitions agree on it.
+    # Use one list of classes for all files.
     every = [groups.holding(folder / RANGES) for groups in every]
     classes = [categories_of_groups(*one) for one in zip(every, options, strict=True)]
     categories = classes_of_all(classes, [str(groups.path) for groups in every])
     sides = [side_of(*one, None, None, of_results=True) for one in zip(every, options, strict=True)]
-    # Cut the images of all files at the same ids: boxes that compete fall into one range.
+    # Split all files at the same ids, so that competing boxes are in one partition.
     cutter = Cutter([side.groups for side in sides], None)
     ranges = cutter.cut(max(1, -(-cutter.boxes // partition)))
     sides = [
         dataclasses.replace(side, groups=groups) for side, groups in zip(sides, cutter.sides, strict=True)
     ]
     numbers = range(len(ranges.edges) + 1)
-    # Scattered rows are regrouped on disk first.
+    # Regroup scattered rows on disk first.
     sources = [
         located(side, ranges, numbers, folder / f"regrouped-{at}", partition) for at, side in enumerate(sides)
     ]
@@ -159,5 +158,5 @@ def parquet_tasks(
 
 
 def join_parquet(tasks: Sequence[RewriteTask], output: Path) -> None:
-    """Write one file of what was made."""
+    """Join the results of all partitions in one file."""
     write_joined([task.output for task in tasks], output, tasks[0].output.parent)

@@ -1,19 +1,17 @@
-"""Summary metrics under image weights where no process may hold all parts: bootstrap, slices, comparisons.
+"""Compute summary metrics under image weights from parts: bootstrap, slices, comparisons.
 
-Goal
-----
-Compute :func:`boxscore.extensions.weights.under_weights.weighted_metrics`, with its bits, where the parts
-are. The worker that owns a class counts its detections by the weights of their images and returns its values,
-from which the same code takes means.
+Results have the bits of :func:`boxscore.extensions.weights.under_weights.weighted_metrics`. The worker that
+owns a class counts its detections by the weights of their images and returns its values, from which the same
+code takes means.
 
 Conventions
 -----------
-- Weights are made anew wherever they are needed (:class:`~boxscore.scoring.summary.WeightSets`): nobody holds
-  images times resamples, but at most :data:`HELD` of them, as long as a task lasts.
-- Sets go in batches, as many as keep the values of all classes within :data:`BATCH`. A batch of a block of
-  classes is one task, and prepares one area range and max detections at a time, which is what takes memory.
-- A class that is too large for one process goes range by range of scores, the highest first: a chain,
-  in which each range continues the totals of those before it, set by set, and its state folds with theirs.
+- Workers generate the weights they need (:class:`~boxscore.scoring.summary.WeightSets`), so the full matrix
+  of images times resamples is never in memory: a task holds at most :data:`HELD` weights.
+- Sets of weights are processed in batches whose values for all classes fit in :data:`BATCH`. A batch of a
+  block of classes is one task, which handles one area range and max detections at a time to save memory.
+- A class that is too large for one process is processed in a chain of chunks, highest scores first: each
+  chunk continues the totals of the previous ones, set by set, and folds its state into theirs.
 """
 
 from __future__ import annotations
@@ -53,59 +51,59 @@ Metrics = Mapping[Key, Sequence[str]]
 Item = TypeVar("Item")
 
 BYTES, BYTES_ALONE = 150, 400
-"""Bytes of a detection that is counted at one area range and max detections, and at all of COCO's."""
+"""Bytes per detection when counting one area range and max detections, and all of COCO's."""
 
 MOST = 1 << 22
-"""Detections that one process counts at a time."""
+"""Maximum number of detections that one process counts at a time."""
 
 ALONE = 1 << 20
-"""Detections that one process counts at all area ranges and max detections together."""
+"""Maximum number of detections counted in one task, at all area ranges and max detections."""
 
 MOST_OWNED = 1 << 25
-"""Detections of a class that cannot be cut, 5 GB."""
+"""Maximum number of detections of a class that cannot be split, 5 GB."""
 
 HELD = 1 << 27
-"""Weights that a task holds, of a byte each; more are made again each time."""
+"""Maximum number of weights that a task caches, one byte each; others are generated on each use."""
 
 BATCH = 1 << 28
-"""Bytes of the values of one batch of weights, all classes together."""
+"""Bytes for the values of one batch of weights over all classes."""
 
 LONGEST_BATCH = 1 << 7
-"""Sets of weights in a batch."""
+"""Maximum number of weight sets in a batch."""
 
 TOGETHER = 4
-"""Batches that are started at a time."""
+"""Number of batches started together."""
 
 LONGEST_CHAIN = 1 << 5
-"""Ranges that wait for each other before the driver takes the numbers: calls nest as deep."""
+"""Number of chained chunks after which the driver fetches the numbers; calls nest this deep."""
 
 
 class HeldParts(NamedTuple):
-    """Parts, wherever they are."""
+    """Parts on an engine."""
 
     engine: Engine
     parts: Sequence[Any]
-    """The engine's."""
+    """Handles of the engine."""
     headers: Sequence[PartHeader]
     room: int | None = None
-    """Bytes that one process may take; None for no limit."""
+    """Memory limit of a process in bytes; None for no limit."""
     tasks: Sequence[Any] = ()
-    """What reads the partitions again, for questions about boxes; none where that is not wanted."""
+    """Tasks that read the partitions again, for questions about boxes; may be empty."""
 
     def places(self) -> list[int | NDArray[np.int64]]:
-        """Return the row of the first image of each part among all, or of each image."""
+        """Return the rows of each part's images among all: the first row, or every row."""
         return places_of(self.engine, self.parts, self.headers)
 
 
 class BlockValues(NamedTuple):
-    """What W sets of weights give for the curves of a block."""
+    """Values of the curves of a block under W sets of weights."""
 
     curves: list[dict[Key, Curves]]
-    """With the values of kinds, for each set."""
+    """Values of metric kinds, per set."""
     ground_truths: IntArray
-    """Of all curves, in the first area range, [W]."""
+    """In the first area range, over all curves, [W]."""
     detections: IntArray
-    """Of all curves, [W]."""
+    """Over all curves, [W]."""
 
 
 # ---------------------------------------------------------------- whole classes
@@ -114,14 +112,14 @@ class BlockValues(NamedTuple):
 def _score_alone(
     pieces: Sequence[Part], weights: WeightSets, rows: Sequence[SummaryRow], images: int
 ) -> WeightedMetrics:
-    """Score all classes at once."""
+    """Score all classes in one task."""
     return weighted_metrics(_matches(pieces, images), pieces[0].protocol, rows, weights)
 
 
 def _score_block(
     pieces: Sequence[Part], block: Cut, weights: WeightSets, metrics: Metrics, images: int
 ) -> BlockValues:
-    """Merge the pieces of a block, and read its curves under each set of weights."""
+    """Merge the pieces of a block, and evaluate its curves under each set of weights."""
     matches, protocol = _matches(pieces, images, block.pooled), pieces[0].protocol
     sets = _held(weights, images)
     truth_image = matches.truth_image[matches.counted(0)]
@@ -137,61 +135,61 @@ def _score_block(
 
 
 def _matches(pieces: Sequence[Part], images: int, pooled: str | None = None) -> Matches:
-    """Merge pieces; images have the row numbers that they have among all."""
+    """Merge pieces; images keep their row numbers among all images."""
     parts = MergedParts(pieces)
-    every = Images.of_ids(np.broadcast_to(np.int64(0), images))  # known by their number alone
+    every = Images.of_ids(np.broadcast_to(np.int64(0), images))  # identified by row only
     merged = parts.matches().with_images(every, parts.ids.astype(np.int32))
     return merged if pooled is None else merged.pooled(pooled)
 
 
 def _held(weights: WeightSets, images: int) -> Iterable[NDArray[Any]]:
-    """Hold sets that are few enough, in few bytes, asked for at each area range and max detections."""
+    """Cache the sets of weights in compact form if they are few; they are used once per key."""
     return [narrowed(one) for one in weights] if images * len(weights) <= HELD else weights
 
 
 def _values(curves: Curves, names: Sequence[str], protocol: Protocol) -> Curves:
-    """Reduce curves to the values of some kinds, and what means need beside them."""
+    """Reduce curves to the values of some metric kinds, and the totals that means need."""
     values = {name: kind_of(name).values_of(curves, protocol) for name in names}
     totals = Totals.of_images(curves.totals, protocol)
     return Curves.of_numbers(protocol.ap, totals, values, curves.categories)
 
 
-# ---------------------------------------------------------------- one curve by ranges of scores
+# ---------------------------------------------------------------- one curve in chunks by score
 
 
 class TruthRows(NamedTuple):
-    """The ground truths of a block of a part, [G] each."""
+    """The ground truths of a block in a part, [G] each."""
 
     place: NDArray[np.int64]
-    """Row of its image among all."""
+    """Row of the image among all images."""
     counted: NDArray[np.bool_]
-    """Whether it is counted, [A, G]."""
+    """Whether the ground truth counts, [A, G]."""
     taking_part: NDArray[np.bool_]
-    """Whether recall is over it, [A, G]."""
+    """Whether recall includes it, [A, G]."""
 
 
 class Chain(NamedTuple):
-    """What ranges of a class have come to, the highest scores first, under W sets of weights."""
+    """Accumulated totals and states of a class under W sets of weights, highest scores first."""
 
     totals: list[dict[Key, Totals]]
     states: list[dict[Key, State]]
     ground_truths: IntArray
     """In the first area range, [W]."""
     detections: IntArray
-    """So far, [W]."""
+    """Detections so far, [W]."""
 
 
 def _truths_of(part: Part, place: int | NDArray[np.int64], block: Cut) -> TruthRows:
-    """Return the ground truths of a block."""
+    """Return the ground truths of a block in a part."""
     packed, (low, high) = part.matches, block[:2]
     bounds = packed.bounds[2, low : high + 1]
-    # Ground truths are in class order: a block is a slice, a selection of classes some runs of it.
+    # A block is a slice of the ground truths; a selection of classes is several slices.
     chosen = np.arange(bounds[0], bounds[-1])
     if block.pooled:
         taken = rows_where(part.categories.columns, block.pooled, high - low)
         chosen = chosen[np.repeat(taken, np.diff(bounds))]
     image = packed.truth_image[chosen]
-    # Unpack the bits of all areas in one operation, [A, G].
+    # Unpack the bits of all areas together, [A, G].
     bits = packed.truth_counted[chosen]
     areas = np.arange(packed.area_count, dtype=bits.dtype)[:, None]
     counted = ((bits >> areas) & 1).astype(bool)
@@ -201,17 +199,18 @@ def _truths_of(part: Part, place: int | NDArray[np.int64], block: Cut) -> TruthR
     return TruthRows(rows_among_all(image, place), counted, taking_part)
 
 
-def _begun(truths: Sequence[TruthRows], weights: WeightSets, metrics: Metrics, protocol: Protocol) -> Chain:
-    """Count the ground truths of a class, before any range."""
-    # Gather the image of each object that counts, and the distinct images of each area, once for all sets of
-    # weights.
+def _start_chain(
+    truths: Sequence[TruthRows], weights: WeightSets, metrics: Metrics, protocol: Protocol
+) -> Chain:
+    """Count the ground truths of a class, before the first chunk."""
+    # Collect the image of each counted object, and the distinct images per area, once for all sets.
     place = np.concatenate([one.place for one in truths])
     counted = place[np.concatenate([one.counted[0] for one in truths])]
     objects = {area: place[np.concatenate([one.taking_part[area] for one in truths])] for area, _ in metrics}
     images = {area: np.unique(places) for area, places in objects.items()}
     T, steps = len(protocol.matching.iou_thresholds), protocol.ap.score_steps
     totals, ground_truths = [], []
-    # Under each set, the number of objects is a sum of whole weights, exact in float64.
+    # The number of objects under a set is a sum of integer weights, exact in float64.
     for one in weights:
         ground_truths.append(one[counted].sum())
         of_set = {}
@@ -223,7 +222,7 @@ def _begun(truths: Sequence[TruthRows], weights: WeightSets, metrics: Metrics, p
                 positive, int(one.sum(dtype=np.int64)), images_of_class, thresholds=T, steps=steps
             )
         totals.append(of_set)
-    # No range is counted yet: empty states and 0 detections.
+    # Start with empty states and 0 detections.
     W = len(totals)
     truth_counts = np.array(ground_truths).astype(np.int64)
     return Chain(totals, [{} for _ in range(W)], truth_counts, np.zeros(W, dtype=np.int64))
@@ -237,18 +236,18 @@ def _score_range(
     metrics: Metrics,
     images: int,
 ) -> Chain:
-    """Merge one range of scores, and add its share of the curves to those before it."""
-    # Merge the range once; all sets of weights are counted on it.
+    """Merge one chunk, and add its counts and states to those of the previous chunks."""
+    # Merge the chunk once for all sets of weights.
     matches, protocol = _matches(pieces, images, block.pooled), pieces[0].protocol
     sets = _held(weights, images)
     totals: list[dict[Key, Totals]] = [{} for _ in before.totals]
     states: list[dict[Key, State]] = [{} for _ in before.totals]
-    # Prepare each area range and limit once, for all sets.
+    # Prepare each area range and limit once for all sets.
     for key, names in metrics.items():
         prepared, kinds = ImageWeights(matches, protocol, *key), [kind_of(name) for name in names]
         folds = folds_of(kinds, protocol)
         for w, image_weights in enumerate(sets):
-            # Count under one set, with the totals of higher scores before it, and fold the state into theirs.
+            # Count under one set, continuing the totals of higher scores, and fold the state into theirs.
             counts, total = prepared.counts(image_weights), before.totals[w][key]
             curves = Curves(counts, protocol.ap, totals=total, before=Before(total.recalled, total.counted))
             state = {name: field for kind in kinds for name, field in kind.state(curves, protocol).items()}
@@ -259,8 +258,8 @@ def _score_range(
     return Chain(totals, states, before.ground_truths, before.detections + detections)
 
 
-def _ended(chain: Chain, metrics: Metrics, protocol: Protocol) -> BlockValues:
-    """Make the curves when all ranges are done."""
+def _end_chain(chain: Chain, metrics: Metrics, protocol: Protocol) -> BlockValues:
+    """Compute the values of the curves after the last chunk."""
     curves = [
         {
             key: _values(Curves(None, protocol.ap, totals=totals[key], state=states[key]), names, protocol)
@@ -283,19 +282,19 @@ def _summaries(
     categories: Categories | None,
 ) -> WeightedMetrics:
     """Join the blocks of a batch, and compute summary rows for each set of weights."""
-    # Curves of classes come from their blocks, pooled ones from a block of their own.
+    # Curves of classes come from their blocks, pooled curves from blocks of their own.
     sources: dict[str | None, Sequence[BlockValues]] = {None: blocks}
     sources |= {name: [one] for name, one in zip(selections, pooled, strict=True)}
     values = []
     for w in range(len(blocks[0].detections)):
-        # Several summary rows read the same curve: it is joined once.
+        # Cache joined curves: several summary rows use the same one.
         @functools.cache
         def curves_of(area: int, cap: int, pooled: str | None = None, /, w: int = w) -> Curves:
             of_blocks = [block.curves[w][area, cap] for block in sources[pooled]]
             return Curves.beside(of_blocks, categories if pooled is None else None)
 
         values.append(summary_table(rows, protocol, curves_of))
-    # Counts add up over blocks, since each class is in one of them.
+    # Add up the counts of blocks: each class is in one block.
     return WeightedMetrics(
         np.stack(values),
         np.sum([block.ground_truths for block in blocks], axis=0),
@@ -310,11 +309,11 @@ def weighted_parts(
     *,
     progress: bool = False,
 ) -> WeightedMetrics:
-    """Compute summary rows for each set of weights of all images, in the order of their ids."""
+    """Compute summary rows for each set of image weights; images are sorted by id."""
     K = len(held.headers[0].detections)
     if not len(weights):
         return WeightedMetrics(np.zeros((0, len(rows), K + 1)), np.zeros(0, np.int64), np.zeros(0, np.int64))
-    share = (1 << 62) if held.room is None else held.room // 2  # the values of a batch take the rest
+    share = (1 << 62) if held.room is None else held.room // 2  # the other half is for values
     most, alone = min(MOST, share // BYTES), min(ALONE, share // BYTES_ALONE)
     with held.engine.asked_again():
         job = _Job(held, rows, most, alone, min(BATCH, share // 2))
@@ -327,12 +326,12 @@ def weighted_parts(
 
 
 class _Job:
-    """One question: which blocks there are, and the tasks of a batch of weights."""
+    """The blocks of one question, and the tasks of a batch of weights."""
 
     def __init__(
         self, held: HeldParts, rows: Sequence[SummaryRow], most: int, alone: int, batch: int
     ) -> None:
-        # Few detections are scored by one task, which saves the many small ones.
+        # Score few detections in one task, to avoid many small ones.
         self._rows, self._batch = rows, batch
         self._plan = plan = ClassPlan(held.engine, held.parts, held.headers, most, keep=True)
         self._metrics = summary_keys(rows, plan.protocol)
@@ -340,12 +339,12 @@ class _Job:
         self._blocks: list[Cut] = []
         self._pooled: list[Cut] = []
         self._edges: dict[Cut, list[float]] = {}
-        # Else by blocks of classes, small enough for their values to fit.
+        # Otherwise use blocks of classes whose values fit.
         if not self._alone:
             self._blocks = list(plan.blocks(max(1, MOST_VALUES // self._values_of("AP"))))
             self._pooled = plan.pooled([row.classes for row in rows])
             every = [*self._blocks, *self._pooled]
-            # A class that is too large is cut into ranges of its scores, where its metrics fold.
+            # Split a class that is too large into chunks if its metrics fold.
             if self._can_be_split():
                 self._edges = plan.edges(every)
             for block in every:
@@ -353,14 +352,14 @@ class _Job:
                     self._check_owned(block)
 
     def _can_be_split(self) -> bool:
-        """Whether states of ranges are small: an area needs all true positives under every set of weights."""
+        """Return whether chunks have small states; areas would need all true positives of every set."""
         kinds = [kind_of(name) for name in {name for names in self._metrics.values() for name in names}]
         plan = self._plan
         return plan.can_be_split() and JOINED not in folds_of(kinds, plan.protocol).values()
 
     @property
     def batch_size(self) -> int:
-        """How many sets of weights are done together."""
+        """Number of weight sets per batch."""
         per_curve = sum(self._values_of(name) for names in self._metrics.values() for name in names)
         size = self._batch // max(8 * per_curve * len(self._plan.detections), 1)
         return LONGEST_BATCH if self._alone else max(1, min(LONGEST_BATCH, size))
@@ -370,7 +369,7 @@ class _Job:
         return T * len(self._plan.protocol.ap.recall_points) if metric == "AP" else T
 
     def _check_owned(self, block: Cut) -> None:
-        """Refuse a block that is too large for one process, and that cannot be cut."""
+        """Raise if a block is too large for one process and cannot be split."""
         count, protocol = self._plan.count_of(block), self._plan.protocol
         if count <= MOST_OWNED:
             return
@@ -385,7 +384,7 @@ class _Job:
         )
 
     def start(self, weights: WeightSets) -> Any:
-        """Start a batch; the task gives :class:`WeightedMetrics`."""
+        """Start a batch; the task returns :class:`WeightedMetrics`."""
         submit, plan = self._plan.engine.submit, self._plan
         sent = submit("weights", _same, weights)
         if self._alone:
@@ -403,29 +402,29 @@ class _Job:
         )
 
     def _score(self, block: Cut, weights: Any) -> Any:
-        # A block that fits is one task.
+        # Score a block that fits in one task.
         submit, plan, name = self._plan.engine.submit, self._plan, name_of(block)
         common = weights, self._metrics
         if block not in self._edges:
             return submit(
                 f"weighted-{name}", _score_block, plan.pieces(block, name), block, *common, plan.images
             )
-        # Objects first: every range needs how many there are.
+        # Count the objects first: every chunk needs their number.
         truths = [
             submit(f"truths-{name}", _truths_of, part, place, block)
             for part, place in zip(plan.parts, plan.places, strict=True)
         ]
-        # Ranges in descending score, each with the counts of those before it.
-        chain = submit(f"begin-{name}", _begun, truths, *common, plan.protocol)
+        # Chain the chunks in descending score.
+        chain = submit(f"begin-{name}", _start_chain, truths, *common, plan.protocol)
         for number, piece in enumerate(block.between(self._edges[block]), start=1):
             pieces = plan.pieces(piece, f"{name}-{number}")
             chain = submit(
                 f"weighted-{name}-{number}", _score_range, chain, pieces, block, *common, plan.images
             )
-            # Long chains of tasks are cut, since the scheduler would keep every step.
+            # Fetch the numbers of a long chain, because the scheduler would keep every step.
             if not number % LONGEST_CHAIN:
                 chain = plan.engine.results([chain])[0]
-        return submit(f"end-{name}", _ended, chain, self._metrics, plan.protocol)
+        return submit(f"end-{name}", _end_chain, chain, self._metrics, plan.protocol)
 
 
 def _same(value: Item) -> Item:

@@ -1,11 +1,11 @@
-"""PNG files whose pixels are labels, by Pillow; and the names of files inside files.
+"""Read PNG files whose pixels are labels, and resolve file names inside files.
 
 Conventions
 -----------
-- The head of a PNG says what it holds before anything is decoded: a map of labels is gray of 8 or 16 bits,
-  or has a palette, whose numbers are the labels. What Pillow would convert into other numbers without a
-  warning (colours of 16 bits, gray of 1 to 4) is refused.
-- Pillow is imported here only, when the first map is read.
+- The header is checked before decoding: a label map is gray with 8 or 16 bits, or has a palette, whose
+  indices are the labels. Images that Pillow would silently convert to other numbers (16-bit color, gray with
+  1 to 4 bits) are rejected.
+- Pillow is imported lazily, on the first map.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from boxscore.errors import FileFormatError, MissingDependencyError
 LabelMap = NDArray[np.integer[Any]]
 
 MOST_PIXELS = 1 << 26
-"""Of a map: 8192 x 8192. A small file may claim any size."""
+"""Maximum size of a map, 8192 x 8192; a small file may claim any size."""
 
 GRAY, COLOURS, PALETTE, GRAY_ALPHA, COLOURS_ALPHA = 0, 2, 3, 4, 6
 _KINDS = {
@@ -34,11 +34,11 @@ _KINDS = {
     COLOURS_ALPHA: "RGBA",
 }
 _BROKEN = (OSError, SyntaxError, ValueError, EOFError, IndexError, struct.error, zlib.error)
-"""What Pillow raises for damaged files."""
+"""Exceptions that Pillow raises for damaged files."""
 
 
 class Head(NamedTuple):
-    """What the head of a PNG says."""
+    """Header of a PNG."""
 
     width: int
     height: int
@@ -50,7 +50,7 @@ class Head(NamedTuple):
 
 
 def require_pillow() -> Any:
-    """Import Pillow's Image module, or say how to install it."""
+    """Import Pillow's Image module, or raise with the command that installs it."""
     try:
         from PIL import Image
     except ImportError:
@@ -61,7 +61,7 @@ def require_pillow() -> Any:
 
 
 def read_labels(path: Path) -> LabelMap:
-    """Read a map of labels, [H, W] of uint8 or wider."""
+    """Read a label map, [H, W] of uint8 or wider."""
     head = png_head(path)
     if not (head.colour == PALETTE or (head.colour == GRAY and head.depth >= 8)):
         cause = "is it a color visualization? boxscore needs the label values"
@@ -72,7 +72,7 @@ def read_labels(path: Path) -> LabelMap:
 
 
 def png_head(path: Path) -> Head:
-    """Read the head of a PNG; a file that is none, or claims too many pixels, is refused."""
+    """Read the header of a PNG; raise if the file is not a PNG, or claims too many pixels."""
     try:
         with path.open("rb") as file:
             start = file.read(26)
@@ -90,7 +90,7 @@ def png_head(path: Path) -> Head:
 
 
 def decoded_png(path: Path) -> Any:
-    """Decode a PNG into an image of Pillow."""
+    """Decode a PNG to a Pillow image."""
     pillow = require_pillow()
     try:
         with path.open("rb") as file:
@@ -104,7 +104,7 @@ def decoded_png(path: Path) -> Any:
 
 
 def inside(folder: Path, name: str, *, place: str) -> Path:
-    """Return the path of a file that must lie inside a folder."""
+    """Return the path of a file, which must be inside a folder."""
     path = folder / name
     if not name or "\0" in name or not path.resolve().is_relative_to(folder.resolve()):
         raise FileFormatError("file_name", "be inside its folder", got=repr(name), place=place)

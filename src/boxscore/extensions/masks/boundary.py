@@ -1,16 +1,13 @@
-"""Boundary IoU: overlap of the outlines of two masks.
-
-Goal
-----
-What the authors' code computes, from runs of pixels and only for pairs that can match.
+"""Compute boundary IoU, the overlap of the outlines of two masks, from runs of pixels.
 
 Conventions
 -----------
 - The boundary of a mask is its pixels within ``d`` of a pixel outside it, along either axis or both
-  (Chebyshev distance); beyond the image's edge is outside.
-- ``d`` is ``dilation_ratio`` times the image's diagonal, rounded, at least 1 pixel.
-- Boundary IoU alone is 1 for masks that differ only inside their outlines. So what decides a match is the
-  smaller of mask IoU and boundary IoU, and against a crowd the mask overlap alone, as in the authors' code.
+  (Chebyshev distance); pixels beyond the image count as outside.
+- ``d`` is ``dilation_ratio`` times the image diagonal, rounded, at least 1 pixel.
+- Boundary IoU alone is 1 for masks that differ only inside their outlines. So a match is decided by the
+  smaller of mask IoU and boundary IoU, and against a crowd by the mask overlap alone, as in the authors'
+  code.
 
 References
 ----------
@@ -42,18 +39,18 @@ if TYPE_CHECKING:
 
 
 def boundary_width(height: int, width: int, dilation_ratio: float) -> int:
-    """Width of the boundary in pixels for an image of this size."""
+    """Return the width of the boundary in pixels for an image of this size."""
     return max(1, round(dilation_ratio * math.sqrt(height**2 + width**2)))
 
 
 def mask_boundary(mask: ArrayLike, *, dilation_ratio: float = 0.02) -> NDArray[np.bool_]:
-    """Pixels of a mask near its outline.
+    """Return the pixels of a mask near its outline.
 
     Parameters
     ----------
     mask : array_like of bool, [H, W]
     dilation_ratio : float, default 0.02
-        The boundary's width over the image's diagonal.
+        Width of the boundary over the image diagonal.
 
     Returns
     -------
@@ -72,7 +69,7 @@ def mask_boundary(mask: ArrayLike, *, dilation_ratio: float = 0.02) -> NDArray[n
 
 
 def _boundary(mask: NDArray[np.bool_], distance: int) -> NDArray[np.bool_]:
-    """Remove the pixels of a mask that are deeper than ``distance``."""
+    """Remove the pixels of a mask deeper than ``distance``."""
     inner = _eroded(_eroded(mask, distance).T, distance).T
     boundary = mask.copy()
     if inner.size:
@@ -81,11 +78,11 @@ def _boundary(mask: NDArray[np.bool_], distance: int) -> NDArray[np.bool_]:
 
 
 def _eroded(mask: NDArray[np.bool_], distance: int) -> NDArray[np.bool_]:
-    """Find the windows of ``2 * distance + 1`` rows that are all true, [rows - 2 * distance, columns]."""
+    """Return which windows of ``2 * distance + 1`` rows are all true, [rows - 2 * distance, columns]."""
     window, span = 2 * distance + 1, 1
     if len(mask) < window:
         return mask[:0]
-    # Windows double; the last step may count rows twice, which an "and" does not mind.
+    # Double the window; the last step may count rows twice, which does not change an "and".
     while span < window:
         step = min(span, window - span)
         mask = mask[:-step] & mask[step:]
@@ -94,13 +91,13 @@ def _eroded(mask: NDArray[np.bool_], distance: int) -> NDArray[np.bool_]:
 
 
 def boundary_iou(masks1: MasksLike, masks2: MasksLike, *, dilation_ratio: float = 0.02) -> FloatArray:
-    """Boundary IoU of each mask with each mask.
+    """Return the boundary IoU of each mask with each mask.
 
     Parameters
     ----------
     masks1, masks2 : Masks, sequence of RLEs, or array_like of bool, [N, H, W] and [M, H, W]
     dilation_ratio : float, default 0.02
-        The boundary's width over the image's diagonal.
+        Width of the boundary over the image diagonal.
 
     Returns
     -------
@@ -109,7 +106,7 @@ def boundary_iou(masks1: MasksLike, masks2: MasksLike, *, dilation_ratio: float 
     Raises
     ------
     InputError
-        When the masks are not all of one size.
+        If the masks differ in size.
 
     Examples
     --------
@@ -129,8 +126,9 @@ def boundary_iou(masks1: MasksLike, masks2: MasksLike, *, dilation_ratio: float 
 class _Boundaries:
     """The boundaries of two batches of masks: each mask without its inner pixels.
 
-    The pixels that two boundaries share are those of the masks, less those of either mask and the inner ones
-    of the other, plus those that are inner in both. All of them are counted as pixels of masks are.
+    Inclusion-exclusion gives the pixels that two boundaries share: those shared by the masks, minus those
+    of each mask in the interior of the other, plus those in both interiors. Each term counts pixels shared by
+    masks.
     """
 
     def __init__(self, block: MaskBlock, dilation_ratio: float) -> None:
@@ -138,10 +136,10 @@ class _Boundaries:
         self._inner = [_inner(batch, dilation_ratio) for batch in (self.one, self.other)]
 
     def overlaps(self, i: Positions, j: Positions) -> FloatArray:
-        """Boundary IoU of rows of the two batches, [P]."""
+        """Return the boundary IoU of rows of the two batches, [P]."""
         a, b = self.one.position[i], self.other.position[j]
         (inner, inner_area), (other_inner, other_area) = self._inner
-        # Pixels of both boundaries, by inclusion and exclusion of the inner ones: sums of integers, exact.
+        # Count the pixels shared by both boundaries by inclusion and exclusion: integers, exact.
         shared = shared_pixels(self.one.runs, self.other.runs, a, b)
         shared -= shared_pixels(self.one.runs, other_inner, a, b)
         shared -= shared_pixels(inner, self.other.runs, a, b)
@@ -153,7 +151,7 @@ class _Boundaries:
 
 
 def _inner(batch: Batch, dilation_ratio: float) -> tuple[ColumnRuns, NDArray[np.int64]]:
-    """Inner pixels of a batch; cached, since it may be compared with several others."""
+    """Return the inner pixels of a batch, cached for comparisons with other batches."""
     if dilation_ratio not in batch.cache:
         # Compute the width of the boundary once per size.
         firsts, of_mask = distinct_rows(batch.spans.sizes)
@@ -162,7 +160,7 @@ def _inner(batch: Batch, dilation_ratio: float) -> tuple[ColumnRuns, NDArray[np.
             [boundary_width(height, width, dilation_ratio) for height, width in sizes], dtype=np.int64
         )
         runs = batch.runs
-        if runs.touch():  # two runs that touch are one, whose middle is not a boundary
+        if runs.touch():  # join runs that touch: their common edge is not a boundary
             runs = column_runs(batch.spans.merged())
         batch.cache[dilation_ratio] = inner_runs(batch.spans, runs, distance[of_mask])
     inner: tuple[ColumnRuns, NDArray[np.int64]] = batch.cache[dilation_ratio]
@@ -170,18 +168,18 @@ def _inner(batch: Batch, dilation_ratio: float) -> tuple[ColumnRuns, NDArray[np.
 
 
 class BoundarySimilarity(MaskSimilarity):
-    """The smaller of mask IoU and boundary IoU; against a crowd the mask overlap alone."""
+    """The smaller of mask IoU and boundary IoU; against a crowd, the mask overlap."""
 
     def __init__(self, protocol: Protocol) -> None:
         super().__init__(protocol)
         self.dilation_ratio = protocol.masks.boundary_dilation
 
     def reference_evaluator(self, evaluator: type[Any]) -> type[Any]:
-        """Give pycocotools' evaluator the boundary IoU of its authors' fork."""
+        """Add the boundary IoU of the authors' fork to pycocotools' evaluator."""
         return _with_boundaries(evaluator, self.dilation_ratio)
 
     def measured(self, masks: Masks, truths: Masks, comparison: Comparison) -> PairValues:
-        """Measure pairs by their masks first, which bound the smaller of the two."""
+        """Measure mask IoU first: it bounds the smaller of the two."""
 
         def smaller(
             block: MaskBlock, i: Positions, j: Positions, by_foreground: NDArray[np.bool_]
@@ -197,10 +195,10 @@ class BoundarySimilarity(MaskSimilarity):
 
 
 def _with_boundaries(evaluator: Any, dilation_ratio: float) -> type[Any]:
-    """Give pycocotools' evaluator the overlap of the boundary IoU authors' fork, on whole images."""
+    """Add the boundary IoU of the authors' fork to pycocotools' evaluator, on whole images."""
     from pycocotools import mask as coco_mask
 
-    # Decode to pixels instead of reading runs, so that a check against this evaluator tests the runs.
+    # Decode to pixels instead of runs, so that a check against this evaluator tests the runs.
     def outline(annotation: dict[str, Any]) -> Any:
         pixels = np.array(coco_mask.decode(annotation["segmentation"]), dtype=bool)
         boundary = mask_boundary(pixels, dilation_ratio=dilation_ratio)
@@ -214,14 +212,14 @@ def _with_boundaries(evaluator: Any, dilation_ratio: float) -> type[Any]:
             detections = [detection for k in classes for detection in self._dts[imgId, k]]
             if not truths or not detections:
                 return overlaps
-            # Compare the best detections, as many as pycocotools does; its sort by score is stable too.
+            # Compare the top detections, as many as pycocotools does; its sort by score is stable too.
             order = np.argsort([-detection["score"] for detection in detections], kind="stable")[
                 : self.params.maxDets[-1]
             ]
             boundaries = coco_mask.iou(
                 [outline(detections[row]) for row in order], list(map(outline, truths)), [0] * len(truths)
             )
-            # Take the smaller of mask IoU and boundary IoU; against a crowd the mask overlap alone counts.
+            # Take the smaller of mask IoU and boundary IoU; against a crowd, the mask overlap.
             crowd = np.array([truth["iscrowd"] for truth in truths], dtype=bool)
             return np.where(crowd, overlaps, np.minimum(overlaps, boundaries))
 

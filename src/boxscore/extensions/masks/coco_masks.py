@@ -1,9 +1,9 @@
-"""Read masks of COCO's records as columns, a slice of records at a time.
+"""Read masks from COCO records as columns, a slice of records at a time.
 
 Conventions
 -----------
-- ``segmentation`` is polygons or an RLE, whose ``counts`` are text or a list. ``[]`` is none: many programs
-  write it where there are only boxes.
+- ``segmentation`` is polygons or an RLE, whose ``counts`` are text or a list. ``[]`` means no mask: many
+  programs write it for plain boxes.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ Segmentation = list[list[float]] | _Code | None
 _KINDS = {_Code: TEXT, list: POLYGONS, type(None): MISSING}
 
 LARGEST = 1 << 40
-"""Numbers beyond it are refused as this one is; it fits an int64."""
+"""Larger numbers are clipped to it, since it is rejected anyway and fits an int64."""
 
 
 def mask_columns(records: list[Any], name: str) -> MaskColumns:
-    """Return the masks of some records."""
+    """Return the masks of some records as columns."""
     values = list(map(operator.attrgetter(name), records))
     try:
         return _of_texts(values)
@@ -50,7 +50,7 @@ def mask_columns(records: list[Any], name: str) -> MaskColumns:
 
 
 def _of_texts(values: list[_Code]) -> MaskColumns:
-    """Return masks that are all compressed RLEs, as those of results are."""
+    """Return masks that are all compressed RLEs, the usual form of results."""
     text, length = _joined(list(map(operator.attrgetter("counts"), values)))
     return MaskColumns(
         np.full(len(values), TEXT, dtype=np.uint8),
@@ -66,29 +66,29 @@ def _of_texts(values: list[_Code]) -> MaskColumns:
 
 
 def _of_any(values: list[Any]) -> MaskColumns:
-    # Tell the kind of each value: no mask, run-length text, a list of counts, or polygons.
+    # Find the kind of each value: no mask, RLE text, RLE list, or polygons.
     kind = np.fromiter(map(_KINDS.__getitem__, map(type, values)), np.uint8, len(values))
     codes = [value for value in values if type(value) is _Code]
     if len(codes):
         listed = np.fromiter([type(code.counts) is list for code in codes], bool, len(codes))
         kind[np.flatnonzero(kind == TEXT)[listed]] = LIST
-    # An empty list is no mask, though it has the type of polygons.
+    # An empty list means no mask, though it has the type of polygons.
     if len(codes) < len(values):
         kind[np.fromiter([value == [] for value in values], bool, len(values))] = MISSING
-    # Put the masks of each kind one after another in one flat array: no object per mask is left.
+    # Concatenate the masks of each kind in one flat array, so that no object per mask is left.
     text_rows, list_rows, polygon_rows = (np.flatnonzero(kind == code) for code in (TEXT, LIST, POLYGONS))
     size = np.full((len(values), 2), -1, dtype=np.int64)
     start, count = np.zeros((2, len(values)), dtype=np.int64)
     text, lengths = _joined([values[row].counts for row in text_rows.tolist()])
     numbers = [values[row].counts for row in list_rows.tolist()]
     polygons = [values[row] for row in polygon_rows.tolist()]
-    # Polygons have two levels: rings of a mask, and numbers of a ring.
+    # Flatten polygons on two levels: rings of a mask, and numbers of a ring.
     rings: list[list[float]] = list(itertools.chain.from_iterable(polygons))
     ring_count = np.fromiter(map(len, rings), np.int64, len(rings))
     points: list[float] = []
     for ring in rings:
         points += ring
-    # Where each mask begins in its flat array, and how much of it belongs to it.
+    # Record the start and length of each mask in its flat array.
     for rows, counts in (
         (text_rows, lengths),
         (list_rows, list(map(len, numbers))),
@@ -111,7 +111,7 @@ def _of_any(values: list[Any]) -> MaskColumns:
 
 
 def _joined(texts: list[str]) -> tuple[bytes, NDArray[np.int64]]:
-    """Return the texts as bytes, one after the other, and their lengths."""
+    """Return the concatenated texts as bytes, and their lengths."""
     text = "".join(texts)
     if text.isascii():
         return text.encode("ascii"), np.fromiter(map(len, texts), np.int64, len(texts))
@@ -132,7 +132,7 @@ def _whole_numbers(values: list[int]) -> NDArray[np.int64]:
 
 
 def _segmentation(mask: Any) -> Any:
-    """Return polygons or an RLE as records have them; None for a row without a mask."""
+    """Return polygons or an RLE in the form of COCO records; None for a row without a mask."""
     if not isinstance(mask, dict):
         return None if mask is None else [np.asarray(part, dtype=np.float64).tolist() for part in mask]
     counts = mask["counts"]

@@ -1,18 +1,15 @@
-"""Hold a column of instance masks, stored as given and rasterized when first needed.
-
-Goal
-----
-Tables hold masks in the form that the file had. Areas, boxes and overlaps are computed in batches from spans
-of pixels, for the rows that are needed; areas and boxes are cached for every later selection of those rows.
+"""Hold a column of instance masks as given, and rasterize them lazily.
 
 Conventions
 -----------
-- A mask is polygons (a list of ``[x1, y1, x2, y2, ...]``, one list per part, pixels), an RLE
+- A mask is polygons (a list of ``[x1, y1, x2, y2, ...]`` in pixels, one list per part), an RLE
   ``{"size": [height, width], "counts": ...}`` (``counts`` a list: uncompressed; text or bytes: compressed),
   a binary array [H, W], or None: the row has no mask.
 - Areas are pixel counts. Boxes are ``x1, y1, x2, y2`` around the pixels; sizes are height and width.
-- Nothing here calls compiled code but NumPy's: hostile masks cost time and memory in proportion to their
-  text, their outlines and their images' sides, within the limits of
+- Areas, boxes and overlaps are computed in batches from spans of pixels, for the requested rows; areas and
+  boxes are cached for later selections of those rows.
+- Only NumPy's compiled code is used: hostile masks cost time and memory in proportion to their text, their
+  outlines and the sides of their images, within the limits of
   :mod:`~boxscore.extensions.masks.rasterising`.
 
 References
@@ -51,15 +48,15 @@ if TYPE_CHECKING:
     from boxscore.extensions.masks.spans import Spans
 
 Code = dict[str, Any]
-"""A compressed RLE as pycocotools takes it."""
+"""A compressed RLE in the form of pycocotools."""
 MaskLike = Any
-"""Polygons, an RLE, a binary array [H, W], or None where there is no mask."""
+"""Polygons, an RLE, a binary array [H, W], or None for no mask."""
 
 _FORMS = {MISSING: "missing", TEXT: "RLE", BYTES: "RLE", LIST: "RLE", POLYGONS: "polygons"}
 
 
 class _Store:
-    """The masks of one table and what was computed from them, shared by every selection of its rows."""
+    """The masks of one table and values computed from them, shared by all selections of its rows."""
 
     __slots__ = ("area", "box", "boxed", "columns", "measured", "place")
 
@@ -73,7 +70,7 @@ class _Store:
         self.boxed = np.zeros(count, dtype=bool)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out ``place``: a function inside a loader cannot be pickled."""
+        """Leave out ``place``: it may be a local function, which does not pickle."""
         return {name: getattr(self, name) for name in self.__slots__ if name != "place"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -83,21 +80,21 @@ class _Store:
 
 
 class Masks:
-    """A column of masks, one per row, stored as given and rasterised when first needed.
+    """A column of masks, one per row, stored as given and rasterized lazily.
 
     Parameters
     ----------
     masks : sequence, [N], or array_like of bool, [N, H, W]
-        See the module's page for what a mask may be; None for a row without one.
+        Polygons, RLEs or arrays, as in the module's docstring; None for a row without a mask.
     image_sizes : array_like, [N, 2], optional
-        Width and height of each row's image in pixels: what polygons are rasterised into.
+        Width and height of each row's image in pixels, for rasterizing polygons.
     place : callable, optional
-        Names row ``i`` in messages.
+        Returns the name of row ``i`` for messages.
 
     Raises
     ------
     InputError
-        When a mask has none of the known forms.
+        If a mask has an unknown form.
 
     Examples
     --------
@@ -124,7 +121,7 @@ class Masks:
         return len(self._rows)
 
     def __getitem__(self, rows: NDArray[Any] | slice) -> Masks:
-        """Return these rows; they share what is computed."""
+        """Return a selection of rows, which shares cached values."""
         return self._at(self._rows[rows])
 
     def __repr__(self) -> str:
@@ -139,7 +136,7 @@ class Masks:
     def of_columns(
         cls, columns: MaskColumns, *, image_sizes: FloatArray | None = None, place: Place = "mask {}".format
     ) -> Masks:
-        """Make a column of masks that are columns already.
+        """Make a column from flat mask columns.
 
         Parameters
         ----------
@@ -147,7 +144,7 @@ class Masks:
         image_sizes : ndarray of float64, [N, 2], optional
             Width and height of the images, for polygons.
         place : callable
-            Names row ``i`` in messages.
+            Returns the name of row ``i`` for messages.
 
         Returns
         -------
@@ -162,7 +159,7 @@ class Masks:
 
     @classmethod
     def from_boxes(cls, boxes: FloatArray, image_sizes: FloatArray, *, place: Place) -> Masks:
-        """Make rectangles of boxes, as pycocotools does for results without masks.
+        """Make rectangular masks from boxes, as pycocotools does for results without masks.
 
         Parameters
         ----------
@@ -171,7 +168,7 @@ class Masks:
         image_sizes : ndarray of float64, [N, 2]
             Width and height of each mask's image.
         place : callable
-            Names row ``i`` in messages.
+            Returns the name of row ``i`` for messages.
 
         Returns
         -------
@@ -194,11 +191,11 @@ class Masks:
 
     @classmethod
     def concatenate(cls, parts: Sequence[Masks]) -> Masks:
-        """Concatenate columns; what was computed from them is computed again when needed."""
+        """Concatenate columns, without their cached values."""
         return cls.of_columns(MaskColumns.joined([part._columns_of_rows() for part in parts]))
 
     def filled(self, other: Masks) -> Masks:
-        """Return these masks, with ``other``'s in the rows that have none."""
+        """Return these masks, with missing ones taken from ``other``."""
         joined = MaskColumns.joined([self._columns_of_rows(), other._columns_of_rows()])
         rows = np.arange(len(self)) + len(self) * self.missing
         return Masks.of_columns(joined.take(rows), place=self.place)
@@ -210,28 +207,28 @@ class Masks:
 
     @property
     def missing(self) -> NDArray[np.bool_]:
-        """Flags of the rows without a mask, [N]."""
+        """Which rows lack a mask, [N]."""
         missing: NDArray[np.bool_] = self._column("kind") == MISSING
         return missing
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """Height and width of each mask in pixels, [N, 2]; -1 where not known."""
+        """Height and width of each mask in pixels, [N, 2]; -1 where unknown."""
         return self._column("size")
 
     @property
     def weights(self) -> FloatArray:
-        """Part of a batch that each mask takes, [N]; see ``batches`` of ``rasterising``."""
+        """Fraction of a batch that each mask takes, [N]; see ``batches`` of ``rasterising``."""
         from boxscore.extensions.masks.rasterising import weights
 
         return weights(self._columns_of_rows())
 
     def place(self, row: int) -> str:
-        """Name a row for messages."""
+        """Return the name of a row for messages."""
         return self._store.place(int(self._rows[row]))
 
     def spans(self) -> tuple[Spans, NDArray[np.intp]]:
-        """Return the spans of these masks, one batch at most, in any order, and each row's position there."""
+        """Return the spans of these masks(at most one batch), in any order, and the position of each row."""
         from boxscore.extensions.masks.rasterising import spans_of
 
         store = self._store
@@ -242,7 +239,7 @@ class Masks:
         return spans, position
 
     def codes(self) -> list[Code]:
-        """Return each mask as a compressed RLE, rasterising those that are not."""
+        """Return each mask as a compressed RLE; rasterize those that are not."""
         codes: list[Code] = []
         for part in self._batches():
             kind, size = part._column("kind"), part.sizes.tolist()
@@ -253,15 +250,15 @@ class Masks:
         return codes
 
     def _texts(self, kind: NDArray[Any], spans: Spans, position: NDArray[np.intp]) -> list[bytes]:
-        """Text of each mask: as given, or written from its runs."""
-        # Compressed masks keep the text that was given.
+        """Return the RLE text of each mask: as given, or encoded from its runs."""
+        # Keep the given text of compressed masks.
         columns = self._store.columns
         texts: list[bytes] = [b""] * len(self)
         compressed = np.flatnonzero((kind == TEXT) | (kind == BYTES))
         for row, text in zip(compressed.tolist(), columns.texts(self._rows[compressed]), strict=True):
             texts[row] = text
-        # Encode all uncompressed codes in one call, from their numbers.
-        listed, rasterised = np.flatnonzero(kind == LIST), np.flatnonzero(kind == POLYGONS)
+        # Encode all uncompressed RLEs in one call.
+        listed, rasterized = np.flatnonzero(kind == LIST), np.flatnonzero(kind == POLYGONS)
         if len(listed):
             rows = self._rows[listed]
             count = columns.length[rows]
@@ -269,28 +266,28 @@ class Masks:
             for row, text in zip(listed.tolist(), code_text(numbers, count), strict=True):
                 texts[row] = text
         # Encode all polygons in one call, from the runs of their spans.
-        if len(rasterised):
+        if len(rasterized):
             runs, count = spans.runs()
-            chosen = position[rasterised]
+            chosen = position[rasterized]
             starts = (np.cumsum(count) - count)[chosen]
             encoded = code_text(runs[ragged_ranges(starts, count[chosen])], count[chosen])
-            for row, text in zip(rasterised.tolist(), encoded, strict=True):
+            for row, text in zip(rasterized.tolist(), encoded, strict=True):
                 texts[row] = text
         return texts
 
     def remember_area(self, area: FloatArray) -> None:
-        """Store the pixels of each mask, [N], as another process has counted them."""
+        """Cache the area of each mask, [N], counted by another process."""
         self._store.area[self._rows] = area
         self._store.measured[self._rows] = True
 
     @property
     def measured_area(self) -> FloatArray:
-        """Pixels of each mask whose spans were computed, [N]."""
+        """Area in pixels of masks whose spans were computed, [N]; 0 for the others."""
         return self._store.area[self._rows]
 
     @property
     def area(self) -> FloatArray:
-        """Pixels of each mask, [N] float64."""
+        """Area of each mask in pixels, [N] float64."""
         store = self._store
         for part in self._lacking(store.measured)._batches():
             part.spans()
@@ -315,7 +312,7 @@ class Masks:
             spans, position = part.spans()
             stops = np.cumsum(spans.counts)
             for row in position.tolist():
-                # Lay out background and foreground in turn, column by column.
+                # Expand alternating background and foreground runs, column by column.
                 height, width = spans.sizes[row].tolist()
                 bounds = spans.bounds[stops[row] - spans.counts[row] : stops[row]] - spans.base[row]
                 runs = np.diff(np.concatenate([[0], bounds.ravel(), [height * width]]))
@@ -324,7 +321,7 @@ class Masks:
         return arrays
 
     def _batches(self) -> Iterator[Masks]:
-        """Cut these rows into batches."""
+        """Split these rows into batches."""
         if len(self):
             from boxscore.extensions.masks.rasterising import batches
 
@@ -332,7 +329,7 @@ class Masks:
                 yield self._at(self._rows[low:high])
 
     def _lacking(self, known: NDArray[np.bool_]) -> Masks:
-        """Return the rows, each once and ascending, for which something is not known yet."""
+        """Return the distinct rows, ascending, whose value is not cached yet."""
         rows = self._rows[~known[self._rows]]
         wanted = np.zeros(len(known) if len(rows) else 0, dtype=bool)
         wanted[rows] = True
@@ -343,7 +340,7 @@ class Masks:
         return column
 
     def _columns_of_rows(self) -> MaskColumns:
-        """Return the columns of these rows; the content stays that of all rows."""
+        """Return the columns of these rows; flat contents stay those of all rows."""
         return self._store.columns.take(self._rows)
 
     def _at(self, rows: NDArray[np.intp]) -> Masks:
@@ -354,17 +351,17 @@ class Masks:
 
 
 def mask_column(masks: Iterable[MaskLike], image_sizes: FloatArray, place: Place) -> Masks:
-    """Return masks as a column; one that is a column already stays as it is."""
+    """Convert masks to a column; a column is returned as it is."""
     return masks if isinstance(masks, Masks) else Masks(masks, image_sizes=image_sizes, place=place)
 
 
 def masks_of(table: BoxTable) -> Masks:
-    """Return the masks of a table; a column without rows where it has none."""
+    """Return the masks of a table; an empty column if it has no masks."""
     return table.instances["masks"] or Masks([])
 
 
 def with_masks(detections: Detections) -> Detections:
-    """Return the detections with their boxes as masks where they have none, as pycocotools does."""
+    """Replace missing masks of detections by their boxes, as pycocotools does."""
     masks: Masks | None = detections.instances["masks"]
     if masks is not None and not masks.missing.any():
         return detections
@@ -377,7 +374,7 @@ def with_masks(detections: Detections) -> Detections:
 
 
 def box_only(ground_truth: GroundTruth) -> NDArray[np.bool_]:
-    """Find the ground truths without a pixel of a mask, [G]."""
+    """Return which ground truths lack mask pixels, [G]."""
     masks = ground_truth.masks
     if masks is None:
         return np.ones(len(ground_truth), dtype=bool)

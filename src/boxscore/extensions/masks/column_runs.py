@@ -1,19 +1,16 @@
 """Count the pixels that two masks share, column by column.
 
-Goal
-----
-Most columns of most masks hold one run of pixels, and two runs share a minimum less a maximum. So one run
-of every column is stored in a dense array, where a pair is one gather and one minimum over the columns that
-both masks reach. Further runs of a column are few, and compared one by one.
+Most columns of most masks have one run of pixels, and two runs share a minimum minus a maximum. So one run
+per column is stored in a dense array, and a pair takes one gather and one minimum over the columns that both
+masks reach. Further runs of a column are rare, and compared one by one.
 
 Conventions
 -----------
-- A run from ``low`` up to ``top``, the last pixel, is stored as ``-low - 1, top``: the minimum of two of
-  these is the run that they share, its length the sum of the two numbers plus 2. -1, -1 means no run: its
-  minimum with any run has a length of at most 0.
-- Dense columns are those that the masks of a batch reach, mask after mask; an empty column follows those of
-  each mask.
-- Memory is that of the runs and the columns that they reach; pairs are compared a few at a time.
+- A run from ``low`` to its last pixel ``top`` is stored as ``-low - 1, top``: the minimum of two runs is the
+  run that they share, and its length is the sum of the two numbers plus 2. ``-1, -1`` means no run: its
+  minimum with any run has length 0 or less.
+- Dense columns are those that the masks of a batch reach, mask by mask; an empty column follows each mask.
+- Memory is proportional to the runs and the columns that they reach; pairs are compared a few at a time.
 """
 
 from __future__ import annotations
@@ -30,17 +27,17 @@ from boxscore.extensions.masks.spans import Spans, equal_sizes
 
 
 def one_integer(lanes: NDArray[Any]) -> NDArray[Any]:
-    """See pairs of integers [C,2] as one of twice the width each."""
+    """View pairs of integers [C, 2] as single integers of twice the width."""
     return lanes.view(np.int32 if lanes.dtype == np.int16 else np.int64).reshape(-1)
 
 
 def lanes_of(integers: NDArray[Any]) -> NDArray[Any]:
-    """See integers [C] as pairs of half their width."""
+    """View integers [C] as pairs of half their width."""
     return integers.view(np.int16 if integers.dtype == np.int32 else np.int32).reshape(-1, 2)
 
 
 COLUMNS_TOGETHER = 1 << 17
-"""Columns of pairs compared together: what is gathered for them fits a core's cache."""
+"""Columns of pairs compared together, so that gathered values fit the cache of a core."""
 
 SHORT = 1 << 15
 """Heights below it fit an int16."""
@@ -49,20 +46,20 @@ NONE = -1
 """Two lanes of -1: no run."""
 
 END = one_integer(np.array([[0, 1]], dtype=np.int32))
-"""Taken off a span it leaves the last pixel in place of its end."""
+"""Subtracted from a span, it turns the end into the last pixel."""
 
 
 class ColumnRuns(NamedTuple):
     """The runs of several masks by column."""
 
-    dense: NDArray[Any]  # [C+1], two int16 or int32 (-low - 1, top) as one integer: one run of each column
-    begin: Positions  # [N], where a mask's columns begin in ``dense``
-    left: Positions  # [N], first column that it reaches
-    right: Positions  # [N], column after the last one
-    column: Positions  # [E], of the other runs, ascending, in ``dense``
+    dense: NDArray[Any]  # [C+1], one run per column: two int16 or int32 (-low - 1, top) as one integer
+    begin: Positions  # [N], offset of each mask's columns in ``dense``
+    left: Positions  # [N], first column of the mask
+    right: Positions  # [N], one past its last column
+    column: Positions  # [E], column of each further run in ``dense``, ascending
     low: NDArray[np.int64]  # [E]
-    high: NDArray[np.int64]  # [E], the pixel after the last
-    more: Positions  # [N+1], where a mask's further runs begin
+    high: NDArray[np.int64]  # [E], one past the last pixel
+    more: Positions  # [N+1], offset of each mask's further runs
 
     @property
     def lanes(self) -> NDArray[Any]:
@@ -70,7 +67,7 @@ class ColumnRuns(NamedTuple):
         return lanes_of(self.dense)
 
     def touch(self) -> bool:
-        """Test if a run begins where another one of its column ends."""
+        """Return whether a run starts where another run of its column ends."""
         column, low, high = self.column, self.low, self.high
         first = self.lanes[column]
         with_first = (high == ~first[:, 0].astype(np.int64)) | (low == first[:, 1].astype(np.int64) + 1)
@@ -78,26 +75,24 @@ class ColumnRuns(NamedTuple):
 
 
 def column_runs(spans: Spans) -> ColumnRuns:
-    """Cut the spans of masks into runs of one column each."""
-    # First and last column of every span [S], and its rows as lanes.
+    """Split the spans of masks into runs within one column each."""
+    # Compute the first and last column of every span [S], and its rows as lanes.
     counts, heights = spans.counts, spans.sizes[:, 0]
     columns, lanes, origin = _in_columns(spans)
     first, last = columns.T
     left, right = _extents(spans, first, last, origin)
-    # Lay out the columns that the masks reach, mask after mask. ``place`` [S] is the dense column of each
-    # span.
-    widths = right - left + 1  # each mask's columns are followed by an empty one
+    # Lay out the columns of the masks, mask by mask. ``place`` [S] is the dense column of each span.
+    widths = right - left + 1  # one empty column after each mask
     begin = np.cumsum(widths) - widths
     room = int(widths.sum())
     place = first + (begin - left - origin).astype(np.int32).repeat(counts)
     runs = one_integer(lanes)
-    # Most spans stay in one column. Of the others, empty ones go to the spare place at the end; one that
-    # continues in the next column is cut: it fills its first column up to the top, and ``cut`` holds the
-    # rest.
+    # Most spans stay in one column. Move empty spans to the spare place at the end. Split spans that cross
+    # columns: the first column is filled to its top, and ``cut`` holds the rest.
     cut = None
     apart = (first != last).nonzero()[0]
     if len(apart):
-        empty = apart[first[apart] > last[apart]]  # at a column's end
+        empty = apart[first[apart] > last[apart]]  # at the end of a column
         place[empty], runs[empty] = room, NONE
         over = apart[first[apart] < last[apart]]
         if len(over):
@@ -105,12 +100,11 @@ def column_runs(spans: Spans) -> ColumnRuns:
             cut = _cut(place[over].astype(np.intp), last[over] - first[over], lanes[over, 1], height)
             lanes[over, 1] = height - 1
     dense = np.full(room + 1, NONE, dtype=runs.dtype)
-    dense[place.astype(np.intp)] = runs  # the last of a column's runs remains
-    # Spans come in order, so all but the last one of a column are followed by one at the same place. These
-    # are the further runs, [E].
+    dense[place.astype(np.intp)] = runs  # the last run of a column wins
+    # Collect the further runs [E]: spans that are followed by another span in the same column.
     further = (place[1:] == place[:-1]).nonzero()[0]
     extra = _full_runs(place.take(further).astype(np.intp), lanes_of(runs.take(further)))
-    # The parts of cut spans start at the bottom of their columns: they take the dense place, and what was
+    # The rests of split spans start at the bottom of their columns. They take the dense place, and the run
     # there becomes a further run.
     if cut is not None:
         extra = _with_cut(dense, extra, cut)
@@ -119,18 +113,17 @@ def column_runs(spans: Spans) -> ColumnRuns:
 
 
 def _in_columns(spans: Spans) -> tuple[NDArray[np.int32], NDArray[Any], Positions]:
-    """Columns [S,2] and heights [S,2] of the first and the last pixel of spans; heights as runs are stored.
+    """Return columns [S, 2] and rows [S, 2] of the first and last pixels of spans; rows as runs store them.
 
-    Columns are numbered on through masks of equal sizes; the third, [N], are those of the masks' first ones.
-    The last pixel of an empty span is the one before its first.
+    Columns are numbered continuously over masks of equal size; the third array, [N], has each mask's first
+    one. The last pixel of an empty span is the one before its first.
     """
-    # View starts and ends as one integer each: one subtraction turns ends into last pixels.
+    # View starts and ends as one integer: a single subtraction turns ends into last pixels.
     sizes, stops = spans.sizes, 2 * np.append(0, np.cumsum(spans.counts))
     origin = np.zeros(len(sizes), dtype=np.intp)
     pixels = (spans.bounds.reshape(-1).view(np.int64) - END).view(np.int32)
     columns = np.empty_like(pixels)
-    # Masks of one size share a division by one number, in place: column = pixel // height, row = the rest.
-    # All numbers fit an int32.
+    # Divide by the height once per group of masks of equal size, in place; all numbers fit an int32.
     for low, high in equal_sizes(sizes):
         some = slice(stops[low], stops[high])
         height, width = sizes[low].tolist()
@@ -139,13 +132,13 @@ def _in_columns(spans: Spans) -> tuple[NDArray[np.int32], NDArray[Any], Position
         origin[low:high] = np.arange(high - low) * width
         np.floor_divide(pixels[some], np.int32(height), out=columns[some])
         pixels[some] -= columns[some] * np.int32(height)
-    # Short heights fit an int16: half the memory, and twice as many per instruction.
+    # Use int16 for small heights: half the memory, twice as many per instruction.
     if int(sizes[:, 0].max()) < SHORT:
         heights: NDArray[Any] = pixels.astype(np.int16)
     else:
         heights = pixels
     heights = heights.reshape(-1, 2)
-    # ``-low - 1`` is the complement of low: one exclusive or flips the first lane of both.
+    # ``-low - 1`` is the complement of low: flip the first lane with one exclusive or.
     runs = one_integer(heights)
     runs ^= one_integer(np.array([[-1, 0]], dtype=heights.dtype))  # -low - 1
     return columns.reshape(-1, 2), heights, origin
@@ -154,13 +147,13 @@ def _in_columns(spans: Spans) -> tuple[NDArray[np.int32], NDArray[Any], Position
 def _extents(
     spans: Spans, first: NDArray[np.int32], last: NDArray[np.int32], origin: Positions
 ) -> tuple[Positions, Positions]:
-    """Return the first column that each mask reaches, and the one after the last."""
-    # A mask without spans reaches no column: left = right = 0.
+    """Return the first column of each mask, and one past its last column."""
+    # A mask without spans has left = right = 0.
     left, right = np.zeros((2, len(spans.counts)), dtype=np.intp)
     stops = np.cumsum(spans.counts)
     some = spans.counts.nonzero()[0]
     ends = stops[some] - 1
-    # Codes end with an empty span at the end of the image.
+    # Skip an empty span at the end of the image, which RLEs may end with.
     closing = (first[ends] > last[ends]) & (spans.counts[some] > 1)
     left[some] = first[stops[some] - spans.counts[some]] - origin[some]
     right[some] = last[ends - closing] + 1 - origin[some]
@@ -171,7 +164,7 @@ def _extents(
 def _full_runs(
     columns: Positions, lanes: NDArray[Any]
 ) -> tuple[Positions, NDArray[np.int64], NDArray[np.int64]]:
-    """Return the columns, lows and highs of runs that are not empty."""
+    """Return the columns, starts and ends of non-empty runs."""
     low, high = ~lanes[:, 0].astype(np.int64), lanes[:, 1].astype(np.int64) + 1
     full = (high > low).nonzero()[0]
     return columns[full], low[full], high[full]
@@ -180,11 +173,11 @@ def _full_runs(
 def _cut(
     place: Positions, further: NDArray[np.int32], top: NDArray[Any], height: NDArray[np.int64]
 ) -> tuple[Positions, NDArray[np.int64]]:
-    """Return the columns that spans reach after their first, and how high they are filled.
+    """Return the further columns of spans that cross columns, and the end of the run in each.
 
-    ``further`` is how many these are, ``top`` the last pixel in the last of them.
+    ``further`` is the number of these columns, ``top`` the last pixel in the last of them.
     """
-    # Repeat each span once per further column. All of these are full but the last, which ends at ``top``.
+    # Repeat each span once per further column. All are full except the last, which ends at ``top``.
     ends = np.cumsum(further)
     span = np.repeat(np.arange(len(place)), further)
     piece = np.arange(1, len(span) + 1) - np.repeat(ends - further, further)
@@ -198,7 +191,7 @@ def _with_cut(
     extra: tuple[Positions, NDArray[np.int64], NDArray[np.int64]],
     cut: tuple[Positions, NDArray[np.int64]],
 ) -> tuple[Positions, NDArray[np.int64], NDArray[np.int64]]:
-    """Put in what starts at a column's bottom: it takes the dense place; what was there is a further one."""
+    """Insert runs that start at the bottom into ``dense``; the previous runs become further runs."""
     columns, highs = cut
     lanes = lanes_of(dense)
     moved = _full_runs(columns, lanes[columns])
@@ -211,15 +204,15 @@ def _with_cut(
 
 
 def shared_pixels(one: ColumnRuns, other: ColumnRuns, i: Positions, j: Positions) -> NDArray[np.int64]:
-    """Count the pixels that masks ``i`` [P] of one batch share with ``j`` of another, of equal sizes."""
-    # The columns that both masks of a pair reach, [P]: outside of them nothing is shared.
+    """Count the pixels that masks ``i`` [P] of one batch share with masks ``j`` of another, of equal size."""
+    # Find the columns that both masks of a pair reach, [P].
     left = np.maximum(one.left[i], other.left[j])
     width = np.maximum(np.minimum(one.right[i], other.right[j]) - left, 0)
     shared = np.zeros(len(i), dtype=np.int64)
     meeting = width.nonzero()[0]
     i, j, left, width = i[meeting], j[meeting], left[meeting], width[meeting]
-    # Compare the dense runs of the columns, a bounded number at a time, then further runs with both kinds.
-    # All counts are integers, so their order changes nothing.
+    # Compare dense runs, a bounded number at a time, then further runs with both kinds. Integer sums are
+    # exact.
     counted = np.empty(len(meeting), dtype=np.int64)
     cuts = run_starts(np.cumsum(width) // COLUMNS_TOGETHER).tolist()
     for low, high in itertools.pairwise([*cuts, len(meeting)]):
@@ -234,17 +227,17 @@ def shared_pixels(one: ColumnRuns, other: ColumnRuns, i: Positions, j: Positions
 def _of_dense_runs(
     one: ColumnRuns, other: ColumnRuns, i: Positions, j: Positions, left: Positions, width: Positions
 ) -> NDArray[Any]:
-    # Dense columns of the first mask of each pair, from ``left`` on: one gather for all pairs.
+    # Gather the dense columns of the first masks of all pairs, from ``left`` on.
     ends = np.cumsum(width)
     starts = ends - width
     origin = one.begin.take(i) - one.left.take(i)
     columns = np.arange(ends[-1])
     columns += (origin + left - starts).repeat(width)
     runs = lanes_of(one.dense.take(columns))
-    # The same columns of the other mask: a shift per pair.
+    # Shift to the same columns of the other masks.
     columns += (other.begin.take(j) - other.left.take(j) - origin).repeat(width)
     others = lanes_of(other.dense.take(columns))
-    # One minimum intersects the runs, both lanes in one call; then one sum per pair.
+    # Intersect both lanes with one minimum, then sum per pair.
     if runs.dtype != others.dtype:
         runs, others = runs.astype(np.int32), others.astype(np.int32)
     np.minimum(runs, others, out=runs)
@@ -252,11 +245,11 @@ def _of_dense_runs(
 
 
 def run_lengths(runs: NDArray[Any]) -> NDArray[Any]:
-    """Return the lengths [C] of runs ``-low - 1, top`` [C,2]; 0 where there is no run."""
+    """Return the lengths [C] of runs ``-low - 1, top`` [C, 2]; 0 for no run."""
     both = one_integer(runs)
     half = 4 * both.dtype.itemsize
-    # The low half of what is shifted is 0, so nothing is carried into the high half: it is the sum of the two
-    # numbers, and the shift back extends its sign. No stride of two is read.
+    # After the shift, the low half is 0, so nothing carries into the high half: it holds the sum of the two
+    # numbers, and shifting back extends its sign. This avoids a stride of two.
     length: NDArray[Any] = both << half
     length += both
     length >>= half
@@ -268,32 +261,32 @@ def run_lengths(runs: NDArray[Any]) -> NDArray[Any]:
 def _of_further_runs(
     one: ColumnRuns, other: ColumnRuns, i: Positions, j: Positions, *, pairwise: bool
 ) -> NDArray[np.int64]:
-    """Pixels that further runs of ``one`` share with first runs, and ``pairwise`` with further runs too."""
+    """Count pixels that further runs of ``one`` share with dense runs, and ``pairwise`` with further runs."""
     shared = np.zeros(len(i), dtype=np.int64)
-    # Count the further runs of each pair; most pairs have none and stay 0.
+    # Most pairs have no further runs and stay 0.
     counts = one.more[i + 1] - one.more[i]
     some = counts.nonzero()[0]
     cuts = run_starts(np.cumsum(counts[some]) // COLUMNS_TOGETHER).tolist()
     for low, high in itertools.pairwise([*cuts, len(some)]):
-        # Lay out (pair, further run), a bounded number at a time.
+        # Expand (pair, further run), a bounded number at a time.
         pairs = some[low:high]
         size = counts[pairs]
         run = ragged_ranges(one.more[i[pairs]], size)
         a, b = i[pairs], j[pairs]
-        # Translate the column from the first batch to the other one. Where the other mask has no such column,
-        # read the last place, which holds no run.
+        # Translate the column to the other batch. If the other mask does not have it, use the last place,
+        # which has no run.
         column = one.column[run] + np.repeat(
             other.begin[b] - other.left[b] - one.begin[a] + one.left[a], size
         )
         beyond = np.repeat(other.begin[b] + other.right[b] - other.left[b], size)
         column[(column < np.repeat(other.begin[b], size)) | (column > beyond)] = len(other.dense) - 1
-        # The part of each further run that the dense run of that column covers.
+        # Intersect each further run with the dense run of that column.
         bottom, top = one.low[run], one.high[run]
         lanes = lanes_of(other.dense.take(column))
         length = np.minimum(top, lanes[:, 1].astype(np.int64) + 1)
         length -= np.maximum(bottom, ~lanes[:, 0].astype(np.int64))
         np.maximum(length, 0, out=length)
-        # Further runs meet further runs in one of the two calls only; otherwise they would count twice.
+        # Compare further runs with further runs in one of the two calls only, to count them once.
         if pairwise:
             length += _covered(other, column, bottom, top)
         shared[pairs] = np.add.reduceat(length, np.cumsum(size) - size)
@@ -303,17 +296,18 @@ def _of_further_runs(
 def _covered(
     other: ColumnRuns, column: Positions, bottom: NDArray[np.int64], top: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Pixels of runs in columns that further runs of ``other`` cover."""
+    """Count the pixels of runs that further runs of ``other`` cover."""
     covered = np.zeros(len(column), dtype=np.int64)
     if not len(other.column):
         return covered
-    # Only columns in which ``other`` has further runs matter: one table look-up, no search.
+    # Select columns with further runs of ``other`` by table lookup.
     has_more = np.zeros(len(other.dense), dtype=bool)
     has_more[other.column] = True
     rows = has_more[column].nonzero()[0]
     if not len(rows):
         return covered
-    # On one axis, column after column, the further runs do not overlap: the pixels before a point are a sum.
+    # Place the columns on one axis, where further runs do not overlap: pixels before a point are a prefix
+    # sum.
     stride = int(max(other.high.max(), top.max())) + 1
     starts, ends = other.column * stride + other.low, other.column * stride + other.high
     before = np.append(0, np.cumsum(other.high - other.low))
@@ -323,7 +317,7 @@ def _covered(
         over: NDArray[np.int64] = np.maximum(ends[run - 1] - point, 0)
         return before[run] - np.where(run > 0, over, 0)
 
-    # Covered pixels are those before the end less those before the start: two binary searches per run.
+    # Subtract the pixels before the start from those before the end: two binary searches per run.
     point = column[rows] * stride
     covered[rows] = pixels_before(point + top[rows]) - pixels_before(point + bottom[rows])
     return covered

@@ -1,21 +1,20 @@
-"""Masks as polygons: the outline of their pixels, and the few of its corners that show its shape.
+"""Trace masks as polygons: exact outlines of their pixels, or the few corners that show their shape.
 
-Goal
-----
-What a page or a picture draws of a mask: exact outlines of many masks in a few NumPy calls, in time
-proportional to their runs of pixels, and of each the corners that matter most.
+Outlines of many masks take a few NumPy calls, in time proportional to their runs of pixels. Pages and
+pictures draw the most important corners.
 
 Conventions
 -----------
 - Corners are on the grid of pixel edges: pixel (x, y) has the corners (x, y) to (x + 1, y + 1).
-- A ring goes along the outline with its pixels on the right hand, as they are seen: its area is positive, and
-  that of a hole negative. The areas of all rings add up to the pixels of the mask.
+- A ring follows the outline with its pixels on the right as seen on screen: its area is positive, that of a
+  hole negative. The areas of all rings add up to the pixels of the mask.
 - Pixels that touch at a corner are in one ring.
-- Every run of pixels in a column has an upper and a lower edge. Along a line between two columns, the ends of
-  these edges are joined in pairs, from top to bottom: between the two of a pair exactly one column is filled.
-- Corners are ranked as Douglas and Peucker's algorithm would take them in, one by one: by the distance to the
-  line between the two neighbours that are there already, never larger than that of the step before. The
-  corners of any tolerance, and any number of the first ones, are then the result for one tolerance.
+- Each run of pixels in a column has an upper and a lower edge. Along a line between two columns, the ends of
+  these edges are joined in pairs, from top to bottom: between the two ends of a pair exactly one column is
+  filled.
+- Corners are ranked in the order in which the Douglas-Peucker algorithm adds them: by the distance to the
+  line between their two neighbors so far, capped by the value of the previous step. So the corners for any
+  tolerance, and the first corners for any count, are a simplification for one tolerance.
 
 References
 ----------
@@ -37,39 +36,39 @@ from boxscore.extensions.masks.rasterising import batches
 from boxscore.extensions.masks.spans import Spans
 
 MOST_CORNERS = 40
-"""Corners of one mask, all rings together."""
+"""Maximum number of corners of one mask, over all rings."""
 
 MOST_RINGS = 6
-"""Rings of one mask: the largest. Each takes at most four corners before the others are shared out."""
+"""Maximum number of rings of one mask. Each takes up to four corners before the others are distributed."""
 
 SMALLEST_RING = 0.01
-"""Smallest ring, over the largest of its mask."""
+"""Minimum area of a ring, relative to the largest of its mask."""
 
 
 class Rings(NamedTuple):
     """The outlines of several masks."""
 
-    corners: NDArray[np.int64]  # [P,2], x and y, ring after ring
+    corners: NDArray[np.int64]  # [P, 2], x and y, ring by ring
     counts: Positions  # [R], corners of each ring
     mask: Positions  # [R], ascending
     area: NDArray[np.int64]  # [R]
 
 
 def outlines(masks: Masks, *, tolerance: float | None = None) -> list[list[NDArray[np.int64]]]:
-    """Outline masks, exactly or by their most important corners.
+    """Outline masks exactly, or by their most important corners.
 
     Parameters
     ----------
     masks : Masks, [N]
-        None of them missing.
+        Masks, all of them present.
     tolerance : float, optional
-        How far the outline may move, in pixels; then there are at most ``MOST_RINGS`` with ``MOST_CORNERS``
-        in all, and where these are too few it moves further. None for every corner of every ring.
+        How far the outline may move in pixels; the limits ``MOST_RINGS`` and ``MOST_CORNERS`` then apply, and
+        may move it further. Default: every corner of every ring.
 
     Returns
     -------
     list of list of ndarray of int64, [C, 2]
-        For each mask its rings, the largest first, as corners ``x, y``; none for an empty mask.
+        Rings of each mask, largest first, as corners ``x, y``; an empty list for an empty mask.
     """
     made: list[list[NDArray[np.int64]]] = []
     for low, high in batches(masks.weights) if len(masks) else []:
@@ -88,45 +87,44 @@ def outlines(masks: Masks, *, tolerance: float | None = None) -> list[list[NDArr
 
 
 def rings_of(spans: Spans) -> Rings:
-    """Trace the outlines of masks exactly; corners of a straight line may be more than its two ends."""
-    # Each run of pixels in a column is one upper and one lower edge, [2 M] in all.
+    """Trace the outlines of masks exactly; straight lines may have corners between their ends."""
+    # Make an upper and a lower edge for each run of pixels in a column, [2 M] in all.
     mask, x, low, high = _in_columns(spans)
     count = len(mask)
-    # Upper edges go right, along the top of a run; lower edges go back, along its bottom.
+    # Upper edges go right along the top of a run, lower edges go back along its bottom.
     start = np.stack([np.concatenate([x, x + 1]), np.concatenate([low, high])], axis=1)
     end = np.stack([np.concatenate([x + 1, x]), np.concatenate([low, high])], axis=1)
     both = np.concatenate([mask, mask])
-    # Sort the starts and ends of all edges along each line between two columns. Of two at one corner that of
-    # an upper edge comes first, which joins pixels that touch there.
+    # Sort the starts and ends of all edges along each line between two columns. At one corner, upper edges
+    # come first, which joins pixels that touch there.
     place = np.concatenate([start, end])
     lower = np.tile(np.repeat([False, True], count), 2)
     order = np.lexsort((lower, place[:, 1], place[:, 0], np.concatenate([both, both])))
-    # Neighbors in this order are joined in pairs: one edge ends there, the other begins.
+    # Join neighbors in this order in pairs: one edge ends there, the other begins.
     pairs = order.reshape(-1, 2)
     begins = pairs < 2 * count
     following = np.empty(2 * count, dtype=np.intp)
     following[pairs[~begins] - 2 * count] = pairs[begins]
-    # Following the edges gives the rings. The two ends of each edge are its corners, which adds the vertical
-    # sides between them.
+    # Follow the edges to get the rings; their ends are the corners, and vertical sides connect them.
     edges, counts = _cycles(following)
     corners = np.stack([start[edges], end[edges]], axis=1).reshape(-1, 2)
     counts *= 2
     starts = np.cumsum(counts) - counts
     ring_mask = both[edges[starts // 2]]
-    # Signed area by the shoelace formula, in integers: exact.
+    # Compute the signed area by the shoelace formula, exactly in integers.
     after = np.arange(1, len(corners) + 1)
     after[starts + counts - 1] = starts
     (x1, y1), (x2, y2) = corners.T, corners[after].T
     area = np.add.reduceat(x1 * y2 - x2 * y1, starts) // 2 if len(starts) else np.empty(0, np.int64)
-    # Bring the rings into the order of the masks; the sort is stable.
+    # Sort the rings by mask, stably.
     ascending = np.argsort(ring_mask, kind="stable")
     rows = ragged_ranges(starts[ascending], counts[ascending])
     return Rings(corners[rows], counts[ascending], ring_mask[ascending], area[ascending])
 
 
 def _in_columns(spans: Spans) -> tuple[Positions, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Cut spans into runs of one column: mask, column, first pixel and the one after the last."""
-    # Cut each span where it passes to the next column: full height in between, the rest at both ends.
+    """Split spans into runs within one column: mask, column, first pixel and one past the last."""
+    # A span that crosses columns fills the ones in between.
     spans = spans.merged()
     mask = np.repeat(np.arange(len(spans.counts)), spans.counts)
     height = spans.sizes[mask, 0]
@@ -141,8 +139,8 @@ def _in_columns(spans: Spans) -> tuple[Positions, NDArray[np.int64], NDArray[np.
 
 
 def _cycles(following: Positions) -> tuple[Positions, Positions]:
-    """Return the cycles of a permutation one after the other, and the length of each."""
-    # Follow each cycle once; plain lists are faster than array elements in a loop of single steps.
+    """Return the cycles of a permutation, concatenated, and the length of each."""
+    # Use plain lists, which are faster than arrays in a loop of single steps.
     after, seen = following.tolist(), bytearray(len(following))
     order: list[int] = []
     lengths: list[int] = []
@@ -158,8 +156,8 @@ def _cycles(following: Positions) -> tuple[Positions, Positions]:
 
 
 def largest(rings: Rings) -> Rings:
-    """Leave out the rings of each mask that are too small, or too many."""
-    # Rank the rings of each mask by size, and compare each with the largest of its mask.
+    """Drop the rings of each mask that are too small or too many."""
+    # Rank the rings of each mask by size, and compare each with the largest.
     size = np.abs(rings.area)
     order = np.lexsort((-size, rings.mask))
     rank = rank_in_runs(rings.mask[order])
@@ -173,14 +171,13 @@ def largest(rings: Rings) -> Rings:
 
 
 def simplified(rings: Rings, *, tolerance: float) -> Rings:
-    """Return the corners of rings that matter by more than a tolerance, the first ones of each mask."""
+    """Return the most important corners of each mask, those that matter by more than a tolerance."""
     if not len(rings.counts):
         return rings
     weight = _weights(rings, tolerance)
     ring = np.repeat(np.arange(len(rings.counts)), rings.counts)
     mask = rings.mask[ring]
-    # Take the corners of each mask by weight, the most important ones only, and put them back into the order
-    # of the ring.
+    # Take the corners of each mask by weight, up to the maximum, and restore their order in the ring.
     order = np.lexsort((-weight, mask))
     order = order[weight[order] > tolerance]
     order = order[rank_in_runs(mask[order]) < MOST_CORNERS]
@@ -192,11 +189,10 @@ def simplified(rings: Rings, *, tolerance: float) -> Rings:
 
 
 def _weights(rings: Rings, tolerance: float) -> FloatArray:
-    """Weigh each corner in pixels, [P]: infinite for the first ones of a ring, 0 for the rest."""
-    # Open the rings: the first corner comes again at the end, so each ring is a line of counts + 1 points.
+    """Return the weight of each corner in pixels, [P]: infinite for the first of a ring, 0 if unimportant."""
+    # Open the rings: repeat the first corner at the end, so that each ring is a line of counts + 1 points.
     starts = np.cumsum(rings.counts) - rings.counts
     number = len(rings.counts)
-    # Rings are opened: the first corner comes again at the end.
     opened = ragged_ranges(starts, rings.counts + 1)
     begin = starts + np.arange(number)
     last = begin + rings.counts
@@ -204,22 +200,22 @@ def _weights(rings: Rings, tolerance: float) -> FloatArray:
     points = rings.corners[opened].astype(np.float64)
     weight = np.zeros(len(points))
     weight[begin] = np.inf
-    # From a ring's first corner to itself, then along both ways to the one that is furthest from it. One step
-    # of the loop divides all sections of all rings.
+    # Start with the section from a ring's first corner to itself; each step of the loop divides all sections
+    # of all rings at their furthest point.
     low, high, allowed = begin, last, np.full(number, np.inf)
     for level in range(MOST_CORNERS):
-        # Sections without inner points are done.
+        # Drop sections without inner points.
         wide = high - low > 1
         low, high, allowed = low[wide], high[wide], allowed[wide]
         if not len(low):
             break
-        # The furthest point of a section divides it. Its weight is its distance, at most the weight of the
-        # step before; the corners of the first two steps, four of each ring, have infinite weight.
+        # The weight of the furthest point is its distance, capped by the weight of the previous step. The
+        # corners of the first two steps, four per ring, have infinite weight.
         distance, furthest = _furthest(points, low, high)
         allowed = np.minimum(allowed, np.inf if level < 2 else distance)
         matters = allowed > tolerance
         low, high, furthest, allowed = low[matters], high[matters], furthest[matters], allowed[matters]
-        # Divide each section that matters into two.
+        # Divide the sections that matter.
         weight[furthest] = allowed
         low, high = np.stack([low, furthest], axis=1).ravel(), np.stack([furthest, high], axis=1).ravel()
         allowed = np.repeat(allowed, 2)
@@ -230,20 +226,19 @@ def _weights(rings: Rings, tolerance: float) -> FloatArray:
 
 
 def _furthest(points: FloatArray, low: Positions, high: Positions) -> tuple[FloatArray, Positions]:
-    """Return, of the points between two, the distance of the one that is furthest from their line."""
-    # Lay out the inner points of all sections, [Q].
+    """Return the distance and index of the point of each section furthest from the line between its ends."""
+    # Expand the inner points of all sections, [Q].
     inside = high - low - 1
     rows = ragged_ranges(low + 1, inside)
     starts = np.cumsum(inside) - inside
-    # Distance of each point to the line between the ends of its section, clipped to it; a section of no
-    # length is a point.
+    # Compute the distance of each point to the segment between the ends; a segment of length 0 is a point.
     along = points[high] - points[low]
     length = np.maximum((along**2).sum(axis=1), 1e-300)
     off = points[rows] - np.repeat(points[low], inside, axis=0)
     way = np.repeat(along, inside, axis=0)
     part = np.clip((off * way).sum(axis=1) / np.repeat(length, inside), 0.0, 1.0)
     square = ((off - part[:, None] * way) ** 2).sum(axis=1)
-    # The first point with the largest distance of each section.
+    # Take the first point with the largest distance in each section.
     most = np.maximum.reduceat(square, starts)
     at = (square == np.repeat(most, inside)).nonzero()[0]
     first = at[np.searchsorted(at, starts)]

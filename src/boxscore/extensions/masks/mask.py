@@ -1,17 +1,13 @@
-"""Overlaps, areas and boxes of instance masks.
-
-Goal
-----
-The values that pycocotools computes from masks, bit for bit, in NumPy: see
-:mod:`~boxscore.extensions.masks.mask_pairs`.
+"""Compute overlaps, areas and boxes of instance masks.
 
 Conventions
 -----------
+- Values are those of pycocotools, bit for bit: see :mod:`~boxscore.extensions.masks.mask_pairs`.
 - A mask may be polygons, an RLE or a binary array: see :mod:`boxscore.extensions.masks.column`.
-- Overlaps are as for boxes: IoU, and intersection over the first mask's area where the second is a crowd.
-  Empty masks overlap nothing: 0, never NaN.
-- Masks are compared only with masks of the same size. pycocotools returns -1 there and counts a
-  miss; here it is an error.
+- Overlaps are IoU, or against a crowd, intersection over the area of the first mask. Empty masks have overlap
+  0, never NaN.
+- Only masks of equal size are compared. pycocotools returns -1 for others and counts a miss; here it is an
+  error.
 
 References
 ----------
@@ -49,16 +45,16 @@ if TYPE_CHECKING:
     from boxscore.protocols.protocol import Protocol
 
 MasksLike = Masks | Sequence[MaskLike] | NDArray[Any]
-"""A column of masks, a sequence of them, or a binary array [N, H, W]."""
+"""A column of masks, a sequence of masks, or a binary array [N, H, W]."""
 
 
 def as_masks(masks: MasksLike) -> Masks:
-    """Return masks as a column."""
+    """Convert masks to a column."""
     return masks if isinstance(masks, Masks) else Masks(masks)
 
 
 def mask_area(masks: MasksLike) -> FloatArray:
-    """Count the pixels of each mask.
+    """Return the area of each mask in pixels.
 
     Parameters
     ----------
@@ -72,7 +68,7 @@ def mask_area(masks: MasksLike) -> FloatArray:
 
 
 def mask_to_box(masks: MasksLike) -> FloatArray:
-    """Box ``x1, y1, x2, y2`` around the pixels of each mask; ``x2`` and ``y2`` are past the last pixel.
+    """Return the box ``x1, y1, x2, y2`` around each mask; ``x2`` and ``y2`` are one past the last pixel.
 
     Parameters as in :func:`mask_area`.
 
@@ -87,7 +83,7 @@ def mask_iou(
     masks1: MasksLike,
     masks2: MasksLike,
 ) -> FloatArray:
-    """Intersection over union of each mask with each mask.
+    """Return the intersection over union of each mask with each mask.
 
     Parameters
     ----------
@@ -100,7 +96,7 @@ def mask_iou(
     Raises
     ------
     InputError
-        When the masks are not all of one size.
+        If the masks differ in size.
 
     Examples
     --------
@@ -116,7 +112,7 @@ def mask_iof(
     masks1: MasksLike,
     masks2: MasksLike,
 ) -> FloatArray:
-    """Intersection over the first mask's area (foreground), for crowd regions in ``masks2``.
+    """Return the intersection over the area of the first mask (foreground), for crowd regions in ``masks2``.
 
     Parameters, result and errors as in :func:`mask_iou`.
     """
@@ -126,13 +122,13 @@ def mask_iof(
 def all_pairs(
     first: Masks, second: Masks, overlaps: Callable[[MaskBlock, Positions, Positions], FloatArray]
 ) -> FloatArray:
-    """Measure each mask with each mask, [N, M], block by block; ``overlaps`` gets positions of pairs."""
+    """Measure each mask with each mask, [N, M], block by block; ``overlaps`` takes positions of pairs."""
     shape = len(first), len(second)
     values = np.zeros(shape)
     if not all(shape):
         return values
     one_size(first, second)
-    # Every block decodes one batch of each side, so memory holds the masks of two batches.
+    # Decode one batch of each side per block, to bound memory.
     for block in blocks(first, second):
         i, j = np.indices((len(block.first), len(block.second))).reshape(2, -1)
         values[np.ix_(block.first, block.second)] = overlaps(block, i, j).reshape(len(block.first), -1)
@@ -148,16 +144,16 @@ def _overlaps(masks1: MasksLike, masks2: MasksLike, *, crowd: bool) -> FloatArra
 
 
 def one_size(first: Masks, second: Masks) -> None:
-    """Check that two columns of masks, neither empty, are all of one size."""
+    """Check that two non-empty columns of masks all have one size."""
     same_size(first.sizes, second.sizes[:1])
     same_size(second.sizes, first.sizes[:1])
 
 
 def same_size(sizes: NDArray[np.int64], others: NDArray[np.int64], *, place: Place = "row {}".format) -> None:
-    """Check that masks which are compared are of one size: height and width, [P, 2], or [1, 2] for all."""
+    """Check that masks have the size of the others: height and width, [P, 2], or [1, 2] for all."""
     different = np.flatnonzero((sizes != others).any(axis=1))
     if len(different):
-        # Name the first mask of another size, and the likely mistake.
+        # Name the first mask of another size, and the likely cause.
         row = int(different[0])
         height, width = np.broadcast_to(others, sizes.shape)[row].tolist()
         swapped = sizes[row].tolist() == [width, height]
@@ -173,9 +169,9 @@ def same_size(sizes: NDArray[np.int64], others: NDArray[np.int64], *, place: Pla
 class MaskSimilarity(Similarity):
     """IoU of instance masks.
 
-    The box of a detection without a mask is compared instead, as in pycocotools. Only masks that reach a
-    common column, and whose areas allow the lowest threshold, are compared: with ``a1 <= a2`` the IoU is at
-    most ``a1 / a2``; in floating point too, since all are whole numbers.
+    A detection without a mask is compared by its box, as in pycocotools. Masks are compared only if they
+    reach a common column and their areas allow the lowest threshold: with ``a1 <= a2``, IoU is at most ``a1 /
+    a2``, which holds in floating point too, since areas are integers.
     """
 
     column = "masks"
@@ -190,14 +186,13 @@ class MaskSimilarity(Similarity):
         self._by_box = BoxSimilarity(protocol) if protocol.masks_may_lack else None
 
     def check_units(self, ground_truth: GroundTruth) -> None:
-        """Refuse fractions of images of unknown size, unless objects may lack masks: all others are RLEs."""
+        """Reject fractions of unknown image sizes, unless objects may lack masks: other masks are RLEs."""
         if self._by_box is None:
             super().check_units(ground_truth)
 
     def complete(self, ground_truth: GroundTruth, detections: Detections) -> Detections:
-        """Check that every ground truth has a mask; fill in boxes where detections have none."""
-        # Where objects may lack masks, their boxes are compared; fractions of unknown sizes cannot become
-        # masks.
+        """Check that every ground truth has a mask, and replace missing masks of detections by boxes."""
+        # If objects may lack masks, boxes are compared; without the image size, a box cannot become a mask.
         masks = masks_of(ground_truth)
         if self._by_box is not None:
             lacking = detections.masks is None or bool(detections.masks.missing.any())
@@ -209,7 +204,7 @@ class MaskSimilarity(Similarity):
                     place=detections.source,
                     cause="are these boxes? Use a protocol that compares boxes",
                 )
-        # Everywhere else, every ground truth needs a mask.
+        # Otherwise every ground truth needs a mask.
         elif len(masks) < len(ground_truth) or masks.missing.any():
             row = int(np.argmax(masks.missing)) if len(masks) else 0
             raise InputError(
@@ -219,14 +214,14 @@ class MaskSimilarity(Similarity):
                 place=f"row {row} of {ground_truth.source}" if not len(masks) else masks.place(row),
                 cause="is it annotated with masks?",
             )
-        # A detection without a mask gets its box as one, as in pycocotools.
+        # Use the box of a detection without a mask, as pycocotools does.
         return with_masks(detections)
 
     def fallbacks(self, ground_truth: GroundTruth, detections: Detections) -> str:
-        """Describe where boxes are compared, or measured by area ranges, in place of masks."""
+        """Describe whether boxes replace masks, in comparisons or in area ranges."""
         source, masks = detections.source, detections.masks
         missing = len(detections) if masks is None else int(masks.missing.sum())
-        # detectron2 and others drop the boxes first, so their small, medium and large differ.
+        # detectron2 and others drop the boxes first, which changes small, medium and large.
         by_boxes = self.area_rule == "box_or_mask" and detections.boxes_given
         if missing:
             return (
@@ -245,11 +240,10 @@ class MaskSimilarity(Similarity):
     def of_pairs(
         self, ground_truth: GroundTruth, detections: Detections, comparison: Comparison
     ) -> PairValues:
-        """Find the pairs of masks that overlap enough; of boxes, where a ground truth has no mask."""
+        """Find pairs whose masks overlap enough, or boxes if the ground truth has no mask."""
         if self._by_box is None:
             return self._of_masks(ground_truth, detections, comparison)
-        # Split the ground truths: masks with masks, and boxes where the ground truth has none. Each part is a
-        # comparison of its own.
+        # Compare ground truths with masks by mask, and the others by box.
         lacking = box_only(ground_truth)[comparison.truth_rows]
         parts = []
         for of_pairs, chosen in ((self._of_masks, ~lacking), (self._by_box.of_pairs, lacking)):
@@ -257,15 +251,15 @@ class MaskSimilarity(Similarity):
             some, rows = _compared_with(comparison, truths)
             pairs = of_pairs(ground_truth, detections, some)
             parts.append(PairValues(truths[pairs.truth], rows[pairs.detection], pairs.value))
-        # Merge both parts in the order of the ground truths; the sort is stable, so the pairs of each keep
-        # theirs.
+        # Merge both results in the order of the ground truths; the sort is stable and keeps the order of
+        # pairs.
         order = np.argsort(np.concatenate([part.truth for part in parts]), kind="stable")
         return PairValues(*(np.concatenate(column)[order] for column in zip(*parts, strict=True)))
 
     def _of_masks(
         self, ground_truth: GroundTruth, detections: Detections, comparison: Comparison
     ) -> PairValues:
-        # Leave out ground truths without detections: their masks are never decoded.
+        # Drop ground truths without detections, so that their masks are not decoded.
         near = np.flatnonzero(comparison.counts)
         if not len(near):
             return PairValues(near, near, np.empty(0))
@@ -277,17 +271,16 @@ class MaskSimilarity(Similarity):
             counts=comparison.counts[near],
             by_foreground=by_foreground,
         )
-        # Select the masks [g] and [d] without copying their content.
+        # Select the masks [g] and [d] without copying their contents.
         truths = masks_of(ground_truth)[some.truth_rows]
         masks = masks_of(detections)[some.rows]
-        # Ground truths with the same detections are a group, one image and class. Compare each size with that
-        # of the first of its group: no check runs over pairs.
-        group = np.cumsum(np.diff(some.starts, prepend=-1) != 0) - 1  # [g], truths with the same detections
+        # Ground truths with the same detections form a group: one image and class. Compare each size with
+        # that of the first mask of the group, which avoids a check per pair.
+        group = np.cumsum(np.diff(some.starts, prepend=-1) != 0) - 1  # [g]
         first = np.flatnonzero(np.diff(group, prepend=-1))
         same_size(truths.sizes, truths.sizes[first][group], place=truths.place)
         same_size(masks.sizes, truths.sizes[np.repeat(first, some.counts[first])], place=masks.place)
-        # Several workers also measure the detections that are compared with nothing: area ranges need their
-        # areas.
+        # Let the workers also measure detections that are not compared: area ranges need their areas.
         rest = None
         if some.workers > 1 and self.measures_masks(detections) and detections.masks is not None:
             apart = np.ones(len(detections), dtype=bool)
@@ -297,14 +290,13 @@ class MaskSimilarity(Similarity):
         return pairs._replace(truth=near[pairs.truth])
 
     def measured(self, masks: Masks, truths: Masks, comparison: Comparison) -> PairValues:
-        """Measure every pair that may agree enough, and return those that do."""
+        """Measure every pair that may overlap enough, and return those that do."""
         return pairs_of_runs(masks, truths, comparison, self.compare)
 
 
 def _compared_with(comparison: Comparison, truths: NDArray[np.intp]) -> tuple[Comparison, NDArray[np.intp]]:
-    """Return the comparison of some ground truths alone, and which of the detections it has left."""
-    # The chosen ground truths keep their runs of detections. The runs are copied one after the other, each
-    # once for all ground truths that share it.
+    """Restrict a comparison to some ground truths; also return the detections that remain."""
+    # The ground truths keep their runs of detections. Copy each run once for all ground truths that share it.
     starts, counts = comparison.starts[truths], comparison.counts[truths]
     first = run_starts(starts)
     rows = ragged_ranges(starts[first], counts[first])
@@ -323,7 +315,7 @@ def _compared_with(comparison: Comparison, truths: NDArray[np.intp]) -> tuple[Co
 def mask_measure(
     masks: Masks, group: NDArray[np.int64] | None, *, overlap: Overlap, lowest: float = 0.0
 ) -> MeasureOf:
-    """Measure of some rows of a column of masks; overlaps of no more than ``lowest`` may read 0."""
+    """Return the measure of some masks of a column; overlaps up to ``lowest`` may read 0."""
     of = np.zeros(len(masks), dtype=np.int64) if group is None else group
     first = np.unique(of, return_index=True, return_inverse=True)[1:] if len(of) else (of, of)
     same_size(masks.sizes, masks.sizes[first[0][first[1]]], place=masks.place)
@@ -334,7 +326,7 @@ class _MaskMeasure:
     """Overlap of masks; only pairs that may exceed ``lowest`` are compared pixel by pixel."""
 
     offset = 0.0
-    at_most_iou = False  # masks may agree where the boxes around them do not
+    at_most_iou = False  # masks may overlap more than their boxes do
     identity: tuple[FloatArray, ...] = ()
 
     def __init__(self, masks: Masks, kind: Overlap, lowest: float) -> None:
@@ -343,11 +335,10 @@ class _MaskMeasure:
         self._area = masks.area
 
     def between(self, first: NDArray[np.int64], second: NDArray[np.int64]) -> FloatArray:
-        """Overlap of each pair, [P]."""
+        """Return the overlap of each pair, [P]."""
         area1, area2 = self._area.take(first), self._area.take(second)
-        # Bound the shared pixels by the boxes around both masks and by the smaller area, [P]. All are whole
-        # numbers, and one division of them rounds monotonically: the bound of the quotient holds to the last
-        # bit.
+        # Bound the shared pixels by the shared area of the boxes and by the smaller mask, [P]. Integer
+        # division rounds monotonically, so the bound of the quotient is exact.
         shared = np.minimum(shared_between(self, first, second), np.minimum(area1, area2))
         swapped = area1 > area2
         denominator = over(shared, area1, area2, self._kind)
@@ -355,7 +346,7 @@ class _MaskMeasure:
         near = np.flatnonzero(shared > 0)
         near = near.take(np.flatnonzero(shared.take(near) / denominator.take(near) > self._lowest))
         first, second, swapped = first.take(near), second.take(near), swapped.take(near)
-        if self._kind == "ios":  # the C code divides by the area of the first
+        if self._kind == "ios":  # ``overlaps_of_pairs`` divides by the area of the first mask
             first, second = np.where(swapped, second, first), np.where(swapped, first, second)
         over_first = np.full(len(self._masks), self._kind == "ios")
         values = np.zeros(len(area1))

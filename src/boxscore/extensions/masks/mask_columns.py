@@ -1,15 +1,13 @@
-"""Store masks of any form as flat columns: texts, numbers and points one after the other.
+"""Store masks of any form as flat columns: texts, numbers and points of all masks concatenated.
 
-Goal
-----
-A million masks without a Python object each: they are read, pickled, joined and selected as arrays, and
-converted back into what was given only on request.
+A million masks need no Python object each: they are read, pickled, joined and selected as arrays, and
+converted back to the given form on request.
 
 Conventions
 -----------
-- ``kind`` says what a row is; its content is ``length`` characters of ``text``, numbers of ``numbers``, or
-  parts of polygons, from ``start`` on.
-- What the content says is checked where it is rasterised, not here.
+- ``kind`` is the form of a row; its content starts at ``start`` and is ``length`` characters of ``text``,
+  numbers of ``numbers``, or parts of polygons.
+- The content is checked on rasterization, not here.
 """
 
 from __future__ import annotations
@@ -29,10 +27,10 @@ from boxscore.errors import InputError
 from boxscore.extensions.masks.run_lengths import code_text
 
 MISSING, TEXT, BYTES, LIST, POLYGONS = range(5)
-"""No mask, a compressed RLE given as ``str`` or as ``bytes``, an uncompressed one, polygons."""
+"""No mask, a compressed RLE given as ``str`` or as ``bytes``, an uncompressed RLE, polygons."""
 
 LARGEST_SIDE = 2e6
-"""Sides are clipped to this, which is refused where they are used."""
+"""Sides are clipped to this value, which is rejected on use."""
 
 RULE = "be polygons, an RLE {size, counts} or a binary array [H, W]"
 
@@ -43,17 +41,17 @@ class MaskColumns(NamedTuple):
     """Masks as columns."""
 
     kind: NDArray[np.uint8]  # [N]
-    size: NDArray[np.int64]  # [N,2], height and width; -1 where not known
+    size: NDArray[np.int64]  # [N, 2], height and width; -1 if unknown
     start: Lengths  # [N]
     length: Lengths  # [N]
     text: bytes
     numbers: NDArray[np.int64]
-    part_start: Lengths  # [P], in points
-    part_count: Lengths  # [P], numbers of a part: x and y in turn
+    part_start: Lengths  # [P], offset in ``points``
+    part_count: Lengths  # [P], numbers per part: x and y in turn
     points: NDArray[np.float64]
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        """Pickle the text without a copy, where the protocol can hand over memory."""
+        """Pickle the text without a copy if the protocol allows."""
         columns: dict[str, Any] = self._asdict()
         if protocol >= 5:
             columns["text"] = pickle.PickleBuffer(self.text)
@@ -73,29 +71,29 @@ class MaskColumns(NamedTuple):
         return {"size": self.size[row].tolist(), "counts": counts}
 
     def take(self, rows: NDArray[np.intp]) -> MaskColumns:
-        """Return these rows; the content stays that of all rows."""
+        """Return a selection of rows; the flat contents stay those of all rows."""
         return self._replace(
             kind=self.kind[rows], size=self.size[rows], start=self.start[rows], length=self.length[rows]
         )
 
     def texts(self, rows: NDArray[np.intp]) -> list[bytes]:
-        """Texts of rows that are compressed RLEs."""
+        """Return the texts of rows that are compressed RLEs."""
         text, low = self.text, self.start[rows]
         bounds = map(slice, low.tolist(), (low + self.length[rows]).tolist())
         return list(map(text.__getitem__, bounds))
 
     @staticmethod
     def joined(parts: Sequence[MaskColumns]) -> MaskColumns:
-        """Put the rows of several one after the other."""
+        """Concatenate the rows of several columns."""
         if len(parts) == 1:
             return parts[0]
-        # Shift where each row starts by the content of its kind in the parts before: ``before`` has one entry
+        # Shift the start of each row by the content of its kind in previous parts; ``before`` has an entry
         # per kind.
         starts, before = [], np.zeros(5, dtype=np.int64)
         for part in parts:
             starts.append(part.start + before[part.kind])
             before += [0, len(part.text), len(part.text), len(part.numbers), len(part.part_start)]
-        # Parts of polygons start in the points, which are joined as well.
+        # Shift parts of polygons in the joined points as well.
         shift = np.cumsum([0, *(len(part.points) for part in parts)])
         return MaskColumns(
             np.concatenate([part.kind for part in parts]),
@@ -111,7 +109,7 @@ class MaskColumns(NamedTuple):
 
     @property
     def weight(self) -> NDArray[np.int64]:
-        """Approximately how many numbers a mask has, [N]."""
+        """Approximate amount of numbers per mask, [N]."""
         weight = self.length.copy()
         of_polygons = np.flatnonzero(self.kind == POLYGONS)
         if len(of_polygons):
@@ -127,15 +125,15 @@ def _unpickled(*columns: Any) -> MaskColumns:
 
 
 def columns_of(masks: Iterable[Any], image_sizes: ArrayLike | None, place: Place) -> MaskColumns:
-    """Make columns of masks that are Python objects; refuse any other object."""
-    # Sizes of the images, for polygons; other masks bring their own.
+    """Make columns from masks that are Python objects; raise for any other object."""
+    # Polygons get the sizes of their images; other masks have their own.
     given = list(masks)
     size = np.full((len(given), 2), -1, dtype=np.int64)
     if image_sizes is not None:
         known = checks.float_array(image_sizes, name="image sizes", columns=2)
         checks.same_length(len(given), of="masks", image_sizes=known)
         size = whole_sizes(known)
-    # Collect the content by form: texts, numbers, rows of polygons, and the runs of arrays.
+    # Collect the contents by form: texts, numbers, rows of polygons, and the runs of arrays.
     kind = np.full(len(given), MISSING, dtype=np.uint8)
     count = np.zeros(len(given), dtype=np.int64)
     texts: list[bytes] = []
@@ -143,7 +141,7 @@ def columns_of(masks: Iterable[Any], image_sizes: ArrayLike | None, place: Place
     polygons: list[int] = []
     arrays: list[tuple[int, NDArray[np.int64]]] = []
     for row, mask in enumerate(given):
-        # The form decides: a dict is an RLE, a list is polygons, all else must be a binary array.
+        # A dict is an RLE, a list is polygons, anything else must be a binary array.
         if mask is None:
             continue
         if isinstance(mask, dict):
@@ -157,8 +155,8 @@ def columns_of(masks: Iterable[Any], image_sizes: ArrayLike | None, place: Place
             pixels = _plain_array(mask, place(row))
             kind[row], size[row] = BYTES, pixels.shape
             arrays.append((row, _runs_of(pixels)))
-    # Content of one kind is stored in the order of its rows, so a cumulative sum says where each row starts.
-    # Arrays are encoded now, in one call, and take their places among the texts.
+    # Contents of one kind are stored in row order, so a cumulative sum gives the start of each row. Encode
+    # all arrays in one call, and insert their texts.
     start = np.zeros(len(given), dtype=np.int64)
     for kinds in ((TEXT, BYTES), (LIST,), (POLYGONS,)):
         rows = np.flatnonzero(np.isin(kind, kinds))
@@ -166,7 +164,7 @@ def columns_of(masks: Iterable[Any], image_sizes: ArrayLike | None, place: Place
             texts = _with_arrays(texts, rows, arrays)
             count[rows] = [len(text) for text in texts]
         start[rows] = np.cumsum(count[rows]) - count[rows]
-    # All points of all polygons become one array, without an array for each.
+    # Collect the points of all polygons in one array.
     parts = [part for row in polygons for part in given[row]]
     points, part_count = _points(parts, given, polygons, place)
     return MaskColumns(
@@ -183,7 +181,7 @@ def columns_of(masks: Iterable[Any], image_sizes: ArrayLike | None, place: Place
 
 
 def whole_sizes(sizes: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return widths and heights [N,2] or [2] as whole heights and widths; -1 where not known."""
+    """Convert widths and heights, [N, 2] or [2], to integer heights and widths; -1 if unknown."""
     known = np.clip(np.nan_to_num(sizes, nan=-1), -1, LARGEST_SIDE)
     return known.astype(np.int64)[..., ::-1].copy()
 
@@ -211,7 +209,7 @@ def _whole_numbers(counts: Any, place: str) -> NDArray[np.int64]:
     if array.size == 0 and array.ndim == 1:
         return np.empty(0, dtype=np.int64)
     if array.ndim == 1 and array.dtype.kind in "iuf":
-        whole = np.clip(array, -1, 1 << 40)  # a number cut off here is refused all the same
+        whole = np.clip(array, -1, 1 << 40)  # clipped numbers are rejected later
         if np.isfinite(whole).all() and (np.trunc(whole) == whole).all():
             numbers: NDArray[np.int64] = whole.astype(np.int64)
             return numbers
@@ -232,7 +230,7 @@ def _plain_array(mask: Any, place: str) -> NDArray[Any]:
 
 
 def _runs_of(pixels: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the runs of a binary array [H, W], column by column."""
+    """Return the run lengths of a binary array [H, W], column by column."""
     flat = pixels.T.astype(bool).ravel()
     edges = np.flatnonzero(flat[1:] != flat[:-1]) + 1
     start = [0] if flat.size and flat[0] else []
@@ -244,7 +242,7 @@ def _runs_of(pixels: NDArray[Any]) -> NDArray[np.int64]:
 def _with_arrays(
     texts: list[bytes], rows: NDArray[np.intp], arrays: list[tuple[int, NDArray[np.int64]]]
 ) -> list[bytes]:
-    """Return the texts of all compressed rows, those of arrays encoded."""
+    """Return the texts of all compressed rows, including encoded arrays."""
     lengths = np.array([len(runs) for _, runs in arrays], dtype=np.intp)
     encoded = dict(
         zip(
@@ -260,7 +258,7 @@ def _with_arrays(
 def _points(
     parts: list[Any], given: list[Any], rows: list[int], place: Place
 ) -> tuple[NDArray[np.float64], Lengths]:
-    """Return all numbers of polygons, and how many each part has."""
+    """Return all numbers of polygons, and the count of each part."""
     try:
         part_count = np.fromiter(map(len, parts), np.int64, len(parts))
         return np.fromiter(

@@ -1,15 +1,14 @@
-"""Overlaps of pairs of masks, batch by batch.
+"""Compute the overlap of pairs of masks, batch by batch.
 
-Goal
-----
-The values of pycocotools' ``rleIou``, bit for bit, in memory that does not grow with the number of masks.
+Values are those of pycocotools' ``rleIou``, bit for bit, in memory that does not grow with the number of
+masks.
 
 Conventions
 -----------
-- ``first`` are detections and ``second`` ground truths, where there are such. The overlap is IoU, or
-  intersection over the first one's area where the second is a crowd; 0 where nothing is shared.
-- The reference walks through two codes side by side and stops where both hold a run of length 0 at one place.
-  So only the pixels before this place count for two such masks.
+- ``first`` are detections and ``second`` ground truths, if applicable. The overlap is IoU, or against a
+  crowd, intersection over the area of the first mask; 0 if no pixels are shared.
+- ``rleIou`` walks through two RLEs and stops at the first place where both have a run of length 0. So only
+  pixels before this place count for such masks.
 
 References
 ----------
@@ -46,28 +45,28 @@ from boxscore.similarity.pairs import (
 PAIRS_TOGETHER = 1 << 16
 
 TINY = 1e-7
-"""What the reference adds below the line, or has there at least."""
+"""Term that the reference adds to the denominator, or its minimum."""
 SHARE = 4.0
-"""Weight of the masks, in batches, that are worth a process."""
+"""Total weight of masks, in batches, that justifies a process."""
 
 
 class Batch:
-    """Masks of one batch, made ready to be compared."""
+    """One batch of masks, prepared for comparisons."""
 
     def __init__(self, masks: Masks) -> None:
         self.spans, self.position = masks.spans()
         self.runs = column_runs(self.spans)
         self.area = np.empty(len(masks), dtype=np.int64)  # in the order of the spans
         self.area[self.position] = masks.measured_area
-        self.cache: dict[float, Any] = {}  # what a similarity computes from them
+        self.cache: dict[float, Any] = {}  # values of a similarity
 
     @functools.cached_property
     def stops(self) -> Positions:
-        """Index of each mask's first run of length 0 in those of the spans, [N+1]."""
+        """Index of each mask's first run of length 0 in ``spans.empty_runs``, [N+1]."""
         return np.searchsorted(self.spans.empty_runs, np.append(self.spans.base, np.iinfo(np.int64).max))
 
     def before(self, mask: int, place: int) -> NDArray[np.int64]:
-        """Spans [S,2] of one mask up to a place in its image."""
+        """Return the spans [S, 2] of one mask up to a place in its image."""
         end = int(self.spans.counts[: mask + 1].sum())
         bounds = self.spans.bounds[end - int(self.spans.counts[mask]) : end] - self.spans.base[mask]
         before: NDArray[np.int64] = np.minimum(bounds, place)
@@ -76,22 +75,22 @@ class Batch:
 
 @dataclasses.dataclass
 class MaskBlock:
-    """Some rows of two columns of masks, each a batch."""
+    """A batch of rows of each of two columns of masks."""
 
     first: Positions
     """Rows of the first column."""
     second: Positions
-    """Rows of the second one."""
+    """Rows of the second column."""
     one: Batch
     other: Batch
 
     def overlaps(self, i: Positions, j: Positions, by_foreground: NDArray[np.bool_]) -> FloatArray:
-        """Overlap of pairs [P], rows ``i`` of the first batch and ``j`` of the other one.
+        """Return the overlap of pairs [P] of rows ``i`` of the first batch and ``j`` of the other.
 
-        ``by_foreground`` says which rows of the other are crowds.
+        ``by_foreground`` marks the crowds among the rows of the other batch.
         """
-        # Whole numbers divided once in float64, as in rleIou: intersection over union, or over the first area
-        # for a crowd. If nothing is shared, rleIou sets the denominator to 1.
+        # Divide integers once in float64, as rleIou does: intersection over union, or over the first area for
+        # a crowd. If no pixels are shared, rleIou sets the denominator to 1.
         shared, area, either = self._pixels(i, j)
         self._stop_early(self.one.position[i], self.other.position[j], shared, either)
         either = np.where(by_foreground[j], area, either)
@@ -100,14 +99,14 @@ class MaskBlock:
         return overlaps
 
     def single_overlaps(self, i: Positions, j: Positions, by_foreground: NDArray[np.bool_]) -> FloatArray:
-        """Overlap of pairs as above, divided in float32 as Open Images' evaluator does."""
+        """Return the overlap of pairs, divided in float32 as in the evaluator of Open Images."""
         shared, area, either = (pixels.astype(np.float32) for pixels in self._pixels(i, j))
         tiny = np.float32(TINY)
         below = np.where(by_foreground[j], area + tiny, np.maximum(either, tiny))
         return np.divide(shared, below).astype(np.float64)
 
     def shared_pixels(self, i: Positions, j: Positions, by_foreground: NDArray[np.bool_]) -> FloatArray:
-        """Count the pixels that pairs share, [P]; ``by_foreground`` changes nothing."""
+        """Count the pixels that pairs share, [P]; ``by_foreground`` is ignored."""
         shared, _, either = self._pixels(i, j)
         self._stop_early(self.one.position[i], self.other.position[j], shared, either)
         return shared.astype(np.float64)
@@ -115,7 +114,7 @@ class MaskBlock:
     def _pixels(
         self, i: Positions, j: Positions
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Pixels that pairs share, those of the first, and those of either, [P]."""
+        """Return the shared pixels of pairs, the area of the first mask, and the area of the union, [P]."""
         a, b = self.one.position[i], self.other.position[j]
         shared = shared_pixels(self.one.runs, self.other.runs, a, b)
         area = self.one.area[a]
@@ -124,17 +123,15 @@ class MaskBlock:
     def _stop_early(
         self, a: Positions, b: Positions, shared: NDArray[np.int64], either: NDArray[np.int64]
     ) -> None:
-        """Count the pixels of pairs whose codes both hold a run of length 0 up to the first such place."""
+        """Recount pairs whose RLEs both have a run of length 0 at one place, up to that place."""
         if not (len(self.one.spans.empty_runs) and len(self.other.spans.empty_runs)):
             return
-        # Only pairs in which both codes hold a run of length 0 can stop early; encoders never write one, so
-        # the loop is rare.
+        # This loop is rare: encoders never write a run of length 0.
         low, low2 = self.one.stops[a], self.other.stops[b]
         high, high2 = self.one.stops[a + 1], self.other.stops[b + 1]
         for pair in ((high > low) & (high2 > low2)).nonzero()[0].tolist():
             mask, other = int(a[pair]), int(b[pair])
-            # rleIou stops at the first place where both codes have such a run: count shared and covered
-            # pixels up to it.
+            # Count shared and covered pixels up to the first common place.
             places = self.one.spans.empty_runs[low[pair] : high[pair]] - self.one.spans.base[mask]
             others = self.other.spans.empty_runs[low2[pair] : high2[pair]] - self.other.spans.base[other]
             common = np.intersect1d(places, others)
@@ -146,16 +143,16 @@ class MaskBlock:
 
 
 def _shared_length(one: NDArray[np.int64], other: NDArray[np.int64]) -> int:
-    """Count what ascending spans [S,2] share with others."""
+    """Count the pixels that ascending spans [S, 2] share with others."""
     before = np.append(0, np.cumsum(other[:, 1] - other[:, 0]))
     run = np.searchsorted(other[:, 0], one, side="right")
     over = np.maximum(np.append(0, other[:, 1])[run] - one, 0)
-    covered = before[run] - over  # of ``other`` before a place: all spans begun, less what is beyond it
+    covered = before[run] - over  # pixels of ``other`` before a place
     return int((covered[:, 1] - covered[:, 0]).sum())
 
 
 def blocks(first: Masks, second: Masks) -> Iterator[MaskBlock]:
-    """Every row of one column with every row of another, a batch of each at a time."""
+    """Yield blocks that compare every row of one column with every row of another, batch by batch."""
     for low, high in batches(second.weights):
         rows = np.arange(low, high)
         other = Batch(second[rows])
@@ -172,20 +169,19 @@ def overlaps_of_pairs(
     by_foreground: NDArray[np.bool_],
     compare: Callable[[MaskBlock, Positions, Positions, NDArray[np.bool_]], FloatArray] = MaskBlock.overlaps,
 ) -> FloatArray:
-    """Overlap of pairs of masks of equal sizes [P]; fastest where near rows are in a pair."""
-    # Decode each second mask in one batch only: sort the pairs [P] by it.
+    """Return the overlap of pairs of masks of equal size [P]; fastest if pairs have nearby rows."""
+    # Sort the pairs [P] by second mask, so that each is decoded once.
     overlaps = np.zeros(len(pair_first))
     rows, second_of = np.unique(pair_second, return_inverse=True)
     order = np.argsort(second_of, kind="stable")
     for low, high in batches(second[rows].weights):
-        # The pairs of this batch, and the first masks that they need.
+        # Select the pairs of this batch, and the first masks that they need.
         start, stop = np.searchsorted(second_of[order], [low, high])
         pairs = order[start:stop]
         other = Batch(second[rows[low:high]])
         needed, first_of = np.unique(pair_first[pairs], return_inverse=True)
         for left, right in batches(first[needed].weights):
-            # For each batch of these, compare the pairs between the two batches, a bounded number at a time.
-            # A pair is in one block, so its value is written once.
+            # Compare the pairs between two batches, a bounded number at a time. Each pair is in one block.
             some = ((first_of >= left) & (first_of < right)).nonzero()[0]
             block = MaskBlock(needed[left:right], rows[low:high], Batch(first[needed[left:right]]), other)
             for chunk in range(0, len(some), PAIRS_TOGETHER):
@@ -203,29 +199,27 @@ def pairs_of_runs(
     comparison: Comparison,
     compare: Callable[[MaskBlock, Positions, Positions, NDArray[np.bool_]], FloatArray],
 ) -> PairValues:
-    """Compare each of ``second`` with its run of ``first``, and return the pairs that agree enough."""
+    """Compare each of ``second`` with its run of ``first``, and return the pairs that overlap enough."""
     starts, counts = comparison.starts, comparison.counts
     by_foreground = comparison.by_foreground
     assert by_foreground is not None
-    # Batches of second masks together with the first masks that they are compared with: memory holds one
-    # batch of each.
+    # Go through batches of second masks and of the first masks compared with them, to bound memory.
     collected = CollectedPairs(comparison)
     ends = starts + counts
     first_weight = first.weights
     for low, high in batches(_weights(first_weight, second.weights, comparison)):
         rows = np.arange(low, high)
         other = Batch(second[rows])
-        # Rows of ``first`` from ``begin`` to ``end`` are compared with this batch.
+        # Rows ``begin`` to ``end`` of ``first`` are compared with this batch.
         begin, end = int(starts[low]), int(ends[high - 1])
         for left, right in batches(first_weight[begin:end]):
             columns = np.arange(begin + left, begin + right)
             block = MaskBlock(columns, rows, Batch(first[columns]), other)
-            # Clip the run of each second mask to this batch of first ones: a run that spans several batches
-            # is compared in parts.
+            # Clip the run of each second mask to this batch; a longer run is compared in several batches.
             from_ = np.maximum(starts[low:high], begin + left)
             size = np.maximum(np.minimum(ends[low:high], begin + right) - from_, 0)
             for top, bottom in chunks(size, PAIRS_TOGETHER):
-                # Lay out a bounded number of pairs, and count pixels only where columns and areas allow the
+                # Expand a bounded number of pairs, and count pixels only if columns and areas allow the
                 # lowest threshold.
                 j = np.repeat(np.arange(top, bottom), size[top:bottom])
                 i = ragged_ranges(from_[top:bottom] - begin - left, size[top:bottom])
@@ -239,17 +233,17 @@ def pairs_of_runs(
 
 
 def _weights(first: FloatArray, second: FloatArray, comparison: Comparison) -> FloatArray:
-    """Weight of each of the second masks [g] with that of the first ones that are decoded with it."""
+    """Return the weight of each second mask [g], including the first masks decoded with it."""
     starts, ends = comparison.starts, comparison.starts + comparison.counts
     total = np.append(0.0, np.cumsum(first))
     group = run_starts(starts)
     weights = second.copy()
-    weights[group] += total[ends[group]] - total[starts[group]]  # a group's are decoded with its first truth
+    weights[group] += total[ends[group]] - total[starts[group]]  # decoded with the first of a group
     return weights
 
 
 class _Share(NamedTuple):
-    """The result of one of several processes."""
+    """The result of one process."""
 
     pairs: PairValues
     first_area: FloatArray
@@ -264,25 +258,25 @@ def shared_out(
     rest: Masks | None,
     compare: Callable[[Masks, Masks, Comparison], PairValues],
 ) -> PairValues:
-    """Compare masks in as many processes as the comparison allows and the work is worth.
+    """Compare masks in several processes, if the comparison allows it and the work justifies it.
 
     Parameters
     ----------
     first, second : Masks
-        What the comparison is about.
+        Masks to compare.
     comparison : Comparison
     rest : Masks, optional
-        Measured by the same processes, where there are several.
+        Further masks to measure in the same processes.
     compare : callable
-        Makes the pairs of some of the second masks.
+        Returns the pairs of some second masks.
     """
-    # Fewer processes for less work: a fork is not worth it for a small part of the masks.
+    # Use fewer processes for less work, since forks cost time.
     weights = _weights(first.weights, second.weights, comparison)
     workers = min(comparison.workers, int(weights.sum() / SHARE))
     if workers < 2:
         return compare(first, second, comparison)
-    # Cut between groups, so that no first mask is decoded twice, at about equal weights. The remaining masks
-    # are cut by number.
+    # Split between groups, so that no first mask is decoded twice, at about equal weights. Split the
+    # remaining masks by count.
     groups = np.append(run_starts(comparison.starts), len(weights))
     total = np.append(0.0, np.cumsum(weights))[groups]
     middle = np.searchsorted(total, np.linspace(0, total[-1], workers + 1)[1:-1])
@@ -294,8 +288,8 @@ def shared_out(
         return [slice(*each[number : number + 2]) for each in (columns, cuts, thirds)]
 
     def share(number: int) -> _Share:
-        # Each process compares its rows as a comparison of its own, then shifts rows back to those of the
-        # whole. Pairs do not depend on the cut.
+        # Compare the rows as a comparison of their own, then shift them back. Pairs do not depend on the
+        # split.
         of_first, of_second, of_rest = parts(number)
         low = of_first.start
         some = comparison._replace(
@@ -305,27 +299,26 @@ def shared_out(
             counts=comparison.counts[of_second],
             by_foreground=None if comparison.by_foreground is None else comparison.by_foreground[of_second],
         )
-        # Return the areas as well: what a forked process counts is lost with it.
+        # Return areas too, since caches of a forked process are lost.
         one, other = first[of_first], second[of_second]
         pairs = compare(one, other, some)
         pairs = pairs._replace(truth=pairs.truth + of_second.start, detection=pairs.detection + low)
         area = np.empty(0) if rest is None else rest[of_rest].area
         return _Share(pairs, one.measured_area, other.measured_area, area)
 
-    # This process takes the first part while the forked ones run theirs.
+    # Run the first part in this process, and the others in forks.
     with contextlib.closing(
         Forked([functools.partial(share, number) for number in range(1, workers)])
     ) as forked:
         shares = [share(0), *forked.results()]
-    # Store all areas in this process, so that area ranges decode nothing a second time.
+    # Cache all areas in this process, so that area ranges do not decode masks again.
     for number, done in enumerate(shares):
         of_first, of_second, of_rest = parts(number)
         first[of_first].remember_area(done.first_area)
         second[of_second].remember_area(done.second_area)
         if rest is not None:
             rest[of_rest].remember_area(done.rest_area)
-    # The results come in the order of the ground truths: the same pairs in the same order as from one
-    # process.
+    # Results are in the order of the ground truths, as from one process.
     pairs = joined([done.pairs for done in shares])
     if len(pairs.value) > comparison.most:
         raise TooManyPairsError(int(comparison.counts.sum()))
@@ -335,21 +328,21 @@ def shared_out(
 def _may_agree(
     block: MaskBlock, i: Positions, j: Positions, by_foreground: NDArray[np.bool_], lowest: float
 ) -> Positions:
-    """Pairs that share columns and whose areas allow ``lowest``: no more is shared than the smaller has.
+    """Return the pairs that share columns and whose areas allow ``lowest``.
 
-    Whole numbers divided, so the bound holds to the last bit. It does not where the count stops early.
+    The bound is exact for integer areas, except if a count may stop early.
     """
-    # Masks without a common column share nothing.
+    # Masks without a common column share no pixels.
     a, b = block.one.position[i], block.other.position[j]
     one, other = block.one.runs, block.other.runs
     left, right = np.maximum(one.left[a], other.left[b]), np.minimum(one.right[a], other.right[b])
     near = left < right
-    # The quotient is at most smaller / larger, or smaller / area against a crowd.
+    # The overlap is at most smaller / larger, or smaller / area against a crowd.
     area, other_area = block.one.area[a], block.other.area[b]
     smaller, larger = np.minimum(area, other_area), np.maximum(area, other_area)
     over = np.where(by_foreground[j], area, larger)
-    near &= smaller >= lowest * over * (1 - 1e-12)  # room for the rounding of the product
-    # Where a count can stop early, areas bound nothing: compare every pair.
+    near &= smaller >= lowest * over * (1 - 1e-12)  # tolerate the rounding of the product
+    # If counts may stop early, areas do not bound the overlap: compare every pair.
     if len(block.one.spans.empty_runs) and len(block.other.spans.empty_runs):
         return np.arange(len(i))
     return near.nonzero()[0]

@@ -1,11 +1,11 @@
-"""Read masks as Open Images writes them, and join the file of them to the file of boxes.
+"""Read masks in the format of Open Images, and join the segments file with the box file.
 
 Conventions
 -----------
 - A mask is base64 of zlib of the counts of a compressed COCO RLE; ImageWidth and ImageHeight are its size.
-- Boxes and segments are joined as the reference joins them: rows whose label, image, four coordinates and
-  group flag are all equal become one row, every such pair of rows one; others stay alone. A box without a
-  segment has no mask. The rows are then in the order of those columns.
+- Boxes and segments are joined as in the reference: every pair of rows with equal label, image, four
+  coordinates and group flag becomes one row; other rows stay separate, and boxes among them
+  lack a mask. Rows are sorted by these columns.
 
 References
 ----------
@@ -36,9 +36,9 @@ from boxscore.formats._rows import Rows
 from boxscore.formats._tables import Table, rows_of
 
 LONGEST = 1 << 24
-"""Characters of one mask."""
+"""Maximum number of characters of one mask."""
 ALWAYS, RATIO = 1 << 26, 100
-"""What all masks may take unpacked: so much, or so many times their text."""
+"""Limits on the unpacked size of all masks: in bytes, and as a multiple of their text."""
 
 
 def decoded_masks(
@@ -49,8 +49,8 @@ def decoded_masks(
     name: str,
     place: Place,
 ) -> list[dict[str, Any] | None]:
-    """Decode distinct texts; each row has one of them [N], -1 for none, and a width and height [N, 2]."""
-    # Unpack each distinct text once, within limits: a small text can unpack to gigabytes.
+    """Decode distinct texts; ``positions`` [N] is the text of each row or -1, ``sizes`` [N, 2] its size."""
+    # Unpack each distinct text once, within limits: a short text may unpack to gigabytes.
     left = max(ALWAYS, RATIO * sum(map(len, texts)))
     counts = []
     for number, text in enumerate(texts):
@@ -73,7 +73,7 @@ def decoded_masks(
                 cause="" if too_long else "was the file cut off, or opened in a spreadsheet?",
             )
         counts.append(code.decode("ascii"))
-    # COCO's counts mean nothing without the height, so a mask needs the size of its image.
+    # The counts of an RLE need the height, so every mask needs its image size.
     has_mask = positions >= 0
     with np.errstate(invalid="ignore"):
         unsized = has_mask & ~((sizes >= 1) & (sizes == np.floor(sizes)) & (sizes < 2e6)).all(axis=1)
@@ -82,7 +82,7 @@ def decoded_masks(
         got = f"{sizes[row, 0]:g} x {sizes[row, 1]:g}"
         rule = "have ImageWidth and ImageHeight in whole pixels"
         raise FileFormatError("a row with a mask", rule, got=got, place=place(row))
-    # Rows with the same text share one string.
+    # Share one string between rows with the same text.
     return [
         None if at < 0 else {"size": [int(height), int(width)], "counts": counts[at]}
         for at, (width, height) in zip(positions.tolist(), sizes.tolist(), strict=True)
@@ -90,7 +90,7 @@ def decoded_masks(
 
 
 def encoded_masks(masks: MaskColumn) -> tuple[list[int | None], list[int | None], list[str | None]]:
-    """Return the widths, the heights and the texts of masks, [N] each; None without a mask."""
+    """Return widths, heights and texts of masks, [N] each; None without a mask."""
     widths: list[int | None] = [None] * len(masks)
     heights, texts = list(widths), list[str | None]([None] * len(masks))
     with_mask = np.flatnonzero(~masks.missing)
@@ -103,7 +103,7 @@ def encoded_masks(masks: MaskColumn) -> tuple[list[int | None], list[int | None]
 
 
 def boxes_of_masks(masks: Sequence[Any], *, place: Place) -> NDArray[np.float64]:
-    """Return the boxes around masks as fractions of the sizes of the masks, [N, 4]; 0 without a mask."""
+    """Return the boxes around masks as fractions of the image sizes, [N, 4]; 0 without a mask."""
     column = Masks(masks, place=place)
     boxes = np.zeros((len(column), 4))
     with_mask = np.flatnonzero(~column.missing)
@@ -113,7 +113,7 @@ def boxes_of_masks(masks: Sequence[Any], *, place: Place) -> NDArray[np.float64]
 
 
 def with_segments(boxes: Rows, table: Table, options: ReadOptions) -> Rows:
-    """Return the rows of boxes with the masks of the table of a second file."""
+    """Add the masks in a second file's table to the rows of boxes."""
     parts = column_parts(table.names, place=table.source)
     if parts.mask is None or not parts.box:
         raise FileFormatError(
@@ -127,15 +127,15 @@ def with_segments(boxes: Rows, table: Table, options: ReadOptions) -> Rows:
 
 
 def _joined_with_segments(boxes: Rows, segments: Rows) -> Rows:
-    """Return the rows of boxes with the masks that another file has for them."""
+    """Join the rows of boxes with the masks of another file."""
     import pandas as pd
 
-    # Bring images and labels of both files to common numbers, so that pandas joins integers.
+    # Number the images and labels of both files jointly, so that pandas joins integers.
     images, (box_image, segment_image) = _together(boxes.images, segments.images)
     labels, (box_label, segment_label) = _together(boxes.labels, segments.labels)
     assert boxes.boxes is not None
     assert segments.boxes is not None
-    # Coordinates match if they are equal to the last bit; ranks make the result sorted by names.
+    # Require equal coordinates to the last bit; ranks sort the result by name.
     keys = ["label", "image", "xmin", "xmax", "ymin", "ymax", "group"]
     frames = []
     for rows, image, label in ((boxes, box_image, box_label), (segments, segment_image, segment_label)):
@@ -144,7 +144,7 @@ def _joined_with_segments(boxes: Rows, segments: Rows) -> Rows:
         columns += [*np.asarray(rows.boxes)[:, [0, 2, 1, 3]].T, group]
         frame = pd.DataFrame(dict(zip(keys, columns, strict=True)))
         frames.append(frame.assign(row=np.arange(len(frame))))
-    # An outer join keeps boxes without a segment, and segments without a box.
+    # The outer join keeps boxes without a segment, and segments without a box.
     both = frames[0].merge(frames[1], how="outer", on=keys, sort=True, suffixes=("", "_segment"))
     box_row, segment_row = (
         both[name].fillna(-1).to_numpy().astype(np.int64) for name in ("row", "row_segment")
@@ -157,7 +157,7 @@ def _joined_with_segments(boxes: Rows, segments: Rows) -> Rows:
             f"{'becomes a separate object' if alone == 1 else 'become separate objects'}. Were both "
             "files expanded along the hierarchy and written with the same number of digits?",
         )
-    # Take each row from the boxes where there is one, else from the segments.
+    # Take each row from the boxes if it is there, otherwise from the segments.
     has_box = box_row >= 0
 
     def chosen(of_boxes: Any, of_segments: Any) -> NDArray[Any]:
@@ -165,14 +165,14 @@ def _joined_with_segments(boxes: Rows, segments: Rows) -> Rows:
         taken: NDArray[Any] = values[np.where(has_box, box_row, len(boxes.image) + segment_row)]
         return taken
 
-    # A flag counts only if both files have it.
+    # Keep a flag only if both files have it.
     masks = segments.given.get("masks", [None] * len(segments.image))
     given = {
         name: chosen(boxes.given[name], segments.given[name])
         for name in ("group", "crowd")
         if name in boxes.given and name in segments.given
     }
-    # The segments know the size of their images in pixels.
+    # Segments have the size of their images in pixels.
     sizes = np.full((len(images), 2), np.nan)
     for rows, image in ((boxes, box_image), (segments, segment_image)):
         if rows.sizes is not None:
@@ -198,7 +198,7 @@ def _joined_with_segments(boxes: Rows, segments: Rows) -> Rows:
 
 
 def _together(first: Sequence[Any], second: Sequence[Any]) -> tuple[list[Any], list[NDArray[np.int64]]]:
-    """Return the distinct values of two lists, and the index of each list's values among them."""
+    """Return the distinct values of two lists, and the index of each list's values in them."""
     known: dict[str, int] = {}
     values: list[Any] = []
     positions = []
@@ -211,7 +211,7 @@ def _together(first: Sequence[Any], second: Sequence[Any]) -> tuple[list[Any], l
 
 
 def _rank(values: Sequence[Any]) -> NDArray[np.int64]:
-    """Return the rank of each value in the order of texts."""
+    """Return the rank of each value, sorted as text."""
     order = sorted(range(len(values)), key=lambda number: str(values[number]))
     rank = np.empty(len(values), dtype=np.int64)
     rank[order] = np.arange(len(values))

@@ -1,8 +1,8 @@
-"""Rasterize masks of every form to spans, and check that they can be rasterized.
+"""Rasterize masks of any form to spans, and check that they can be rasterized.
 
 Conventions
 -----------
-- A mask's image has sides of 1 to :data:`LARGEST_SIDE` pixels, and at most 2**31 - 1 pixels in all.
+- Images have sides of 1 to :data:`LARGEST_SIDE` pixels, and at most 2**31 - 1 pixels.
 - A batch has at most 2**30 pixels, or one mask.
 - Memory is that of one batch, for any number of masks.
 """
@@ -27,11 +27,11 @@ from boxscore.extensions.masks.spans import Spans, joined_spans, spans_of_runs, 
 
 LARGEST_SIDE = 1_000_000
 BATCH = 1 << 20
-"""Characters, numbers and pairs of columns of a batch: what is computed from them fits a core's cache."""
+"""Characters, numbers and pairs of columns per batch, so that temporaries fit the cache of a core."""
 
 
 def weights(columns: MaskColumns) -> NDArray[np.float64]:
-    """Part of a batch that each mask takes, [N]; a mask of 1 or more is a batch of its own."""
+    """Return the fraction of a batch that each mask takes, [N]; a mask of 1 or more is a batch of its own."""
     height, width = columns.size.astype(np.float64).T
     content = columns.weight + np.clip(width, 1, LARGEST_SIDE) / 2
     weight: NDArray[np.float64] = np.maximum(content / BATCH, height * width / 2**30)
@@ -39,7 +39,7 @@ def weights(columns: MaskColumns) -> NDArray[np.float64]:
 
 
 def batches(weight: NDArray[np.float64]) -> Iterator[tuple[int, int]]:
-    """Cut rows into batches of a weight of at most 1, or of one row."""
+    """Split rows into batches with a total weight of at most 1, or of one row."""
     total = np.cumsum(weight)
     low = 0
     while low < len(total):
@@ -50,8 +50,8 @@ def batches(weight: NDArray[np.float64]) -> Iterator[tuple[int, int]]:
 
 
 def spans_of(columns: MaskColumns, rows: Positions, place: Place) -> tuple[Spans, Positions]:
-    """Return the spans of some rows in any order, and the position there of each of ``rows``."""
-    # Each kind of masks has its own way to spans. Join the results, and say where each row went.
+    """Return the spans of some rows in any order, and the position of each of ``rows`` in them."""
+    # Convert each kind of masks separately, then join the results and track where each row went.
     _check_sizes(columns, rows, place)
     kind = columns.kind[rows]
     parts, order = [], []
@@ -69,18 +69,17 @@ def spans_of(columns: MaskColumns, rows: Positions, place: Place) -> tuple[Spans
 
 
 def _check_sizes(columns: MaskColumns, rows: Positions, place: Place) -> None:
-    # A missing mask has no size.
+    # Missing masks cannot be rasterized.
     missing = columns.kind[rows] == MISSING
     if missing.any():
         row = int(rows[np.argmax(missing)])
         raise InputError("a row", "have a mask", got="none", place=place(row))
-    # Two reductions pass all valid sizes. The product comes after the test of the sides, so it cannot
-    # overflow.
+    # Pass valid sizes with two reductions. The sides are tested first, so the product cannot overflow.
     size = columns.size[rows]
     fine = size.min(initial=1) >= 1 and size.max(initial=1) <= LARGEST_SIDE
     if fine and (size[:, 0] * size[:, 1]).max(initial=1) <= MOST_PIXELS:
         return
-    # Name the first row in error, with the cause that fits its kind.
+    # Name the first invalid row, with the likely cause.
     bad = (size < 1).any(axis=1) | (size > LARGEST_SIDE).any(axis=1) | (size.prod(axis=1) > MOST_PIXELS)
     row = int(rows[np.argmax(bad)])
     height, width = columns.size[row].tolist()
@@ -123,8 +122,8 @@ def _of_lists(columns: MaskColumns, rows: Positions, place: Place) -> tuple[Span
 def _refuse(
     columns: MaskColumns, rows: Positions, runs: Runs, place: Place, texts: list[bytes] | None
 ) -> NoReturn:
-    """Say which mask's runs do not add up to its size."""
-    # A code that ends inside a number was cut short: say so before any sum is compared.
+    """Raise an error that names the mask whose runs do not add up to its size."""
+    # First look for RLEs that end inside a number: they were truncated.
     for row, text in zip(rows.tolist(), texts or (), strict=False):
         if text and (text[-1] - 48) & 32:
             end: str | bytes = text[-8:]
@@ -132,7 +131,7 @@ def _refuse(
                 end = text.decode("utf-8", "replace")[-8:]
             got = f"counts that end in {end!r}"
             raise InputError("a mask", "be whole", got=got, place=place(row), cause="cut short?")
-    # Else name the first mask whose runs do not add up to its size.
+    # Otherwise name the first mask whose runs do not add up to its size.
     totals = runs.totals()
     bad = int(np.argmax(totals != columns.size[rows].prod(axis=1)))
     row, total = int(rows[bad]), int(totals[bad])
@@ -148,36 +147,36 @@ def _refuse(
 
 def _of_polygons(columns: MaskColumns, rows: Positions, place: Place) -> tuple[Spans, Positions | None]:
     count, order = columns.length[rows], None
-    # Put masks of one part first: their spans need no union.
+    # Put masks with one part first: they need no union.
     if (count != 1).any():
         order = np.argsort(count != 1, kind="stable")
         rows, count = rows[order], count[order]
-    # Number the pixels of all masks [N] in a row.
+    # Number the pixels of all masks [N] continuously.
     size = columns.size[rows]
     pixels = size[:, 0] * size[:, 1]
     base = np.cumsum(pixels) - pixels
     if order is None:
         bounds, counts = _part_bounds(columns, columns.start[rows], base, size, rows, place)
         return Spans(bounds, counts, base, size, np.empty(0, np.int32)), None
-    # Parts are rasterised separately, in batches again, each with its own pixel numbers. These are shifted to
-    # the numbers of its mask, so that the spans of all its parts unite.
+    # Rasterize the parts in batches with their own pixel numbers, then shift these to the numbers of their
+    # masks, so that the spans of all parts of a mask can be united.
     owner, parts = np.repeat(np.arange(len(rows)), count), ragged_ranges(columns.start[rows], count)
     some: list[NDArray[np.int32]] = []
     numbers: list[Positions] = []
     for low, high in batches(pixels[owner] / 2**30):
-        # Rasterize some parts in one call, in a range of pixel numbers that fits an int32.
+        # Rasterize some parts in one call, within a range of pixel numbers that fits an int32.
         mask = owner[low:high]
         part_base = np.cumsum(pixels[mask]) - pixels[mask]
         bounds, number = _part_bounds(columns, parts[low:high], part_base, size[mask], rows[mask], place)
-        # Shift the spans to the pixels of their masks; the leading parts without a shift are in place.
+        # Shift the spans to the pixels of their masks; leading parts have a shift of 0.
         shift = base[mask] - part_base
         moved = int(np.argmax(shift != 0)) if shift.any() else len(mask)
         before = int(number[:moved].sum())
         bounds[before:] += shift[moved:].astype(np.int32).repeat(number[moved:])[:, None]
         some.append(bounds)
         numbers.append(number)
-    # Unite the spans of the masks that have several parts. Spans of neighboring masks may touch, but
-    # union_of_parts keeps them apart, so each mask counts those that start in its range.
+    # Unite the spans of masks with several parts. ``union_of_parts`` does not join spans that touch, so each
+    # mask counts the spans that start in its range.
     bounds, number = np.concatenate(some), np.concatenate(numbers)
     single = int(np.argmax(count != 1))
     cut = int(number[:single].sum())
@@ -195,8 +194,8 @@ def _part_bounds(
     rows: Positions,
     place: Place,
 ) -> tuple[NDArray[np.int32], Positions]:
-    """Spans of each part separately, and how many each has; ``rows`` are the masks they are of."""
-    # pycocotools takes a mask for polygons if its first part has more than 4 numbers.
+    """Return the spans of each part separately, and their number; ``rows`` are the masks of the parts."""
+    # pycocotools treats a mask as polygons if its first part has more than 4 numbers.
     start, count = columns.part_start[parts], columns.part_count[parts]
     first = columns.part_count[columns.start[rows]]
     if first.min(initial=5) < 5:
@@ -205,7 +204,7 @@ def _part_bounds(
         text = repr(columns.given(row))
         got = text if len(text) <= 60 else text[:57] + "..."
         raise InputError("a mask", rule, got=got, place=place(row))
-    # Parts that follow each other in memory are one slice; any others are gathered.
+    # Take consecutive parts as one slice; gather any others.
     if bool((start[1:] == start[:-1] + count[:-1]).all()):
         points = columns.points[start[0] : start[-1] + count[-1]]
     else:
@@ -216,7 +215,7 @@ def _part_bounds(
         place=lambda point: place(int(np.repeat(rows, count)[point])),
         limit=LARGEST_VERTEX,
     )
-    # Limit the outlines before their steps are computed: a small file could ask for any amount of memory.
+    # Limit the outlines before computing their steps: a small file could require any amount of memory.
     edges = edges_of(points, count)
     too_long = edges.length > FINENESS * LONGEST_OUTLINE
     if too_long.any():
@@ -228,6 +227,6 @@ def _part_bounds(
             place=place(int(rows[part])),
             cause="are its corners out of order?",
         )
-    # A sorted pair of positions is the start and the end of a span.
+    # Each sorted pair of positions is the start and end of a span.
     positions, counts = toggles(edges, base, size)
     return positions.reshape(-1, 2), counts // 2

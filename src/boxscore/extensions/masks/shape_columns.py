@@ -3,11 +3,11 @@
 Conventions
 -----------
 - ``keypoint_x1, keypoint_y1, keypoint_v1, keypoint_x2, ...``: all joints, with COCO's visibility; and
-  ``num_keypoints``, which ground truth counts.
+  ``num_keypoints`` for ground truth.
 - ``rotated_cx, rotated_cy, rotated_w, rotated_h, rotated_angle``, in radians.
-- ``corner_x1, corner_y1``, ..., ``corner_y4`` of quadrilaterals.
-- Masks are as Open Images packs them.
-- Numbers are those of the table, to the last bit. A row without a box has none of them.
+- ``corner_x1, corner_y1``, ..., ``corner_y4`` for quadrilaterals.
+- Masks are packed as in Open Images.
+- Numbers are exact. Rows without a box leave the columns empty.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ def _joints(count: int) -> tuple[str, ...]:
 
 
 def with_shapes(saved: dict[str, Any], table: BoxTable, whole: BoxTable) -> tuple[dict[str, Any], bool]:
-    """Return the columns to save of a table, a part of the whole one, with those of its shapes.
+    """Add the columns of shapes to the saved columns of a table, which is a slice of ``whole``.
 
-    Also return whether boxes are those around shapes other than masks, for readers to make them again.
+    Also return whether boxes enclose shapes other than masks, so that readers can recompute them.
     """
-    # Masks are written where any object of the whole has one; boxes around them are made again when read.
+    # Write masks if any object of ``whole`` has one; boxes around them are recomputed on reading.
     around = isinstance(whole, Detections) and not whole.boxes_given
     if table.masks is not None and whole.masks is not None and not whole.masks.missing.all():
         saved = saved | _mask_columns(table.masks, saved)
@@ -53,7 +53,7 @@ def with_shapes(saved: dict[str, Any], table: BoxTable, whole: BoxTable) -> tupl
 
 
 def _numbers_of_shapes(table: Any, rows: int) -> dict[str, FloatArray]:
-    """Return the columns of the shapes that a table of boxes has, NaN in rows without a box."""
+    """Return the columns of a table's shapes, NaN in rows without a box."""
     points, count = table.keypoints, getattr(table, "keypoint_count", None)
     groups: list[tuple[tuple[str, ...], Any]] = [(ROTATED, table.rotated), (CORNERS, table.quadrilaterals)]
     if points is not None:
@@ -71,19 +71,19 @@ def _numbers_of_shapes(table: Any, rows: int) -> dict[str, FloatArray]:
 
 
 def _mask_columns(masks: MaskColumn, saved: dict[str, Any]) -> dict[str, Any]:
-    """Return masks as Open Images packs them, whose sizes are the sizes of the images."""
+    """Return masks packed as in Open Images, with their sizes as image sizes."""
     widths, heights, texts = encoded_masks(masks)
     columns: dict[str, Any] = {}
     _, image = np.unique(saved["image_id"], return_inverse=True)
     for name, values in (("image_width", widths), ("image_height", heights)):
-        # Each row has its image's size, or else its mask's.
+        # Use the size of the image, or else of the mask.
         of_masks = _first_rows(values, saved).astype(np.float64)
         known = saved[name].astype(np.float64) if name in saved else np.full(len(image), np.nan)
         column = np.where(np.isnan(known), of_masks, known)
         sized = np.flatnonzero(~np.isnan(column))
-        # All masks of an image must have the size of the image.
+        # Check that all masks of an image have its size.
         of_image = np.full(len(image), np.nan)
-        of_image[image[sized[::-1]]] = column[sized[::-1]]  # backwards: the first row with a size counts
+        of_image[image[sized[::-1]]] = column[sized[::-1]]  # reversed: the first row with a size wins
         other = np.flatnonzero(~np.isnan(of_masks) & (of_masks != of_image[image]))
         if len(other):
             row = int(other[0])
@@ -94,19 +94,19 @@ def _mask_columns(masks: MaskColumn, saved: dict[str, Any]) -> dict[str, Any]:
 
 
 def _first_rows(values: Sequence[Any] | NDArray[Any], saved: dict[str, Any]) -> NDArray[np.object_]:
-    """Return a column of all rows: the values, and nothing for images without objects."""
+    """Return the values as a column of all rows, with None for images without objects."""
     column = np.full(len(saved["image_id"]), None, dtype=object)
     column[: len(values)] = values
     return column
 
 
 def shape_names(names: Sequence[str], *, place: str) -> dict[str, tuple[str, ...]]:
-    """Return the columns of each shape among those of a table, by the shape's name in the schema.
+    """Return the columns of each shape in a table, by the name of the shape in the schema.
 
     Raises
     ------
     FileFormatError
-        When some of a shape's columns are there, and others are not.
+        If some columns of a shape are missing.
     """
     known = set(names)
     highest = max((int(match[1]) for match in map(_JOINT.fullmatch, names) if match), default=0)
@@ -126,7 +126,7 @@ def shape_names(names: Sequence[str], *, place: str) -> dict[str, tuple[str, ...
 def read_shapes(
     shapes: Mapping[str, Sequence[str]], numbers: Callable[[str], FloatArray], *, of_results: bool
 ) -> dict[str, Any]:
-    """Return the columns of the schema that shapes are, by name, of the numbers in their columns."""
+    """Return the shapes in a table's columns, by name in the schema."""
     read: dict[str, Any] = {}
     for shape, names in shapes.items():
         columns = np.column_stack([numbers(name) for name in names])

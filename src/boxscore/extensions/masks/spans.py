@@ -1,11 +1,11 @@
-"""Hold masks as spans of foreground pixels, and compute overlaps, areas, boxes and codes from them.
+"""Hold masks as spans of foreground pixels, and compute areas, boxes and run lengths from them.
 
 Conventions
 -----------
-- Pixels are numbered column by column, and on through all masks of a batch: mask k starts at ``base[k]``.
+- Pixels are numbered column by column, continuously over all masks of a batch: mask k starts at ``base[k]``.
 - A span is [start, end). The spans of a mask ascend and do not overlap; they may touch or be empty.
-- A code may hold a run of length 0 after its first. Encoders never write one, but the reference's overlaps
-  depend on it, so their positions are stored.
+- An RLE may have a run of length 0 after its first. Encoders never write one, but the overlaps of the
+  reference depend on it, so their positions are stored.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from boxscore.extensions.masks.run_lengths import Runs
 
 
 def equal_sizes(sizes: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Cut masks into neighbours of equal size."""
+    """Group consecutive masks of equal size."""
     keys = sizes[:, 0] << 32 | sizes[:, 1]
     return list(itertools.pairwise([*run_starts(keys).tolist(), len(sizes)]))
 
 
 class Spans(NamedTuple):
-    """Spans of several masks, in the order of the masks."""
+    """Spans of several masks, mask by mask."""
 
     bounds: NDArray[np.int32]  # [S,2], start and end
     counts: Positions  # [N]
     base: NDArray[np.int64]  # [N]
     sizes: NDArray[np.int64]  # [N,2], height and width
-    empty_runs: NDArray[np.int32]  # [Z], where codes have a run of length 0 after their first
+    empty_runs: NDArray[np.int32]  # [Z], positions of runs of length 0 after the first of an RLE
 
     @property
     def area(self) -> NDArray[np.int64]:
-        """Pixels of each mask, [N]."""
+        """Area of each mask in pixels, [N]."""
         length = self.bounds[:, 1] - self.bounds[:, 0]
         area = np.zeros(len(self.counts), dtype=np.int64)
         some = self.counts.nonzero()[0]
@@ -47,8 +47,8 @@ class Spans(NamedTuple):
         return area
 
     def boxes(self) -> NDArray[np.float64]:
-        """Box ``x1, y1, x2, y2`` around each mask, [N,4]; all 0 for an empty mask."""
-        # Leave out empty spans, which have no pixel.
+        """Return the box ``x1, y1, x2, y2`` around each mask, [N, 4]; all 0 for an empty mask."""
+        # Drop empty spans.
         boxes = np.zeros((len(self.counts), 4))
         full = self.bounds[:, 1] > self.bounds[:, 0]
         counts, bounds = self.counts, self.bounds
@@ -57,16 +57,16 @@ class Spans(NamedTuple):
             bounds = bounds[full]
         stops = np.append(0, np.cumsum(counts))
         for low, high in equal_sizes(self.sizes):
-            # The spans of the masks of one size, numbered from the first pixel of these masks; ``starts`` is
-            # the first span of each mask that has one.
+            # Take the spans of masks of one size, relative to their first pixel; ``starts`` is the first span
+            # of each non-empty mask.
             some = counts[low:high].nonzero()[0] + low
             if not len(some):
                 continue
             height, width = (np.int32(side) for side in self.sizes[low].tolist())
             part = bounds[stops[low] : stops[high]] - np.int32(self.base[low])
             starts = stops[some] - stops[low]
-            # First and last pixel of each span as column and row. Columns are numbered on through masks of
-            # one size, so that one division by a scalar serves all.
+            # Convert the first and last pixel of each span to column and row. Columns are numbered
+            # continuously over masks of one size, so a division by one scalar suffices.
             x1 = part[:, 0] // height
             y1 = part[:, 0] - x1 * height
             end = part[:, 1] - np.int32(1)
@@ -76,8 +76,8 @@ class Spans(NamedTuple):
             over = x1 < x2
             if over.any():
                 y1[over], y2[over] = 0, height - 1
-            # Spans ascend, so a mask begins in the column of its first span and ends in that of its last one;
-            # rows need a minimum and a maximum over its spans.
+            # Spans ascend, so the first and last span of a mask give its columns; rows need a minimum and a
+            # maximum over its spans.
             boxes[some, 0] = x1[starts] % width
             boxes[some, 1] = np.minimum.reduceat(y1, starts)
             boxes[some, 2] = x2[np.append(starts[1:], len(part)) - 1] % width + 1
@@ -85,12 +85,12 @@ class Spans(NamedTuple):
         return boxes
 
     def merged(self) -> Spans:
-        """Return the same pixels, no span empty and none touching the next."""
-        # Keep the spans that have pixels, each with its mask.
+        """Return the same pixels without empty or touching spans."""
+        # Keep the non-empty spans, each with its mask.
         filled = (self.bounds[:, 1] > self.bounds[:, 0]).nonzero()[0]
         mask = np.repeat(np.arange(len(self.counts)), self.counts)[filled]
         bounds = self.bounds[filled]
-        # A span starts a new one unless it touches the span before it in the same mask.
+        # Start a new span unless it touches the previous span of the same mask.
         apart = ((bounds[1:, 0] != bounds[:-1, 1]) | (mask[1:] != mask[:-1])).nonzero()[0]
         first = np.concatenate([np.arange(len(filled))[:1], apart + 1])
         last = np.append(apart, len(filled) - 1)[: len(first)]
@@ -100,16 +100,16 @@ class Spans(NamedTuple):
         )
 
     def runs(self) -> tuple[NDArray[np.int64], Positions]:
-        """Lengths of background and foreground in turn, and how many each mask has, without empty runs."""
+        """Return alternating runs of background and foreground, none empty, and their number per mask."""
         spans = self.merged()
         bounds, counts = spans.bounds.astype(np.int64), spans.counts
-        # Every mask: its spans, then its end, unless the last span ends there.
+        # Append the end of each mask to its spans, unless the last span ends there.
         end = self.base + self.sizes.prod(axis=1)
         stops = np.cumsum(counts)
         closed = np.zeros(len(counts), dtype=bool)
         some = counts > 0
         closed[some] = bounds[stops[some] - 1, 1] == end[some]
-        # Differences of consecutive edges are the runs. The first run of a mask counts from its first pixel.
+        # Runs are differences of consecutive edges; the first run of a mask starts at its first pixel.
         edges = np.insert(bounds.ravel(), 2 * stops[~closed], end[~closed])
         counts = 2 * counts + ~closed
         starts = np.cumsum(counts) - counts
@@ -119,17 +119,17 @@ class Spans(NamedTuple):
 
 
 def spans_of_runs(runs: Runs, sizes: NDArray[np.int64]) -> Spans | None:
-    """Return the spans of runs that add up to their masks' sizes [N,2]; None if those of any do not.
+    """Return the spans of runs; None if those of any mask do not add up to its size [N, 2].
 
     The last span of every mask is empty.
     """
-    # Number the pixels of all masks [N] in a row: ``base`` is the first of each.
+    # Number the pixels of all masks [N] continuously: ``base`` is the first of each.
     pixels = sizes[:, 0] * sizes[:, 1]
     ends = np.cumsum(pixels)
     base = ends - pixels
     lengths, starts = runs.lengths, runs.starts
-    # Runs of a mask start with a zero, so that ends of runs are starts and ends of spans in turn: one sum
-    # over all masks replaces a loop over them. A sum that wraps is seen, because it falls below 0 first.
+    # The runs of a mask start with a zero, so the cumulative sum over all masks gives starts and ends of
+    # spans in turn. A sum that wraps is detected, because it falls below 0 first.
     bounds = np.cumsum(lengths, dtype=np.int32)
     if (
         runs.damaged.any()
@@ -139,10 +139,10 @@ def spans_of_runs(runs: Runs, sizes: NDArray[np.int64]) -> Spans | None:
         or (bounds[starts] != base).any()
     ):
         return None
-    # Count the zeros that every valid code has. If there are more, find the runs of length 0 inside of codes:
-    # rleIou stops at them.
+    # Count the zeros of a valid RLE. If there are more, find the runs of length 0 inside RLEs, where rleIou
+    # stops.
     empty_runs = np.empty(0, dtype=np.int32)
-    # A code may begin with an empty run, and each mask with its zero; one fills up an odd number.
+    # Expected zeros: one per mask, an empty first run, and padding of an odd number of runs.
     filled = len(starts) + int((lengths[starts + 1] == 0).sum()) + int((runs.given & 1 == 0).sum())
     if len(lengths) - np.count_nonzero(lengths) != filled + 1:
         empty = (lengths[:-1] == 0).nonzero()[0]
@@ -154,10 +154,9 @@ def spans_of_runs(runs: Runs, sizes: NDArray[np.int64]) -> Spans | None:
 
 
 def union_of_parts(bounds: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return the spans [U,2] of pixels that any of some spans [S,2] covers, in order; two may touch."""
+    """Return the sorted union [U, 2] of spans [S, 2]; spans of the union may touch."""
     bounds = bounds[bounds[:, 1] > bounds[:, 0]]
-    # With starts and ends sorted separately, a new span starts where as many have ended as have started
-    # before: two sorts, and no sweep over pixels.
+    # With starts and ends sorted separately, a new span starts where all previous spans have ended.
     starts, ends = bounds.T.copy()
     sort_runs(starts)
     sort_runs(ends)
@@ -170,7 +169,7 @@ def union_of_parts(bounds: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 def joined_spans(parts: list[Spans]) -> Spans:
-    """Put several batches one after the other."""
+    """Concatenate several batches."""
     if len(parts) == 1:
         return parts[0]
     shift = np.cumsum([0, *(int(part.sizes.prod(axis=1).sum()) for part in parts)])

@@ -1,10 +1,11 @@
-"""Suppression by instance masks: overlap is counted in pixels, not in boxes.
+"""Suppress instance masks by their overlap in pixels.
 
 Conventions
 -----------
-- Masks are what :class:`~boxscore.Masks` takes; those of one group have one size, their image's.
-- Overlaps are pycocotools', bit for bit; no mask is decoded to pixels.
-- An empty mask is inert.
+- Masks are in any form that :class:`~boxscore.Masks` takes; those of a group have one size, that of their
+  image.
+- Overlaps are those of pycocotools, bit for bit; masks are not decoded to pixels.
+- An empty mask does not suppress others, and is not suppressed.
 """
 
 from __future__ import annotations
@@ -39,28 +40,28 @@ def mask_nms(
     pre_top_k: int | None = None,
     max_per_group: int | None = None,
 ) -> IntArray:
-    """Hard non-maximum suppression of instance masks.
+    """Apply hard non-maximum suppression to instance masks.
 
     Parameters
     ----------
     masks : Masks, sequence of RLEs, or array_like of bool, [N, H, W]
     iou_threshold : float in [0, 1]
-        A mask is dropped when its overlap with a better kept mask is greater.
+        Drop a mask if its overlap with a better kept mask is greater.
     overlap : {"iou", "ios"}, default "iou"
-        Intersection over union, or over the smaller of the two areas.
+        Intersection over union, or over the smaller area.
     scores, groups, score_threshold, pre_top_k, max_per_group
-        As in :func:`boxscore.batched_nms`; ``groups`` are its ``idxs``, None is one group.
+        As in :func:`boxscore.batched_nms`; ``groups`` are its ``idxs``, None for one group.
 
     Returns
     -------
     ndarray of int64, [K]
-        Rows of the masks kept, by descending score, ties by lowest index.
+        Rows of the kept masks by descending score, ties by lowest index.
 
     Raises
     ------
     InputError
-        As in :func:`boxscore.batched_nms`; when a mask is missing or damaged, or the masks of a group are
-        not of one size.
+        As in :func:`boxscore.batched_nms`; if a mask is missing or damaged, or masks of a group differ in
+        size.
 
     Examples
     --------
@@ -89,7 +90,7 @@ def mask_nms(
 def table_measure(
     detections: Detections, group: IntArray, similarity: str, *, overlap: Overlap, lowest: float
 ) -> MeasureOf:
-    """Measure the masks of a table; overlaps of no more than ``lowest`` may read 0."""
+    """Return the measure of the masks of a table; overlaps up to ``lowest`` may read 0."""
     masks = masks_of(detections)
     if len(masks) < len(detections) or masks.missing.any():
         row = int(np.argmax(masks.missing)) if len(masks) else 0

@@ -1,8 +1,9 @@
-"""Read YOLO's lines that are polygons or keypoints: what their numbers are, by the count of them.
+"""Interpret YOLO lines as boxes, polygons or keypoints, by their count of numbers.
 
 Conventions
 -----------
-- Lines of one count are of one kind. Four corners in every line are rotated boxes as well as masks.
+- Lines with equal counts are of one kind. If every line has four corners, they are rotated boxes as well as
+  masks.
 - Boxes around polygons are exact: minima and maxima do not round.
 """
 
@@ -30,34 +31,34 @@ _NO_CONFIDENCE = "write them with confidence: yolo predict|val ... save_txt=True
 
 
 class Kind(NamedTuple):
-    """What lines with one count of numbers are."""
+    """Interpretation of lines with one count of numbers."""
 
     form: str  # "box", "polygon" or "keypoints"
-    scores: int = 0  # where the confidence is, from the end; 0: nowhere
+    scores: int = 0  # position of the confidence from the end; 0 if absent
     end: int = 0  # numbers after the shape
-    first: int = 1  # where the shape begins
-    side: int = 3  # numbers of a keypoint
+    first: int = 1  # position of the shape
+    side: int = 3  # numbers per keypoint
 
 
 def shapes_of_labels(
     lines: Lines, keypoint_shape: tuple[int, int] | None, written: WrittenForm | None
 ) -> Shapes:
-    """Return the shapes of labels; ``keypoint_shape`` is the data set's, if it has keypoints."""
+    """Return the shapes of labels; ``keypoint_shape`` is that of the data set, if it has keypoints."""
     return _shapes_of(lines, _label_kinds(lines, keypoint_shape), written)
 
 
 def shapes_of_predictions(
     lines: Lines, joints: Callable[[], int | None], written: WrittenForm | None
 ) -> Shapes:
-    """Return the shapes of predictions with the confidence last; ``joints`` are those of the ground truth."""
+    """Return the shapes of predictions with confidence last; ``joints`` returns the ground truth's number."""
     return _shapes_of(lines, _prediction_kinds(lines, joints), written)
 
 
 def _label_kinds(lines: Lines, keypoint_shape: tuple[int, int] | None) -> dict[int, Kind]:
-    """Return the kind of labels by their count of numbers."""
+    """Return the kind of labels by count of numbers."""
     kinds = {}
     for count in np.unique(lines.counts).tolist():
-        # With keypoints declared, every line must have them.
+        # If the data set declares keypoints, every line must have them.
         if keypoint_shape is not None:
             joints, side = keypoint_shape
             if count == 5 + joints * side:
@@ -79,25 +80,25 @@ def _label_kinds(lines: Lines, keypoint_shape: tuple[int, int] | None) -> dict[i
 
 
 def _prediction_kinds(lines: Lines, joints: Callable[[], int | None]) -> dict[int, Kind]:
-    """Return the kind of predictions with the confidence last, or boxes without any, by their numbers."""
-    # The ground truth is asked for its keypoints only if lines are long enough to have any.
+    """Return the kind of predictions, with confidence last or without it, by count of numbers."""
+    # Look up the ground truth's keypoints only if lines are long enough.
     kinds = {}
     counts = np.unique(lines.counts).tolist()
     known = joints() if any(count > 7 for count in counts) else None
     for count in counts:
-        # A last column of whole numbers, some above 0, holds tracks: confidences are rarely 1 all through.
+        # A last column of integers, some above 0, holds track ids: confidences are rarely all 1.
         rows = np.flatnonzero(lines.counts == count)
         last = lines.columns(rows)[:, -1]
         tracked = bool((last == np.floor(last)).all() and (last >= 1).any())
-        # The counts that keypoints of the ground truth's number would have.
+        # Counts of lines with the ground truth's keypoints.
         of_keypoints = (
             {6 + known * side + track: (side, track) for track in (1, 0) for side in (2, 3)} if known else {}
         )
-        # Six numbers whose last is beyond 1 are tracks without confidence.
+        # Six numbers, the last above 1, are tracks without confidence.
         if count == 6 and tracked and (last > 1).any():
             cause = f"are these numbers of tracks? {_NO_CONFIDENCE}"
             refuse_count(lines, count, "a confidence", "be a number from 0 to 1", cause)
-        # Decide by the count; keypoints come before polygons of as many numbers, if all lines agree.
+        # Decide by the count; if all lines agree, keypoints take precedence over polygons.
         if count == 5:
             kinds[count] = Kind("box")
         elif count == 6 or (count == 7 and tracked):
@@ -105,7 +106,7 @@ def _prediction_kinds(lines: Lines, joints: Callable[[], int | None]) -> dict[in
         elif count in of_keypoints and len(counts) == 1:
             side, track = of_keypoints[count]
             kinds[count] = Kind("keypoints", scores=1 + track, end=1 + track, side=side)
-        # A polygon has pairs of coordinates, with a confidence and perhaps a track behind them.
+        # Polygons have pairs of coordinates, followed by a confidence and possibly a track.
         elif count >= 8 and count % 2 == 0:
             kinds[count] = Kind("polygon", scores=1, end=1)
         elif count >= 9 and tracked:
@@ -116,7 +117,7 @@ def _prediction_kinds(lines: Lines, joints: Callable[[], int | None]) -> dict[in
             refuse_count(
                 lines, count, "a line of predictions", "be class cx cy w h confidence", _NO_CONFIDENCE
             )
-    # Scores are of all boxes or of none.
+    # Either all boxes have scores or none has.
     if 5 in kinds and len(kinds) > 1:
         row = int(np.argmax(lines.counts != 5))
         cause = f"{lines.place(row)} has one; {_NO_CONFIDENCE}"
@@ -125,8 +126,8 @@ def _prediction_kinds(lines: Lines, joints: Callable[[], int | None]) -> dict[in
 
 
 def _shapes_of(lines: Lines, kinds: Mapping[int, Kind], written: WrittenForm | None) -> Shapes:
-    """Return the boxes, polygons and keypoints of lines; not checked where the user gives their form."""
-    # Decide what the lines have in common, and make each column once.
+    """Return the boxes, polygons and keypoints of lines; unchecked if the user gives the format."""
+    # Find what all lines have in common, and create each column once.
     number = len(lines.counts)
     forms = {kind.form for kind in kinds.values()}
     polygons = "polygon" in forms
@@ -143,7 +144,7 @@ def _shapes_of(lines: Lines, kinds: Mapping[int, Kind], written: WrittenForm | N
     corners = np.empty((number, 4, 2)) if four else None
     area = np.empty(number) if polygons else None
     keypoints = None
-    # All lines with equally many numbers are one array, so each kind takes a few operations.
+    # Process all lines with the same count together.
     for rows in by_count(lines.counts):
         columns = lines.columns(rows)
         kind = kinds[columns.shape[1]]
@@ -152,7 +153,7 @@ def _shapes_of(lines: Lines, kinds: Mapping[int, Kind], written: WrittenForm | N
             scores[rows] = columns[:, -kind.scores]
         if written is None or kind.form == "keypoints":
             check_fractions(shape[:, :4] if kind.form == "keypoints" else shape, rows, lines)
-        # A polygon: its extent is the box, exactly, since minima and maxima do not round.
+        # Compute the box of a polygon, exactly.
         if kind.form == "polygon":
             points = shape.reshape(len(rows), -1, 2)
             boxes[rows] = np.hstack([points.min(axis=1), points.max(axis=1)])
@@ -163,16 +164,16 @@ def _shapes_of(lines: Lines, kinds: Mapping[int, Kind], written: WrittenForm | N
             if area is not None:
                 area[rows] = _polygon_areas(points)
             continue
-        # A box: with polygons around, all become corners.
+        # Among polygons, convert boxes to corners.
         boxes[rows] = box_convert(shape[:, :4], "cxcywh", "xyxy") if polygons else shape[:, :4]
         if written is None:
             check_sides(shape[:, 2:4], rows, lines)
         if area is not None:
             area[rows] = shape[:, 2] * shape[:, 3]
         if corners is not None:
-            # A box as four corners, in order around it.
+            # Write the box as four corners, in order around it.
             corners[rows] = boxes[rows][:, [0, 1, 2, 1, 2, 3, 0, 3]].reshape(-1, 4, 2)
-        if kind.form == "keypoints":  # the only form then
+        if kind.form == "keypoints":  # all lines are keypoints then
             keypoints = _keypoints(shape[:, 4:], kind.side)
     if scores is not None:
         check_scores(scores, lines)
@@ -187,9 +188,9 @@ def _polygon_areas(points: FloatArray) -> FloatArray:
 
 
 def _keypoints(numbers: FloatArray, side: int) -> FloatArray:
-    """Return keypoints [N, J, 3]; without flags in the files, those below 0 are unlabelled."""
+    """Return keypoints [N, J, 3]; without visibility flags, negative coordinates mean unlabeled."""
     points = numbers.reshape(len(numbers), -1, side)
     if side == 3:
         return points
-    labelled = (points >= 0).all(axis=2, keepdims=True)
-    return np.concatenate([points, labelled], axis=2)
+    labeled = (points >= 0).all(axis=2, keepdims=True)
+    return np.concatenate([points, labeled], axis=2)

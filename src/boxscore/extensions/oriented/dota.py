@@ -1,13 +1,13 @@
-"""DOTA: folders of labels, a file per image, and results, a file per class.
+"""Read and write DOTA folders: labels with a file per image, results with a file per class.
 
 Conventions
 -----------
-- Labels are ``x1 y1 ... x4 y4 class [difficult]``, between spaces, below header lines such as
+- Label lines are ``x1 y1 ... x4 y4 class [difficult]``, separated by spaces, below header lines such as
   ``imagesource:GoogleEarth`` and ``gsd:0.115``. Corners stay as written: in either direction, not made
-  rectangles, not cut at the image's edge. Difficult is any number but 0; the devkit's tools write 0, 1 and 2.
-- Results are ``Task1_<class>.txt``, lines of ``image score x1 y1 ... x4 y4``; or ``Task2_<class>.txt``, lines
-  of ``image score xmin ymin xmax ymax``.
-- An image is called by the name of its label file, without ending.
+  rectangular, not clipped to the image. Difficult is any number but 0; the devkit's tools write 0, 1 and 2.
+- Results are ``Task1_<class>.txt`` with lines ``image score x1 y1 ... x4 y4``, or ``Task2_<class>.txt`` with
+  lines ``image score xmin ymin xmax ymax``.
+- Image names are the names of label files without ending.
 
 References
 ----------
@@ -49,11 +49,11 @@ _FOLDERS = ("labelTxt", "labelTxt-v1.0", "labelTxt-v1.5", "labelTxt-v2.0", "labe
 
 DIFFICULTIES = ("0", "1", "2")
 UPRIGHT_COLUMNS = 6
-"""Of results of task 2."""
+"""Number of columns of task 2 results."""
 
 
 class DotaFormat(RowFormat):
-    """DOTA's labels and results."""
+    """DOTA labels and results."""
 
     name = "dota"
     folder_endings = (".txt",)
@@ -65,7 +65,7 @@ class DotaFormat(RowFormat):
     }
 
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Recognise results by their names, labels by their first line."""
+        """Recognize results by file name, labels by their first line."""
         if not sniffer.is_folder:
             if RESULTS.fullmatch(sniffer.path.name):
                 raise FileFormatError(
@@ -85,21 +85,21 @@ class DotaFormat(RowFormat):
 
     @paused_collector()
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
-        """Read every file of labels or of results."""
+        """Read every label or results file."""
         return _results(path) if of_results else _labels(path, options.image_set)
 
     def load_detections(
         self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
     ) -> Detections:
-        """Read results; warn of classes of the ground truth without a file."""
+        """Read results; warn about classes of the ground truth without a file."""
         rows = self.rows(path, options, of_results=True)
         if ground_truth is not None:
             _warn_of_missing(path, rows, ground_truth)
         return detections_of(rows, options, ground_truth)
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
-        """Write a label file per image; or detections as a results file per class, also without any."""
-        # Fields are separated by blanks, so no name may have one or be a number.
+        """Write a label file per image; or a results file per class, including empty ones."""
+        # Fields are separated by spaces, so names must not contain any, or look like a number.
         if path.is_file():
             raise InputError("the output of DOTA files", "be a folder", got=f"the file {path}")
         refuse_shared_names(table)
@@ -111,7 +111,7 @@ class DotaFormat(RowFormat):
         number = next((name for name in table.categories.names.tolist() if is_number(name)), None)
         if number is not None:
             raise InputError("a class name", "not be a number in DOTA files", got=repr(number))
-        # All files are checked and made before the folder is touched.
+        # Create and check all files before changing the folder.
         files = (
             _label_files(table, images)
             if isinstance(table, GroundTruth)
@@ -125,7 +125,7 @@ FORMAT = DotaFormat()
 
 
 def rewrite(path: Path, survivors: Survivors, output: Path) -> None:
-    """Write the remaining lines, each as it stood unless its score changes."""
+    """Write the remaining result lines, unchanged except for changed scores."""
     if output.is_file():
         raise InputError("the output of DOTA results", "be a folder", got=f"the file {output}")
     if survivors.boxes is not None:
@@ -137,7 +137,7 @@ def rewrite(path: Path, survivors: Survivors, output: Path) -> None:
 
 
 def _is_label(sniffer: Sniffer) -> bool:
-    """Whether a text file begins as labels: a header line, or eight numbers and a class."""
+    """Return whether a text file starts like labels: a header line, or eight numbers and a class."""
     fields = sniffer.first_line.split()
     if _HEADER.fullmatch(sniffer.first_line):
         return True
@@ -159,12 +159,12 @@ def _has_results(sniffer: Sniffer) -> bool:
 
 
 def _label_folder(sniffer: Sniffer) -> str | None:
-    """Return the folder of labels in a data set's folder; None where there is none."""
+    """Return the label folder inside a data set's folder, or None."""
     return next(_label_folders(sniffer), None)
 
 
 def _label_folders(sniffer: Sniffer) -> Iterator[str]:
-    """Yield the folders of labels in a data set's folder, first the one that is read."""
+    """Yield the label folders inside a data set's folder; the first one is read."""
     for name in _FOLDERS:
         inner = sniffer.inside(name)
         if inner is not None and inner.is_folder:
@@ -177,7 +177,7 @@ def _label_folders(sniffer: Sniffer) -> Iterator[str]:
 
 
 def _labels(path: Path, image_set: str | Path | None) -> Rows:
-    # A data set may have labels in several folders: the first is read, with a note.
+    # A data set may have several label folders: read the first, with a note.
     folder = path
     if path.is_dir():
         inner = [*_label_folders(Sniffer(path))]
@@ -187,7 +187,7 @@ def _labels(path: Path, image_set: str | Path | None) -> Rows:
                 f"{path}: {inner[0]} is read, not {' or '.join(inner[1:])}; give the folder itself to choose."
             )
             warn_user(BoxscoreWarning(text, severity="note"))
-    # Lines of a header (source, resolution) are no objects.
+    # Skip header lines (source, resolution).
     files = _label_paths(folder, image_set)
     classes: list[Id] = []
     numbers: list[list[float]] = []
@@ -206,7 +206,7 @@ def _labels(path: Path, image_set: str | Path | None) -> Rows:
         classes.append(label)
         numbers.append(corners_of_line)
         difficult.append(flag)
-    # Corners that cross would enclose another area than meant.
+    # Warn about corners that cross: they would enclose another area.
     corners = np.array(numbers, dtype=np.float64).reshape(-1, 8)
     distinct = collected(classes)
     _warn_of_crossing(corners, path, lines.place)
@@ -225,7 +225,7 @@ def _labels(path: Path, image_set: str | Path | None) -> Rows:
 
 
 def _label_paths(folder: Path, image_set: str | Path | None) -> list[Path]:
-    # Without a set, every text file.
+    # Without a set, read every text file.
     if not folder.is_dir():
         raise FileFormatError("DOTA ground truth", "be the folder of the .txt files", got=str(folder))
     if image_set is None:
@@ -235,14 +235,14 @@ def _label_paths(folder: Path, image_set: str | Path | None) -> list[Path]:
             raise FileFormatError("DOTA labels", "be .txt files", got=f"none in {folder}", cause=cause)
         ask("folders in a folder", folder, _has_labels, ending=".txt")
         return files
-    # A set is a list of images; each must have its labels.
+    # A set is a list of images, each of which must have labels.
     listed = Path(image_set)
     listed = listed if is_file(listed) else folder / listed
     if not is_file(listed):
         raise FileFormatError(
             "image_set", "be a file that names the images", got=f"{image_set}, which is not there"
         )
-    # A name that is listed again counts once.
+    # Ignore repeated names.
     names = [line.strip() for line in read_text(listed).splitlines() if line.strip()]
     files = []
     for number, name in enumerate(dict.fromkeys(names), start=1):
@@ -261,8 +261,8 @@ def _label_paths(folder: Path, image_set: str | Path | None) -> list[Path]:
 
 
 def _label(fields: Sequence[str], lines: TextLines) -> tuple[list[float], str, bool]:
-    """Return the corners, the class and whether it is difficult."""
-    # Count the numbers before the class: a wrong count has a likely cause.
+    """Return the corners, the class and the difficult flag of a line."""
+    # Count the numbers before the class: a wrong count hints at the cause.
     words = next((at for at, field in enumerate(fields) if not is_number(field)), len(fields))
     if words != 8 or len(fields) not in (9, 10):
         causes = {
@@ -280,7 +280,7 @@ def _label(fields: Sequence[str], lines: TextLines) -> tuple[list[float], str, b
             place=lines.place(),
             cause=cause,
         )
-    # 2 is also difficult, as in the benchmark's tool.
+    # 2 also means difficult, as in the benchmark's tool.
     flag = fields[9] if len(fields) == 10 else "0"
     if flag not in DIFFICULTIES:
         raise FileFormatError(
@@ -320,7 +320,7 @@ def files_of_results(path: Path) -> list[Path]:
 
 
 def _results(path: Path) -> Rows:
-    # A file per class, with a line per detection: read as VOC's.
+    # Read a file per class with a line per detection, as for VOC.
     files = files_of_results(path)
     ask("folders in a folder", path, _has_results)
     columns = _columns(files)
@@ -333,7 +333,7 @@ def _results(path: Path) -> Rows:
     def place(row: int) -> str:
         return place_of_row(files, starts, row)
 
-    # Task 1 has four corners, task 2 an upright box.
+    # Task 1 has four corners, task 2 upright boxes.
     corners = np.ascontiguousarray(numbers[:, 1:])
     upright = columns == UPRIGHT_COLUMNS
     if not upright:
@@ -353,12 +353,12 @@ def _results(path: Path) -> Rows:
 
 
 def _columns(files: Sequence[Path]) -> int:
-    """Return how many columns the lines of results of a task have."""
+    """Return the number of columns of a task's result lines."""
     return 10 if files[0].name.startswith("Task1") else UPRIGHT_COLUMNS
 
 
 def _refusal(fields: list[str], columns: int, place: str) -> FileFormatError:
-    """Return the error for a line with other columns."""
+    """Return the error for a line with another number of columns."""
     upright = columns == UPRIGHT_COLUMNS
     rule = "be image score xmin ymin xmax ymax" if upright else "be image score x1 y1 x2 y2 x3 y3 x4 y4"
     causes = {
@@ -413,7 +413,7 @@ def _result_files(table: Detections, images: Sequence[str]) -> dict[str, str | b
 
 
 def _refuse_others(path: Path, files: Mapping[str, object]) -> None:
-    """Refuse a folder that holds text files which are not written anew."""
+    """Raise if a folder has other .txt files, which would be read with the new ones."""
     others = {file.name for file in path.glob("*.txt")} - {*files}
     if others:
         rule = "hold no other .txt files, which would be read with these"

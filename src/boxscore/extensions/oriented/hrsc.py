@@ -1,11 +1,12 @@
-"""HRSC2016: folders of XML files with rotated ships.
+"""Read HRSC2016: folders of XML files with rotated ships.
 
 Conventions
 -----------
-- ``Annotations/<image>.xml`` or a folder of the XML files; ``ImageSets/<set>.txt`` names the images of a set.
+- ``Annotations/<image>.xml``, or a folder of the XML files; ``ImageSets/<set>.txt`` lists the images of a
+  set.
 - Boxes are ``mbox_cx, mbox_cy, mbox_w, mbox_h`` and ``mbox_ang``, radians from x towards y.
-- Every object is of the one class ``ship``, as in mmrotate by default; the number of its class is in the
-  column ``class_id``.
+- Every object has the class ``ship``, the default of mmrotate; its class number is in the column
+  ``class_id``.
 
 References
 ----------
@@ -36,7 +37,7 @@ CLASS = "ship"
 
 
 class HrscFormat(Format):
-    """HRSC2016's annotations."""
+    """HRSC2016 annotations."""
 
     name = "hrsc"
     has_boxes = False
@@ -45,7 +46,7 @@ class HrscFormat(Format):
     takes: ClassVar[frozenset[str]] = frozenset({"image_set"})
 
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Recognise the outermost element of the first XML file."""
+        """Recognize the root element of the first XML file."""
         if not sniffer.is_folder:
             if sniffer.suffix == ".xml" and "<HRSC_Image" in sniffer.text:
                 raise FileFormatError(
@@ -66,7 +67,7 @@ class HrscFormat(Format):
     def load_detections(
         self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
     ) -> Detections:
-        """Refuse to read detections."""
+        """Raise: HRSC files lack scores."""
         raise InputError(
             "detections",
             "be in a format that has scores",
@@ -79,7 +80,7 @@ FORMAT = HrscFormat()
 
 
 def _rows(path: Path, image_set: str | Path | None) -> Rows:
-    # An XML file per image.
+    # Read an XML file per image.
     folder = path / "Annotations" if (path / "Annotations").is_dir() else path
     names = _names(path, folder, image_set)
     image: list[int] = []
@@ -94,14 +95,14 @@ def _rows(path: Path, image_set: str | Path | None) -> Rows:
             raise FileFormatError(
                 "an HRSC file", "be an <HRSC_Image>", got=f"<{read.root.tag}>", place=str(read.path)
             )
-        # The size of the image, where it is known.
+        # Read the image size if it is there.
         sizes.append(
             (
                 _number(read, read.root, "Img_SizeWidth", np.nan),
                 _number(read, read.root, "Img_SizeHeight", np.nan),
             )
         )
-        # Rotated boxes with angles in radians, as tables have them.
+        # Read rotated boxes with angles in radians.
         for number, element in enumerate(read.root.iter("HRSC_Object"), start=1):
             image.append(position)
             boxes.append([_number(read, element, side) for side in SIDES])
@@ -125,11 +126,11 @@ def _rows(path: Path, image_set: str | Path | None) -> Rows:
 
 
 def _names(path: Path, folder: Path, image_set: str | Path | None) -> list[str]:
-    # Without a set, every XML file.
+    # Without a set, read every XML file.
     if image_set is None:
         ask("folders in a folder", folder, FORMAT.detect, ending=".xml")
         return sorted(file.stem for file in folder.glob("*.xml"))
-    # Sets are next to the annotations, or next to the folder given.
+    # Find the sets next to the annotations, or next to the given folder.
     listed = Path(image_set)
     sets = next((place for place in (path, path.parent) if (place / "ImageSets").is_dir()), path)
     if listed.suffix != ".txt":
@@ -138,7 +139,7 @@ def _names(path: Path, folder: Path, image_set: str | Path | None) -> list[str]:
         raise FileFormatError(
             "image_set", "be the name of a set or a file", got=f"{listed}, which is not there"
         )
-    # A dictionary drops repeated names and keeps the order; each must have its XML.
+    # Drop repeated names and keep the order; each image must have its XML file.
     names = list(dict.fromkeys(line.strip() for line in read_text(listed).splitlines() if line.strip()))
     for name in names:
         if not is_file(folder / f"{checks.plain_name(name, name='an image', place=str(listed))}.xml"):

@@ -1,4 +1,4 @@
-"""Options of detections in patches of large images."""
+"""Define the option for detections in patches of large images."""
 
 from __future__ import annotations
 

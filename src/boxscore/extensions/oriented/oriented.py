@@ -1,4 +1,4 @@
-"""What a table has as quadrilaterals or as rotated boxes, converted from the form that it holds."""
+"""Convert the shapes of a table to quadrilaterals or rotated boxes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from boxscore.extensions.oriented.rotated_boxes import rotated_of_boxes
 
 
 def corners_of(table: BoxTable) -> FloatArray:
-    """Return what a table has as quadrilaterals, [N, 8]: its corners, else its rotated or upright boxes."""
+    """Return the corners of a table, [N, 8], or else those of its rotated or upright boxes."""
     if table.quadrilaterals is not None:
         return table.quadrilaterals
     return corners_of_boxes(table.boxes) if table.rotated is None else corners_of_rotated(table.rotated)
 
 
 def rotated_of(table: BoxTable) -> FloatArray:
-    """Return what a table has as rotated boxes, [N, 5]: those around its corners, else its upright boxes."""
+    """Return the rotated boxes of a table, [N, 5], or else convert its corners or upright boxes."""
     if table.rotated is not None:
         return table.rotated
     if table.quadrilaterals is not None:

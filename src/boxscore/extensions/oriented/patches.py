@@ -1,10 +1,10 @@
-"""Detections in patches of large images, put back into the whole images.
+"""Map detections in patches of large images back to the images.
 
 Conventions
 -----------
-- A patch is called ``<image>__<scale>__<x>___<y>``: the image that it was cut from, by how much that was
-  resized before, and the patch's corner in it, as DOTA_devkit's and mmrotate's splitters write it.
-- Nothing is suppressed here: an object on an edge is detected in several patches, which NMS reduces to one.
+- Patches are named ``<image>__<scale>__<x>___<y>``: the image, its scale before cutting, and the corner of
+  the patch, as the splitters of DOTA_devkit and mmrotate write it.
+- Duplicates stay: an object on an edge is detected in several patches. Run NMS afterwards.
 
 References
 ----------
@@ -27,15 +27,15 @@ _NAME = re.compile(r"(.+)__(\d*\.?\d+)__(-?\d+)___(-?\d+)")
 
 
 def merge_patches(detections: Detections, form: str = "scaled") -> Detections:
-    """Move detections from patches to the images that these were cut from.
+    """Map detections in patches back to the images from which these were cut.
 
     Parameters
     ----------
     detections : Detections
-        In images called ``<image>__<scale>__<x>___<y>``; an image with another name stays as it is.
+        Images named ``<image>__<scale>__<x>___<y>``; images with other names stay as they are.
     form : {"scaled", "shifted"}, default "scaled"
-        ``"scaled"``: the patch's corner is added, then all is divided by the scale (DOTA_devkit);
-        ``"shifted"``: the corner is added, whatever the scale (mmrotate).
+        ``"scaled"``: add the corner of the patch, then divide by the scale (DOTA_devkit); ``"shifted"``: only
+        add the corner (mmrotate).
 
     Returns
     -------
@@ -45,7 +45,7 @@ def merge_patches(detections: Detections, form: str = "scaled") -> Detections:
     Raises
     ------
     InputError
-        When no image is called so, a scale is 0, or there are masks or keypoints.
+        If no image has such a name, a scale is 0, or there are masks or keypoints.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def merge_patches(detections: Detections, form: str = "scaled") -> Detections:
     checks.one_of(form, ("scaled", "shifted"), name="form")
     if detections.masks is not None or detections.keypoints is not None:
         raise InputError("detections in patches", "be boxes", got="masks or keypoints")
-    # Parse each image's name once; names of another form are whole images.
+    # Parse each image name once; other names are whole images.
     names = [str(identifier) for identifier in detections.images.ids.tolist()]
     parts = [_NAME.fullmatch(name) for name in names]
     if names and not any(parts):
@@ -67,25 +67,25 @@ def merge_patches(detections: Detections, form: str = "scaled") -> Detections:
             place=detections.source,
             cause="are these results of whole images?",
         )
-    # Scale [I] and corner [I, 2] of each patch; a whole image has scale 1 and corner (0, 0).
+    # Collect the scale [I] and corner [I, 2] of each patch; whole images have scale 1 and corner (0, 0).
     scale = np.array([float(part[2]) if part else 1.0 for part in parts])
     if (scale == 0).any():
         raise InputError("the scale of a patch", "be above 0", got=repr(names[int(np.argmin(scale))]))
     if form == "shifted":
         scale = np.ones(len(names))
     corner = np.array([[float(part[3]), float(part[4])] if part else [0.0, 0.0] for part in parts])
-    # Number the whole images in the order of their first patch.
+    # Number the whole images by their first patch.
     ids: list[Id] = detections.images.ids.tolist()
     whole: list[Id] = [part[1] if part else identifier for part, identifier in zip(parts, ids, strict=True)]
     image = {name: row for row, name in enumerate(dict.fromkeys(whole))}
     rows = np.array([image[name] for name in whole], dtype=np.int32)
-    # The order of DOTA_devkit: add the corner, then divide by the scale. Sizes only scale.
+    # Add the corner, then divide by the scale, in the order of DOTA_devkit. Sizes only scale.
     by, shift = scale[detections.image][:, None], corner[detections.image].reshape(-1, 2)
     changes = {
         "boxes": (detections.boxes + np.tile(shift, 2)) / by,
         "sizes": detections.sizes / by,
     }
-    # Corners move like boxes; of a rotated box the center moves, sides scale and the angle stays.
+    # Corners move like boxes; the centers of rotated boxes move, their sides scale, and angles stay.
     if detections.quadrilaterals is not None:
         changes["quadrilaterals"] = (detections.quadrilaterals + np.tile(shift, 4)) / by
     if detections.rotated is not None:

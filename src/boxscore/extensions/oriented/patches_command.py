@@ -1,4 +1,4 @@
-"""Suppress detections in patches of large images, which are first put back into the whole images."""
+"""Suppress detections in patches of large images, after mapping them back to the images."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from boxscore.formats.results import save_table
 
 
 def suppress_patches(arguments: argparse.Namespace, options: Mapping[str, Any]) -> None:
-    """Read, move into the whole images, suppress and write."""
+    """Read, map patches back to images, suppress and write."""
     if arguments.memory_limit is not None:
         cause = "patches of an image are in several partitions"
         raise InputError("--merge-patches", "be left out with --memory-limit", got="both", cause=cause)

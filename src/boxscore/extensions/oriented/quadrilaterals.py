@@ -1,21 +1,18 @@
-"""Four corners as arrays, and the conversions between corners and five numbers.
+"""Convert between four corners and rotated boxes.
 
 Conventions
 -----------
-- A quadrilateral is eight numbers, ``x1, y1, x2, y2, x3, y3, x4, y4``: its corners in order, as written, in
-  either direction.
+- A quadrilateral is eight numbers, ``x1, y1, x2, y2, x3, y3, x4, y4``: its corners in order, in either
+  direction.
 - A rotated box is ``cx, cy, w, h, angle``; the angle is in radians, from x towards y: clockwise on the
-  screen. The same rectangle has many such descriptions, and IoU depends on none of them. Three are in use:
+  screen. A rectangle has many such descriptions, and IoU does not depend on the choice. Three are in use,
+  with mmrotate's names:
 
   ========== ===================== ==================================
   ``oc``     (0, pi / 2]           w is the side at that angle
   ``le90``   [-pi / 2, pi / 2)     w is the longer side
   ``le135``  [-pi / 4, 3 pi / 4)   w is the longer side
   ========== ===================== ==================================
-
-References
-----------
-Names of the descriptions as in mmrotate.
 """
 
 from __future__ import annotations
@@ -32,30 +29,30 @@ from boxscore._utils.array_types import BoolArray, FloatArray
 RotatedFormat = Literal["corners", "rotated", "oc", "le90", "le135"]
 
 FLAT = 1e-12
-"""How far a corner may turn the wrong way, over the square of the size, before it counts as doing so."""
+"""How far a corner may turn the wrong way, relative to the squared size, and still count as convex."""
 
 
 def rotated_convert(boxes: ArrayLike, from_format: RotatedFormat, to_format: RotatedFormat) -> FloatArray:
-    """Convert between four corners and five numbers.
+    """Convert between four corners and rotated boxes.
 
     Parameters
     ----------
     boxes : array_like, [N, 8] or [N, 5]
-        Eight numbers where ``from_format`` is ``"corners"``, else ``cx, cy, w, h, angle``, the angle in
+        Corners if ``from_format`` is ``"corners"``, otherwise ``cx, cy, w, h, angle`` with the angle in
         radians from x towards y.
     from_format, to_format : {"corners", "rotated", "oc", "le90", "le135"}
-        ``"rotated"`` is five numbers in any description; as a result, the one they have. As input,
-        five numbers may be in any description under each name.
+        ``"rotated"`` is five numbers in any description; as ``to_format``, it leaves them unchanged. Input
+        may be in any description under each name.
 
     Returns
     -------
     ndarray of float64, [N, 8] or [N, 5]
-        Of corners that are no rectangle, the rectangle of least area around them.
+        For corners that are not a rectangle, the smallest rectangle around them.
 
     Raises
     ------
     InputError
-        When a format is unknown, the shape is another, a size is negative or a number is not finite.
+        If a format is unknown, the shape is wrong, a size is negative or a number is not finite.
 
     Examples
     --------
@@ -80,13 +77,13 @@ def rotated_convert(boxes: ArrayLike, from_format: RotatedFormat, to_format: Rot
 
 
 def _described(rotated: FloatArray, to_format: RotatedFormat) -> FloatArray:
-    """Describe rotated boxes [N, 5] with angles in the range of a format."""
-    centre, width, height, angle = rotated[:, :2], rotated[:, 2], rotated[:, 3], rotated[:, 4]
+    """Convert rotated boxes [N, 5] to the description of a format."""
+    center, width, height, angle = rotated[:, :2], rotated[:, 2], rotated[:, 3], rotated[:, 4]
     quarter = math.pi / 2
     if to_format == "oc":
         turns = np.ceil(angle / quarter) - 1
         swapped, angle = turns % 2 == 1, angle - turns * quarter
-        # Rounding may leave 0, which is the other end.
+        # Rounding may give 0, which is outside the range: use the other end.
         low = angle <= 0
         swapped, angle = swapped ^ low, np.where(low, quarter, np.minimum(angle, quarter))
     else:
@@ -95,72 +92,71 @@ def _described(rotated: FloatArray, to_format: RotatedFormat) -> FloatArray:
         angle = (np.where(swapped, angle + quarter, angle) - lowest) % math.pi + lowest
         angle = np.where(angle >= lowest + math.pi, lowest, angle)
     sides = np.where(swapped[:, None], rotated[:, [3, 2]], rotated[:, 2:4])
-    return np.column_stack([centre, sides, angle])
+    return np.column_stack([center, sides, angle])
 
 
 def corners_of_rotated(rotated: FloatArray) -> FloatArray:
-    """Corners of rotated boxes [N, 5], [N, 8]; the first side is the width, from the top left if upright."""
+    """Return corners [N, 8] of rotated boxes [N, 5]; the first side is the width, from the top left."""
     cx, cy, width, height, angle = rotated.T
     cosine, sine = np.cos(angle), np.sin(angle)
     along = np.column_stack([cosine * width, sine * width]) / 2
     across = np.column_stack([-sine * height, cosine * height]) / 2
-    centre = np.column_stack([cx, cy])
+    center = np.column_stack([cx, cy])
     return np.hstack(
-        [centre - along - across, centre + along - across, centre + along + across, centre - along + across]
+        [center - along - across, center + along - across, center + along + across, center - along + across]
     )
 
 
 def corners_of_boxes(boxes: FloatArray) -> FloatArray:
-    """Corners of upright boxes ``x1, y1, x2, y2`` [N, 4], [N, 8]."""
+    """Return corners [N, 8] of upright boxes ``x1, y1, x2, y2`` [N, 4]."""
     return boxes[:, [0, 1, 2, 1, 2, 3, 0, 3]]
 
 
 def box_of_corners(corners: FloatArray) -> FloatArray:
-    """Upright box ``x1, y1, x2, y2`` around each quadrilateral [N, 8], [N, 4]."""
+    """Return the upright box ``x1, y1, x2, y2`` [N, 4] around each quadrilateral [N, 8]."""
     x, y = corners[:, 0::2], corners[:, 1::2]
     return np.column_stack([x.min(axis=1), y.min(axis=1), x.max(axis=1), y.max(axis=1)])
 
 
 def area_of_corners(corners: FloatArray) -> FloatArray:
-    """Area of each quadrilateral [N, 8]; 0 where it crosses itself evenly."""
+    """Return the area of each quadrilateral [N, 8]; 0 if it crosses itself evenly."""
     x, y = corners[:, 0::2], corners[:, 1::2]
-    # Half the cross product of the diagonals: exact where the corners are whole numbers.
+    # Compute half the cross product of the diagonals, exact for integer corners.
     twice = (x[:, 2] - x[:, 0]) * (y[:, 3] - y[:, 1]) - (y[:, 2] - y[:, 0]) * (x[:, 3] - x[:, 1])
     area: FloatArray = np.abs(twice) / 2
     return area
 
 
 def minimum_rectangles(corners: FloatArray) -> FloatArray:
-    """Rotated boxes [N, 5] of least area around quadrilaterals [N, 8]; of equal ones, along an early side.
+    """Return the smallest rotated boxes [N, 5] around quadrilaterals [N, 8]; ties prefer early sides.
 
-    A rectangle of least area has a side along a side of the convex hull, which joins two of the corners.
+    A smallest rectangle has a side along a side of the convex hull, which joins two of the corners.
     """
-    # Measure from the mean of the corners: small numbers, small rounding errors.
+    # Use coordinates relative to the mean of the corners, to reduce rounding errors.
     x, y = corners[:, 0::2], corners[:, 1::2]
     x0, y0 = x.mean(axis=1), y.mean(axis=1)
     x, y = x - x0[:, None], y - y0[:, None]
     best = np.zeros((len(corners), 5))
     least = np.full(len(corners), np.inf)
-    # Try all six lines through two corners, for all quadrilaterals [N] together: four sides and two
-    # diagonals.
+    # Try all six lines through two corners, for all quadrilaterals [N]: four sides and two diagonals.
     pairs = [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (1, 3)]
     for first, second in pairs:
-        # Direction of the line; corners that coincide have none, and take the x axis.
+        # Compute the direction of the line; if corners coincide, use the x axis.
         dx, dy = x[:, second] - x[:, first], y[:, second] - y[:, first]
         length = np.hypot(dx, dy)
         some = length > 0
         cosine = np.divide(dx, length, out=np.ones_like(dx), where=some)[:, None]
         sine = np.divide(dy, length, out=np.zeros_like(dy), where=some)[:, None]
-        # Rotate the corners into it: their extents are the sides of the rectangle.
+        # Rotate the corners; their extents are the sides of the rectangle.
         along, across = x * cosine + y * sine, y * cosine - x * sine
         low, high = along.min(axis=1), along.max(axis=1)
         left, right = across.min(axis=1), across.max(axis=1)
         area = (high - low) * (right - left)
-        # Sides come before diagonals, and a later line must be better by more than rounding: a rectangle
-        # keeps its first side.
+        # Sides come before diagonals, and a later line must be better by more than rounding, so that a
+        # rectangle keeps its first side.
         better = area < least * (1 - 1e-9)
         least[better] = area[better]
-        # Rotate the center back and keep the rectangle where it is the best so far.
+        # Rotate the center back, and keep the best rectangle so far.
         middle_a, middle_b = (low + high) / 2, (left + right) / 2
         cosine, sine = cosine[:, 0], sine[:, 0]
         rectangle = np.column_stack(
@@ -177,7 +173,7 @@ def minimum_rectangles(corners: FloatArray) -> FloatArray:
 
 
 def not_convex(corners: FloatArray) -> BoolArray:
-    """Find the quadrilaterals [N, 8] that turn both ways: concave ones, and those that cross themselves."""
+    """Return which quadrilaterals [N, 8] turn both ways: concave or self-crossing ones."""
     x, y = corners[:, 0::2], corners[:, 1::2]
     side_x, side_y = np.roll(x, -1, axis=1) - x, np.roll(y, -1, axis=1) - y
     turn = side_x * np.roll(side_y, -1, axis=1) - side_y * np.roll(side_x, -1, axis=1)
@@ -187,7 +183,7 @@ def not_convex(corners: FloatArray) -> BoolArray:
 
 
 def crossing(corners: FloatArray) -> BoolArray:
-    """Find the quadrilaterals [N, 8] with two opposite sides that cross."""
+    """Return which quadrilaterals [N, 8] have two opposite sides that cross."""
     points = corners.reshape(-1, 4, 2)
     crossed = np.zeros(len(points), dtype=bool)
     for a, b, c, d in ((0, 1, 2, 3), (1, 2, 3, 0)):
@@ -199,6 +195,6 @@ def crossing(corners: FloatArray) -> BoolArray:
 
 def _cross(origin: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
     a, b = first - origin, second - origin
-    with np.errstate(over="ignore", invalid="ignore"):  # of corners that are refused
+    with np.errstate(over="ignore", invalid="ignore"):  # such corners are rejected elsewhere
         value: FloatArray = a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]
     return value

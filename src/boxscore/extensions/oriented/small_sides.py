@@ -1,4 +1,4 @@
-"""Ground truths with a short side, which a protocol takes out of the data (mmrotate)."""
+"""Delete ground truths with a short side, if the protocol does so (mmrotate)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from boxscore.protocols.protocol import Protocol
 def without_small_sides(
     ground_truth: GroundTruth, protocol: Protocol, ignoring: Ignoring, matched: Any
 ) -> Ignoring:
-    """Delete ground truths whose shorter side is below the protocol's."""
+    """Delete ground truths whose shorter side is below the limit of the protocol."""
     small = _shortest_side(ground_truth) < protocol.boxes.least_side
     return ignoring._replace(ignored=ignoring.ignored | small, deleted=ignoring.deleted | small)
 
 
 def _shortest_side(ground_truth: GroundTruth) -> NDArray[np.float64]:
-    """Shorter side of each ground truth [G], of its rotated rectangle where it has one."""
+    """Return the shorter side of each ground truth [G], of its rotated rectangle if it has one."""
     sides = ground_truth.sizes
     if ground_truth.rotated is not None:
         sides = ground_truth.rotated[:, 2:4]

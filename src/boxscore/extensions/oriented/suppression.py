@@ -1,4 +1,4 @@
-"""Hard non-maximum suppression of oriented boxes: by IoU, by ProbIoU, and of four corners.
+"""Apply hard non-maximum suppression to oriented boxes: by IoU, by ProbIoU, or by the IoU of corners.
 
 See :mod:`boxscore.extensions.oriented.rotated`, :mod:`boxscore.extensions.oriented.probiou` and
 :mod:`boxscore.extensions.oriented.quadrilateral`.
@@ -37,7 +37,7 @@ def rotated_nms(
     pre_top_k: int | None = None,
     max_per_group: int | None = None,
 ) -> IntArray:
-    """Hard non-maximum suppression of rotated boxes.
+    """Apply hard non-maximum suppression to rotated boxes.
 
     Parameters
     ----------
@@ -45,14 +45,14 @@ def rotated_nms(
         ``cx, cy, w, h, angle``.
     angle_unit : {"radians", "degrees"}, default "radians"
     measure : {"iou", "probiou"}, default "iou"
-        What ``iou_threshold`` is compared with; ProbIoU is what ultralytics suppresses by.
+        The overlap to compare with ``iou_threshold``; ultralytics uses ProbIoU.
     scores, groups, iou_threshold, score_threshold, pre_top_k, max_per_group
-        As in :func:`boxscore.batched_nms`; ``groups`` are its ``idxs``, None is one group.
+        As in :func:`boxscore.batched_nms`; ``groups`` are its ``idxs``, None for one group.
 
     Returns
     -------
     ndarray of int64, [K]
-        Rows of the boxes kept, by descending score, ties by lowest index.
+        Rows of the kept boxes by descending score, ties by lowest index.
 
     Raises
     ------
@@ -82,19 +82,19 @@ def quadrilateral_nms(
     pre_top_k: int | None = None,
     max_per_group: int | None = None,
 ) -> IntArray:
-    """Hard non-maximum suppression of quadrilaterals, as the DOTA devkit merges patches.
+    """Apply hard non-maximum suppression to quadrilaterals, as the DOTA devkit merges patches.
 
     Parameters
     ----------
     corners : array_like, [N, 8]
         ``x1, y1, ..., x4, y4``, the corners in order.
     scores, groups, iou_threshold, score_threshold, pre_top_k, max_per_group
-        As in :func:`boxscore.batched_nms`; ``groups`` are its ``idxs``, None is one group.
+        As in :func:`boxscore.batched_nms`; ``groups`` are its ``idxs``, None for one group.
 
     Returns
     -------
     ndarray of int64, [K]
-        Rows kept, by descending score, ties by lowest index (the devkit's sort leaves their order open).
+        Kept rows by descending score, ties by lowest index (the devkit's sort does not define their order).
 
     Raises
     ------
@@ -122,7 +122,7 @@ def _ranked(
     score_threshold: float | None,
     pre_top_k: int | None,
 ) -> Ranked:
-    """Check the input of a public function, but for its shapes, and rank it."""
+    """Check the arguments of a public function, except its shapes, and rank the boxes."""
     checks.number_between(iou_threshold, 0, 1, name="iou_threshold")
     return rank(
         check_scores(scores, length=len(shapes)),
@@ -136,7 +136,7 @@ def _ranked(
 def table_measure(
     detections: Detections, group: IntArray, similarity: str, *, overlap: Overlap, lowest: float
 ) -> MeasureOf:
-    """Measure the oriented boxes of a table; overlaps of no more than ``lowest`` may read 0."""
+    """Return the measure of a table's oriented boxes; overlaps up to ``lowest`` may read 0."""
     shapes = corners_of(detections) if similarity == "quadrilateral" else rotated_of(detections)
     return _measure_of(similarity, shapes, lowest)
 

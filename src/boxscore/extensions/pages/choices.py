@@ -10,7 +10,7 @@ Conventions
 - The worst images have the most mistakes: false positives at or above the operating score, plus missed ground
   truths. Ties keep the order of images.
 - A confident mistake is a false positive. Per image, the one with the highest score is shown; ties prefer the
-  first image. Without scores there are none.
+  first image. Without scores no mistake is confident.
 - The most confident mistakes are chosen at the score threshold of the page, with one per class before any
   class has more.
 - Images are row numbers among all images. Their number is capped; the page says how many are left out.

@@ -288,7 +288,7 @@ def _difference(comparison: DetectorComparison, metric: int, category: int | Non
         line = comparison.per_class.take(0, metric, category)
     difference: dict[str, Any] = {"key": comparison.metrics[metric], "verdict": line.verdict}
     difference |= {name: number_or_none(getattr(line, field)) for name, field in FIELDS.items()}
-    # There is no verdict without a difference; intervals per detector exist only over all classes.
+    # A verdict needs a difference; intervals per detector exist only over all classes.
     if difference["delta"] is None:
         difference["verdict"] = ""
     if category is None:

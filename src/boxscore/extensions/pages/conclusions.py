@@ -1,4 +1,4 @@
-"""Summarize in a few sentences what is wrong with a detector and what to do, for the top of a report.
+"""Summarize the main problems of a detector and their fixes in a few sentences, for the top of a report.
 
 Goal
 ----
@@ -96,7 +96,7 @@ def conclusions(
     objects = int(evaluation.class_counts["ground_truths"].sum())
     detections = evaluation.counts["detections"]
     if not objects or not detections:
-        return [_nothing(evaluation, objects, detections), *_heaviest(faults, MOST - 1)]
+        return [_nothing_to_evaluate(evaluation, objects, detections), *_heaviest(faults, MOST - 1)]
     scored, scores = evaluation.has_scores, choices.scores
     advice = [Conclusion("threshold", threshold_advice(evaluation, findings, scores))] if scored else []
     mistakes = _mistakes(evaluation, choices)
@@ -121,7 +121,7 @@ def _heaviest(sentences: Sequence[Conclusion], most: int) -> list[Conclusion]:
     return sorted(sentences, key=lambda sentence: -sentence.cost)[:most]
 
 
-def _nothing(evaluation: Evaluation, objects: int, detections: int) -> Conclusion:
+def _nothing_to_evaluate(evaluation: Evaluation, objects: int, detections: int) -> Conclusion:
     if not objects:
         ending = f", and {counted(detections, 'detection')} cannot be evaluated" if detections else ""
         return Conclusion("no ground truth", (Part(f"No ground truth counts, so AP is undefined{ending}."),))
@@ -251,7 +251,7 @@ def _confused(evaluation: Evaluation, count: int, choices: Choices) -> list[Part
 
 
 def _faultless(evaluation: Evaluation, objects: int) -> list[Conclusion]:
-    """Report that there are no mistakes at IoU 0.50, if so."""
+    """Report a result without mistakes at IoU 0.50."""
     if not error_types(evaluation).total.value[0] > 1 - NEGLIGIBLE:
         return []
     each = "the only object is" if objects == 1 else f"all {objects:,} objects are"
@@ -279,7 +279,7 @@ def _loose(evaluation: Evaluation) -> list[Conclusion]:
 
 
 def _without_truth(evaluation: Evaluation) -> list[Conclusion]:
-    """Count the detections that do not affect AP because their class has no ground truth."""
+    """Count the detections that do not affect AP because their class lacks ground truth."""
     counts = evaluation.class_counts
     without = (counts["ground_truths"] == 0) & (counts["detections"] > 0)
     if not without.any():
@@ -329,7 +329,7 @@ def threshold_advice(evaluation: Evaluation, findings: Sequence[Finding], scores
 
 
 def is_cut(evaluation: Evaluation, findings: Sequence[Finding], scores: Scores) -> bool:
-    """Tell whether F1 is best at the lowest score in the file, so that no threshold can be recommended."""
+    """Return whether F1 is best at the lowest score in the file, so that no threshold can be recommended."""
     if not any(finding.code == "score-floor" for finding in findings):
         return False
     return scores.reaching >= NEARLY_ALL * evaluation.counts["detections"]

@@ -68,7 +68,7 @@ def curve_view(evaluation: Evaluation) -> dict[str, Any]:
 
     A curve consists of three lists, ``[recall, precision, score]``: recall in thousandths, precision in
     ten-thousandths. ``mean`` and each of ``classes``, by class row, have one curve per threshold. Without
-    scores there are no curves.
+    scores all are empty.
     """
     if not evaluation.has_scores:
         return {"thresholds": [], "left_out": 0, "mean": [], "classes": {}}

@@ -216,8 +216,8 @@ def intervals(
     progress: bool = False,
     workers: Workers = "auto",
 ) -> Intervals:
-    """Compute bootstrap intervals over images; if there are none, ``text`` explains it."""
-    # Explain why there are no intervals: too few images, or disabled.
+    """Compute bootstrap intervals over images; ``text`` explains missing ones."""
+    # Explain missing intervals: too few images, or disabled.
     images = evaluation._image_count
     if not resamples or images < FEWEST_IMAGES or not evaluation.counts["ground_truths"]:
         reason = f"No intervals: {counted(images, 'image')} {verb(images, 'are')} too few to resample."
@@ -234,7 +234,7 @@ def intervals(
     text = (
         f"95% intervals from {counted(resamples, 'bootstrap resample')} of the "
         f"{counted(images, 'image')}. Classes in fewer than 5 images, and metrics over objects in fewer "
-        "than 10, have none."
+        "than 10, are left out."
     )
     # Show the first metric of each class.
     ends = zip(result.total.low.tolist(), result.total.high.tolist(), strict=True)

@@ -1,7 +1,7 @@
-"""Draw ground truth and detections over images: the worst ones, or those named with --images.
+"""Draw ground truth and detections over images: the worst ones, or those given by --images.
 
-The drawings are written together, once all are made. In place of an image that is missing or cannot be read
-is a blank frame, with a warning.
+All drawings are written at the end, or none. A missing or unreadable image is replaced by a blank frame, with
+a warning.
 
 Examples
 --------
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.at_score is not None:
         checks.number_between(arguments.at_score, -math.inf, math.inf, name="--at-score")
     existing_folder(arguments.image_folder, name="--image-folder")
-    with _evaluated(arguments) as (evaluation, every):
+    with _evaluate(arguments) as (evaluation, every):
         # Choose the images: the given ones, or those with the most mistakes.
         score = arguments.at_score if arguments.at_score is not None else evaluation.operating_score
         if every:
@@ -95,14 +95,14 @@ def run(arguments: argparse.Namespace) -> int:
         stems = [plain_file_name(str(images.file_names[row] or images.ids[row])) for row in rows]
         names = [f"{number:03d}_{stem}.{arguments.form}" for number, stem in enumerate(stems, start=1)]
         # Draw one picture at a time while writing.
-        drawn = (_drawn(evaluation, row, score, arguments) for row in rows)
+        drawn = (_draw_image(evaluation, row, score, arguments) for row in rows)
         write_folder(arguments.output, zip(names, drawn, strict=True))
     show("\n".join(str(arguments.output / name) for name in names))
     return 0
 
 
 @contextlib.contextmanager
-def _evaluated(arguments: argparse.Namespace) -> Iterator[tuple[Evaluation, bool]]:
+def _evaluate(arguments: argparse.Namespace) -> Iterator[tuple[Evaluation, bool]]:
     """Evaluate, in partitions if memory is limited; return whether to draw all chosen images."""
     if arguments.memory_limit is None:
         inputs = read_inputs(arguments)
@@ -114,7 +114,7 @@ def _evaluated(arguments: argparse.Namespace) -> Iterator[tuple[Evaluation, bool
         yield evaluation, False
 
 
-def _drawn(evaluation: Evaluation, row: int, score: float, arguments: argparse.Namespace) -> bytes:
+def _draw_image(evaluation: Evaluation, row: int, score: float, arguments: argparse.Namespace) -> bytes:
     """Draw one image."""
     from boxscore.extensions.pages.plots.boxes import draw_evaluated
     from boxscore.extensions.pages.plots.pairs import draw_evaluated_pairs

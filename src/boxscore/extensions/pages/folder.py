@@ -77,7 +77,7 @@ def write_report(
         When a required package is not installed. In that case no file is written.
     """
     # Collect everything before writing a file, so that an error leaves no incomplete report.
-    options, folder = _checked(options, fields, tables, plots), Path(folder)
+    options, folder = _check_options(options, fields, tables, plots), Path(folder)
     view = report_view(evaluation, options=options)
     intervals = {
         tile["key"]: {"low": tile["low"], "high": tile["high"]}
@@ -140,7 +140,7 @@ def write_comparison(
     from boxscore.extensions.pages.comparison_view import comparison_view, overview_view
 
     # Reuse the draws of an existing comparison; otherwise draw now.
-    options, folder = _checked(options, fields, tables, plots), Path(folder)
+    options, folder = _check_options(options, fields, tables, plots), Path(folder)
     if isinstance(evaluations, DetectorComparison):
         comparison = evaluations
         how = comparison.resampling
@@ -197,7 +197,7 @@ def write_comparison(
     return _write(folder, files)
 
 
-def _checked(
+def _check_options(
     options: ReportOptions | None, fields: Mapping[str, Any], tables: str | None, plots: str | None
 ) -> ReportOptions:
     """Check every option before the work."""
@@ -263,7 +263,7 @@ def table_bytes(frame: pd.DataFrame, form: TableFormat) -> str | bytes:
         for name, column in frame.items()
     }
     if form == "csv":
-        texts = {name: [_joined(value) for value in values] for name, values in columns.items()}
+        texts = {name: [_join_list(value) for value in values] for name, values in columns.items()}
         return csv_table(texts)
     if form == "json":
         rows = [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
@@ -279,7 +279,7 @@ def table_bytes(frame: pd.DataFrame, form: TableFormat) -> str | bytes:
     return output.getvalue()
 
 
-def _joined(value: Any) -> Any:
+def _join_list(value: Any) -> Any:
     return " ".join(map(str, value)) if isinstance(value, list) else value
 
 

@@ -89,7 +89,7 @@ class Gallery:
         false = np.flatnonzero(self.evaluation.outcomes.detection[drawn] == FALSE_POSITIVE)
         return int(false[0]) if len(false) else None
 
-    def _shown(self, image: int) -> NDArray[np.intp]:
+    def _shown_rows(self, image: int) -> NDArray[np.intp]:
         """Return the rows of an image's detections above the score threshold, by descending score."""
         rows = self._detections.rows(image)
         scores = ranked_by(self.evaluation.detections)
@@ -98,7 +98,7 @@ class Gallery:
 
     def drawn(self, image: int) -> tuple[NDArray[np.intp], NDArray[np.intp], int]:
         """Return the rows of drawn detections and ground truths in box order, and the number left out."""
-        rows, truths = self._shown(image), self._truths.rows(image)
+        rows, truths = self._shown_rows(image), self._truths.rows(image)
         # Matched ground truths are represented by their detection.
         truths = truths[self._truth_outcome[truths] != TRUE_POSITIVE]
         keep_truths = truths[:MOST_BOXES]
@@ -110,7 +110,7 @@ class Gallery:
         # Choose the boxes: a limit keeps an image with thousands of them readable.
         truth, detections = self.evaluation.ground_truth, self.evaluation.detections
         outcomes = self.evaluation.outcomes
-        rows = self._shown(image)
+        rows = self._shown_rows(image)
         keep, keep_truths, hidden = self.drawn(image)
         corners = (truth.boxes[self._truths.rows(image)], detections.boxes[rows])
         width, height = frame_size(truth, image, *corners)
@@ -173,7 +173,7 @@ class Gallery:
             return [None] * len(rows)
         joints[joints[..., 2] == 0] = 0
         lines = joints.reshape(len(rows), 3 * joints.shape[1]).tolist()
-        return [[_rounded(number, decimals) for number in line] if any(line) else None for line in lines]
+        return [[_round(number, decimals) for number in line] if any(line) else None for line in lines]
 
     def _of_detection(self, row: int) -> list[Any]:
         """Return the further fields of the box of a false positive."""
@@ -198,17 +198,17 @@ class _Index:
 def _box_of(table: Any, row: int, decimals: int) -> list[Any]:
     """Return left, top, width, height and class of a row."""
     exact = (*table.boxes[row, :2].tolist(), *table.sizes[row].tolist())
-    return [*(_rounded(number, decimals) for number in exact), int(table.category[row])]
+    return [*(_round(number, decimals) for number in exact), int(table.category[row])]
 
 
 def _box_around(joints: list[float]) -> list[float]:
-    """Return left, top, width and height of the drawn keypoints; absent points have no position."""
+    """Return left, top, width and height of the drawn keypoints; absent points are skipped."""
     drawn = [at for at in range(0, len(joints), 3) if joints[at + 2]]
     x, y = [joints[at] for at in drawn], [joints[at + 1] for at in drawn]
     return [min(x), min(y), max(x) - min(x), max(y) - min(y)]
 
 
-def _rounded(number: float, decimals: int) -> float:
+def _round(number: float, decimals: int) -> float:
     """Round a number; whole numbers lose the decimal point to save space."""
     rounded = round(number, decimals)
     return int(rounded) if rounded.is_integer() and abs(rounded) < 1e15 else rounded

@@ -154,7 +154,7 @@ class MistakeIndex:
         return positions
 
     def _passing(self, asked: Filter) -> NDArray[np.bool_]:
-        """Tell whether each mistake passes the filter, [M]."""
+        """Return whether each mistake passes the filter, [M]."""
         passing = np.ones(len(self), dtype=bool)
         if asked.category is not None:
             passing &= (self._category == asked.category) | (self._other == asked.category)

@@ -2,7 +2,7 @@
 
 Goal
 ----
-One line per mistake tells what to look at: "hexagon, IoU .70: wrong class".
+Describe each mistake in one line: "hexagon, IoU .70: wrong class".
 
 Conventions
 -----------

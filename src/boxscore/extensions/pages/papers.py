@@ -54,7 +54,7 @@ def paper_table(
     comparison : DetectorComparison
     form : {"latex", "markdown"}, default "latex"
     metrics : sequence of str, optional
-        The columns; by default the AP metrics, without scores F1, or all if there are none.
+        The columns; by default the AP metrics, F1 without scores, or otherwise all.
     scale : {100, 1}, default 100
         Factor of the numbers.
     decimals : int, optional
@@ -139,10 +139,10 @@ def _caption(
     names = (("images", "image"), ("ground_truths", "ground truth"), ("classes", "class"))
     # First the data, then the test.
     data = ", ".join(counted(counts[key], noun) for key, noun in names)
-    family = "" if count == 2 else (f" over all {count * (count - 1) // 2} pairs of detectors, Holm-adjusted")
+    family = "" if count == 2 else f", Holm-adjusted for {count * (count - 1) // 2} pairs of detectors"
     name = "paired permutation test over" if how.test == "swap" else "intervals of differences over"
     unit_name = "images" if how.group is None else "groups of images"
-    test = f"{name} {unit_name}, {share}{family}"
+    test = f"{name} {unit_name}, {share} level{family}"
     # Without intervals in the table, the resamples refer to the test.
     sentences = [f"{first.protocol.title or first.protocol.name}{unit}: {data}."]
     if intervals:

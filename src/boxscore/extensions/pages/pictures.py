@@ -90,13 +90,13 @@ def read_picture(path: Path, longest: int) -> tuple[Any, tuple[int, int]]:
                 size = image.size
                 # JPEG: decode at a reduced size.
                 image.draft("RGB", (longest, longest))
-                return _reduced(image, longest), size
+                return _shrink(image, longest), size
     except (OSError, ValueError, SyntaxError, MemoryError, image_module.DecompressionBombError) as error:
         reason = str(error).rstrip(".") or "not enough memory"
         raise InputError(f"{path}: cannot be read as an image: {reason}.") from None
 
 
-def _reduced(image: Any, longest: int) -> Any:
+def _shrink(image: Any, longest: int) -> Any:
     """Return an open picture in RGB, shrunk strip by strip if it is large."""
     width, height = image.size
     factor = max(width, height) // longest
@@ -118,7 +118,7 @@ def embed_pictures(
     Raises
     ------
     InputError
-        When the folder does not exist, or has none of these images.
+        When the folder does not exist, or lacks all of these images.
     """
     # If none of the images is there, the folder is probably wrong, which is an error.
     require_pillow()
@@ -175,7 +175,7 @@ def _address(picture: Any, longest: int) -> str:
 
 
 def _no_picture(evaluation: Evaluation, rows: list[int], folder: Path) -> InputError:
-    """Report that a folder has none of the images, and where they are if they are nearby."""
+    """Report that a folder lacks all of the images, and name a nearby folder that has them."""
     # Name the first file that was not found.
     images = evaluation.ground_truth.images
     name = images.file_names[rows[0]]

@@ -189,9 +189,9 @@ class Site:
     def page(self, number: int) -> bytes:
         """Return the page of a detector; rendered once."""
         detector = self.detectors[number]
-        return detector.page(lambda: self._rendered(number).encode("utf-8", "backslashreplace"))
+        return detector.page(lambda: self._render(number).encode("utf-8", "backslashreplace"))
 
-    def _rendered(self, number: int) -> str:
+    def _render(self, number: int) -> str:
         # Render the page of a report without its gallery: the browser requests images.
         detector = self.detectors[number]
         several = len(self.detectors) > 1
@@ -273,13 +273,13 @@ class Site:
         kind = SHOWN_AS_THEY_ARE.get(path.suffix.lower())
         if kind is not None and not small:
             return Answer(kind, file=path, headers=_KEPT)
-        content = self._reduced(path, LONGEST_SIDE if small else LARGE_SIDE, row if small else None)
+        content = self._shrink(path, LONGEST_SIDE if small else LARGE_SIDE, row if small else None)
         # A blank frame, which browsers accept without an error.
         if content is None:
             return Answer("", status=HTTPStatus.NO_CONTENT)
         return Answer("image/jpeg", content, headers=_KEPT)
 
-    def _reduced(self, path: Path, longest: int, held_as: int | None) -> bytes | None:
+    def _shrink(self, path: Path, longest: int, held_as: int | None) -> bytes | None:
         """Return a picture as a small JPEG; None if it cannot be read."""
         # Cache small pictures by number, and evict the least recently used one.
         if held_as is not None:

@@ -68,7 +68,7 @@ def verdict_sentence(comparison: DetectorComparison) -> str:
         )
     # Name all detectors that the data cannot tell from the best.
     alike = [j for j in defined.tolist() if j != best and not pairs.significant[best, j, 0]]
-    listed = _listed([names[j] for j in [best, *sorted(alike, key=lambda j: -sign * values[j])]])
+    listed = _join_names([names[j] for j in [best, *sorted(alike, key=lambda j: -sign * values[j])]])
     said = (
         f"The data cannot tell which of {listed} is better: {names[best]} is {apart} ahead of "
         f"{names[second]}{near}."
@@ -160,7 +160,7 @@ def _short(name: str) -> str:
     return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     if len(names) > MOST_NAMED:
         return ", ".join(names[:MOST_NAMED]) + f" and {len(names) - MOST_NAMED:,} more"
     return f"{', '.join(names[:-1])} and {names[-1]}"

@@ -218,7 +218,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         pictures = embed_pictures(gallery.evaluation, gallery.rows, first, Path(options.image_folder))
         shown["not_found"] = len(set(first)) - len(pictures)
         crops = [_crop(gallery, crop, Path(options.image_folder)) for crop in surest]
-    # Intervals take longest, so large data have none by default.
+    # Skip intervals of large data by default, because they take longest.
     resamples = options.resamples_for(evaluation)
     stage("intervals over resampled images")
     intervals = diagnosis.intervals(

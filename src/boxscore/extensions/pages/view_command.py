@@ -1,8 +1,8 @@
-"""Show the report in a browser, with every image of the data set.
+"""Browse the report, with every image of the data set, in a web browser.
 
-The page is that of boxscore report. It is served on this machine only, at an address with a token, so
-that all images can be browsed: by class, kind of mistake, score, IoU, size and name. Several detectors
-are a page each, with the same choices. Nothing is written. Ctrl-C, or closing the terminal, ends it.
+The page is that of boxscore report, with filters for all images by class, kind of mistake, score, IoU, size
+and name. Each detector has its own page, with the same filters. It is served only to this machine, at an
+address with a token; no files are written. Stop it with Ctrl-C or by closing the terminal.
 
 Examples
 --------

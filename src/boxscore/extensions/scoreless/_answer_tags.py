@@ -117,7 +117,7 @@ def _labelled_before(token: re.Pattern[str]) -> Callable[[str], TaggedBoxes]:
 
 
 def _is_cut_after(text: str, end: int) -> bool:
-    """Tell whether a text ends there, apart from a partial token and end-of-answer tokens."""
+    """Return whether a text ends there, apart from a partial token and end-of-answer tokens."""
     rest = text[end : end + 200]
     return len(rest) < 200 and not _SPECIAL.sub("", rest).partition("<")[0].strip(" ,\n")
 

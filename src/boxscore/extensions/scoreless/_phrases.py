@@ -51,7 +51,7 @@ class PhraseFormat(Format):
     keys: ClassVar[tuple[str, ...]]
 
     def begins(self, sniffer: Sniffer) -> bool:
-        """Tell whether the first image of a JSON file has one of the keys; False for lists of results."""
+        """Return whether the first image of a JSON file has one of the keys; False for lists of results."""
         names = "|".join(self.keys)
         first = re.search(r'"images"\s{0,9}:\s{0,9}\[\s{0,99}(\{[^{}]{0,20000}\})', sniffer.text)
         return sniffer.is_json and first is not None and re.search(rf'"(?:{names})"', first[1]) is not None

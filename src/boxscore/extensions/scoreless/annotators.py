@@ -5,7 +5,7 @@ Conventions
 - The result of an image for an annotator is the mean F1 over the IoU thresholds, from counts with
   :data:`EPSILON` in the denominators. An image without objects and detections has the best possible result.
 - Ties go to the first annotator, in the order in which the image lists them, or otherwise by name.
-- An annotator who is listed for an image and has no object in it states that there is none.
+- An annotator who is listed for an image without objects in it states that the image is empty.
 
 References
 ----------
@@ -105,7 +105,7 @@ def ignoring_other_annotators(
 
 
 def of_other_annotators(ground_truth: GroundTruth, matched: Callable[[GroundTruth], Matches]) -> BoolArray:
-    """Tell whether each ground truth belongs to an annotator who does not count in its image, [G].
+    """Return whether each ground truth belongs to an annotator who does not count in its image, [G].
 
     ``matched`` returns the matches of some of the ground truths with all detections.
     """

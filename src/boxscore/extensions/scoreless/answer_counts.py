@@ -49,7 +49,7 @@ MOST_LABELS = 1_000
 
 
 def is_answers(value: Any) -> bool:
-    """Tell whether a value from an untrusted file is a mapping of this kind."""
+    """Return whether a value from an untrusted file is a mapping of this kind."""
     if not isinstance(value, Mapping):
         return False
     parts = {name: value.get(name) for name in ("counts", "first", "unknown_labels")}
@@ -98,7 +98,7 @@ def answers_text(answers: Mapping[str, Any]) -> str:
         f"{counted(counts['boxes'], 'box')} in the convention {answers['coordinates']}, {answers['because']}"
     )
     sentences += [boxes, *(_WORDS[word] for word in answers["changed"])]
-    # Name only what occurs.
+    # Name only kinds that occur.
     odd = listed(_OF_BOXES)
     if counts["longest_run"] > 1:
         odd += f", the longest run {counts['longest_run']:,}"

@@ -10,7 +10,7 @@ Conventions
 - Labels are compared exactly, then without case and with blanks for ``_`` and ``-``, never in part. With a
   phrase, every box belongs to that phrase. A box without a label has the class of a ground truth with only
   one; otherwise it is left out, with a warning.
-- Answers have no scores.
+- Answers do not have scores.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ OPTIONS_OF_DETECTIONS = frozenset({"image_sizes", "coordinates", "repeated", "lo
 
 
 def _has_boxes(text: str) -> bool:
-    """Tell whether a text has a key of boxes, or the marker of a notation."""
+    """Return whether a text has a key of boxes, or the marker of a notation."""
     return any(f'"{key}"' in text or f"'{key}'" in text for key in KEYS_OF_BOXES) or any(
         notation.sign.search(text) for notation in NOTATIONS
     )
@@ -282,7 +282,7 @@ def _lines_at(path: Path) -> list[_Line]:
 
 
 def _text_of(path: Path) -> str:
-    return _checked_text(read_text(path, "an answer"), str(path))
+    return _check_text(read_text(path, "an answer"), str(path))
 
 
 def _line(record: dict[str, Any], place: str) -> _Line:
@@ -301,10 +301,10 @@ def _line(record: dict[str, Any], place: str) -> _Line:
     if not isinstance(phrase, (str, type(None))):
         raise FileFormatError(PHRASE, "be text", got=repr(phrase)[:60], place=place)
     size, input_size = (_size(record, names, place) for names in _SIDES)
-    return _Line(image, _checked_text(record["answer"], place), phrase, size, input_size, place)
+    return _Line(image, _check_text(record["answer"], place), phrase, size, input_size, place)
 
 
-def _checked_text(answer: Any, place: str) -> str:
+def _check_text(answer: Any, place: str) -> str:
     if answer is None:
         return ""
     if not isinstance(answer, str):

@@ -67,8 +67,8 @@ def most_pairs(
     hard = np.flatnonzero(graph.hard)
     if not len(hard):
         return bits
-    # Keep the H edges of the other components. Rows get the rank of their box, so that file order has no
-    # effect; overlaps become whole multiples of 2 ** -53, so that sums are exact.
+    # Keep the H edges of the other components. Rows get the rank of their box, so that file order does not
+    # matter; overlaps become whole multiples of 2 ** -53, so that sums are exact.
     detection, truth = ranks(pairs.detection[hard], boxes[0]), ranks(pairs.ground_truth[hard], boxes[1])
     weight = np.floor(np.clip(pairs.iou[hard], 0, 1) * UNIT).astype(np.int64)
     level = level[hard]
@@ -120,7 +120,7 @@ class _Graph:
         return np.bincount(rows)[rows]
 
     def _best(self, rows: Positions, iou: FloatArray) -> BoolArray:
-        """Tell whether each edge is the only one of its row with the greatest overlap."""
+        """Return whether each edge is the only one of its row with the greatest overlap."""
         order = stable_order(rows, int(rows.max()) + 1)
         starts = run_starts(rows[order])
         widths = np.diff(np.append(starts, len(rows)))

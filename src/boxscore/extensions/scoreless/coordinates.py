@@ -26,7 +26,7 @@ from boxscore._utils.text import counted
 from boxscore.errors import InputError
 
 REPEATED = ("keep", "once")
-"""What to do with boxes that an answer repeats exactly."""
+"""Options for boxes that an answer repeats exactly."""
 
 
 def checked_coordinates(coordinates: str) -> str:
@@ -151,7 +151,7 @@ class Evidence(NamedTuple):
 
     @property
     def _would_have_passed(self) -> bool:
-        """Tell whether so many boxes in such small images can hardly be thousandths."""
+        """Return whether so many boxes in such small images can hardly be thousandths."""
         return self.boxes >= ENOUGH and self.largest <= self.largest_side <= REACHED * 1000
 
 
@@ -220,6 +220,6 @@ def of_originals(written: FloatArray, sizes: FloatArray, inputs: FloatArray) -> 
 
 
 def _in_one_line(cells: FloatArray) -> BoolArray:
-    """Tell whether two cells share a row or column: the box then encloses them, not their centers."""
+    """Return whether two cells share a row or column: the box then encloses them, not their centers."""
     same: BoolArray = (cells[:, :2] == cells[:, 2:]).any(axis=1)
     return same

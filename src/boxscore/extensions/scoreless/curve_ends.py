@@ -4,9 +4,9 @@ Conventions
 -----------
 - The end of a curve is the last recall point below the recall that it reaches. Precision there is the best
   from the first true positive beyond that point on: anything after the last needed one is ignored.
-- A class without a true positive has no precision. In means over classes, it has that of the previous class
-  at the last threshold of the previous query, because fastevaluate does not reset its variable. If there is
-  none before, the class is left out; fastevaluate reads uninitialized memory.
+- The precision of a class without a true positive is undefined. In means over classes, it has that of the
+  previous class at the last threshold of the previous query, because fastevaluate does not reset its
+  variable. If it is the first, the class is left out, while fastevaluate reads uninitialized memory.
 - Means over classes average the values above 0. F1 is computed from the two means.
 
 References
@@ -49,14 +49,14 @@ class CurveEnds(HeldValues):
 
     def __init__(self, end: End, precision: FloatArray, recall: FloatArray) -> None:
         self._end, self._precision, self._recall = end, precision, recall
-        super().__init__(self._asked(np.where(recall == 0, 0.0, precision), recall))
+        super().__init__(self._value(np.where(recall == 0, 0.0, precision), recall))
 
-    def _asked(self, precision: FloatArray, recall: FloatArray) -> FloatArray:
+    def _value(self, precision: FloatArray, recall: FloatArray) -> FloatArray:
         if self._end == "F1":
             return f1_of(precision, recall)
         return precision if self._end == "precision" else recall
 
-    def _of(self, chosen: NDArray[np.intp]) -> CurveEnds:
+    def _select(self, chosen: NDArray[np.intp]) -> CurveEnds:
         return CurveEnds(self._end, self._precision[:, chosen], self._recall[:, chosen])
 
     def __getitem__(self, thresholds: Sequence[int]) -> CurveEnds:
@@ -66,11 +66,11 @@ class CurveEnds(HeldValues):
 
     def of_classes(self, chosen: NDArray[np.bool_]) -> CurveEnds:
         """Select classes, [K]."""
-        return self._of(np.flatnonzero(chosen))
+        return self._select(np.flatnonzero(chosen))
 
     def repeated(self, multiplicity: NDArray[np.int64]) -> CurveEnds:
         """Repeat or drop each class, [K]."""
-        return self._of(np.repeat(np.arange(len(multiplicity)), multiplicity))
+        return self._select(np.repeat(np.arange(len(multiplicity)), multiplicity))
 
     def beside(self, others: Sequence[HeldValues]) -> CurveEnds:
         """Append the values of more classes."""
@@ -82,17 +82,17 @@ class CurveEnds(HeldValues):
         """Return the mean over the classes as in the module docstring; 0 if no value is above 0."""
         if not self._recall.size:
             return float("nan")
-        sides = [_positive_mean(_carried(self._precision)), _positive_mean(self._recall)]
+        sides = [_positive_mean(_carry_forward(self._precision)), _positive_mean(self._recall)]
         precision, recall = (np.array(side) for side in sides)
-        return float(self._asked(precision, recall))
+        return float(self._value(precision, recall))
 
     def mean_of_slots(self) -> float:
         """Return :meth:`mean_of_defined`: undefined values are left out or carried."""
         return self.mean_of_defined()
 
     def weighted_mean(self, weights: FloatArray) -> float:
-        """Average the classes with a positive weight; its size has no effect."""
-        return self._of(np.flatnonzero(weights > 0)).mean_of_defined()
+        """Average the classes with a positive weight, regardless of its size."""
+        return self._select(np.flatnonzero(weights > 0)).mean_of_defined()
 
     def of_copies(self, count: int) -> list[HeldValues]:
         """Return these values, because a class depends on the one before."""
@@ -104,7 +104,7 @@ class CurveEnds(HeldValues):
         return np.array([one.mean_of_defined() for one in self.of_copies(count)])
 
 
-def _carried(values: FloatArray) -> FloatArray:
+def _carry_forward(values: FloatArray) -> FloatArray:
     """Replace each NaN by the value before it, by class and then by threshold; [T, K]."""
     line = values.T.ravel()
     known = ~np.isnan(line)

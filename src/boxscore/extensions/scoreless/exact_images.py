@@ -58,7 +58,7 @@ class ExactImages(HeldValues):
         ]
         super().__init__(weights.sum() - np.array(differs).reshape(len(more), class_count))
 
-    def _of(self, chosen: NDArray[np.bool_]) -> ExactImages:
+    def _select(self, chosen: NDArray[np.bool_]) -> ExactImages:
         """Select some classes, [K]."""
         category, image, more = self._differences
         some = chosen[category]
@@ -72,11 +72,11 @@ class ExactImages(HeldValues):
 
     def of_classes(self, chosen: NDArray[np.bool_]) -> ExactImages:
         """Select classes, [K]."""
-        return self._of(chosen)
+        return self._select(chosen)
 
     def repeated(self, multiplicity: NDArray[np.int64]) -> ExactImages:
-        """Select classes that count; repeating a class has no effect on whether an image is exact."""
-        return self._of(multiplicity > 0)
+        """Select classes that count; repeating a class does not change whether an image is exact."""
+        return self._select(multiplicity > 0)
 
     def beside(self, others: Sequence[HeldValues]) -> ExactImages:
         """Append the values of more classes."""
@@ -100,12 +100,12 @@ class ExactImages(HeldValues):
         return float(np.mean(exact)) if exact else float("nan")
 
     def mean_of_slots(self) -> float:
-        """Return :meth:`mean_of_defined`: there is no average over classes."""
+        """Return :meth:`mean_of_defined`, because classes are not averaged."""
         return self.mean_of_defined()
 
     def weighted_mean(self, weights: FloatArray) -> float:
-        """Use the classes with a positive weight; its size has no effect."""
-        return self._of(weights > 0).mean_of_defined()
+        """Use the classes with a positive weight, regardless of its size."""
+        return self._select(weights > 0).mean_of_defined()
 
     def of_copies(self, count: int) -> list[HeldValues]:
         """Return these values: images of copies are counted separately."""

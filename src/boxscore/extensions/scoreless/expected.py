@@ -56,7 +56,7 @@ def expected_precision(true: int, false: int) -> Expected:
         return Expected(read_only(np.ones(true)), 0.0)
     if true * false <= MOST_EXACT:
         return Expected(read_only(_exact(true, false)), 0.0)
-    precision, error = _drawn(true, false)
+    precision, error = _estimate(true, false)
     return Expected(read_only(precision), error)
 
 
@@ -150,7 +150,7 @@ def _of_false_before(true: int, false: int) -> FloatArray:
     return start[:, None] * np.hstack([np.ones((true, 1)), np.cumprod(ratio, axis=1)])
 
 
-def _drawn(true: int, false: int) -> tuple[FloatArray, float]:
+def _estimate(true: int, false: int) -> tuple[FloatArray, float]:
     """Estimate E_k from drawn orders; also return the standard error of its mean."""
     # Draw as many orders as a fixed number of detections allows. The seed consists of the two counts, so the
     # same counts always get the same estimate.

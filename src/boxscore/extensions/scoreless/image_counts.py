@@ -3,7 +3,7 @@
 Conventions
 -----------
 - Ignored objects and detections do not count.
-- Means over images are exact sums that are rounded once, so the order of images has no effect.
+- Means over images are exact sums that are rounded once, so the order of images does not matter.
 - Protocols with such metrics pool their classes: there is one class, K is 1.
 """
 

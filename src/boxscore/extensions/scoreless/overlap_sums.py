@@ -3,7 +3,7 @@
 Conventions
 -----------
 - Overlaps are added as whole multiples of 2 ** -53, which is exact from one half up, so the order of images
-  or partitions has no effect. Their upper and lower halves are whole numbers that float64 adds exactly.
+  or partitions does not matter. Their upper and lower halves are whole numbers that float64 adds exactly.
 - Partial results have overlaps only in the column that such kinds request, so a class has one owner.
 """
 
@@ -37,7 +37,7 @@ def overlap_sums(curves: Curves) -> FloatArray:
         rule, cause = "be there for the mean IoU of matches", "were the parts made for other metrics?"
         raise InputError("overlaps", rule, got="none", cause=cause)
     # Split each overlap into two whole numbers, the upper 26 and the lower 27 bits of ``iou * 2 ** 53``. Sums
-    # of either half are exact in float64, so the order of images and partitions has no effect.
+    # of either half are exact in float64, so the order of images and partitions does not matter.
     T, K = curves.totals.recalled.shape
     whole = np.floor(iou * HALF * HALF / 2)
     upper = np.floor(whole / HALF)

@@ -9,7 +9,7 @@ Conventions
   :data:`IMAGE_EPSILON`: a perfect result for one object has an F1 of 0.99985.
 - ``positive_micro`` leaves out false positives of negative phrases. ``positive_macro_F1`` divides by the
   number of positive phrases with a detection.
-- Sums are exact and rounded once, so the order of images has no effect. SAM 3 adds in the order of its
+- Sums are exact and rounded once, so the order of images does not matter. SAM 3 adds in the order of its
   images, so its ``positive_macro_F1`` may differ in the last bit.
 - Protocols with such metrics pool their classes: there is one class, K is 1.
 
@@ -122,7 +122,7 @@ def _warn_of_phrases(result: Any) -> None:
     rates = PhraseRates.of(result.curves_of(*protocol.position_of(rows[0])))
     correlation = float(rates.image_correlation.min(initial=0.0))
     # Without negative phrases the correlation is undefined, and counts as 0.
-    names, last = ", ".join(row.key for row in rows), "pmF1 (positive_micro_F1) is of the boxes alone."
+    names, last = ", ".join(row.key for row in rows), "pmF1 (positive_micro_F1) measures the boxes alone."
     if not rates.negatives.any():
         warn_user(
             f"{result.ground_truth.source}: every image has an object, so there are only positive "

@@ -5,7 +5,7 @@ Conventions
 - Each threshold and class has a numerator (part) and a denominator (whole), [T, K]. The value of a class is
   their quotient; that of all classes is the quotient of their sums, not the mean of the quotients. Values are
   averaged over thresholds (``numpy.mean``). If a denominator is 0, the value is NaN, and so is its mean.
-- Sums of fractional parts are exact and rounded once, so the order of classes has no effect.
+- Sums of fractional parts are exact and rounded once, so the order of classes does not matter.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Ratios(HeldValues):
         return float(self.means_of_copies(1)[0])
 
     def mean_of_slots(self) -> float:
-        """Return :meth:`mean_of_defined`: there is no average over classes."""
+        """Return :meth:`mean_of_defined`, because classes are not averaged."""
         return self.mean_of_defined()
 
     def mean_per_class(self) -> FloatArray:

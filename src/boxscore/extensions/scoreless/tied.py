@@ -110,7 +110,7 @@ def expected_of_groups(before: IntArray, through: IntArray) -> Expected:
     sizes = np.diff(starts, append=len(before))
     false = (through - before)[starts]
     if (sizes * false).sum() > MOST_EXACT:
-        return _drawn(before, through, sizes)
+        return _estimate(before, through, sizes)
     precision, later = np.empty(len(before)), NOTHING
     for start, true, more in zip(*(one[::-1].tolist() for one in (starts, sizes, false)), strict=True):
         group = slice(start, start + true)
@@ -118,7 +118,7 @@ def expected_of_groups(before: IntArray, through: IntArray) -> Expected:
     return Expected(precision, 0.0)
 
 
-def _drawn(before: IntArray, through: IntArray, sizes: IntArray) -> Expected:
+def _estimate(before: IntArray, through: IntArray, sizes: IntArray) -> Expected:
     """Estimate the envelope from drawn orders; also return the standard error of its mean."""
     # List all detections, the true ones first, each with the number of its group.
     starts = np.cumsum(sizes) - sizes

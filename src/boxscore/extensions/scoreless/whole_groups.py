@@ -1,4 +1,4 @@
-"""Match each image and class as a whole, so that the order of detections has no effect.
+"""Match each image and class as a whole, independent of the order of detections.
 
 Conventions
 -----------
@@ -63,7 +63,7 @@ def match_whole_groups(
         level = levels_of(pairs.iou, group[pairs.ground_truth], rules, class_names)
         bits = np.zeros((len(level), counted.shape[1]), dtype=bit_type(len(rules.iou_thresholds)))
         for area in range(counted.shape[1]):
-            bits[:, area] = _matched(pairs, level, counted[:, area], absorbs, boxes[1], choose).astype(
+            bits[:, area] = _match(pairs, level, counted[:, area], absorbs, boxes[1], choose).astype(
                 bits.dtype
             )
         parts.append(Outcome(pairs, bits, every_pair=True))
@@ -88,7 +88,7 @@ def _whole_groups(blocks: Iterable[Pairs], group: NDArray[np.int64]) -> Iterator
     yield Pairs.joined(waiting)
 
 
-def _matched(
+def _match(
     pairs: Pairs,
     level: Positions,
     counted: BoolArray,

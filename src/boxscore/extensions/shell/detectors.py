@@ -47,7 +47,7 @@ def evaluate_each(paths: list[Path], arguments: argparse.Namespace) -> list[Eval
 
 
 def _protocol_for(table: Detections, first: Inputs, arguments: argparse.Namespace) -> Protocol:
-    """Return the protocol of one of several files, which may have scores although the first has none."""
+    """Return the protocol of one of several files, which may have scores although the first lacks them."""
     if table.scored == first.detections.scored or getattr(arguments, "scoreless", False):
         return first.protocol
     return chosen_protocol(arguments) if table.scored else protocol_without_scores(arguments)

@@ -1,6 +1,6 @@
-"""List the file formats: which can be written, and the file endings that choose the format to write.
+"""List the file formats, which of them can be written, and the file extensions that select them.
 
-The format of a file is recognised by its contents; where that fails, --format and --dt-format name it.
+Input formats are detected from the contents; override that with --format and --dt-format.
 """
 
 from __future__ import annotations

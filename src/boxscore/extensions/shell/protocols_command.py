@@ -1,4 +1,4 @@
-"""List the protocols that come with boxscore, or print one as TOML, to write your own from."""
+"""List the shipped protocols, or print one as TOML, as a template for your own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run a configuration file: the options of boxscore evaluate, in TOML.
+"""Run boxscore evaluate with options from a TOML file.
 
 Paths in the file are relative to the file. See configs/ for examples.
 """

@@ -79,16 +79,16 @@ class Address(VirtualPath):
 
     def __new__(cls, given: str) -> Address:
         """Make a path from the part that may be shown."""
-        return super().__new__(cls, _shown(given))
+        return super().__new__(cls, _without_query(given))
 
     def __init__(self, given: str) -> None:
         if sys.version_info >= (3, 12):
-            super().__init__(_shown(given))
+            super().__init__(_without_query(given))
         self.given = given
         _secrets.update(_secrets_in(given))
 
     def __str__(self) -> str:
-        return _shown(self.given)
+        return _without_query(self.given)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Address, (self.given,)
@@ -136,15 +136,15 @@ class Address(VirtualPath):
         return os.stat_result((mode, hash(str(self)), -1, 1, 0, 0, size, *times))
 
     def exists(self, *, follow_symlinks: bool = True) -> bool:
-        """Tell whether a file or folder exists."""
+        """Return whether a file or folder exists."""
         return self._status is not None
 
     def is_file(self, *, follow_symlinks: bool = True) -> bool:
-        """Tell whether a file exists."""
+        """Return whether a file exists."""
         return self._status is not None and not self._status.is_folder
 
     def is_dir(self, *, follow_symlinks: bool = True) -> bool:
-        """Tell whether a folder exists: some key has this prefix."""
+        """Return whether a folder exists: some key has this prefix."""
         return self._status is not None and self._status.is_folder
 
     def iterdir(self) -> Iterator[Address]:  # type: ignore[override]
@@ -214,7 +214,7 @@ def _matching(address: Address) -> list[Address]:
     scheme, _, rest = place.partition("://")
     root, *patterns = rest.split("/")
     found = [Address(f"{scheme}://{root}{mark}{options}")]
-    # Go down folder by folder: a store has no glob, so list only folders that match.
+    # Go down folder by folder: stores lack a glob, so list only folders that match.
     for number, pattern in enumerate(patterns):
         if not any(sign in pattern for sign in "*["):
             found = [above / pattern for above in found]
@@ -230,7 +230,7 @@ def _matching(address: Address) -> list[Address]:
 
 
 def _is_ambiguous(given: str) -> bool:
-    """Tell whether a user name or password may be parsed wrongly, so that a secret becomes the host."""
+    """Return whether a user name or password may be parsed wrongly, so that a secret becomes the host."""
     scheme, _, rest = given.partition("://")
     host = re.split("[/?#]", rest, maxsplit=1)[0]
     user, at, host_alone = host.rpartition("@")
@@ -263,7 +263,7 @@ def without_secrets(text: str) -> str:
     return text
 
 
-def _shown(given: str) -> str:
+def _without_query(given: str) -> str:
     match = _ADDRESS.fullmatch(given)
     assert match is not None
     user = match["user"]
@@ -315,7 +315,7 @@ class _Store(Protocol_):
         ...
 
 
-def _errors_named(function: Callable[..., Any]) -> Callable[..., Any]:
+def _named_errors(function: Callable[..., Any]) -> Callable[..., Any]:
     """Convert a client's exceptions to an error that names the URL, without secrets."""
 
     @functools.wraps(function)
@@ -364,12 +364,12 @@ class _Arrow:
     def _place(self) -> tuple[Any, str]:
         return _file_system(self.address.given, os.getpid())
 
-    @_errors_named
+    @_named_errors
     def status(self) -> Status | None:
         system, place = self._place
         return _status_of(system.get_file_info(place))
 
-    @_errors_named
+    @_named_errors
     def listed(self) -> list[tuple[str, Status]]:
         from pyarrow.fs import FileSelector
 
@@ -384,12 +384,12 @@ class _Arrow:
                 found[name] = _status_of(info)
         return [(name, status) for name, status in sorted(found.items()) if status is not None]
 
-    @_errors_named
+    @_named_errors
     def file(self) -> Any:
         system, place = self._place
         return system.open_input_file(place)
 
-    @_errors_named
+    @_named_errors
     def stream(self) -> Any:
         system, place = self._place
         return system.open_input_stream(place, compression=None)
@@ -492,7 +492,7 @@ class _Web:
             time.sleep(seconds)
         return urlopen(request, timeout=self.SECONDS)
 
-    @_errors_named
+    @_named_errors
     def status(self) -> Status | None:
         from email.utils import parsedate_to_datetime
         from urllib.error import HTTPError
@@ -526,11 +526,11 @@ class _Web:
             return reader
         return pyarrow.PythonFile(reader, mode="r")
 
-    @_errors_named
+    @_named_errors
     def stream(self) -> Any:
         return self._answer()
 
-    @_errors_named
+    @_named_errors
     def read(self, start: int, count: int) -> bytes:
         """Read a range; reject a server that sends the whole file instead."""
         with self._answer(Range=f"bytes={start}-{start + count - 1}") as answer:

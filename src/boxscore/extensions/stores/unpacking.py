@@ -68,7 +68,7 @@ def opened_within(path: Path, name: str, side: Side | None) -> Opened | None:
     """Open the contents of an archive, the copy of a stored file, or stored Parquet; None for other files."""
     inner = unpacked(path)
     if inner != path:
-        return _opened_inside(path, inner, name, side)
+        return _open_inside(path, inner, name, side)
     if not isinstance(path, Address):
         return None
     reason = format_named("parquet").detect(_FarSniffer(path))
@@ -79,7 +79,7 @@ def opened_within(path: Path, name: str, side: Side | None) -> Opened | None:
     return opened_as(path, name, "parquet", reason)
 
 
-def _opened_inside(path: Path, inner: Path, name: str, side: Side | None) -> Opened:
+def _open_inside(path: Path, inner: Path, name: str, side: Side | None) -> Opened:
     """Open the contents of an archive, or a copy."""
     if inner.is_dir() and detected(Sniffer(inner)) is None:
         inner = _only_data(inner) or inner
@@ -97,7 +97,7 @@ def _opened_inside(path: Path, inner: Path, name: str, side: Side | None) -> Ope
 
 
 def _is_packed(sniffer: Sniffer) -> bool:
-    """Tell whether a path is a compressed file or an archive to unpack."""
+    """Return whether a path is a compressed file or an archive to unpack."""
     starts = {".gz": b"\x1f\x8b", ".zip": b"PK"}.get(sniffer.suffix)
     tar = sniffer.path.name.lower().endswith(".tar.gz")
     return starts is not None and not tar and not sniffer.is_folder and sniffer.head.startswith(starts)
@@ -110,13 +110,13 @@ def unpacked(path: Path) -> Path:
     """
     if isinstance(path, Address):
         is_read_there = not path.is_file() or path.head.startswith(PARQUET)
-        return path if is_read_there else unpacked(_made_once(path, _copy_here))
+        return path if is_read_there else unpacked(_make_once(path, _copy_here))
     if not path.exists() or not _is_packed(Sniffer(path)):
         return path
-    return _made_once(path, _unpack_gzip if path.suffix.lower() == ".gz" else _unpack_zip)
+    return _make_once(path, _unpack_gzip if path.suffix.lower() == ".gz" else _unpack_zip)
 
 
-def _made_once(path: Path, make: Callable[[Path, Path], Path]) -> Path:
+def _make_once(path: Path, make: Callable[[Path, Path], Path]) -> Path:
     """Make a file or folder from a path in a temporary folder, once per version of the path."""
     import shutil
 
@@ -281,7 +281,7 @@ def _root(folder: Path) -> Path:
 
 
 def _only_data(folder: Path) -> Path | None:
-    """Return the only data file below a folder; None if there are none or several."""
+    """Return the only data file below a folder; None if it is not the only one."""
     files = (Path(inner, name) for inner, _, names in os.walk(folder) for name in names)
     data = [file for file in files if file.name.lower().endswith(_DATA)]
     return data[0] if len(data) == 1 else None

@@ -112,10 +112,10 @@ class Suite:
         Raises
         ------
         InputError
-            When a key is unknown, a value is invalid, or there are no sets or models.
+            When a key is unknown, a value is invalid, or sets or models are missing.
         """
         path = Path(path)
-        suite = _of_folder(path) if path.is_dir() else _of_file(path)
+        suite = _read_folder(path) if path.is_dir() else _read_file(path)
         for model in suite.models:
             if model in COLUMNS:
                 rule = f"differ from {', '.join(COLUMNS)}, which are columns of the table"
@@ -134,7 +134,7 @@ def _check_name(name: str, what: str, place: str) -> None:
         raise InputError(f"a name among the {what}", rule, got=repr(name)[:80], place=place)
 
 
-def _of_file(path: Path) -> Suite:
+def _read_file(path: Path) -> Suite:
     # Check every key by name, so that a typo does not silently select a default.
     config, place = read_toml(path), str(path)
     for table in config:
@@ -257,7 +257,7 @@ def _fitting(folder: Path, pattern: Any) -> list[str]:
     return [name for name in names if is_there(folder / pattern.replace("{set}", name))]
 
 
-def _of_folder(path: Path) -> Suite:
+def _read_folder(path: Path) -> Suite:
     # A folder is a set: it has ground truth under one of the usual names, and every other file is a model's
     # results.
     sets, models = [], dict[str, None]()

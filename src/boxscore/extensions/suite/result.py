@@ -93,7 +93,7 @@ class Cell:
     @classmethod
     def of_dict(cls, value: Mapping[str, Any]) -> Cell:
         """Parse the JSON form; raise ValueError if it is invalid."""
-        # JSON has no NaN, so undefined numbers are null.
+        # JSON lacks NaN, so undefined numbers are null.
         metrics = {key: np.nan if number is None else number for key, number in value["metrics"].items()}
         draws = np.array([np.nan if number is None else number for number in value["draws"]], dtype=float)
         # Reject any other content: the cell is then computed again.
@@ -177,7 +177,7 @@ class SuiteResult:
 
     @functools.cached_property
     def values(self) -> FloatArray:
-        """The metric of each cell, [S, M]; the worst value if it has no result."""
+        """The metric of each cell, [S, M]; the worst value without a result."""
         return np.array(
             [
                 [cell.metrics[key] if cell.state == OK else self.worst for cell in row]

@@ -186,7 +186,7 @@ def _set_cells(
     options |= {"kept": KEPT_VERSION, "signature": protocol.signature(), "options": _options_as_text(one)}
     paths = {model: None if keep is None else keep / one.name / f"{model}.json" for model in one.results}
     hashes = {model: _hash(one, path, options) for model, path in one.results.items()}
-    kept = {model: _read_stored(paths[model], hashes[model]) for model in one.results}
+    kept = {model: _load_stored(paths[model], hashes[model]) for model in one.results}
     page = None if report is None else report / "sets" / one.name / "report.html"
     # If every cell is stored, do not even read the ground truth.
     if all(cell is not None for cell in kept.values()) and (page is None or _is_newer(page, paths.values())):
@@ -306,14 +306,14 @@ def _keep(path: Path, digest: str, cell: Cell) -> None:
 
 
 def _is_newer(page: Path, kept: Iterable[Path | None]) -> bool:
-    """Tell whether a page exists and is newer than the stored cells."""
+    """Return whether a page exists and is newer than the stored cells."""
     return page.is_file() and all(
         path is not None and path.stat().st_mtime_ns <= page.stat().st_mtime_ns for path in kept
     )
 
 
-def _read_stored(path: Path | None, digest: str) -> Cell | None:
-    """Read a stored cell of the same inputs; None if there is none, or it is damaged."""
+def _load_stored(path: Path | None, digest: str) -> Cell | None:
+    """Read a stored cell of the same inputs; None if it is missing or damaged."""
     if path is None or not path.is_file():
         return None
     try:

@@ -1,7 +1,7 @@
-"""Evaluate many models on many data sets: a table of sets and models, means, differences, and what failed.
+"""Evaluate many models on many data sets: a table of sets and models, means, differences, and failures.
 
-A suite is a TOML file that names sets and models, or a folder with a sub-folder for each set. A set that is
-missing, empty or broken counts 0 and is named, with the price of leaving it out.
+A suite is a TOML file that lists sets and models, or a folder with a subfolder for each set. A missing, empty
+or broken result counts as 0 and is listed, with the change of the mean if it were left out.
 
 Examples
 --------

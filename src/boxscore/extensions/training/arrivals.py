@@ -48,7 +48,7 @@ class Expected(NamedTuple):
         arrived : mapping of id to int
             Number of objects of each image.
         numbered : bool
-            Whether images have no ids, so that only totals can be compared.
+            Whether images lack ids, so that only totals can be compared.
         """
         # Without ids, only the number of images can be compared.
         said = []

@@ -194,7 +194,7 @@ class Evaluator:
         self._rooms = Rooms(ROOM)
         # Images in the parts.
         self._seen: set[Id] = set()
-        # Whether images have no ids of their own.
+        # Whether images lack their own ids.
         self._numbered: bool | None = None
         # Optional keys, and the image that decided on each.
         self._given: dict[str, tuple[bool, Id]] = {}
@@ -264,7 +264,7 @@ class Evaluator:
         # Match many batches together, because each call of the matcher has a fixed cost.
         self._waiting.add(list(batch), sides)
         self._numbered, self._given, self._kinds = ids[0] is None, given, kinds
-        if self._waiting.rows >= self._due and self._names_decided():
+        if self._waiting.rows >= self._due and self._are_names_decided():
             # If it fails, retry later; compute reports the reason.
             self._due = 2 * self._waiting.rows
             with contextlib.suppress(InputError):
@@ -375,7 +375,7 @@ class Evaluator:
             classified.append(rows._replace(columns=columns))
         return classified
 
-    def _names_decided(self) -> bool:
+    def _are_names_decided(self) -> bool:
         return self.categories is not None or names_are_used(*self._kinds) is not None
 
     def compute(self) -> Evaluation:
@@ -388,7 +388,7 @@ class Evaluator:
         Raises
         ------
         InputError
-            When there are no images, or two processes have the same image and ``duplicates`` is "error".
+            Without images, or if two processes have the same image and ``duplicates`` is "error".
         """
         if self.gather is None:
             return self._evaluate()
@@ -427,7 +427,7 @@ class Evaluator:
         Raises
         ------
         InputError
-            When there are no images, images have no ids of their own, or the file cannot be written.
+            Without images, if images lack their own ids, or if the file cannot be written.
         ProtocolError
             When the rules of the protocol do not allow merging.
         """
@@ -570,8 +570,8 @@ class Evaluator:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", BoxscoreWarning)
                 detections = align(detections, truth)
-        # Match only these images and keep only what scores need. Merging gives exactly the result of a single
-        # matching.
+        # Match only these images and keep only the data that scores need. Merging gives exactly the result of
+        # a single matching.
         truth, detections = prepared(truth, detections, self.protocol)
         matches = Matcher(truth, detections, self.protocol).match()
         if not self.keep_masks:
@@ -601,7 +601,7 @@ class Evaluator:
         warn_of_fractions(part)
         if self.expected is not None:
             warn_of_missing(part, self.expected, numbered=bool(self._numbered))
-        # Labels from a training loop have no ids, so number them here.
+        # Labels from a training loop lack ids, so number them here.
         truth = part.ground_truth
         if self.ground_truth is None:
             truth = dataclasses.replace(truth, ids=np.arange(1, len(truth) + 1))

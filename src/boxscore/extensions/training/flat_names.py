@@ -22,11 +22,11 @@ def flat(
 ) -> dict[str, float]:
     """Return metrics, and values of classes, by flat name; see :meth:`Evaluation.flat`."""
     start = f"{prefix}/" if prefix else ""
-    numbers = {f"{start}{_cleaned(key)}": value for key, value in metrics.items()}
+    numbers = {f"{start}{_clean(key)}": value for key, value in metrics.items()}
     for metric in _metrics_of_classes(classes, values):
         key = metric_named(metric, list(values), option="a metric of classes")
         for name, value in zip(unique_names(labels), values[key].tolist(), strict=True):
-            numbers[f"{start}{_cleaned(key)}/{name}"] = value
+            numbers[f"{start}{_clean(key)}/{name}"] = value
     return numbers
 
 
@@ -34,7 +34,7 @@ def unique_names(labels: Iterable[str]) -> list[str]:
     """Return a name for each class that every logger accepts; repeated names get a trailing ``_``."""
     names: dict[str, str] = {}
     for label in labels:
-        name = _cleaned(label)
+        name = _clean(label)
         while name.casefold() in names:
             name += "_"
         names[name.casefold()] = name
@@ -47,5 +47,5 @@ def _metrics_of_classes(classes: bool | str | Sequence[str], values: Mapping[str
     return [*values][: int(classes)] if isinstance(classes, bool) else classes
 
 
-def _cleaned(name: str) -> str:
+def _clean(name: str) -> str:
     return _OTHER.sub("_", name) or "_"

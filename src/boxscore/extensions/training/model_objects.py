@@ -139,15 +139,15 @@ def one_per_image(items: Any, kind: str) -> Sequence[Any]:
     if type(items) is list:
         batch: Sequence[Any] = items
     elif isinstance(items, (str, bytes, PurePath)):
-        raise _no_sequence(items, kind, "load_detections and load_ground_truth read files")
+        raise _sequence_error(items, kind, "load_detections and load_ground_truth read files")
     elif _is_raw(items):
-        raise _no_sequence(items, kind, RAW)
+        raise _sequence_error(items, kind, RAW)
     elif isinstance(items, Mapping):
-        batch = _unbatched(items, kind)
+        batch = _unbatch(items, kind)
     else:
         known = (recognises for recognises, _ in _OF_OBJECTS if recognises is not _is_list)
         if any(recognises(items) for recognises in known) or not isinstance(items, Iterable):
-            raise _no_sequence(items, kind)
+            raise _sequence_error(items, kind)
         batch = list(items)
     # The rows of one image look like a batch: reject them, because each would count as an image.
     if batch and isinstance(batch[0], Mapping) and (_is_pipeline_row(batch[0]) or _is_coco_row(batch[0])):
@@ -156,7 +156,7 @@ def one_per_image(items: Any, kind: str) -> Sequence[Any]:
     return batch
 
 
-def _no_sequence(items: Any, kind: str, cause: str = "put it in a list?") -> InputError:
+def _sequence_error(items: Any, kind: str, cause: str = "put it in a list?") -> InputError:
     got = f"a {type(items).__name__}"
     rule = "be a sequence with one item per image"
     return InputError(f"{kind}s", rule, got=got, cause=cause)
@@ -171,7 +171,7 @@ def _part(item: Any, name: str) -> Any:
     return item.get(name) if isinstance(item, Mapping) else getattr(item, name, None)
 
 
-def _needed(item: Any, name: str, source: _Source) -> Any:
+def _required(item: Any, name: str, source: _Source) -> Any:
     value = _part(item, name)
     if value is None:
         raise source.error(name, "be given", got=f"a {type(item).__name__} without {name}")
@@ -205,7 +205,7 @@ def _grounded(item: Mapping[str, Any], source: _Source) -> Sample:
 def _processor_target(item: Mapping[str, Any], source: _Source) -> Sample:
     """Read targets of a Hugging Face image processor: fractions, and areas in resized pixels."""
     # Convert fractions to pixels of the original image, or of the resized one if only that is known.
-    boxes = as_array(_needed(item, "boxes", source), "boxes").astype(np.float64).reshape(-1, 4)
+    boxes = as_array(_required(item, "boxes", source), "boxes").astype(np.float64).reshape(-1, 4)
     size, original = (_size(item.get(key), key, source) for key in ("size", "orig_size"))
     frame = size if original is None else original
     if frame is None:
@@ -244,8 +244,8 @@ def _size(value: Any, name: str, source: _Source) -> NDArray[np.float64] | None:
 def _keras(item: Mapping[str, Any], source: _Source) -> Sample:
     """Read a mapping of KerasCV or KerasHub; rows of class -1, or after ``num_detections``, are padding."""
     # The class or the count marks padding.
-    labels = as_whole_numbers(_needed(item, _keras_classes(item), source), "classes", place=source.place)
-    boxes = as_array(_needed(item, "boxes", source), "boxes")
+    labels = as_whole_numbers(_required(item, _keras_classes(item), source), "classes", place=source.place)
+    boxes = as_array(_required(item, "boxes", source), "boxes")
     if boxes.ndim == 3:
         cause = "pass the mapping itself, not a list of it"
         raise source.error("boxes", "have shape [N, 4]", got=f"shape {list(boxes.shape)}", cause=cause)
@@ -269,7 +269,7 @@ def _keras_classes(item: Mapping[str, Any]) -> str:
     return "classes" if "classes" in item else "labels"
 
 
-def _unbatched(items: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
+def _unbatch(items: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
     """Split a mapping of batched arrays, as Keras models return it, by image."""
     # The detection API has its own reader with a better error message.
     if "detection_boxes" in items:
@@ -278,7 +278,7 @@ def _unbatched(items: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
     boxes = items.get("boxes")
     array = None if boxes is None else as_array(boxes, "boxes")
     if array is None or array.ndim != 3:
-        raise _no_sequence(items, kind, "put it in a list?" if array is not None else KEYED)
+        raise _sequence_error(items, kind, "put it in a list?" if array is not None else KEYED)
     read = ("classes", "labels", "confidence", "scores", "num_detections", "masks", "image_id")
     arrays = {"boxes": array} | {
         name: as_array(items[name], name) for name in read if items.get(name) is not None
@@ -296,7 +296,7 @@ def _unbatched(items: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
 
 
 def _is_raw(item: Any) -> bool:
-    """Tell whether this is raw network output: scores of all classes for every query."""
+    """Return whether this is raw network output: scores of all classes for every query."""
     return _part(item, "logits") is not None and _part(item, "pred_boxes") is not None
 
 
@@ -334,7 +334,7 @@ def _is_coco_row(item: Mapping[str, Any]) -> bool:
 
 def _annotations(item: Mapping[str, Any], source: _Source) -> Sample:
     """Read ``image_id`` and ``annotations``, the targets of Hugging Face's processors."""
-    rows = _needed(item, "annotations", source)
+    rows = _required(item, "annotations", source)
     if not isinstance(rows, (list, tuple)) or not all(isinstance(row, Mapping) for row in rows):
         raise source.error("annotations", "be a list of annotations", got=f"a {type(rows).__name__}")
     sample = _coco_rows(rows, source)
@@ -389,8 +389,8 @@ def _is_list(item: Any) -> bool:
     return isinstance(item, (list, tuple))
 
 
-def _of_list(item: Sequence[Any], source: _Source) -> Sample:
-    # Accept rows of COCO or of a pipeline; an empty target has no objects.
+def _read_list(item: Sequence[Any], source: _Source) -> Sample:
+    # Accept rows of COCO or of a pipeline; a target may be empty.
     if all(isinstance(row, Mapping) and _is_coco_row(row) for row in item) and (item or source.is_target):
         return _coco_rows(item, source)
     if source.is_target:
@@ -409,7 +409,7 @@ def _of_list(item: Sequence[Any], source: _Source) -> Sample:
             "arrays [N, 5], one per class; arrays of boxes, scores and labels need their names"
         )
         raise source.unknown(item, cause)
-    return _by_class(arrays, masks, source)
+    return _read_by_class(arrays, masks, source)
 
 
 def _pipeline(item: Sequence[Mapping[str, Any]], source: _Source) -> Sample:
@@ -427,7 +427,7 @@ def _pipeline(item: Sequence[Mapping[str, Any]], source: _Source) -> Sample:
     return Sample(columns, box_format="xyxy")
 
 
-def _by_class(arrays: Sequence[NDArray[Any]], masks: Any, source: _Source) -> Sample:
+def _read_by_class(arrays: Sequence[NDArray[Any]], masks: Any, source: _Source) -> Sample:
     """Read MMDetection 2 output: ``x1, y1, x2, y2, score`` in one array per class, numbered from 0."""
     rows = np.concatenate(arrays)
     columns: dict[str, Any] = {
@@ -507,7 +507,7 @@ def _masks_of_size(masks: Any, size: Any) -> NDArray[Any] | None:
 
 def _supervision(item: Any, source: _Source) -> Sample:
     """Read ``Detections``; ``data`` has names, rotated-box corners, and targets' flags and areas."""
-    # Use names as labels if there are no numbers; an empty object needs neither.
+    # Use names as labels without numbers; an empty object needs neither.
     data = getattr(item, "data", None) or {}
     names, corners, numbers = data.get("class_name"), data.get("xyxyxyxy"), item.class_id
     count = len(item.xyxy)
@@ -621,7 +621,7 @@ def _mmdetection(item: Any, source: _Source) -> Sample:
     truth = _part(item, "gt_instances") if source.is_target else None
     name = "pred_instances" if truth is None else "gt_instances"
     size = information.get("ori_shape", _part(item, "ori_shape"))
-    columns = _instance_columns(_needed(item, name, source), size, source)
+    columns = _instance_columns(_required(item, name, source), size, source)
     ignored = _part(item, "ignored_instances") if truth is not None else None
     if ignored is not None and _part(ignored, "labels") is not None and len(_part(ignored, "labels")):
         columns = _with_ignored(columns, _instance_columns(ignored, size, source))
@@ -631,13 +631,13 @@ def _mmdetection(item: Any, source: _Source) -> Sample:
 
 
 def _instance_columns(instances: Any, size: Any, source: _Source) -> dict[str, Any]:
-    boxes = _needed(instances, "bboxes", source)
+    boxes = _required(instances, "bboxes", source)
     array = as_array(getattr(boxes, "tensor", boxes), "bboxes")
     is_rotated = array.ndim == 2 and array.shape[1] == 5
     return _present(
         boxes=None if is_rotated else array,
         rotated=array if is_rotated else None,
-        labels=_needed(instances, "labels", source),
+        labels=_required(instances, "labels", source),
         scores=_part(instances, "scores"),
         masks=_masks_of(_part(instances, "masks"), size),
     )
@@ -682,7 +682,7 @@ _OF_MAPPINGS: tuple[tuple[Is, Read], ...] = (
 )
 
 _OF_OBJECTS: tuple[tuple[Is, Read], ...] = (
-    (_is_list, _of_list),
+    (_is_list, _read_list),
     (lambda item: _has(item, "orig_shape", "names", "boxes"), _ultralytics),
     (lambda item: _has(item, "xyxy", "class_id", "confidence"), _supervision),
     (_is_instances, _detectron2),

@@ -95,7 +95,7 @@ class Part(NamedTuple):
         return Part(matches, truth, detections, left_out, invalid, self.by_row)  # type: ignore[arg-type]
 
     def numbered_from(self, first: int) -> Part:
-        """Renumber images that have no ids of their own."""
+        """Renumber images that lack their own ids."""
         images = Images.build(self.images.ids + first)
         return Part(
             dataclasses.replace(self.matches, images=images),
@@ -126,8 +126,8 @@ def merged(parts: list[Part]) -> Part:
         renumbered.append(
             dataclasses.replace(
                 matches,
-                truth_row=_moved(matches.truth_row, truths_before, truth_rows),
-                row=_moved(matches.row, rows_before, rows),
+                truth_row=_shift_rows(matches.truth_row, truths_before, truth_rows),
+                row=_shift_rows(matches.row, rows_before, rows),
             )
         )
         truths_before += len(part.ground_truth)
@@ -138,7 +138,9 @@ def merged(parts: list[Part]) -> Part:
     return Part(merge(renumbered), truth, detections, left_out, invalid)
 
 
-def _moved(rows: NDArray[np.integer[Any]], before: int, went: NDArray[np.intp] | None) -> NDArray[np.int64]:
+def _shift_rows(
+    rows: NDArray[np.integer[Any]], before: int, went: NDArray[np.intp] | None
+) -> NDArray[np.int64]:
     """Map rows of a table that is appended to others in a merged one, and perhaps sorted."""
     moved = rows.astype(np.int64)
     moved += before
@@ -157,7 +159,7 @@ class Waiting:
     def add(self, identifiers: Sequence[Id], sides: Sequence[Sequence[Rows]]) -> None:
         """Add a batch."""
         self.ids |= dict.fromkeys(identifiers)
-        # With a ground truth there are no targets.
+        # With a ground truth, targets are not given.
         for known, new in zip(self._sides, sides, strict=False):
             known += new
             self.rows += sum(sum(rows.counts) for rows in new)

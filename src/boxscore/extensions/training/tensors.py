@@ -53,7 +53,7 @@ def _of_torch(value: Any, name: str) -> NDArray[Any]:
     # NumPy lacks the type, or the layout is not plain.
     except (NotImplementedError, RuntimeError, TypeError):
         pass
-    # For the others, first remove what NumPy has no type for: sparse layouts, quantization, lazy conjugates,
+    # For the others, first remove features that NumPy lacks: sparse layouts, quantization, lazy conjugates,
     # short floats.
     try:
         plain = value.detach().cpu()

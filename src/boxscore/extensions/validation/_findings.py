@@ -49,7 +49,7 @@ MOST_EXAMPLES = 5
 MOST_NAMED, LONGEST_NAME = 3, 40
 
 MOST_ROWS = {"box": 500_000, "quadrilateral": 20_000, "rotated": 50_000, "mask": 20_000, "keypoints": 50_000}
-"""Maximum annotations and detections for another evaluation in a quick check, by what is compared."""
+"""Maximum annotations and detections for another evaluation in a quick check, by the compared shape."""
 
 IN_PASSING, ON_A_PAGE, WHEN_ASKED = range(3)
 """Allowed effort: almost none, no second evaluation, or evaluations of repaired tables."""
@@ -118,6 +118,8 @@ class Finding:
         if self.repaired_metric:
             now = f"{self.metric} is {as_it_is} now"
             return f"{condition}, {self.repaired_metric} would be {repaired} ({now})"
+        if as_it_is == repaired:
+            return f"{condition}, {self.metric} would stay {as_it_is}"
         difference = "" if math.isnan(self.effect) else f" ({fixed(self.effect, signed=True)})"
         return f"{condition}, {self.metric} would be {repaired} instead of {as_it_is}{difference}"
 
@@ -226,7 +228,7 @@ class Context:
 
     @functools.cached_property
     def value(self) -> float:
-        """Value of that metric for the tables; NaN if there is none."""
+        """Value of that metric for the tables; NaN without one."""
         return _first_metric(self.evaluation)[0]
 
     @functools.cached_property
@@ -242,7 +244,7 @@ class Context:
 
     @functools.cached_property
     def silent_classes(self) -> NDArray[np.bool_]:
-        """Whether each class has no detections, [K]."""
+        """Whether each class lacks detections, [K]."""
         silent = np.ones(len(self.ground_truth.categories), dtype=bool)
         # Matches are sorted by class.
         if self.given is not None and self.protocol.matching.per_class:
@@ -253,23 +255,23 @@ class Context:
         return silent
 
     def is_below(self, bound: float) -> bool:
-        """Tell whether that metric is below a bound; it is not computed if counts prove otherwise."""
+        """Return whether that metric is below a bound; it is not computed if counts prove otherwise."""
         if "value" not in self.__dict__ and self.evaluation is not None and reaches(self.evaluation, bound):
             return False
         return self.value < bound
 
     def repaired_value(self, repaired: Repair) -> float:
-        """Return the first metric of repaired tables; NaN if there is none."""
-        return self._repaired(repaired).value
+        """Return the first metric of repaired tables; NaN without one."""
+        return self._measure_repair(repaired).value
 
-    def _repaired(self, repaired: Repair) -> _Measured:
+    def _measure_repair(self, repaired: Repair) -> _Measured:
         if self.detections is None or not self.metric:
             return _Measured(math.nan)
         if repaired not in self._repaired_values:
             truth, detections, protocol = repaired(self, self.detections)
             try:
                 value, key = _first_metric(quietly(truth, detections, protocol))
-            # The other protocol needs data that are missing: there is no number, but this is not an error.
+            # The other protocol needs missing data: the number is NaN, but this is not an error.
             except InputError:
                 value, key = math.nan, ""
             other = (
@@ -287,24 +289,24 @@ class Context:
 
     @property
     def chosen_classes(self) -> bool:
-        """Tell whether the tables hold only selected classes: the absence of others is then not an error."""
+        """Return whether the tables hold only selected classes; other missing classes are then not errors."""
         return self.given is not None and self.given._chosen_classes
 
     def was_said(self, key: str) -> bool:
-        """Tell whether the evaluation has already warned about something."""
+        """Return whether the evaluation has already warned about something."""
         return self.given is not None and self.given._once(key, lambda: False)
 
     def is_file(self, table: BoxTable) -> bool:
-        """Tell whether a table came from one file, which for COCO holds ``x, y, width, height``."""
+        """Return whether a table came from one file, which for COCO holds ``x, y, width, height``."""
         return Path(table.source).suffix.lower() == ".json" or Path(table.source).is_file()
 
     def is_soon(self, protocol: Protocol) -> bool:
-        """Tell whether another evaluation takes at most a second: quick checks run it for known errors."""
+        """Return whether another evaluation takes at most a second: quick checks run it for known errors."""
         rows = len(self.ground_truth) + len(self.detections or ())
         return rows <= MOST_ROWS.get(protocol.similarity, 0)
 
     def was_read(self, table: BoxTable) -> bool:
-        """Tell whether a loader made a table, and so has already warned about its problems."""
+        """Return whether a loader made a table, and so has already warned about its problems."""
         try:
             return self.is_file(table) or Path(table.source).exists()
         # Any text may be a source.
@@ -379,7 +381,7 @@ class Context:
         if finding.code not in self.repairs:
             return finding
         repair, repaired = self.repairs[finding.code]
-        measured = self._repaired(repaired)
+        measured = self._measure_repair(repaired)
         return dataclasses.replace(
             finding,
             repair=repair,
@@ -403,7 +405,7 @@ def with_truth(rows: NDArray[np.intp]) -> Repair:
 
 
 def _first_metric(evaluation: Evaluation | None) -> tuple[float, str]:
-    """Return the first summary metric of an evaluation and its key; NaN if there is none."""
+    """Return the first summary metric of an evaluation and its key; NaN without one."""
     row = None if evaluation is None else next(iter(evaluation.protocol.rows), None)
     if evaluation is None or row is None:
         return math.nan, ""

@@ -34,7 +34,7 @@ class Check(NamedTuple):
 
 
 def _holds_what_is_unread(context: Context) -> bool:
-    """Tell whether detections have more than boxes, or annotations a flag that the protocol does not read."""
+    """Return whether detections have more than boxes, or annotations have a flag that is not read."""
     given = context.detections.instances if context.detections is not None else None
     shapes = ("quadrilaterals", "rotated", "masks", "keypoints")
     if given is not None and any(given.shows(name) for name in shapes):

@@ -10,8 +10,8 @@ Conventions
 - Detections that score lower than all others do not change existing matches. At best they match every missed
   object and nothing else: precision then rises until recall 1, to ``P / (P + FP)`` for ``P`` objects and the
   ``FP`` false positives of the file. The envelope is at least that everywhere.
-- There is no bound for an AP that interpolates linearly, because more points may lower a line, nor for groups
-  with fractional weights, whose true positives are not whole numbers.
+- The bound is undefined for an AP that interpolates linearly, because more points may lower a line, and for
+  groups with fractional weights, whose true positives are not whole numbers.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _curves_and_thresholds(evaluation: Evaluation, row: SummaryRow) -> tuple[Cur
 
 
 def reaches(evaluation: Evaluation, bound: float) -> bool:
-    """Tell whether counts prove that the first metric, a COCO AP, is at least a bound; else False.
+    """Return whether counts prove that the first metric, a COCO AP, is at least a bound; else False.
 
     Consider as many of a class's best detections as it has objects. They reach a recall R and a precision P.
     Interpolated precision is at least P at every recall up to R, so AP is at least P R, apart from the recall
@@ -133,7 +133,7 @@ def reaches(evaluation: Evaluation, bound: float) -> bool:
 
 
 def _starts_with_coco_ap(protocol: Protocol) -> bool:
-    """Tell whether the first metric is COCO's mean of AP over all thresholds and objects."""
+    """Return whether the first metric is COCO's mean of AP over all thresholds and objects."""
     row = next(iter(protocol.rows), None)
     if row is None or not _are_alike(row, COCO_AP, but="key"):
         return False
@@ -143,6 +143,6 @@ def _starts_with_coco_ap(protocol: Protocol) -> bool:
 
 
 def _are_alike(one: Any, other: Any, *, but: str) -> bool:
-    """Tell whether two records are equal except for one field."""
+    """Return whether two records are equal except for one field."""
     names = (field.name for field in dataclasses.fields(one) if field.name != but)
     return all(getattr(one, name) == getattr(other, name) for name in names)

@@ -7,8 +7,8 @@ Conventions
 - The lines do not repeat warnings of loaders, such as repeated ids and unknown classes. Boxes in another form
   are reported with both scores, which replaces a loader's warning about them; their consequences (a low
   score, no overlaps) are suppressed.
-- With many classes, some often have no detections, and their rows show 0. The lines mention them only if half
-  of the classes have no detections and others have some.
+- With many classes, some often lack detections, and their rows show 0. The lines mention them only if half of
+  the classes lack detections and others have some.
 - Effects on the score are included if they are known already, or if the data are so small that more
   evaluations take almost no time.
 - Each finding is one sentence, the most serious first, both in the command and in Python, where it is a
@@ -101,7 +101,7 @@ def findings_of(evaluation: Evaluation, *, effects: bool = True) -> list[Finding
 
 
 def page_findings(evaluation: Evaluation) -> tuple[list[Finding], str]:
-    """Return the findings of a page, and a note on what partitions leave out; empty in one process."""
+    """Return the findings of a page, and a note on checks that partitions leave out; empty in one process."""
     # A plain evaluation does not load this module.
     from boxscore.extensions.large.questions import source_of
 

@@ -62,7 +62,7 @@ def digest_of(
 ) -> Digest:
     """Run the quick checks of the input.
 
-    ``allowed`` are codes that ``--strict`` accepts, or None if the command has no such option; ``warned`` are
+    ``allowed`` are codes that ``--strict`` accepts, or None if the command lacks the option; ``warned`` are
     earlier warnings, some of which are errors.
     """
     # Reject unknown codes first, so that a typo is not ignored.
@@ -103,11 +103,11 @@ def _with_name(name: str, text: str) -> str:
 
 
 def _say(severity: Severity, text: str) -> None:
-    for line in _wrapped(text):
+    for line in _wrap(text):
         say(line, quiet=severity != "error")
 
 
-def _wrapped(text: str) -> list[str]:
+def _wrap(text: str) -> list[str]:
     """Wrap a finding for stderr."""
     line = printable(as_typed(f"boxscore: {text}"))
     return textwrap.wrap(line, LINE, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)

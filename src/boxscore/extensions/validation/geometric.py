@@ -60,7 +60,7 @@ def geometric_findings(context: Context) -> Iterator[Finding]:
         yield from flat.finding(context, table)
         if context.effort > IN_PASSING:
             yield from inverted.finding(context, table)
-        # After a warning of the loader, report only what can be repaired.
+        # After a warning of the loader, report only repairable problems.
         if warned:
             yield from _outside_in_passing(context, table)
         elif not order and (context.effort > IN_PASSING or isinstance(table, GroundTruth)):
@@ -77,7 +77,7 @@ def _outside_in_passing(context: Context, table: BoxTable) -> Iterator[Finding]:
 
 
 def _has_sizes(table: BoxTable) -> bool:
-    """Tell whether a table came from a file with widths and heights, such as COCO's."""
+    """Return whether a table came from a file with widths and heights, such as COCO's."""
     return Path(table.source).suffix.lower() == ".json"
 
 
@@ -89,7 +89,7 @@ def _evidence(table: BoxTable) -> BoxOrder | None:
     return box_order(table, given_sizes=_has_sizes(table))
 
 
-def _what(table: BoxTable) -> tuple[str, str]:
+def _nouns(table: BoxTable) -> tuple[str, str]:
     return ("annotation", "ground truth") if isinstance(table, GroundTruth) else ("detection", "detections")
 
 
@@ -100,7 +100,7 @@ def _order(context: Context, table: BoxTable) -> Iterator[Finding]:
     from boxscore.extensions.hints.box_order import FRACTIONS, reread
 
     # Fractions concern every row; another order of the four numbers places boxes outside their image.
-    noun, name = _what(table)
+    noun, name = _nouns(table)
     reading = evidence.reading
     rows = np.arange(len(table)) if reading == FRACTIONS else _rows_outside(table)
     count = len(rows) if reading == FRACTIONS else round(evidence.outside * len(table))
@@ -140,7 +140,7 @@ def _overhang(table: BoxTable) -> NDArray[np.float64]:
 
 
 def _reaches_outside(table: BoxTable) -> bool:
-    """Tell whether any box may extend beyond its image by more than :data:`SLACK`.
+    """Return whether any box may extend beyond its image by more than :data:`SLACK`.
 
     This is four times faster than computing how far.
     """
@@ -162,17 +162,17 @@ def _with_boxes(table: BoxTable, corners: NDArray[np.float64]) -> Repair:
     def repaired(context: Context, detections: Detections) -> tuple[GroundTruth, Detections, Protocol]:
         truth = context.ground_truth
         if isinstance(table, GroundTruth):
-            moved = _placed(truth, corners, good)
+            moved = _with_corners(truth, corners, good)
             boxes_area = moved.sizes[:, 0] * moved.sizes[:, 1]
             stated = truth.area[good] != truth.sizes[good, 0] * truth.sizes[good, 1]
             area = np.where(stated, truth.area[good], boxes_area)
             return dataclasses.replace(moved, area=area), detections, context.protocol
-        return truth, _placed(detections, corners, good), context.protocol
+        return truth, _with_corners(detections, corners, good), context.protocol
 
     return repaired
 
 
-def _placed(table: Table, corners: NDArray[np.float64], rows: NDArray[np.intp]) -> Table:
+def _with_corners(table: Table, corners: NDArray[np.float64], rows: NDArray[np.intp]) -> Table:
     boxes = corners[rows]
     return dataclasses.replace(table.take(rows), boxes=boxes, sizes=boxes[:, 2:] - boxes[:, :2])
 
@@ -196,7 +196,7 @@ def _beyond(context: Context, table: BoxTable) -> tuple[NDArray[np.intp], float]
     return rows[np.argsort(-overhang[rows], kind="stable")], float(overhang.max(initial=0.0))
 
 
-def _clipped(context: Context, table: BoxTable, rows: NDArray[np.intp]) -> Repair:
+def _clip_boxes(context: Context, table: BoxTable, rows: NDArray[np.intp]) -> Repair:
     extent, clipped = np.tile(table.images.sizes[table.image[rows]], 2), table.boxes.copy()
     clipped[rows] = np.where(
         np.isnan(extent), table.boxes[rows], np.clip(table.boxes[rows], 0.0, np.nan_to_num(extent, nan=0.0))
@@ -208,7 +208,8 @@ def _row_checks(noun: str, kind: type[BoxTable]) -> tuple[RowCheck, RowCheck, Ro
     """Return the row checks of one side: flat boxes, inverted ones, and those outside their image."""
     # The three checks have one form: rows, severity, message, and repair.
     is_truth = kind is GroundTruth
-    match = "no detection can match them" if is_truth else "they cannot match anything"
+    match = "no detection can match such boxes" if is_truth else "such boxes cannot match anything"
+    dropped = "the protocol drops such boxes"
     return (
         RowCheck(
             f"{noun}-degenerate",
@@ -217,7 +218,7 @@ def _row_checks(noun: str, kind: type[BoxTable]) -> tuple[RowCheck, RowCheck, Ro
             lambda context: "note" if _are_dropped(context, kind) else "warning",
             lambda context, count, _: (
                 f"{counted(count, noun)} with a box of width or height 0: "
-                f"{'the protocol drops them' if _are_dropped(context, kind) else match}"
+                f"{dropped if _are_dropped(context, kind) else match}"
             ),
             "without these boxes",
             _without,
@@ -229,7 +230,7 @@ def _row_checks(noun: str, kind: type[BoxTable]) -> tuple[RowCheck, RowCheck, Ro
             lambda context: "warning" if context.protocol.boxes.degenerate == "count" else "note",
             lambda context, count, most: (
                 f"{counted(count, noun)} with a box of negative width or height (down to {-most:g}): "
-                f"{'the protocol drops them' if _are_dropped(context, kind) else 'they match nothing'}"
+                f"{dropped if _are_dropped(context, kind) else 'such boxes match nothing'}"
             ),
             "without these boxes",
             _without,
@@ -244,13 +245,13 @@ def _row_checks(noun: str, kind: type[BoxTable]) -> tuple[RowCheck, RowCheck, Ro
                 f"{('its' if count == 1 else 'their')} image (up to {most:.1f})"
             ),
             "with boxes clipped to their image",
-            _clipped,
+            _clip_boxes,
         ),
     )
 
 
 def _are_dropped(context: Context, kind: type[BoxTable]) -> bool:
-    """Tell whether the protocol drops boxes without area from a kind of table."""
+    """Return whether the protocol drops boxes without area from a kind of table."""
     rule = context.protocol.boxes.degenerate
     return rule == "drop" or (rule == "drop_detections" and kind is Detections)
 
@@ -305,7 +306,7 @@ def whole_numbers(
 
 
 def _almost_all_whole(table: BoxTable) -> bool:
-    """Tell whether over 99% of the boxes are whole numbers; a sample rules out most tables."""
+    """Return whether over 99% of the boxes are whole numbers; a sample rules out most tables."""
     sample = table.boxes[:: len(table) // SAMPLED + 1]
     return bool(whole_boxes(sample).mean() > 0.9) and _share_whole(table) > ALL
 
@@ -315,6 +316,6 @@ def _share_whole(table: BoxTable) -> float:
 
 
 def whole_boxes(boxes: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Tell whether each box has whole numbers, [N]."""
+    """Return whether each box has whole numbers, [N]."""
     whole: NDArray[np.bool_] = (boxes == np.round(boxes)).all(axis=1)
     return whole

@@ -90,7 +90,7 @@ def _missing(context: Context) -> Iterator[Finding]:
             "Open Images has the labels in a separate file (--image-labels FILE.csv), LVIS in "
             "neg_category_ids of each image",
             repair="with every class counted in every image",
-            repaired=_counted,
+            repaired=_count_unlisted,
         )
         return
     if context.effort == IN_PASSING:
@@ -120,7 +120,11 @@ def _contradictions(context: Context) -> Iterator[Finding]:
     # Both checks look up the absent (image, class) pairs: is there a positive label, or an object?
     absent = labels.of("negative")
     kinds: tuple[tuple[str, NDArray[np.bool_], str], ...] = (
-        ("image-label-contradicts", _says(context, absent, "positive"), "labeled both present and absent"),
+        (
+            "image-label-contradicts",
+            _has_label(context, absent, "positive"),
+            "labeled both present and absent",
+        ),
         (
             "absent-class-with-object",
             _has_object(truth, absent.image, absent.category),
@@ -147,14 +151,14 @@ def _contradictions(context: Context) -> Iterator[Finding]:
         )
 
 
-def _says(context: Context, rows: ImageLabels, kind: ImageLabelKind) -> NDArray[np.bool_]:
+def _has_label(context: Context, rows: ImageLabels, kind: ImageLabelKind) -> NDArray[np.bool_]:
     labels: ImageLabels | None = context.ground_truth.image_labels
     assert labels is not None
     return labels.says(rows.image, rows.category, kind)
 
 
 def _has_object(truth: BoxTable, image: NDArray[np.int32], category: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Tell for each pair whether the image has an object of the class."""
+    """Return for each pair whether the image has an object of the class."""
     count = len(truth.categories)
     objects = truth.image.astype(np.int64) * count + truth.category
     there: NDArray[np.bool_] = np.isin(image.astype(np.int64) * count + category, objects)
@@ -185,17 +189,17 @@ def _unlisted(context: Context) -> Iterator[Finding]:
         "semantic",
         severity,
         len(rows),
-        f"{'all ' * (share == 1)}{counted(len(rows), 'detection')} ({share:.0%}) "
-        f"{verb(len(rows), 'have')} a class without an object or a label in the image: they are dropped "
-        f"and count neither as right nor as wrong{advice * (share >= MOSTLY)}",
+        f"{counted(len(rows), 'detection')} ({share:.0%}) {verb(len(rows), 'are')} dropped and "
+        f"{verb(len(rows), 'count')} neither as right nor as wrong, because the image has no object or "
+        f"label of the class{advice * (share >= MOSTLY)}",
         table=detections,
         rows=rows,
         repair="with these detections counted",
-        repaired=_counted,
+        repaired=_count_unlisted,
     )
 
 
-def _counted(context: Context, detections: Detections) -> Tables:
+def _count_unlisted(context: Context, detections: Detections) -> Tables:
     rules = context.protocol
     labels = rules.labels.replaced(unlisted="count")
     return context.ground_truth, detections, rules.replaced(labels=labels)

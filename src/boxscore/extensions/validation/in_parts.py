@@ -177,15 +177,15 @@ def share_of(
             "objects": np.bincount(truth.category, minlength=K),
             "detections": np.bincount(detections.category, minlength=K),
         },
-        _by_count(truth, per_image),
+        _count_images(truth, per_image),
         (float(scores.min(initial=np.inf)), float(scores.max(initial=-np.inf))),
         semantic.counts_beyond(protocol, detections),
         {str(label): count for label, count in detections.left_out.items()},
-        [_sampled(truth, detections, partitions)],
+        [_take_sample(truth, detections, partitions)],
     )
 
 
-def _by_count(truth: GroundTruth, per_image: IntArray) -> dict[int, Tally]:
+def _count_images(truth: GroundTruth, per_image: IntArray) -> dict[int, Tally]:
     """Count the images by number of detections, and keep the first few as examples."""
     order = np.argsort(per_image, kind="stable")
     numbers, first, counts = np.unique(per_image[order], return_index=True, return_counts=True)
@@ -198,7 +198,9 @@ def _by_count(truth: GroundTruth, per_image: IntArray) -> dict[int, Tally]:
     }
 
 
-def _sampled(truth: GroundTruth, detections: Detections, partitions: int) -> tuple[GroundTruth, Detections]:
+def _take_sample(
+    truth: GroundTruth, detections: Detections, partitions: int
+) -> tuple[GroundTruth, Detections]:
     """Take this partition's share of the sample, evenly spaced."""
     count = len(truth.images)
     wanted = min(count, max(1, SAMPLED // partitions))

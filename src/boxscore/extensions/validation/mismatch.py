@@ -60,7 +60,7 @@ def mismatch_findings(context: Context) -> Iterator[Finding]:
         yield from images
 
 
-def _rises(context: Context, repaired: Repair) -> bool:
+def _raises_score(context: Context, repaired: Repair) -> bool:
     try:
         return context.repaired_value(repaired) > max(context.value, 0.0) + MUCH
     # A mask does not have the size of its new image.
@@ -76,7 +76,7 @@ def _class_map(context: Context, renumbered: Renumbered, by_class: Iterator[Find
     def repaired(c: Context, _: Detections) -> Tables:
         return c.ground_truth, detections, c.protocol
 
-    if not context.protocol.matching.per_class or not _rises(context, repaired):
+    if not context.protocol.matching.per_class or not _raises_score(context, repaired):
         return
     # An earlier finding about the classes gets the repair, instead of a second finding.
     name = "" if inferred.name == BY_EVIDENCE else f"{inferred.name} or "
@@ -125,7 +125,7 @@ def _classes(context: Context) -> Iterator[Finding]:
     def repaired(c: Context, given: Detections) -> Tables:
         return c.ground_truth, dataclasses.replace(given, category=names[given.category]), c.protocol
 
-    if not _rises(context, repaired):
+    if not _raises_score(context, repaired):
         return
     rows = np.flatnonzero(moved)
     labels = context.ground_truth.categories.labels
@@ -242,7 +242,7 @@ def _images(context: Context) -> Iterator[Finding]:
             return c.ground_truth, dataclasses.replace(given.take(known), image=image[known]), c.protocol
 
         # The metric must rise too.
-        if not _rises(context, repaired):
+        if not _raises_score(context, repaired):
             continue
         yield context.finding(
             "images-off-by-one",

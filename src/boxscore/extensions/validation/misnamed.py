@@ -185,6 +185,6 @@ def _class_text(label: str) -> str:
 
 
 def _are_related(one: str, other: str) -> bool:
-    """Tell whether one name begins or ends with the other; False for numbers."""
+    """Return whether one name begins or ends with the other; False for numbers."""
     short, long = sorted((one.casefold(), other.casefold()), key=len)
     return bool(short) and not short.isdecimal() and (long.startswith(short) or long.endswith(short))

@@ -42,7 +42,7 @@ FEW_TIED = 20_000
 """Maximum detections for which quick checks compute the effect of their order, in milliseconds."""
 
 NO_SCORES = "no-scores"
-"""Code of the finding that detections have no scores."""
+"""Code of the finding that detections lack scores."""
 
 NEGLIGIBLE = 0.0005
 """Difference of AP that rounds to 0 in three decimals."""
@@ -308,7 +308,7 @@ def _score_floor(context: Context, floor: float, count: int) -> Iterator[Finding
     most = most_with_lower_scores(evaluation)
     if most is not None and not most - context.value > NEGLIGIBLE:
         return
-    # Report where the curves end; NaN means that there is no curve.
+    # Report where the curves end; NaN means that the curve is missing.
     recall, iou_text = recall_reached(evaluation)
     cut = f"detections below a score of {floor:.4g} seem to be missing: export with conf=0.001"
     if recall == recall:

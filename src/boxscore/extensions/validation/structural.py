@@ -74,12 +74,12 @@ def _annotation_ids(context: Context) -> Iterator[Finding]:
     yield from ID_ZERO.finding(context, truth)
 
 
-def _zero(context: Context, truth: GroundTruth) -> tuple[NDArray[np.intp], float]:
+def _rows_of_id_zero(context: Context, truth: GroundTruth) -> tuple[NDArray[np.intp], float]:
     read = context.protocol.matching.annotation_id_zero == "counted"
     return np.flatnonzero(zero_ids(truth.ids) & read), 0.0
 
 
-def _zero_unmatched(context: Context, truth: GroundTruth, rows: NDArray[np.intp]) -> Repair:
+def _leave_zero_unmatched(context: Context, truth: GroundTruth, rows: NDArray[np.intp]) -> Repair:
     matching = context.protocol.matching.replaced(annotation_id_zero="unmatched")
     protocol = context.protocol.replaced(matching=matching)
     return lambda c, detections: (c.ground_truth, detections, protocol)
@@ -88,14 +88,14 @@ def _zero_unmatched(context: Context, truth: GroundTruth, rows: NDArray[np.intp]
 ID_ZERO = RowCheck(
     "annotation-id-zero",
     "structural",
-    _zero,
+    _rows_of_id_zero,
     lambda _: "note",
     lambda _, __, ___: (
         "an annotation has id 0: pycocotools does not count matches with it; boxscore does "
         '(matching.annotation_id_zero = "counted")'
     ),
     "with matches not counted, as in pycocotools",
-    _zero_unmatched,
+    _leave_zero_unmatched,
 )
 
 
@@ -340,7 +340,7 @@ def silent_classes(context: Context) -> Iterator[Finding]:
 
 
 def _without_file(context: Context, detections: Detections) -> NDArray[np.bool_]:
-    """Tell whether each class has no file in a folder of VOC results, [K]."""
+    """Return whether each class lacks a file in a folder of VOC results, [K]."""
     names = detections.categories.names.tolist()
     if not (context.was_read(detections) and Path(detections.source).is_dir()):
         return np.zeros(len(names), dtype=bool)

@@ -3,8 +3,8 @@
 Conventions
 -----------
 - Files of masks or keypoints usually have boxes too: instance segmentation and pose models are also scored by
-  boxes. Another protocol was intended only if the detections have no boxes, so that boxes around their masks
-  or keypoints are used.
+  boxes. Another protocol was intended only if the detections lack boxes, so that boxes around their masks or
+  keypoints are used.
 - Oriented boxes on both sides are meant to be compared as such.
 - The repair is the option that reads the data, with the first metric of that protocol. Quick checks compute
   it too, unless the tables are so large that another evaluation takes a second.
@@ -70,7 +70,7 @@ def _oriented(context: Context) -> Iterator[Finding]:
         table=detections,
         rows=np.arange(min(1, len(detections))),
         repair=f"with --protocol {other.name}",
-        repaired=_under(other),
+        repaired=_score_under(other),
         at_once=context.is_soon(other),
     )
 
@@ -92,9 +92,9 @@ def _derived_boxes(context: Context, detections: Detections) -> Iterator[Finding
             continue
         # Suggest the other protocol only if it can read both tables; quick checks load no column for it.
         known = context.effort > IN_PASSING or all(t.instances.is_read(name) for t in (truth, detections))
-        other = _of_type(protocol, iou_type)
+        other = _protocol_of_type(protocol, iou_type)
         fits = other is not None and _fits(other, detections, truth if known else None)
-        repaired = _under(other) if fits and known and other is not None else None
+        repaired = _score_under(other) if fits and known and other is not None else None
         yield context.finding(
             code,
             "semantic",
@@ -112,7 +112,7 @@ def _derived_boxes(context: Context, detections: Detections) -> Iterator[Finding
         return
 
 
-def _of_type(protocol: Protocol, iou_type: str) -> Protocol | None:
+def _protocol_of_type(protocol: Protocol, iou_type: str) -> Protocol | None:
     try:
         return protocol_of_type(protocol, iou_type)
     # The protocol does not use keypoints.
@@ -121,14 +121,14 @@ def _of_type(protocol: Protocol, iou_type: str) -> Protocol | None:
 
 
 def _fits(protocol: Protocol, *tables: BoxTable | None) -> bool:
-    """Tell whether tables have as many keypoints as the protocol expects; masks always fit."""
+    """Return whether tables have as many keypoints as the protocol expects; masks always fit."""
     if protocol.similarity != "keypoints":
         return protocol.similarity == "mask"
     points = [table.keypoints for table in tables if table is not None]
     return all(each is not None and each.shape[1] == len(protocol.keypoints.sigmas) for each in points)
 
 
-def _under(protocol: Protocol) -> Repair:
+def _score_under(protocol: Protocol) -> Repair:
     return lambda context, detections: (context.ground_truth, detections, protocol)
 
 
@@ -144,7 +144,7 @@ def _flags(context: Context, *, difficult_said: bool) -> Iterator[Finding]:
                 context,
                 truth,
                 repair=f"with --protocol {DIFFICULT}",
-                repaired=_under(other),
+                repaired=_score_under(other),
                 at_once=context.is_soon(other),
             )
             continue

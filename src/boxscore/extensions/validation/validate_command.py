@@ -1,7 +1,7 @@
-"""Check ground truth and detections for faults that an evaluation does not show.
+"""Check ground truth and detections for errors that a score does not reveal.
 
-Detections in Parquet larger than memory: --memory-limit counts partition by partition, and judges what needs
-other evaluations by a sample of images.
+For Parquet files larger than memory, --memory-limit counts by partition, and checks that need further
+evaluations use a sample of images.
 
 Exit status: 0 without errors, 1 with errors, 2 when a file is missing; with --strict, 2 with errors or
 warnings.

@@ -35,12 +35,12 @@ def validate(
     detections : Detections, optional
     protocol : str, Path, mapping or Protocol, optional
         Decides which flags and max detections apply; effects are measured in its first summary metric. The
-        default is ``"coco"``, or ``"scoreless"`` if the detections have no scores.
+        default is ``"coco"``, or ``"scoreless"`` if the detections lack scores.
 
     Returns
     -------
     list of Finding
-        Errors first, and within a severity by descending effect; empty if there are no findings.
+        Errors first, and within a severity by descending effect; empty without findings.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def validate_files(
     of_truth = read_options(**{"format": format, "image_set": image_set, **(options or {})}, **needs)
     of_detections = read_options(**(detection_options or {}), **needs)
     paths = [path_of(ground_truth)] if detections is None else [path_of(ground_truth), path_of(detections)]
-    # Reject a path that does not exist or has no known format.
+    # Reject a path that does not exist or whose format is unknown.
     opened = [open_at(path, side=side) for path, side in zip(paths, SIDES, strict=False)]
     findings: list[Finding] = []
     if opened[0].format.name == "coco":

@@ -20,7 +20,7 @@ def weights_of(rules: ApRules, categories: Categories) -> FloatArray:
     Raises
     ------
     InputError
-        When a class has no weight, or a column is unknown or invalid.
+        When a class lacks a weight, or a column is unknown or invalid.
     """
     weights = rules.class_weights
     if isinstance(weights, str):

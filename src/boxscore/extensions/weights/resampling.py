@@ -141,7 +141,7 @@ class Swaps:
         """Yield the weights of the virtual images, [2 x images]."""
         random = _generator(self.state)
         for number in range(self.first, self.first + self.count):
-            exchanged = self._exchanged(number, random)
+            exchanged = self._swapped_units(number, random)
             if self.units is not None:
                 exchanged = exchanged[self.units]
             weights = np.empty(2 * self.images)
@@ -156,10 +156,10 @@ class Swaps:
             count = min(step, end - first)
             yield dataclasses.replace(self, first=first, count=count, state=random.bit_generator.state)
             for number in range(first, first + count):
-                self._exchanged(number, random)
+                self._swapped_units(number, random)
 
-    def _exchanged(self, number: int, random: np.random.Generator) -> FloatArray:
-        """Tell which units are swapped, [units]."""
+    def _swapped_units(self, number: int, random: np.random.Generator) -> FloatArray:
+        """Return whether each unit is swapped, [units]."""
         size = unit_count(self.images, self.units)
         if self.every or not number:
             return (number >> np.arange(size) & 1).astype(np.float64)

@@ -37,16 +37,16 @@ def weighted_metrics_shared(
     count = len(weights)
     shares = worker_count(workers)
     if shares < 2 or count * (len(matches) + len(matches.truth_image)) < WORTH_FORKING:
-        return weighted_metrics(matches, protocol, rows, _counted(weights, count, progress))
+        return weighted_metrics(matches, protocol, rows, _with_progress(weights, count, progress))
     first, *others = weights.batches(-(-count // shares))
 
     def metrics_of(part: WeightSets, name: str) -> WeightedMetrics:
-        return weighted_metrics(matches, protocol, rows, _counted(part, len(part), name))
+        return weighted_metrics(matches, protocol, rows, _with_progress(part, len(part), name))
 
     with contextlib.closing(Forked([functools.partial(metrics_of, part, "") for part in others])) as forked:
         parts = [metrics_of(first, progress), *forked.results()]
     return WeightedMetrics(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def _counted(sets: Iterable[FloatArray], total: int, name: str) -> Iterable[FloatArray]:
+def _with_progress(sets: Iterable[FloatArray], total: int, name: str) -> Iterable[FloatArray]:
     return shown(sets, total=total, desc=name, unit="set") if name else sets

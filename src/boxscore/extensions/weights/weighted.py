@@ -252,7 +252,7 @@ class WeightedCounts(SingleRuns):
 
     @property
     def has_detections(self) -> BoolArray:
-        """Tell whether each class has a detection in an image that counts, [K]."""
+        """Return whether each class has a detection in an image that counts, [K]."""
         return np.diff(self._first_detections[1]) > 0
 
     def first_scores(self) -> FloatArray:

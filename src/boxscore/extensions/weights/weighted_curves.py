@@ -131,13 +131,13 @@ class CurvesUnderWeights:
     ) -> None:
         self._rules, self._categories, self._images = protocol.ap, categories, len(matches.images)
         self._prepared = prepared = ImageWeights(matches, protocol, area, cap)
-        # Otherwise a run has no single best point.
+        # Otherwise the best point of a run is not unique.
         self._best = best and protocol.ap.precision_epsilon <= NO_EFFECT
         order = np.argsort(prepared.truth_category, kind="stable")
         bounds = np.searchsorted(prepared.truth_category[order], np.arange(prepared.shape[1] + 1))
         self._objects = WeightSums(prepared.truth_image[order], bounds, self._images)
         self._object_bounds = self._objects.at(bounds)
-        self._blocks = list(self._made())
+        self._blocks = list(self._split_blocks())
 
     def of(self, sets: Sequence[FloatArray]) -> Iterator[Curves]:
         """Yield the curves under each of some sets of weights, whole numbers, [images] each."""
@@ -264,7 +264,7 @@ class CurvesUnderWeights:
         found -= block.key
         np.multiply(found.view(np.float64), 1 / SCALE, out=best[:, classes])
 
-    def _made(self) -> Iterator[_Block]:
+    def _split_blocks(self) -> Iterator[_Block]:
         """Split the prepared data into blocks of classes, with segments sorted by class."""
         prepared, (T, K) = self._prepared, self._prepared.shape
         # Sort the true positives by class, then threshold, so that a block of classes is a slice.
@@ -358,7 +358,7 @@ def _class_blocks(starts: Positions, threshold_count: int) -> Iterator[tuple[int
 
 
 def _are_exchanges(sets: Sequence[FloatArray]) -> bool:
-    """Tell whether the weights of every two sets add up to 1."""
+    """Return whether the weights of every two sets add up to 1."""
     return len(sets) % 2 == 0 and all((sets[i] + sets[i + 1] == 1).all() for i in range(0, len(sets), 2))
 
 

@@ -1,3 +1,3 @@
-"""Define the tables of a protocol: their fields in order, with everything about each field."""
+"""Define the tables of a protocol, with their fields in order."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Define ``[ap]``: how a precision-recall curve becomes one number, and how classes are averaged."""
+"""Define ``[ap]``: how to reduce a precision-recall curve to one number and average classes."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ Pool = Literal["none", "classes"]
 
 
 def _curve(protocol: Any) -> str:
-    """Write the number of recall points, their grid unless evenly spaced, and the line through them."""
+    """Format the number of recall points, their grid unless evenly spaced, and the interpolation."""
     rules = protocol.ap
-    # Rules that read no recall points.
+    # Rules that do not use recall points.
     if rules.interpolation in ("area", "ends_of_ties"):
         return str(rules.interpolation).replace("_", "-")
     if rules.interpolation in ("every_point", "lines_as_they_are"):
         return "every" if rules.interpolation == "every_point" else f"{len(rules.recall_points)}-as-they-are"
-    # Points that are evenly spaced need no grid, and grids of known tools have names.
+    # Omit the grid of evenly spaced points; use a name for the grids of known tools.
     points = rules.recall_points
     method = "" if rules.interpolation == "points" else f"-{rules.interpolation}"
     if points == tuple(np.linspace(0, 1, len(points)).tolist()):
@@ -58,7 +58,7 @@ def _curve(protocol: Any) -> str:
 
 
 def _interpolation(protocol: Any) -> str:
-    """Write how the curve is read."""
+    """Describe the interpolation."""
     rules = protocol.ap
     if rules.interpolation == "area":
         at = f", {rules.score_steps} score thresholds" if rules.score_steps else ""
@@ -80,7 +80,7 @@ def _interpolation(protocol: Any) -> str:
 
 
 def _mean(protocol: Any) -> str:
-    """Say whether points are summed one by one."""
+    """Describe whether points are summed one by one."""
     return "sequential" if protocol.ap.sequential_mean and protocol.ap.interpolation == "points" else ""
 
 
@@ -91,19 +91,20 @@ TAKES_PART = ExtraColumn(
 
 
 OTHERS = "*"
-"""Stands for every class that has no weight."""
+"""The key for every class without a weight."""
 
 
 WEIGHTS_OF_CLASSES = "boxscore.extensions.weights.class_weights:weights_of"
-"""Takes these rules and the classes of a data set, and returns the weight of each class, [K]."""
+"""Function that takes these rules and the classes of a data set, and returns the weight of each class,
+[K]."""
 
 
 LARGEST_WEIGHT = 1e100
-"""Beyond it sums overflow."""
+"""Larger weights would overflow sums."""
 
 
 MOST_WRITTEN = 8
-"""Classes whose weights a signature writes; of more it has a digest."""
+"""Largest number of weights that a signature lists; above it, the signature has a digest."""
 
 
 def _weights(value: Any, name: str) -> dict[str, float] | str:
@@ -125,14 +126,14 @@ def _weights(value: Any, name: str) -> dict[str, float] | str:
 
 
 def _weights_text(protocol: Any) -> str:
-    """Write the weights, or what tells them from others; nothing where there are none."""
+    """Format the weights, or a digest that identifies them; empty without weights."""
     weights = protocol.ap.class_weights
     if isinstance(weights, str):
         return weights and f"column={weights}"
     pairs = sorted(f"{name}={number_text(weight)}" for name, weight in weights.items())
     if len(pairs) <= MOST_WRITTEN:
         return ",".join(pairs)
-    import hashlib  # 4 ms, which files without weights need not wait for
+    import hashlib  # takes 4 ms, so only import it when there are weights
 
     digest = hashlib.sha256("\n".join(pairs).encode()).hexdigest()[:12]
     return f"{len(pairs)}-classes-{digest}"
@@ -149,7 +150,7 @@ def _refused_with_weights(field: str, wrong: Any, rule: str) -> Refusal:
 
 
 class ApRules(Rules):
-    """How a precision-recall curve becomes one number."""
+    """How to reduce a precision-recall curve to one number."""
 
     PREFIX = "ap."
 
@@ -157,13 +158,13 @@ class ApRules(Rules):
     interpolation: Interpolation = rule(
         "points",
         check=choice(Interpolation),
-        doc="Mean of the interpolated precision at recall points; the area under its envelope; or the area "
-        "under straight lines through the envelope, read at the recall points: falling to 0 after the last "
-        "recall reached, or along a line from there to (1, 0); or under straight lines between the points "
-        "of all detections, without an envelope and with nothing before the first (CrowdHuman); or the mean "
-        "at recall points of such lines, with the first precision before the first (nuScenes); or under "
-        "straight lines from precision 1 at recall 0 through one point after each distinct score "
-        "(Cityscapes).",
+        doc="Mean of the interpolated precision at recall points; the area under its envelope; the area "
+        "under straight lines through the envelope, read at the recall points, which after the last "
+        "recall reached either drops to 0 or follows a line to (1, 0); the area under straight lines "
+        "between the points of all detections, without an envelope and with nothing before the first "
+        "(CrowdHuman); the mean of such lines at recall points, extended by the first precision before "
+        "the first point (nuScenes); or the area under straight lines from precision 1 at recall 0 "
+        "through one point after each distinct score (Cityscapes).",
         word=Word(
             "ap",
             text=_curve,
@@ -176,7 +177,7 @@ class ApRules(Rules):
     recall_points: tuple[float, ...] = rule(
         tuple(np.linspace(0, 1, 101).tolist()),
         check=grid_of(most=MOST_VALUES),
-        doc='For "points", [R]; also where `Evaluation.curves` reads the curve.',
+        doc='For "points", [R]; `Evaluation.curves` reads the curve there too.',
         step="ap.interpolation",
         scope=scores(Scope.CLASS),
         replaces=True,
@@ -184,7 +185,7 @@ class ApRules(Rules):
     recall_above: float = rule(
         -1.0,
         check=number(-1, 1),
-        doc='For "lines_as_they_are": only recall points above it are read (nuScenes: 0.1).',
+        doc='For "lines_as_they_are": only recall points above this value are read (nuScenes: 0.1).',
         word=Word("recallabove", silent=-1.0),
         step="ap.interpolation",
         scope=scores(Scope.CLASS),
@@ -192,8 +193,8 @@ class ApRules(Rules):
     precision_above: float = rule(
         0.0,
         check=number(0, 0.999),
-        doc='For "lines_as_they_are": taken off each precision, down to 0, and the mean divided by what is '
-        "left of 1 (nuScenes: 0.1).",
+        doc='For "lines_as_they_are": subtracted from each precision, down to 0; the mean is divided by 1 '
+        "minus this value (nuScenes: 0.1).",
         word=Word("precisionabove", silent=0.0),
         step="ap.interpolation",
         scope=scores(Scope.CLASS),
@@ -202,7 +203,7 @@ class ApRules(Rules):
     tie_order: TieOrder = rule(
         "as_ranked",
         check=choice(TieOrder),
-        doc="Whether, after matching, the true positives among a class's equally scored detections move.",
+        doc="Whether true positives are reordered among a class's equally scored detections after matching.",
         word=Word("equal", silent="as_ranked"),
         step="matching.equal_scores",
         scope=scores(Scope.CLASS),
@@ -212,7 +213,7 @@ class ApRules(Rules):
         0,
         check=whole(0),
         doc='For "area": the curve has a point only at the score thresholds `1 - i / score_steps`, i = 1 to '
-        "`score_steps` (WIDER FACE: 1000); 0 for one at every detection.",
+        "`score_steps` (WIDER FACE: 1000); 0 means one point per detection.",
         word=Word("steps", silent=0),
         step="ap.interpolation",
         scope=scores(Scope.CLASS),
@@ -228,7 +229,7 @@ class ApRules(Rules):
     recall_over: RecallOver = rule(
         "counted",
         check=choice(RecallOver),
-        doc="What recall is a share of: the counted ground truths, or the ignored ones too (VisDrone).",
+        doc="The denominator of recall: the counted ground truths, or the ignored ones too (VisDrone).",
         word=Word("recall", silent="counted"),
         step=Step("objects in recall's denominator", "scoring"),
         scope=scores(Scope.CLASS),
@@ -247,8 +248,8 @@ class ApRules(Rules):
     absent_classes: AbsentClasses = rule(
         "skip",
         check=choice(AbsentClasses),
-        doc="A class without counted ground truth: undefined; AP 0 in the mean when it has detections; or "
-        "AP 0 in any case.",
+        doc="AP of a class without counted ground truth: undefined; 0 in the mean when it has detections; "
+        "or always 0.",
         word=Word("absent", silent="skip"),
         step=Step(
             "classes without ground truth",
@@ -261,7 +262,8 @@ class ApRules(Rules):
     pool: Pool = rule(
         "none",
         check=choice(Pool),
-        doc="A metric: the mean over its classes, or the detections of its classes share one curve.",
+        doc="Whether a metric is the mean over classes, or computed on one curve that their detections "
+        "share.",
         word=Word("pool", silent="none"),
         step=Step("curves", "scoring", {"none": "one per class", "classes": "one for all classes"}),
         scope=scores(lambda protocol: Scope.CLASS if protocol.ap.pool == "none" else Scope.DATA_SET),
@@ -279,9 +281,9 @@ class ApRules(Rules):
     class_mean: ClassMean = rule(
         "of_defined",
         check=choice(ClassMean),
-        doc="The mean over classes: of the values that are defined; `numpy.nanmean` over all classes, whose "
-        "last bit depends on where the undefined ones stand; or each class as often as there are images "
-        "with an object of it (VisDrone).",
+        doc="The mean over classes: of the defined values; `numpy.nanmean` over all classes, whose last bit "
+        "depends on the positions of the undefined ones; or weighted by the number of images with an "
+        "object of the class (VisDrone).",
         word=Word("classmean", silent="of_defined"),
         step="ap.absent_classes",
         scope=scores(Scope.DATA_SET),
@@ -290,9 +292,9 @@ class ApRules(Rules):
     class_weights: Mapping[str, float] | str = rule(
         {},
         check=Check("class = number >= 0, or column", _weights),
-        doc='How much each class counts in every mean over classes: a weight by name or id, where `"*"` is '
-        "that of all others; or the name of a column of classes that holds the weights. A class of weight 0 "
-        "is left out. Without any, all count the same.",
+        doc='Weight of each class in every mean over classes: by name or id, where `"*"` is every other '
+        "class; or the name of a column of classes that holds the weights. A class of weight 0 is left "
+        "out. By default all classes have equal weight.",
         word=Word(
             "classweight", text=_weights_text, note="the weights, a digest of very many, or their column"
         ),

@@ -1,4 +1,4 @@
-"""Define ``[rounding]`` and ``[boxes]``: how numbers of detections change, and how boxes are measured."""
+"""Define ``[rounding]`` and ``[boxes]``: how to round numbers of detections and measure boxes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DECIMALS = Check('whole number, "none"', _decimals)
 
 
 def _decimals_text(protocol: Any) -> str:
-    """Write the decimals of scores and boxes, ``all`` for what is not rounded; nothing where neither is."""
+    """Format the decimals of scores and boxes, ``all`` if one is not rounded; empty if neither is."""
     decimals = (protocol.rounding.scores, protocol.rounding.boxes)
     return (
         "" if decimals == (None, None) else ",".join("all" if one is None else str(one) for one in decimals)
@@ -31,7 +31,7 @@ def _decimals_text(protocol: Any) -> str:
 
 
 def _rounding(protocol: Any) -> str:
-    """Write which numbers are rounded, and to how many decimals."""
+    """Name the rounded numbers and their decimals."""
     decimals = {"scores": protocol.rounding.scores, "boxes": protocol.rounding.boxes}
     rounded = [
         f"{counted(count, 'decimal')} of {name}" for name, count in decimals.items() if count is not None
@@ -86,14 +86,14 @@ _STRETCHING_REFUSED = (
 
 
 def _scores_text(protocol: Any) -> str:
-    """Say that scores are not read, or are scaled; nothing where they are as given."""
+    """Describe whether scores are unread or scaled; empty if used as given."""
     if protocol.matching.scores != "given":
         return str(protocol.matching.scores)
     return "stretched" if protocol.rounding.stretch_scores else ""
 
 
 class RoundingRules(Rules):
-    """What detections lose before anything else, as in tools that write them to text and read them again."""
+    """Rounding of detections before anything else, as in tools that write them to text and read them back."""
 
     PREFIX = "rounding."
 
@@ -147,13 +147,13 @@ def _ratio(value: Any, name: str) -> float | None:
 
 
 def _least_side(protocol: Any) -> str:
-    """Write how short a side may be."""
+    """Format the shortest allowed side."""
     least = protocol.boxes.least_side
     return f"sides from {number_text(least)} pixels" if least else "counted"
 
 
 def _longer(protocol: Any) -> str:
-    """Write by how much."""
+    """Format the added length."""
     longer = protocol.boxes.longer_sides
     return f"{number_text(longer)} pixel longer" if longer else "as given"
 
@@ -176,8 +176,8 @@ class BoxRules(Rules):
     degenerate: Degenerate = rule(
         "count",
         check=choice(Degenerate),
-        doc="What has no area: counted as any other; detections and ground truths whose area is not above 0 "
-        "taken out (lvis-api); or detections alone, with a side that is not above 0 (Open Images).",
+        doc="Boxes without area: counted like any other; removed from both sides if the area is not above 0 "
+        "(lvis-api); or removed from the detections if a side is not above 0 (Open Images).",
         word=Word("degenerate", silent="count"),
         step=Step(
             "boxes without area",
@@ -189,7 +189,7 @@ class BoxRules(Rules):
     least_side: float = rule(
         0.0,
         check=number(0, math.inf),
-        doc="Ground truths with a side below this many pixels are taken out of the data; of rotated boxes "
+        doc="Ground truths with a side below this many pixels are removed from the data; for rotated boxes "
         "and corners, a side of the rotated rectangle (mmrotate: 2).",
         word=Word("leastside", silent=0.0),
         step=Step("small objects", "tables", _least_side),
@@ -207,7 +207,7 @@ class BoxRules(Rules):
         0.0,
         check=number(0, 1e6),
         doc="Pixels added to the width and height of all boxes before anything else, so that areas change "
-        "too (BDD100K: 1). `pixel_offset` is added where boxes are compared.",
+        "too (BDD100K: 1). `pixel_offset` only applies where boxes are compared.",
         word=Word("longer", silent=0.0),
         step=Step("sides of boxes", "tables", _longer),
         scope=prepares(Scope.ROW),
@@ -236,8 +236,8 @@ class BoxRules(Rules):
     aspect_ratio: float | None = rule(
         None,
         check=Check('number > 0, "none"', _ratio),
-        doc="The ratio of width to height that boxes are compared with: height and centre stay. Regions "
-        "that are measured by intersection over the detection keep theirs (Caltech: 0.41).",
+        doc="Boxes are compared at this ratio of width to height; height and center are kept. Regions "
+        "measured by intersection over the detection keep their own ratio (Caltech: 0.41).",
         word=Word("aspect", silent=None, note="left out where boxes are compared as they are"),
         step=Step("aspect ratio", "overlaps", {None: "as given"}),
         scope=measures(Scope.ROW),
@@ -245,8 +245,8 @@ class BoxRules(Rules):
     edges: Edges = rule(
         "sides",
         check=choice(Edges),
-        doc="Where `pixel_offset` is 0, what the far edges of a box are: the near ones plus its sides, as "
-        "in pycocotools, or the corners as they are, which its sides are then made of. They differ in the "
+        doc="If `pixel_offset` is 0, the far edges of a box: the near ones plus its sides, as in "
+        "pycocotools; or the corners as given, from which the sides are computed. The two differ in the "
         "last bit.",
         word=Word("edges", silent="sides"),
         step="boxes.pixel_offset",
@@ -255,10 +255,10 @@ class BoxRules(Rules):
     foreground_share: ForegroundShare = rule(
         "exact",
         check=choice(ForegroundShare),
-        doc="How much of a detection a region holds, where that decides: the shared area over its own; or "
-        "made of their IoU v by `v / (1 + v) * (1 + A / a)`, A the region's area as annotated and a the "
-        "detection's, where v of a crowd is its share (TinyBenchmark). That is no share where A is not "
-        "width times height, and of crowds.",
+        doc="The share of a detection inside a region: the shared area over the detection's; or, computed "
+        "from their IoU v, `v / (1 + v) * (1 + A / a)`, where A is the region's annotated area and a "
+        "the detection's. For a crowd, v is the share itself. The formula gives no true share if A is "
+        "not width times height, or for crowds (TinyBenchmark).",
         word=Word("share", silent="exact"),
         step="boxes.pixel_offset",
         scope=measures(Scope.ROW),
@@ -266,7 +266,7 @@ class BoxRules(Rules):
     overlap_epsilon: float = rule(
         0.0,
         check=number(0, 1),
-        doc="Added to the area that the shared one is divided by (CrowdHuman: 1e-6).",
+        doc="Added to the denominator of overlaps (CrowdHuman: 1e-6).",
         word=Word("overlapeps", silent=0.0),
         step="boxes.pixel_offset",
         scope=measures(Scope.ROW),

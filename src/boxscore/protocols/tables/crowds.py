@@ -28,9 +28,9 @@ _POINTS = Check("list: number >= 0", lambda value, name: fppi_points(value, name
 
 
 def _points_text(rules: Any, reading: str) -> str:
-    """Write false positives per image, and the field that says how they are read unless it is as usual.
+    """Format false positives per image, and the field that reads them unless it has its default.
 
-    Nothing where both are as usual.
+    Empty if both have their defaults.
     """
     usual = type(rules)()
     if rules == usual:
@@ -44,28 +44,29 @@ FrocInterpolation = Literal["linear", "step"]
 
 
 def _froc(protocol: Any) -> str:
-    """Write the points and how they are read; nothing for LUNA16's."""
+    """Format the points and their interpolation; empty for LUNA16's."""
     return _points_text(protocol.froc, "interpolation")
 
 
 class FrocRules(Rules):
-    """Where the free-response ROC is read."""
+    """The points at which the free-response ROC is read."""
 
     PREFIX = "froc."
 
     false_positives_per_image: tuple[float, ...] = rule(
         (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0),
         check=_POINTS,
-        doc="At which numbers of false positives per image, of the class, the sensitivity is read, "
-        "ascending; FROC is their mean.",
+        doc="Numbers of false positives per image, of the class, at which the sensitivity is read, "
+        "ascending; FROC is the mean.",
         word=Word("froc", text=_froc, note="the points, and `step`; left out for LUNA16's"),
         scope=scores(Scope.CLASS),
     )
     interpolation: FrocInterpolation = rule(
         "linear",
         check=choice(FrocInterpolation),
-        doc="Between the points of two score thresholds: a straight line (LUNA16), or the last point "
-        "within the false positives allowed. They differ only where equal scores are right and wrong.",
+        doc="Between the points of two score thresholds: a straight line (LUNA16), or the last point within "
+        "the allowed false positives. They differ only where true and false positives have equal "
+        "scores.",
         scope=scores(Scope.CLASS),
     )
 
@@ -74,12 +75,12 @@ MissReading = Literal["first_at_least", "last_at_most", "last_at_most_or_end"]
 
 
 def _miss_rate(protocol: Any) -> str:
-    """Write the anchors and how they are read; nothing for Caltech's."""
+    """Format the anchors and their reading; empty for Caltech's."""
     return _points_text(protocol.miss_rate, "reading")
 
 
 class MissRateRules(Rules):
-    """Where the curve of miss rate against false positives per image is read for MR^-2."""
+    """The points at which the curve of miss rate against false positives per image is read for MR^-2."""
 
     PREFIX = "miss_rate."
 
@@ -94,15 +95,16 @@ class MissRateRules(Rules):
     reading: MissReading = rule(
         "last_at_most",
         check=choice(MissReading),
-        doc="Which detection an anchor is read at: the last with no more false positives per image, and a "
-        "miss rate of 1 before the first (Caltech); the same, but the last of all before the first "
-        "(CityPersons); or the first with as many, and the last of all where none has (CrowdHuman).",
+        doc="The detection at which an anchor is read: the last with at most as many false positives per "
+        "image, and a miss rate of 1 before the first (Caltech); the same, but the last of all before "
+        "the first (CityPersons); or the first with at least as many, else the last of all "
+        "(CrowdHuman).",
         scope=scores(Scope.CLASS),
     )
 
 
 def _jaccard(protocol: Any) -> str:
-    """Write the score thresholds; nothing for CrowdHuman's."""
+    """Format the score thresholds; empty for CrowdHuman's."""
     rules = protocol.jaccard
     return "" if rules == type(rules)() else ",".join(map(number_text, rules.score_thresholds))
 
@@ -139,7 +141,7 @@ def jaccard_areas(protocol: Any) -> list[int]:
 TRUTH_SHARE = ExtraColumn(
     "truth_share", "truth", "float", asked_for=_asks_for_jaccard, in_parts=False, most=1.0
 )
-"""Largest share of each ground truth that lies in one ignored region, [G]."""
+"""Largest share of each ground truth that is inside one ignored region, [G]."""
 
 
 CROWDS = ExtraColumn(
@@ -155,18 +157,18 @@ CROWDS = ExtraColumn(
     ),
 )
 """Partners, objects, detections; at A area ranges, T IoU thresholds, S confidences: [N, 3, A, T, S]. Counted
-before parts are cut, since they have no overlaps."""
+before matches are split into parts, since parts do not store overlaps."""
 
 
 class JaccardRules(Rules):
-    """At which confidences the Jaccard index of crowds is tried."""
+    """The confidences at which the Jaccard index of crowds is computed."""
 
     PREFIX = "jaccard."
 
     score_thresholds: tuple[float, ...] = rule(
         tuple(1e-1 * i for i in range(10)),
         check=list_of(number(-math.inf, math.inf), "a list", ordered=True),
-        doc="Detections above each are matched; JI is the best of the results.",
+        doc="Detections above each threshold are matched; JI is the best of the results.",
         word=Word("ji", text=_jaccard, note="the score thresholds; left out for CrowdHuman's"),
         scope=scores(Scope.CLASS),
         columns=(TRUTH_SHARE, CROWDS),
@@ -183,7 +185,7 @@ def _neighbours(value: Any, name: str) -> dict[str, tuple[str, ...]]:
 
 
 def _neighbours_text(protocol: Any) -> str:
-    """Write the classes that have neighbours, and which; nothing where none has."""
+    """Name the classes with neighbors, and the neighbors; empty without any."""
     of_class = protocol.score_levels.neighbours
     return ",".join(f"{name}={'+'.join(others)}" for name, others in of_class.items())
 
@@ -203,14 +205,14 @@ LEVEL_COUNTS = ExtraColumn(
     asked_for=_asks_for_levels,
     shape=lambda protocol: (*_level_shape(protocol), 3),
 )
-"""Whether its score is one of those from which thresholds are chosen (1 or 0); and, of its image and class,
-the true and the false positives among detections with at least its score: [D, T, A, 3]."""
+"""For each detection: whether its score is one from which thresholds are chosen (1 or 0); and the true and
+false positives of its image and class with at least its score: [D, T, A, 3]."""
 
 
 LEVEL_SIMILARITY = ExtraColumn(
     "level_similarity", "detection", "float", asked_for=_asks_for_levels, shape=_level_shape
 )
-"""The sum of the similarities of orientation of these true positives, [D, T, A]."""
+"""Sum of the orientation similarities of these true positives, [D, T, A]."""
 
 
 ORIENTED = ExtraColumn("oriented", "detection", "bool", asked_for=_asks_for_levels)
@@ -218,15 +220,15 @@ ORIENTED = ExtraColumn("oriented", "detection", "bool", asked_for=_asks_for_leve
 
 
 class ScoreLevelRules(Rules):
-    """Objects that choose their detections, anew at every score threshold."""
+    """Rules for objects that choose their detections again at every score threshold."""
 
     PREFIX = "score_levels."
 
     neighbours: Mapping[str, tuple[str, ...]] = rule(
         {},
         check=Check("class = [class, ...]", _neighbours),
-        doc="Classes whose objects are ignored ones of another class, by its name, where objects choose "
-        "their detections: a van that is taken for a car (KITTI).",
+        doc="Classes whose objects become ignored ones of another class, given by name, where objects "
+        "choose their detections: a van that is detected as a car (KITTI).",
         word=Word("neighbours", text=_neighbours_text, note="classes whose objects another class ignores"),
         step=Step("objects of like classes", "matching", _neighbours_text),
         scope=matches(Scope.IMAGE),

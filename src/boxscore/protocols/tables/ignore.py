@@ -37,7 +37,7 @@ Share = Literal["each", "sum"]
 
 
 _IN_WORDS = {"ignore": "ignored", "count": "counted", "delete": "deleted", "iof": "ignored, by IoF"}
-"""The values of rules of flags, as the steps of a waterfall write them."""
+"""Names of the values in the steps of a waterfall."""
 
 COCO_AREAS = {"all": (0.0, 1e10), "small": (0.0, 1024.0), "medium": (1024.0, 9216.0), "large": (9216.0, 1e10)}
 
@@ -66,7 +66,7 @@ def _column_ranges(value: Any, name: str) -> dict[str, dict[str, tuple[float, fl
 
 
 def _areas(protocol: Any) -> str:
-    """Name COCO's ranges and the range of everything; else write each range."""
+    """Name COCO's ranges and the range of all areas; otherwise format each range."""
     ranges = protocol.ignore.area_ranges
     if ranges == COCO_AREAS:
         return "coco"
@@ -76,17 +76,17 @@ def _areas(protocol: Any) -> str:
 
 
 def _column_ranges_text(protocol: Any) -> str:
-    """Write the columns that bound each range; nothing if only areas do."""
+    """Format the columns that bound each range; empty if only areas do."""
     return _bounds_text(protocol.ignore.column_ranges)
 
 
 def _image_ranges_text(protocol: Any) -> str:
-    """Write the columns of images that bound each range; nothing if there are none."""
+    """Format the columns of images that bound each range; empty without any."""
     return _bounds_text(protocol.ignore.image_ranges)
 
 
 def _image_columns(protocol: Any) -> tuple[str, ...]:
-    """Columns of images that bound a range."""
+    """Return the columns of images that bound a range."""
     return tuple(name for columns in protocol.ignore.image_ranges.values() for name in columns)
 
 
@@ -99,7 +99,7 @@ def _bounds_images(protocol: Any) -> bool:
 
 
 def _differs_by_range(protocol: Any) -> bool:
-    """Whether a range decides how pairs are measured or which detections take part, but for summed shares."""
+    """Whether a range decides how pairs are measured or which detections take part; summed shares aside."""
     return bool(protocol.ignore.range_by_range and protocol.ignore.share == "each")
 
 
@@ -115,7 +115,7 @@ def _ends(ends: tuple[float, float]) -> str:
 
 
 def _unlabelled(protocol: Any) -> str:
-    """Write how objects without keypoints are treated, and how they are recognized."""
+    """Describe the treatment of objects without keypoints, and how they are recognized."""
     rules = protocol.ignore
     return "counted" if rules.unlabelled == "count" else f"ignored, by {rules.unlabelled_by}"
 
@@ -133,7 +133,7 @@ def _has_regions(protocol: Any) -> bool:
 
 
 class IgnoreRules(Rules):
-    """What counts neither for nor against."""
+    """Ground truths and detections that are neither right nor wrong."""
 
     PREFIX = "ignore."
 
@@ -142,8 +142,8 @@ class IgnoreRules(Rules):
         "iof",
         check=choice(CrowdRule),
         doc="Crowd regions: ignored and measured by intersection over the detection (COCO), ignored and "
-        "measured by IoU, counted as any object, or taken out of the data before matching. Ignored, they "
-        "absorb any number of detections.",
+        "measured by IoU, counted like any object, or removed before matching. Ignored regions absorb "
+        "any number of detections.",
         word=Word("crowd"),
         step=Step("crowd regions", "tables", _IN_WORDS | {"ignore": "ignored, by IoU"}),
         scope=matches(Scope.ROW),
@@ -151,8 +151,8 @@ class IgnoreRules(Rules):
     difficult: IgnoreRule = rule(
         "count",
         check=choice(IgnoreRule),
-        doc="Difficult objects: ignored, absorbing any number of detections; counted as any object; or "
-        "taken out of the data before matching.",
+        doc="Difficult objects: ignored, absorbing any number of detections; counted like any object; or "
+        "removed before matching.",
         word=Word("difficult", silent="count"),
         step=Step("difficult objects", "tables", _IN_WORDS),
         scope=matches(Scope.ROW),
@@ -160,9 +160,9 @@ class IgnoreRules(Rules):
     flagged: FlaggedRule = rule(
         "ignore",
         check=choice(FlaggedRule),
-        doc="Ground truths whose `ignore` flag is set: ignored, each taken by at most one detection; "
-        "ignored, absorbing any number and measured by intersection over the detection; counted as any "
-        "object; or taken out of the data before matching.",
+        doc="Ground truths with the `ignore` flag: ignored, each absorbing at most one detection; ignored, "
+        "absorbing any number and measured by intersection over the detection; counted like any object; "
+        "or removed before matching.",
         word=Word("flagged", silent="ignore"),
         step=Step("objects flagged ignore", "tables", _IN_WORDS),
         scope=matches(Scope.ROW),
@@ -170,8 +170,9 @@ class IgnoreRules(Rules):
     flags: tuple[str, ...] = rule(
         (),
         check=list_of(text, "a list"),
-        doc="Keys of annotations, or columns, that set the `ignore` flag where they are true: COCO files "
-        '`["ignore"]` (SODA-D), `["ignore", "uncertain"]` (TinyPerson). Empty: as the format reads it.',
+        doc='Keys of annotations, or columns, that set the `ignore` flag where they are true: `["ignore"]` '
+        'in COCO files (SODA-D), `["ignore", "uncertain"]` (TinyPerson). Empty: the default of the '
+        "format.",
         word=Word("flags", silent=(), text=lambda protocol: "+".join(protocol.ignore.flags)),
         step="ignore.flagged",
         scope=matches(Scope.ROW),
@@ -182,8 +183,8 @@ class IgnoreRules(Rules):
     detection_area: DetectionArea = rule(
         "box",
         check=choice(DetectionArea),
-        doc="What area ranges measure in a detection: width times height, its mask's pixels, or the former "
-        "where the results carry boxes and the latter where they do not (pycocotools).",
+        doc="The area of a detection in area ranges: width times height; its mask's pixels; or width times "
+        "height if the results carry boxes and the mask's pixels if they do not (pycocotools).",
         word=Word("dtarea", silent="box"),
         scope=matches(Scope.ROW),
     )
@@ -206,8 +207,9 @@ class IgnoreRules(Rules):
     unlabelled_by: UnlabelledBy = rule(
         "num_keypoints",
         check=choice(UnlabelledBy),
-        doc="Which ground truths have no labelled keypoint: those whose `num_keypoints` is 0 (COCO; "
-        "CrowdPose, where head and neck do not count), or without one of visibility above 0 (xtcocotools).",
+        doc="How ground truths without a labelled keypoint are recognized: `num_keypoints` is 0 (COCO; "
+        "CrowdPose, which does not count head and neck), or every keypoint has visibility 0 "
+        "(xtcocotools).",
         word=Word("nokptby", silent="num_keypoints"),
         step="ignore.unlabelled",
         scope=prepares(Scope.ROW),
@@ -216,8 +218,8 @@ class IgnoreRules(Rules):
     area_ranges: Mapping[str, tuple[float, float]] = rule(
         {"all": (0.0, math.inf)},
         check=Check("name = [low, high]", _area_ranges),
-        doc="Square pixels, closed at both ends. Ground truths outside are ignored, and so are detections "
-        "outside that match nothing.",
+        doc="Square pixels, closed at both ends. Ground truths outside are ignored, and so are unmatched "
+        "detections outside.",
         word=Word("area", text=_areas, note="`coco`, `all`, or each range"),
         scope=matches(Scope.ROW),
         replaces=True,
@@ -226,8 +228,8 @@ class IgnoreRules(Rules):
         {},
         check=Check("area range = {column = [low, high]}", _column_ranges),
         doc="Further bounds of an area range on the ground truth, closed at both ends: by the range's name, "
-        "its `area`, the `width`, `height`, `x1`, `y1`, `x2`, `y2` of its box in pixels, or a column of the "
-        "ground truth. What lies outside any of them lies outside the range.",
+        "its `area`, the `width`, `height`, `x1`, `y1`, `x2`, `y2` of its box in pixels, or a column of "
+        "the ground truth. An object must be within all of them to be in the range.",
         word=Word("ranges", text=_column_ranges_text, note="the columns that bound each range"),
         step=Step("subsets", "tables", _column_ranges_text),
         scope=matches(Scope.ROW),
@@ -259,8 +261,8 @@ class IgnoreRules(Rules):
     outside: Outside = rule(
         "ignore",
         check=choice(Outside),
-        doc="Ground truths outside a range: ignored, each taken by at most one detection (COCO); ignored, "
-        "absorbing any number of detections; or the same, measured by intersection over the detection.",
+        doc="Ground truths outside a range: ignored, each absorbing at most one detection (COCO); ignored, "
+        "absorbing any number; or the same, measured by intersection over the detection.",
         word=Word("outside", silent="ignore"),
         step=Step("objects outside a range", "matching"),
         scope=matches(Scope.ROW),
@@ -268,8 +270,8 @@ class IgnoreRules(Rules):
     least_height_closed: bool = rule(
         True,
         check=flag,
-        doc="Whether a ground truth as high as the lower bound of a range on `height` lies in it (`>=`; "
-        "KITTI: not).",
+        doc="Whether a ground truth as high as the lower bound of a range on `height` is in the range "
+        "(`>=`; not in KITTI).",
         word=Word("leastheight", silent=True, text={False: ">"}, note="`>` where that height is too low"),
         step="ignore.column_ranges",
         scope=matches(Scope.ROW),
@@ -277,8 +279,9 @@ class IgnoreRules(Rules):
     height_slack: float = rule(
         0.0,
         check=number(0, 1e6),
-        doc="Detections are dropped from a range with bounds on `height` where theirs is below the lower "
-        "bound over this factor, or not below the upper bound times it (Caltech: 1.25); 0 keeps all.",
+        doc="Detections are dropped from a range with bounds on `height` if their height is below the lower "
+        "bound divided by this factor, or not below the upper bound times it (Caltech: 1.25); 0 keeps "
+        "all.",
         word=Word("dtheight", silent=0.0),
         step=Step("heights of detections", "ranking", {0.0: "any"}),
         scope=matches(Scope.ROW),
@@ -290,9 +293,10 @@ class IgnoreRules(Rules):
     share: Share = rule(
         "each",
         check=choice(Share),
-        doc="What intersections over the detection are with: each ignored object alone; or all ignored "
-        "objects of the class together (Cityscapes). Then nothing else matches them, only detections that "
-        "overlap no counted object enough, and a crowd that is also outside of the range counts twice.",
+        doc="The region of an intersection over the detection: each ignored object alone; or all ignored "
+        "objects of the class together (Cityscapes). In the latter case, ignored objects match nothing "
+        "else; only detections that overlap no counted object enough can match them; and a crowd "
+        "outside the range counts twice.",
         word=Word("shares", silent="each"),
         step=Step("shares on ignored objects", "matching", {"each": "of each", "sum": "of all together"}),
         scope=matches(lambda protocol: Scope.IMAGE if _sums(protocol) else Scope.ROW),
@@ -329,8 +333,8 @@ class IgnoreRules(Rules):
     void: str = rule(
         "",
         check=text,
-        doc="The class whose objects are regions of no class: in each class that is detected in their image "
-        "they are objects with the flag `ignore` (Cityscapes).",
+        doc="The class whose objects are regions without a class: they become objects with the flag "
+        "`ignore` in every class detected in their image (Cityscapes).",
         word=Word("void", silent=""),
         step=Step("regions of no class", "tables", {"": "none"}),
         scope=prepares(lambda protocol: Scope.IMAGE if protocol.ignore.void else Scope.ROW),
@@ -341,9 +345,8 @@ class IgnoreRules(Rules):
     regions: str = rule(
         "",
         check=text,
-        doc="The class whose objects are regions of their image that are not annotated: objects and "
-        "detections of every class that lie in them by half or more are dropped before anything else "
-        "(VisDrone).",
+        doc="The class whose objects are unannotated regions of their image: objects and detections of "
+        "every class with at least half their area inside are dropped before anything else (VisDrone).",
         word=Word("regions", silent=""),
         step=Step("regions that are not annotated", "tables", {"": "none"}),
         scope=prepares(lambda protocol: Scope.IMAGE if protocol.ignore.regions else Scope.ROW),
@@ -357,7 +360,8 @@ class IgnoreRules(Rules):
     def bounds(self) -> list[tuple[float, float]]:
         """Ends of the area ranges, [A].
 
-        A range from 0 to infinity that is alone, or bounded by other columns, holds negative areas as well.
+        A range from 0 to infinity also contains negative areas if it is the only one, or is bounded by other
+        columns.
         """
         return [
             (-math.inf, math.inf)

@@ -24,13 +24,13 @@ GroupTreatment = Literal["count", "merge"]
 
 
 def _group(protocol: Any) -> str:
-    """Write how groups are treated, and how much one counts."""
+    """Describe the treatment and weight of groups."""
     rules = protocol.group
     return rules.treatment if rules.treatment == "count" else f"{rules.treatment}/{number_text(rules.weight)}"
 
 
 def _group_step(protocol: Any) -> str:
-    """Write how groups are treated, and how much one counts."""
+    """Describe the treatment and weight of groups."""
     rules = protocol.group
     if rules.treatment == "count":
         return "ordinary objects"
@@ -42,7 +42,7 @@ def _merges(protocol: Any) -> bool:
 
 
 def _in_passes(protocol: Any) -> bool:
-    """Whether some ground truths are matched after the others: groups, or objects without a mask."""
+    """Whether some ground truths (groups, or objects without a mask) are matched after the others."""
     return bool(_merges(protocol) or protocol.masks_may_lack)
 
 
@@ -59,7 +59,7 @@ ABSORBED_BITS = ExtraColumn(
 TRUTH_WEIGHT = ExtraColumn(
     "truth_weight", "truth", "float", asked_for=lambda protocol: bool(protocol.group.weighs), most=1.0
 )
-"""How much each ground truth counts, [G]; 1 where it is not there."""
+"""Weight of each ground truth, [G]; 1 if the column is missing."""
 
 
 GROUP_TRUE_POSITIVES = ExtraColumn(
@@ -74,16 +74,16 @@ GROUP_TRUE_POSITIVES = ExtraColumn(
 
 
 class GroupRules(Rules):
-    """What a box around a group of objects is."""
+    """Treatment of a box around a group of objects."""
 
     PREFIX = "group."
 
     treatment: GroupTreatment = rule(
         "count",
         check=choice(GroupTreatment),
-        doc="One object like any other; or, matched last, a region that absorbs what lies in it, measured "
-        "by intersection over the detection, and of whose detections the best stands for it if its score is "
-        "above 0 (Open Images).",
+        doc="Counted like any other object; or, matched last, a region that absorbs the detections inside "
+        "it, measured by intersection over the detection. The best of these detections is the true "
+        "positive if its score is above 0 (Open Images).",
         word=Word("group", silent="count", text=_group, note="`merge/` and the weight"),
         step=Step("groups", "matching", _group_step),
         scope=matches(lambda protocol: Scope.IMAGE if _merges(protocol) else Scope.ROW),
@@ -107,7 +107,7 @@ class GroupRules(Rules):
     weight: float = rule(
         1.0,
         check=number(0, 1),
-        doc='For "merge": how much a group counts, as an object and as a true positive; 0 ignores it.',
+        doc='For "merge": the weight of a group as an object and as a true positive; 0 ignores it.',
         step="group.treatment",
         scope=scores(Scope.ROW),
         refuses=(
@@ -130,7 +130,7 @@ class GroupRules(Rules):
 
     @property
     def weighs(self) -> bool:
-        """Whether groups count as a part of an object, a fraction."""
+        """Whether a group counts as a fraction of an object."""
         return self.treatment == "merge" and 0 < self.weight < 1
 
 
@@ -145,11 +145,12 @@ Unlisted = Literal["count", "drop", "drop_without_object", "drop_beside_others",
 
 
 ANNOTATOR, ANNOTATORS, EXHAUSTIVE = "annotator", "annotators", "exhaustive"
-"""The column of objects with their annotator; those of images with all of theirs, and whether that is all."""
+"""The column of objects with their annotator; that of images with all their annotators, and whether the
+annotation is exhaustive."""
 
 
 BETWEEN = "/"
-"""Between the names in the column of images."""
+"""Separates the names in the column of images."""
 
 
 _NOT_READ = "the column that says it is not read there: evaluate all images at once"
@@ -164,7 +165,7 @@ def _drops(protocol: Any) -> bool:
 
 
 def _not_evaluated(protocol: Any) -> str:
-    """Write the classes that are not evaluated."""
+    """Name the classes that are not evaluated."""
     return ",".join(protocol.labels.not_evaluated)
 
 
@@ -193,7 +194,7 @@ def _exhaustive(protocol: Any) -> Scope:
 
 
 class LabelRules(Rules):
-    """What follows from the labels of whole images, where not every class is annotated in every image."""
+    """Rules for image-level labels, where not every class is annotated in every image."""
 
     PREFIX = "labels."
 
@@ -201,9 +202,10 @@ class LabelRules(Rules):
     annotators: Annotators = rule(
         "all",
         check=choice(Annotators),
-        doc="Objects of several annotators, by their column `annotator`: all counted; or in each image "
-        "those of one annotator, by whom the detections do best: the greatest mean of F1 over the IoU "
-        "thresholds, the first of equals, or one without objects where there are no detections (SAM 3).",
+        doc="Objects of several annotators, by their column `annotator`: count all; or, in each image, only "
+        "those of the annotator with whom the detections agree best: the greatest mean of F1 over the "
+        "IoU thresholds, the first in case of ties, or an annotator without objects if the image has no "
+        "detections (SAM 3).",
         word=Word("annotators", silent="all"),
         step=Step("annotators", "tables", {"all": "all", "best": "the best of each image"}),
         scope=matches(lambda protocol: Scope.IMAGE if _best(protocol) else Scope.ROW),
@@ -217,8 +219,8 @@ class LabelRules(Rules):
     inexhaustive_images: InexhaustiveImages = rule(
         "count",
         check=choice(InexhaustiveImages),
-        doc="Images whose column `exhaustive` is false: counted, or left out with all that is in them "
-        "(SAM 3). Without the column all are exhaustive.",
+        doc="Images whose column `exhaustive` is false: counted, or left out with their objects and "
+        "detections (SAM 3). Without the column, all images are exhaustive.",
         word=Word("inexhaustive", silent="count"),
         step=Step("images not annotated in full", "tables", {"count": "counted", "drop": "left out"}),
         scope=prepares(lambda protocol: Scope.IMAGE if _drops(protocol) else Scope.ROW),
@@ -233,10 +235,10 @@ class LabelRules(Rules):
         "count",
         check=choice(Unlisted),
         doc="Detections of a class that is not listed in their image: counted; dropped (federated data "
-        "sets), where a class is listed if it has an object or as `listed_by` says; dropped where the "
-        "image has no object of it, whatever labels of images say (WIDER FACE), or has objects of other "
-        "classes alone (Rex-Omni on COCO); or counted where it has no object of it, and never matched, "
-        "though classes are pooled (Rex-Omni).",
+        "sets), where a class is listed if it has an object or as `listed_by` defines; dropped if the "
+        "image lacks objects of the class, regardless of image labels (WIDER FACE), or has objects of "
+        "other classes only (Rex-Omni on COCO); or counted but never matched if the image lacks objects "
+        "of the class, even if classes are pooled (Rex-Omni).",
         word=Word("unlisted", silent="count"),
         step=Step(
             "unlisted classes",
@@ -261,8 +263,8 @@ class LabelRules(Rules):
     listed_by: ListedBy = rule(
         "negative",
         check=choice(ListedBy),
-        doc="Which labels of an image list a class: those that say it is absent (LVIS), or also those that "
-        "say it is there (Open Images).",
+        doc="Image labels that list a class: labels that mark it absent (LVIS), or also labels that mark it "
+        "present (Open Images).",
         word=Word("listed", silent="negative"),
         step="labels.unlisted",
         scope=ranks(_unlisted),
@@ -270,8 +272,8 @@ class LabelRules(Rules):
     not_exhaustive: NotExhaustive = rule(
         "count",
         check=choice(NotExhaustive),
-        doc="Detections that match nothing, of a class that is not annotated exhaustively in their image: "
-        "false positives, or ignored.",
+        doc="Unmatched detections of a class that is not annotated exhaustively in their image: false "
+        "positives, or ignored.",
         word=Word("notexhaustive", silent="count"),
         step=Step("classes not annotated in full", "tables", {"count": "counted", "ignore": "ignored"}),
         scope=matches(_exhaustive),
@@ -283,8 +285,8 @@ class LabelRules(Rules):
     undetected: Undetected = rule(
         "count",
         check=choice(Undetected),
-        doc="Objects of a class of which their image has no detection: counted; or dropped, as if they were "
-        "not there (xView). Only detections that reach the score threshold are some.",
+        doc="Objects of a class without detections in their image: counted; or dropped (xView). Only "
+        "detections that reach the score threshold count.",
         word=Word("undetected", silent="count"),
         step=Step("objects of undetected classes", "tables", {"count": "counted", "drop": "dropped"}),
         scope=prepares(lambda protocol: Scope.IMAGE if protocol.labels.undetected == "drop" else Scope.ROW),
@@ -294,7 +296,8 @@ class LabelRules(Rules):
     not_evaluated: tuple[str, ...] = rule(
         (),
         check=list_of(text, "a list"),
-        doc="Names of classes that are not evaluated. Max detections per image count their detections.",
+        doc="Names of classes that are not evaluated. Their detections count towards max detections per "
+        "image.",
         word=Word("without", silent=(), text=_not_evaluated, note="the classes not evaluated"),
         step=Step("classes not evaluated", "tables", _not_evaluated),
         scope=ranks(Scope.ROW),

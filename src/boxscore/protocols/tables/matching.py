@@ -1,4 +1,4 @@
-"""Define ``[matching]``: how detections and ground truths are matched."""
+"""Define ``[matching]``: how to match detections with ground truths."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ def _class_thresholds(value: Any, name: str) -> dict[str, tuple[float, ...]]:
 
 
 def _thresholds(protocol: Any) -> str:
-    """Write the grid of IoU thresholds."""
+    """Format the grid of IoU thresholds."""
     return grid_text(protocol.matching.iou_thresholds)
 
 
 def _largest_threshold(protocol: Any) -> str:
-    """Write the bound; nothing where thresholds are lowered as COCO's would be."""
+    """Format the bound; empty if it lowers thresholds like COCO's."""
     matching = protocol.matching
     lowered = np.minimum(matching.iou_thresholds, matching.largest_threshold)
     same = (lowered == np.minimum(matching.iou_thresholds, COCO_LARGEST_THRESHOLD)).all()
@@ -73,19 +73,19 @@ def _largest_threshold(protocol: Any) -> str:
 
 
 def _class_thresholds_text(protocol: Any) -> str:
-    """Write the classes that have other thresholds; nothing where none has."""
+    """Name the classes with their own thresholds; empty without any."""
     of_class = protocol.matching.class_thresholds
     return ",".join(f"{name}={grid_text(thresholds)}" for name, thresholds in of_class.items())
 
 
 def _threshold_range(protocol: Any) -> str:
-    """Write the IoU thresholds briefly, rounded."""
+    """Format the rounded IoU thresholds briefly."""
     values = protocol.matching.iou_thresholds
     return grid_text(values) if len(values) < 3 else f"{values[0]:.2f}:{values[-1]:.2f}/{len(values)}"
 
 
 RANKED = ("best_available", "best_overall")
-"""Rules by which detections choose, one after the other."""
+"""Rules by which detections choose one after the other."""
 
 
 def _not_ranked(protocol: Any) -> bool:
@@ -109,7 +109,7 @@ def _by_file(protocol: Any) -> bool:
 
 
 def _equal_scores(protocol: Any) -> str:
-    """Write the order of ties, or what moves in it after matching."""
+    """Describe the order of ties, or the reordering after matching."""
     moved = protocol.ap.tie_order
     return str(protocol.matching.equal_scores if moved == "as_ranked" else moved).replace("_", " ")
 
@@ -119,12 +119,12 @@ def _ranked(protocol: Any) -> bool:
 
 
 def _max_detections(protocol: Any) -> str:
-    """Write max detections."""
+    """Format max detections."""
     return ",".join(map(str, protocol.matching.max_detections)) or "none"
 
 
 def _largest_max_detections(protocol: Any) -> str:
-    """Write the largest of max detections, and what it is counted over."""
+    """Format the largest of max detections and the scope of the count."""
     most = protocol.caps[-1]
     scopes = {"class": "image and class", "image": "image", "data_set_class": "class of the data set"}
     scope = scopes[protocol.matching.cap_scope.removesuffix("_each")]
@@ -160,7 +160,7 @@ _CAPS_REFUSED = (
 
 
 def _lowest(protocol: Any) -> str:
-    """Write the threshold, and whether a score equal to it counts."""
+    """Format the threshold, and whether a score equal to it is kept."""
     rules = protocol.matching
     if rules.score_threshold == -math.inf:
         return "none"
@@ -174,7 +174,7 @@ PAIR_IOU = ExtraColumn(
     asked_for=lambda protocol: any(map(protocol.asks_for, ("mean_iou", "object_iou"))),
     most=1.0,
 )
-"""Overlap of each pair, [P]: parts have no other."""
+"""Overlap of each pair, [P]: parts do not store any other."""
 
 
 def _ranks(protocol: Any) -> bool:
@@ -191,13 +191,13 @@ def _not_given(protocol: Any) -> bool:
 
 
 def _refused_without_scores(field: str, rule: str, wrong: Any, when: Any = _unranked) -> Refusal:
-    """Refuse a value of another field where detections are not ranked, or not by scores."""
+    """Reject a value of another field if detections are not ranked, or not by scores."""
     asked = f"{rule} where detections have no scores"
     return Refusal("together", lambda protocol: when(protocol) and wrong(protocol), asked, field)
 
 
 class MatchingRules(Rules):
-    """How detections and ground truths are matched."""
+    """How to match detections with ground truths."""
 
     PREFIX = "matching."
 
@@ -205,7 +205,7 @@ class MatchingRules(Rules):
     iou_thresholds: tuple[float, ...] = rule(
         (0.5,),
         check=grid_of(most=MOST_THRESHOLDS, open_low=True),
-        doc="What an overlap must reach to be a match, ascending, [T].",
+        doc="The least overlap for a match, ascending, [T].",
         word=Word("iou", text=_thresholds, note="one, several, or `first:last/count`"),
         step=Step("IoU thresholds", "thresholds", _threshold_range),
         scope=matches(Scope.ROW),
@@ -222,22 +222,22 @@ class MatchingRules(Rules):
     class_thresholds: Mapping[str, tuple[float, ...]] = rule(
         {},
         check=Check("class = grid in (0, 1]", _class_thresholds),
-        doc="Classes with IoU thresholds of their own, by name: as many as `iou_thresholds`, in whose place "
-        "they stand (KITTI: `Car = [0.7]` beside 0.5).",
+        doc="Classes with their own IoU thresholds, by name: as many as `iou_thresholds`, which they "
+        "replace (KITTI: `Car = [0.7]`, others 0.5).",
         word=Word("classiou", text=_class_thresholds_text, note="the classes with thresholds of their own"),
-        step="matching.iou_thresholds",  # which are as many
+        step="matching.iou_thresholds",  # both have the same length
         scope=matches(Scope.ROW),
     )
     # candidates
     candidate: Candidate = rule(
         "best_available",
         check=choice(Candidate),
-        doc="Whether a detection whose best ground truth is taken may turn to the next; or whether, whatever "
-        "the scores and the order, as many pairs as possible are made, and of these the pairs with the "
-        "greatest sum of IoU; or whether the objects choose, in file order, each the free detection that it "
-        "overlaps most (Rex-Omni); or whether, whatever the scores, the best pair of all comes first, then "
-        "the best of what is left (MillionTrees); or whether all are assigned for the greatest sum, whatever "
-        "the threshold, which then takes pairs away (DeepForest).",
+        doc="How a detection finds its ground truth. It may take the next best if its best is taken, or "
+        "not. Alternatives: match as many pairs as possible, then with the greatest total IoU, "
+        "regardless of score and order; let each object, in file order, choose the free detection that "
+        "it overlaps most (Rex-Omni); take the best pair of all first, then the best remaining pair, "
+        "regardless of score (MillionTrees); or assign all for the greatest total regardless of the "
+        "threshold, which then removes pairs (DeepForest).",
         word=Word("candidate", silent="best_available"),
         step=Step("candidate", "matching"),
         scope=matches(Scope.IMAGE),
@@ -251,7 +251,7 @@ class MatchingRules(Rules):
     equal_iou: EqualIou = rule(
         "last",
         check=choice(EqualIou),
-        doc="Which of equally overlapped ground truths, in file order, is taken; or of detections, where "
+        doc="Which of equally overlapped ground truths is taken, in file order; or which detection, if "
         "objects choose.",
         word=Word("ties", silent="last"),
         step=Step("equal overlaps", "matching"),
@@ -261,9 +261,9 @@ class MatchingRules(Rules):
     order: Order = rule(
         "score",
         check=choice(Order),
-        doc="In which order the detections of an image and class choose their ground truths: by descending "
-        "score, or as they stand in the file, whatever their scores (xView). Curves are over descending "
-        "scores in either case, and max detections keep the highest ones.",
+        doc="The order in which the detections of an image and class choose their ground truths: by "
+        "descending score, or in file order regardless of score (xView). Curves use descending scores "
+        "in either case, and max detections keep the highest ones.",
         word=Word("by", silent="score"),
         step=Step("order of matching", "matching", {"score": "by score", "file": "as in the file"}),
         scope=matches(Scope.IMAGE),
@@ -282,9 +282,9 @@ class MatchingRules(Rules):
     annotation_id_zero: AnnotationIdZero = rule(
         "counted",
         check=choice(AnnotationIdZero),
-        doc="What a match with a counted ground truth of annotation id 0 is: a match like any other, or "
-        "none (pycocotools): the detection is a false positive and the ground truth missed, though no other "
-        "detection may have it.",
+        doc="A match with a counted ground truth of annotation id 0: a match like any other; or not a match "
+        "(pycocotools), in which case the detection is a false positive and the ground truth is missed, "
+        "but stays unavailable to other detections.",
         word=Word("id0", silent="counted"),
         step=Step("annotation id 0", "matching"),
         scope=matches(Scope.ROW),
@@ -293,10 +293,10 @@ class MatchingRules(Rules):
     equal_scores: EqualScores = rule(
         "image_order",
         check=choice(EqualScores),
-        doc="In which order a class's equally scored detections are counted: image by image, then by file; "
-        "by file over all images; or matched with the last in the file first, and counted with the last "
-        "image first, and in an image what stands for a group (TensorFlow, where its sort happens to be "
-        "stable); or by file over all images, the last first (nuScenes).",
+        doc="The order in which a class's equally scored detections are counted: image by image, then by "
+        "file; by file over all images; matched with the last in the file first and counted with the "
+        "last image first, where the true positive of a group comes first in its image (TensorFlow, "
+        "where its sort happens to be stable); or by file over all images, the last first (nuScenes).",
         word=Word("order", silent="image_order"),
         step=Step("equal scores", "matching", _equal_scores),
         scope=scoring(Scope.CLASS),
@@ -330,8 +330,8 @@ class MatchingRules(Rules):
     cap_scope: CapScope = rule(
         "class",
         check=choice(CapScope),
-        doc="Whether the largest of max detections is counted per image and class, per image over all its "
-        "classes, or per class over all images; or whether each is counted per image over all its classes.",
+        doc="The scope of max detections: the largest limit counts per image and class, per image over all "
+        "its classes, or per class over all images; or every limit counts per image over all its classes.",
         word=Word(
             "cap",
             silent="class",
@@ -346,8 +346,8 @@ class MatchingRules(Rules):
     ranked_files: bool = rule(
         False,
         check=flag,
-        doc="Whether the detections of an image must come by descending score, as tools want them that read "
-        "them in file order; others are an error then.",
+        doc="Whether the detections of an image must be in descending order of score, as for tools that "
+        "read them in file order; otherwise they are an error.",
         word=Word("files", silent=False, text={True: "ranked"}, note="`ranked` where the order is checked"),
         step="matching.equal_scores",
         scope=prepares(lambda protocol: Scope.IMAGE if protocol.matching.ranked_files else Scope.ROW),
@@ -358,7 +358,7 @@ class MatchingRules(Rules):
     score_threshold: float = rule(
         -math.inf,
         check=number(-math.inf, math.inf),
-        doc="Detections below are left out before they are ranked.",
+        doc="Detections with lower scores are dropped before ranking.",
         word=Word("conf", silent=-math.inf, note="left out where every score counts"),
         step=Step("score threshold", "ranking", _lowest),
         scope=ranks(Scope.ROW),
@@ -366,8 +366,8 @@ class MatchingRules(Rules):
     score_closed: bool = rule(
         True,
         check=flag,
-        doc="Whether a score equal to the threshold is kept (`>=`), or only one above it (`>`), as in tools "
-        "that write `conf > threshold` (Ultralytics, torchvision).",
+        doc="Whether a score equal to the threshold is kept (`>=`) or dropped (`>`), as in tools that write "
+        "`conf > threshold` (Ultralytics, torchvision).",
         word=Word(
             "keep", silent=True, text={False: ">"}, note="`>` where a score equal to `conf` is left out"
         ),
@@ -378,7 +378,7 @@ class MatchingRules(Rules):
     max_detections: tuple[int, ...] = rule(
         (),
         check=list_of(whole(1), "a list of whole numbers", ordered=True),
-        doc="How many detections per image and class are evaluated, best score first; ascending, [M]. "
+        doc="Number of detections per image and class to evaluate, highest scores first; ascending, [M]. "
         "Empty: all.",
         word=Word("maxdet", text=_max_detections, note="max detections, or `none`"),
         step=Step("max detections", "ranking", _largest_max_detections),
@@ -388,9 +388,9 @@ class MatchingRules(Rules):
     scores: Scores = rule(
         "given",
         check=choice(Scores),
-        doc="Whether detections are ranked by their scores; or no score is read: boxes are counted, and no "
-        "order decides anything (what language models write); or no score is read and all are taken for "
-        "equal, so that the order of the file decides (tools that write one score for every box).",
+        doc="Whether detections are ranked by score. Alternatives: scores are not read and boxes are "
+        "counted in no order (for language models); or scores are not read and all are equal, so that "
+        "file order decides (for tools that write the same score for every box).",
         step=Step(
             "scores of detections", "tables", {"given": "as given", "none": "not read", "equal": "all equal"}
         ),
@@ -474,16 +474,16 @@ class MatchingRules(Rules):
 
     @property
     def effective_thresholds(self) -> NDArray[np.float64]:
-        """What an overlap must reach (``>=``) at each IoU threshold, [T]."""
+        """The least overlap (``>=``) for a match at each IoU threshold, [T]."""
         return self._effective(self.iou_thresholds)
 
     def effective_thresholds_of(self, name: str) -> NDArray[np.float64]:
-        """Return what an overlap must reach for a class, [T]."""
+        """Return the least overlap for a match of a class at each threshold, [T]."""
         return self._effective(self.class_thresholds.get(name, self.iou_thresholds))
 
     @property
     def least_threshold(self) -> float:
-        """What an overlap must reach to match at all, in any class."""
+        """The least overlap for a match at any threshold, in any class."""
         lowest = (self.iou_thresholds[0], *(grid[0] for grid in self.class_thresholds.values()))
         return float(self._effective((min(lowest),))[0])
 
@@ -493,17 +493,17 @@ class MatchingRules(Rules):
 
     @property
     def lowest_threshold(self) -> float:
-        """What an overlap must reach to be a candidate at all, in any class."""
+        """The least overlap for a candidate, in any class."""
         return 0.0 if self.candidate == "assigned_before_threshold" else self.least_threshold
 
     # max detections
 
     @property
     def caps_image(self) -> bool:
-        """Whether the largest of max detections is counted over all classes of an image."""
+        """Whether the largest of max detections counts all classes of an image."""
         return self.cap_scope in ("image", "image_each")
 
     @property
     def caps_data_set(self) -> bool:
-        """Whether the largest of max detections is counted over all images of a class."""
+        """Whether the largest of max detections counts a class over all images."""
         return self.cap_scope == "data_set_class"

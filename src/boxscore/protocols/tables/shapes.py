@@ -1,4 +1,4 @@
-"""Define ``[masks]``, ``[keypoints]`` and ``[distance]``: how shapes other than boxes are measured."""
+"""Define ``[masks]``, ``[keypoints]`` and ``[distance]``: how to measure shapes other than boxes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MaskPrecision = Literal["double", "single"]
 
 
 class MaskRules(Rules):
-    """How masks are measured."""
+    """How to measure masks."""
 
     PREFIX = "masks."
 
@@ -33,8 +33,8 @@ class MaskRules(Rules):
     box_only_truth: BoxOnlyTruth = rule(
         "refuse",
         check=choice(BoxOnlyTruth),
-        doc="Ground truths without a mask: refused; or, matched last and by their boxes, ignored, an object "
-        "by one detection and a group by any number (Open Images). An empty mask is none.",
+        doc="Ground truths without a mask: an error; or ignored, matched last and by their boxes, an object "
+        "by one detection and a group by any number (Open Images). An empty mask counts as missing.",
         word=Word("boxonly", silent="refuse"),
         step=Step("objects without masks", "matching", {"refuse": "refused", "absorb": "absorb"}),
         scope=measures(Scope.ROW),
@@ -59,8 +59,8 @@ class MaskRules(Rules):
     precision: MaskPrecision = rule(
         "double",
         check=choice(MaskPrecision),
-        doc="What overlaps of masks are divided in: float64; or float32, with at least 1e-7 below the line "
-        "(Open Images). It decides which of nearly equal overlaps is the larger.",
+        doc="The precision in which overlaps of masks are divided: float64; or float32, with at least 1e-7 "
+        "as denominator (Open Images). It decides which of two nearly equal overlaps is larger.",
         word=Word("precision", silent="double"),
         step=Step("precision of mask overlaps", "overlaps"),
         scope=measures(Scope.ROW),
@@ -78,7 +78,7 @@ _ANY_PAIR = Check("[keypoint, keypoint]", lambda value, name: value)
 
 
 def _scale(protocol: Any) -> str:
-    """Write what is used as the area of an object; nothing for its area."""
+    """Describe the area of an object; empty if it is the annotated area."""
     rules = protocol.keypoints
     if rules.scale == "area":
         return ""
@@ -86,20 +86,20 @@ def _scale(protocol: Any) -> str:
 
 
 def _columns_read(protocol: Any) -> tuple[str, ...]:
-    """Keys of records that are joined or ranked by."""
+    """Return the keys of records that keypoints are joined from or ranked by."""
     rules = protocol.keypoints
     return tuple(name for name in (*rules.parts, *rules.scores) if name not in ("keypoints", "score"))
 
 
 class KeypointRules(Rules):
-    """How keypoints are measured."""
+    """How to measure keypoints."""
 
     PREFIX = "keypoints."
 
     sigmas: tuple[float, ...] = rule(
         (),
         check=list_of(number(0, 1000, open_low=True), "a list"),
-        doc="How far annotators scatter around each keypoint, relative to the object's size, [J].",
+        doc="Spread of annotators around each keypoint, relative to the object's size, [J].",
         scope=measures(Scope.ROW),
         refuses=(
             Refusal(
@@ -113,7 +113,7 @@ class KeypointRules(Rules):
     names: tuple[str, ...] = rule(
         (),
         check=list_of(text, "a list"),
-        doc="Names of the keypoints, [J]; may be left out.",
+        doc="Names of the keypoints, [J]; optional.",
         scope=DESCRIBES,
     )
     skeleton: tuple[tuple[int, int], ...] = rule(
@@ -125,8 +125,8 @@ class KeypointRules(Rules):
     parts: tuple[str, ...] = rule(
         (),
         check=list_of(text, "a list"),
-        doc="Keys of records, or columns, whose keypoints are joined in this order and compared "
-        "(COCO-WholeBody: `keypoints`, `foot_kpts`, ...). Empty: `keypoints` alone.",
+        doc="Keys of records, or columns, whose keypoints are concatenated in this order and compared "
+        "(COCO-WholeBody: `keypoints`, `foot_kpts`, ...). Empty: only `keypoints`.",
         word=Word("parts", silent=(), text=lambda protocol: "+".join(protocol.keypoints.parts)),
         step=Step("keypoints that are compared", "tables", lambda p: "+".join(p.keypoints.parts) or "all"),
         scope=prepares(Scope.ROW),
@@ -143,7 +143,7 @@ class KeypointRules(Rules):
     scores: tuple[str, ...] = rule(
         (),
         check=list_of(text, "a list"),
-        doc="Keys of detections, or columns, that hold the score: of each detection the first that it has "
+        doc="Keys of detections, or columns, that hold the score; the first that a detection has is used "
         "(COCO-WholeBody: `face_score`, `score`). Empty: `score`.",
         word=Word("scored", silent=(), text=lambda protocol: "+".join(protocol.keypoints.scores)),
         step=Step("scores of parts", "tables", lambda p: "+".join(p.keypoints.scores) or "score"),
@@ -153,8 +153,8 @@ class KeypointRules(Rules):
     scale: KeypointScale = rule(
         "area",
         check=choice(KeypointScale),
-        doc="What stands for the size of a ground truth, in similarities and in area ranges: its area, or "
-        "width times height of its box (CrowdPose, OCHuman).",
+        doc="The size of a ground truth in similarities and area ranges: its area, or width times height of "
+        "its box (CrowdPose, OCHuman).",
         word=Word("scale", text=_scale, note="`box`, and its share; left out for the area"),
         step=Step("size of an object", "tables", lambda protocol: _scale(protocol) or "area"),
         scope=prepares(Scope.ROW),
@@ -162,15 +162,15 @@ class KeypointRules(Rules):
     box_share: float = rule(
         1.0,
         check=number(0, 100, open_low=True),
-        doc='For "box": what width times height is multiplied by (CrowdPose, ultralytics: 0.53).',
+        doc='For "box": factor on width times height (CrowdPose, ultralytics: 0.53).',
         step="keypoints.scale",
         scope=prepares(Scope.ROW),
     )
     unlabelled_similarity: UnlabelledSimilarity = rule(
         "box",
         check=choice(UnlabelledSimilarity),
-        doc="How well a detection agrees with a ground truth without a labelled keypoint: by its distance to "
-        "the doubled box (pycocotools), or not at all (ultralytics).",
+        doc="Similarity of a detection and a ground truth without a labelled keypoint: from its distance to "
+        "the doubled box (pycocotools), or 0 (ultralytics).",
         word=Word("nokptsim", silent="box"),
         step=Step("similarity without keypoints", "overlaps"),
         scope=measures(Scope.ROW),
@@ -178,7 +178,7 @@ class KeypointRules(Rules):
     unplaced: Unplaced = rule(
         "count",
         check=choice(Unplaced),
-        doc="Detections whose keypoints all have a third value of 0 or less: counted as any other "
+        doc="Detections whose keypoints all have a third value of 0 or less: counted like any other "
         "(pycocotools), or dropped before anything else (xtcocotools).",
         word=Word("unplaced", silent="count"),
         step=Step("detections without keypoints", "tables"),
@@ -198,7 +198,7 @@ class KeypointRules(Rules):
 
     @property
     def spread(self) -> NDArray[np.float64]:
-        """The sigmas as they are computed with, [J]."""
+        """The sigmas to compute with, [J]."""
         return np.array(self.sigmas, dtype=np.float64)
 
 
@@ -208,36 +208,36 @@ DistanceAnchor = Literal["centre", "point"]
 
 
 def _largest(protocol: Any) -> str:
-    """Write the scale."""
+    """Format the largest distance."""
     return f"similarity 0 at {number_text(protocol.distance.largest)} pixels"
 
 
 def _points(protocol: Any) -> tuple[str, ...]:
-    """Name the column of points, where they are compared."""
+    """Name the column of points, if points are compared."""
     compared = protocol.similarity in ("distance", "point_in_box", "point_in_mask")
     uses_points = compared and protocol.distance.anchor == "point"
     return ("point",) if uses_points else ()
 
 
 class DistanceRules(Rules):
-    """How far apart two objects may be, where distances decide."""
+    """How far apart two objects may be, for similarities by distance."""
 
     PREFIX = "distance."
 
     largest: float = rule(
         100.0,
         check=number(0, 1e9, open_low=True),
-        doc="The distance, in the unit of the coordinates, at which the similarity is 0: it is "
-        "1 - d / largest, so a threshold of 0.75 is a quarter of this. The distance itself decides "
-        "whether it is reached.",
+        doc="The distance, in the unit of the coordinates, at which the similarity is 0: it is 1 - d / "
+        "largest, so a threshold of 0.75 is a quarter of this value. Matching compares the distance "
+        "itself with that limit.",
         step=Step("scale of distances", "overlaps", _largest),
         scope=measures(Scope.ROW),
     )
     anchor: DistanceAnchor = rule(
         "centre",
         check=choice(DistanceAnchor),
-        doc="What distances are between, and which point of a detection lies in a box or mask: the centre of "
-        "its box, or the key or column `point`, x and y.",
+        doc="The point of an object for distances, and the point of a detection that must be inside a box "
+        "or mask: the center of its box, or the key or column `point`, x and y.",
         step="distance.largest",
         scope=measures(Scope.ROW),
         reads=Reads("rows", _points),

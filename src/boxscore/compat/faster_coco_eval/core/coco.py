@@ -1,4 +1,4 @@
-"""``faster_coco_eval.core.coco``: ``COCO`` as that library has it, on the drop-in for pycocotools."""
+"""``faster_coco_eval.core.coco``: that library's ``COCO``, on the drop-in for pycocotools."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class COCO(reference.COCO):
     ----------
     annotation_file : path, dict or list, optional
     use_deepcopy : bool
-        Copy what is given in memory whole, instead of its first level.
+        Deep-copy data given in memory, instead of its first level only.
     print_function : callable
-        Gets what pycocotools prints.
+        Called with the text that pycocotools prints.
     """
 
     def __init__(
@@ -59,13 +59,13 @@ class COCO(reference.COCO):
 
     @staticmethod
     def load_json(json_file: Any, use_deepcopy: bool | None = False) -> Any:
-        """Return the content of a file, or a copy of what is given."""
+        """Return the content of a file, or a copy of the given data."""
         if isinstance(json_file, (str, os.PathLike)):
             return json.loads(Path(json_file).read_text())
         return copy.deepcopy(json_file) if use_deepcopy else json_file.copy()
 
     def createIndex(self) -> None:
-        """Build the look-ups from ``dataset``; image ids become whole numbers, as in that library."""
+        """Build the look-ups from ``dataset``; image ids become integers, as in that library."""
         for key, name in (("images", "id"), ("annotations", "image_id")):
             for record in self.dataset.get(key, []):
                 if type(record[name]) is not int:
@@ -73,15 +73,15 @@ class COCO(reference.COCO):
         super().createIndex()
 
     def loadRes(self, resFile: Any, min_score: float = 0.0) -> COCO:
-        """Return results as a data set with this one's images and categories; none at all are allowed.
+        """Return results as a data set with this one's images and categories; an empty list is valid.
 
         Parameters
         ----------
         resFile : path, list of dict or ndarray [N, 7]
         min_score : float
-            Results below are left out.
+            Results with lower scores are dropped.
         """
-        # Read what is given as the original does, with its words.
+        # Read the argument like the original, with its messages.
         results = resFile
         if isinstance(resFile, (str, os.PathLike, dict, list)):
             results = self.load_json(resFile, self.use_deepcopy)
@@ -92,7 +92,7 @@ class COCO(reference.COCO):
         assert type(results) is list, "results in not an array of objects"
         if min_score != 0.0:
             results = [result for result in results if result.get("score", 1) >= min_score]
-        # pycocotools fails without results, and faster_coco_eval does not.
+        # Accept an empty list, which pycocotools rejects.
         loaded: Any
         if results:
             loaded = super().loadRes(results)
@@ -110,15 +110,15 @@ class COCO(reference.COCO):
     def getAnnIds(
         self, imgIds: Any = None, catIds: Any = None, areaRng: Any = None, iscrowd: Any = None
     ) -> list[Any]:
-        """Return the ids of annotations that pass every filter; None is no filter."""
+        """Return the ids of annotations that pass every filter; None passes all."""
         return super().getAnnIds(_given(imgIds), _given(catIds), _given(areaRng), iscrowd)
 
     def getCatIds(self, catNms: Any = None, supNms: Any = None, catIds: Any = None) -> list[Any]:
-        """Return the ids of categories that pass every filter; None is no filter."""
+        """Return the ids of categories that pass every filter; None passes all."""
         return super().getCatIds(*map(_given, (catNms, supNms, catIds)))
 
     def getImgIds(self, imgIds: Any = None, catIds: Any = None) -> list[Any]:
-        """Return the ids of images that pass every filter; None is no filter."""
+        """Return the ids of images that pass every filter; None passes all."""
         return super().getImgIds(*map(_given, (imgIds, catIds)))
 
     def get_ann_ids(

@@ -2,8 +2,8 @@
 
 Conventions
 -----------
-Its first number is taken at the largest of ``maxDets`` (pycocotools asks for 100), and ``all_stats`` has
-recall at IoU .5 and .75 behind pycocotools' numbers.
+Its first number uses the largest of ``maxDets`` (pycocotools asks for 100), and ``all_stats`` appends recall
+at IoU .5 and .75 to pycocotools' numbers.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class COCOeval_faster(reference.COCOeval):
         The data set, and results from ``cocoGt.loadRes``.
     iouType : {"segm", "bbox", "keypoints"}
     ranges : mapping of str to [low, high], optional
-        Area ranges besides ``all``.
+        Area ranges in addition to ``all``.
     print_function : callable
-        Gets what pycocotools prints.
+        Called with the text that pycocotools prints.
     kpt_oks_sigmas : sequence of float, optional
     extra_calc, lvis_style : bool
-        Only False is here.
+        Only False is supported.
     use_area : bool
-        Only True is here.
+        Only True is supported.
     separate_eval, boundary_dilation_ratio, boundary_cpu_count, rle_iou_max_workers
         Without effect.
 
@@ -53,7 +53,7 @@ class COCOeval_faster(reference.COCOeval):
     Raises
     ------
     NotImplementedError
-        For what that library has and this does not.
+        For features of that library that are not supported.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class COCOeval_faster(reference.COCOeval):
         boundary_cpu_count: int = 1,
         rle_iou_max_workers: int = 8,
     ) -> None:
-        # Refuse what is not covered, so that no number comes from other rules.
+        # Reject unsupported features, so that numbers never follow other rules.
         missing = {
             f"iouType {iouType!r}": iouType in ("boundary", "keypoints_crowd"),
             "extra_calc": extra_calc,
@@ -85,16 +85,16 @@ class COCOeval_faster(reference.COCOeval):
                     f"boxscore stands in for faster_coco_eval without {option}; "
                     "boxscore.compat.restore_faster_coco_eval() brings faster_coco_eval back"
                 )
-        # Then the original's settings.
+        # Apply the original's settings.
         self.print_function = print_function
         super().__init__(cocoGt, cocoDt, iouType)
         self.lvis_style = False
         self.all_stats: Any = []
-        # Its own area ranges come after the range of all.
+        # Append the given area ranges to the range of all.
         if ranges is not None and iouType != "keypoints":
             self.params.areaRng = [[0, 1e10], *(list(ends) for ends in ranges.values())]
             self.params.areaRngLbl = ["all", *ranges]
-        # Keypoints have classes of the data, and sigmas of the caller.
+        # For keypoints, use the classes of the data and the sigmas of the caller.
         if iouType == "keypoints":
             if kpt_oks_sigmas is not None:
                 self.params.kpt_oks_sigmas = np.array(kpt_oks_sigmas)
@@ -122,7 +122,7 @@ class COCOeval_faster(reference.COCOeval):
         super()._prepare()
 
     def run(self) -> None:
-        """Evaluate, accumulate and summarise."""
+        """Evaluate, accumulate and summarize."""
         self.evaluate()
         self.accumulate()
         self.summarize()
@@ -138,7 +138,7 @@ class COCOeval_faster(reference.COCOeval):
         self.stats = self.all_stats if keypoints else self.all_stats[:-2]
 
     def _rows(self) -> dict[str, Row]:
-        """Return what is printed, by its name in :attr:`stats_as_dict`."""
+        """Return the printed rows, by name in :attr:`stats_as_dict`."""
         areas = [label for label in self.params.areaRngLbl if label != "all"]
         rows = dict(zip(("AP_all", "AP_50", "AP_75"), _FIRST, strict=True))
         rows |= {f"AP_{label}": Row(True, area=label) for label in areas}

@@ -61,7 +61,7 @@ def pyplot() -> Any:
 
 
 def is_inline() -> bool:
-    """Tell whether a notebook shows open figures at a cell's end, and so a returned figure twice."""
+    """Return whether a notebook shows open figures at a cell's end, and so a returned figure twice."""
     return "inline" in str(pyplot().get_backend())
 
 

@@ -53,18 +53,18 @@ def plot_of(result: Any, kind: str = "", *, ax: Any = None, **options: Any) -> F
     """Draw an evaluation, or the result of a diagnostic."""
     if isinstance(result, Evaluation):
         draw = _OF_EVALUATIONS[checks.one_of(kind, list(_OF_EVALUATIONS), name="kind")]
-        figure: Figure = _called(draw, result, ax=ax, **options)
+        figure: Figure = _call(draw, result, ax=ax, **options)
         return figure
     if type(result) not in _OF_RESULTS:
         known = ", ".join(kind.__name__ for kind in _OF_RESULTS)
         cause = f"these results have plots: {known}; to_frame() returns the numbers"
         raise InputError("a result to draw", "have a plot", got=f"a {type(result).__name__}", cause=cause)
-    display = _called(_OF_RESULTS[type(result)], result, **options)
+    display = _call(_OF_RESULTS[type(result)], result, **options)
     plot: Figure = display.figure(ax)
     return plot
 
 
-def _called(draw: Callable[..., Any], result: Any, **options: Any) -> Any:
+def _call(draw: Callable[..., Any], result: Any, **options: Any) -> Any:
     """Call a function; reject an option that it does not have."""
     import inspect
 

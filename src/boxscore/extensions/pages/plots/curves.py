@@ -217,7 +217,7 @@ class FrocDisplay(Display):
         line = froc_scores(
             evaluation, fppi=np.geomspace(low, high, FROC_VALUES).tolist(), iou_threshold=iou_threshold
         )
-        # Classes without objects have no line.
+        # Skip classes without objects.
         defined = np.flatnonzero(~np.isnan(line.per_class.mean))
         iou = evaluation.protocol.matching.iou_thresholds[0] if iou_threshold is None else iou_threshold
         return cls(

@@ -80,7 +80,8 @@ def draw_pairs(
     score_threshold : float, optional
         Leave out detections that score below this.
     protocol : str or Protocol, default "coco"
-        Decides what is compared (boxes, inclusive pixels, masks) and what matches, at its first threshold.
+        Decides how shapes are compared (boxes, inclusive pixels, masks) and which match at its first
+        threshold.
     labels, legend : bool, default True
         Whether to add classes and scores to the IoU, and whether to draw a legend.
     ax : matplotlib Axes, optional
@@ -176,7 +177,7 @@ def draw_evaluated_pairs(
             words.append(f"{measure}: {overlap:.4f}" + ("" if matched else " (no match)"))
         if words:
             _write(canvas, detections.boxes[row], "  ".join(words), DETECTION, below=False)
-    # Show only what is drawn in the legend.
+    # The legend has only the drawn kinds.
     if legend:
         draw_legend(
             canvas.panel, [style for style, rows in ((TRUTH, truths), (DETECTION, shown)) if len(rows)]

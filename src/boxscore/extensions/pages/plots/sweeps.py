@@ -139,7 +139,7 @@ def sweep(
     Raises
     ------
     InputError
-        When the sweep has no such metric or class.
+        When the sweep lacks the metric or class.
     MissingDependencyError
         When matplotlib is not installed.
     """

@@ -1,6 +1,6 @@
 """``faster_coco_eval.utils.pytorch``: the evaluator of DETR's descendants, and torchvision's data set.
 
-The evaluator needs no torch; ``FasterCocoDetection`` needs torchvision, and is made when it is first used.
+The evaluator does not need torch; ``FasterCocoDetection`` needs torchvision, and is created lazily.
 """
 
 from __future__ import annotations

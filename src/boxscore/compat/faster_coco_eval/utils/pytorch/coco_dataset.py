@@ -1,7 +1,6 @@
 """``faster_coco_eval.utils.pytorch.coco_dataset``: torchvision's COCO data set on the drop-in.
 
-``FasterCocoDetection`` is made when it is first asked for: it is a class of torchvision's kind, which nothing
-else here needs.
+``FasterCocoDetection`` is created lazily: it inherits from torchvision, which nothing else here needs.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ def _data_set() -> Any:
     from torchvision.datasets import VisionDataset
     from torchvision.datasets.coco import CocoDetection
 
-    # Made when it is first asked for, since importing torchvision is slow.
+    # Create the class lazily, since importing torchvision is slow.
     class FasterCocoDetection(CocoDetection):  # type: ignore[misc]
         """Images and annotations of a COCO file; ``coco`` is the drop-in's ``COCO``."""
 

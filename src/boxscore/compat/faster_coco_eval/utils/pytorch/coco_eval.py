@@ -1,13 +1,13 @@
-"""``faster_coco_eval.utils.pytorch.coco_eval``: an evaluator of batches, as torchvision's references have it.
+"""``faster_coco_eval.utils.pytorch.coco_eval``: an evaluator of batches, like torchvision's references.
 
 Goal
 ----
-What RT-DETR, RF-DETR and others subclass or call: ``update`` with predictions by image id, then
+For subclasses and callers such as RT-DETR and RF-DETR: ``update`` with predictions by image id, then
 ``synchronize_between_processes``, ``accumulate``, ``summarize``.
 
 Conventions
 -----------
-No library is imported for tensors; outcomes are gathered with ``torch.distributed`` where it is initialised.
+Tensor libraries are not imported; outcomes are gathered with ``torch.distributed`` if it is initialized.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class FasterCocoEvaluator:
     coco_gt : COCO
     iou_types : list of {"bbox", "segm", "keypoints"}
     lvis_style : bool
-        Only False is here.
+        Only False is supported.
     ranges : mapping of str to [low, high]
-        Area ranges besides ``all``.
+        Area ranges in addition to ``all``.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class FasterCocoEvaluator:
         self.cleanup()
 
     def cleanup(self) -> None:
-        """Forget every image."""
+        """Clear all images."""
         self.coco_eval = {
             kind: COCOeval_faster(
                 self.coco_gt,
@@ -80,7 +80,7 @@ class FasterCocoEvaluator:
         self.eval_imgs: dict[str, list[Any]] = {kind: [] for kind in self.iou_types}
 
     def update(self, predictions: Mapping[Any, Any]) -> None:
-        """Add predictions by image id, each with ``scores``, ``labels`` and what the IoU types need."""
+        """Add predictions by image id, each with ``scores``, ``labels`` and the shapes of the IoU types."""
         ids = list(np.unique(list(predictions)))
         self.img_ids.extend(ids)
         for kind in self.iou_types:
@@ -95,7 +95,7 @@ class FasterCocoEvaluator:
             self.eval_imgs[kind].append(np.array(evaluation._evalImgs_cpp).reshape(shape))
 
     def synchronize_between_processes(self) -> None:
-        """Put the outcomes of all batches, and of all processes, together."""
+        """Collect the outcomes of all batches and processes."""
         for kind in self.iou_types:
             ids, outcomes = merge(self.img_ids, self.eval_imgs[kind], self.world_size)
             evaluation = self.coco_eval[kind]
@@ -173,19 +173,19 @@ def convert_to_xywh(boxes: Any) -> Any:
 
 
 def all_gather(data: Any, world_size: int | None = None) -> list[Any]:
-    """Return what every process has; with a world of one, this one's alone."""
+    """Return the data of every process; for a single process, only its own."""
     return [data] if world_size == 1 else gather_with_torch(data) if _has_torch() else [data]
 
 
 def _has_torch() -> bool:
-    """Whether torch is loaded: without it there are no other processes."""
+    """Whether torch is loaded: without it, this process is the only one."""
     import sys
 
     return "torch" in sys.modules
 
 
 def merge(img_ids: Any, eval_imgs: Any, world_size: int | None = None) -> tuple[list[Any], list[Any]]:
-    """Return image ids, each once and ascending, and their outcomes [K, A, I] in one list."""
+    """Return image ids, unique and ascending, and their outcomes [K, A, I] in one list."""
     ids = np.array([image for part in all_gather(img_ids, world_size) for image in part])
     blocks = [block for part in all_gather(eval_imgs, world_size) for block in part]
     ids, first = np.unique(ids, return_index=True)
