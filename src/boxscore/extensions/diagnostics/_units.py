@@ -210,7 +210,7 @@ def _joined(every: Sequence[_WithObjects], *, disjoint: bool) -> IntArray:
 
 
 def enough_units(counts: NDArray[np.int64], units: Units | None) -> NDArray[np.bool_]:
-    """Return whether enough units support the interval of a difference, [..., K + 1]; the last is the total."""
+    """Return whether enough units support the interval of a difference, [..., K + 1], the total last."""
     least = np.full(counts.shape[-1], LEAST_UNITS_OF_CLASS)
     least[-1] = LEAST_UNITS if units is None else LEAST_GROUPS
     enough: NDArray[np.bool_] = counts >= least
