@@ -43,9 +43,27 @@ def test_numbers_and_intervals(comparison: DetectorComparison) -> None:
             m = comparison.metrics.index(key)
             value = rows[2 * i][column]
             assert value.replace("\\textbf{", "").replace("}", "") == f"{100 * own.value[i, m]:.1f}"
-            ends = f"{{\\scriptsize [{100 * own.low[i, m]:.1f}, {100 * own.high[i, m]:.1f}]}}"
+            ends = f"[{100 * own.low[i, m]:.1f}, {100 * own.high[i, m]:.1f}]"
+            ends = f"{{\\scriptsize {100 * own.estimate[i, m]:.1f} {ends}}}"
             assert rows[2 * i + 1][column] == ("" if np.isnan(own.low[i, m]) else ends)
             assert value.startswith("\\textbf") == (comparison.clear_best(m) == i)
+
+
+def test_the_caption_says_what_the_intervals_are(comparison: DetectorComparison) -> None:
+    """AP has an estimate before its interval, recall has none, and a table without intervals explains none."""
+    what = (
+        "In brackets: 95% interval of the metric on very many images like these, from leaving out groups of"
+    )
+    estimate = "images; before it, AP without the bias of few images. AP of few images is too high on average"
+    assert f"{what} {estimate}" in comparison.to_markdown()
+    m, own = comparison.metrics.index("AR100"), comparison.intervals
+    recall = comparison.to_markdown(metrics=["AR100"], scale=1)
+    ends = f"{own.low[0, m]:.3f}, {own.high[0, m]:.3f}"
+    assert f"{own.value[0, m]:.3f} \\[{ends}\\] |" in recall.replace("**", "")
+    assert f"{what} images. " in recall
+    for text in (comparison.to_markdown(), recall, comparison.to_markdown(intervals=False)):
+        assert text.count("40 resamples, seed 0") == 1
+    assert "n brackets" not in comparison.to_markdown(intervals=False)
 
 
 def test_only_a_clear_best_is_bold(comparison: DetectorComparison) -> None:
@@ -55,11 +73,11 @@ def test_only_a_clear_best_is_bold(comparison: DetectorComparison) -> None:
         metrics=["AP"],
     )
     assert clear.to_latex().count("\\textbf") == 1
-    assert "Bold: the best, where its difference to the second is significant" in clear.to_latex()
+    assert "Bold: best, if significantly different from the second best" in clear.to_latex()
     same = comparison.evaluations["near"]
     equal = compare_detectors({"x": same, "y": same}, resamples=20, metrics=["AP"])
     assert "\\textbf" not in equal.to_latex()
-    assert "No best number differs significantly from the second" in equal.to_latex()
+    assert "No best value differs significantly from the second best" in equal.to_latex()
 
 
 def test_markdown_has_the_same_content(comparison: DetectorComparison) -> None:
@@ -70,10 +88,11 @@ def test_markdown_has_the_same_content(comparison: DetectorComparison) -> None:
         for shown, value, interval in zip(line[1:], rows[2 * i][1:], rows[2 * i + 1][1:], strict=True):
             value = re.sub(r"\\textbf\{(.*)\}", r"**\1**", value)
             interval = interval.removeprefix("{\\scriptsize ").removesuffix("}")
-            assert shown.replace("\\", "") == f"{value} {interval}".strip()
+            after = f"; {interval}" if interval else ""
+            assert shown.replace("\\", "") == f"{value}{after}"
     caption = re.search(r"\\caption\{(.*) \\texttt", latex)
     assert caption
-    assert caption[1].replace("\\,\\%", " %") in markdown
+    assert caption[1].replace("\\%", "%") in markdown
     assert comparison.evaluations["near"].signature in markdown
 
 
@@ -90,7 +109,7 @@ def test_options(comparison: DetectorComparison) -> None:
         ({"scale": 10}, "scale must be 100 or 1"),
         ({"decimals": -1}, "decimals must be a whole number >= 0"),
         ({"metrics": ["APx"]}, "metrics must be one of"),
-        ({"label": "}\\input{x}"}, "label must be letters"),
+        ({"label": "}\\input{x}"}, "label must contain only letters"),
     ):
         with pytest.raises(boxscore.InputError, match=message):
             comparison.to_latex(**options)
@@ -122,7 +141,7 @@ def test_hostile_names_stay_names() -> None:
     plain = re.sub(r"\\[{}]", "", latex)
     assert plain.count("{") == plain.count("}")
     assert "\x1b" not in latex
-    assert latex.startswith("% A name has letters that pdflatex lacks")
+    assert latex.startswith("% A name has characters that pdflatex does not support")
 
 
 @pytest.mark.long

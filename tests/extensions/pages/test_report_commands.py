@@ -172,7 +172,8 @@ def test_a_comparison_keeps_its_verdict_in_80_columns(
     shown, remarks = run(*command)
     lines = shown.splitlines()
     assert lines[0] == "detections (first) and suppressed_by_a_long_name (other)"
-    assert lines[1].startswith("282 and 214 detections, 108 ground truths, 24 images; 95 % intervals")
+    assert lines[1] == "282 and 214 detections, 108 ground truths, 24 images"
+    assert lines[2].startswith("delta: other minus first; low, high: its 95% interval from 20 ")
     head = lines.index("") + 1
     assert "verdict" in lines[head + 1].split()
     assert max(map(len, lines[:-1])) <= 80
@@ -216,7 +217,7 @@ def test_an_undefined_number_reaches_nothing(tmp_path: Path, run: Run) -> None:
         (["--min", "AP=x"], "must end in a number"),
         (["--min", "AP=nan"], "must be a number"),
         (["--min", "APP=0.1"], "did you mean 'AP'?"),
-        ([], "must be given something to check"),
+        ([], "check needs at least one of --min, --max, --no-regression"),
         (["--min", "AP=0", "--tolerance", "-1"], "--tolerance must be"),
         (["--no-regression", "nowhere.json"], "cannot be read"),
     ],
@@ -231,7 +232,7 @@ def test_check_refuses_what_it_cannot_check(run: Run, arguments: list[str], mess
 def test_a_result_must_be_a_result(tmp_path: Path, run: Run, content: str) -> None:
     path = tmp_path / "bad.json"
     path.write_text(content)
-    assert "bad.json: a result must" in run.error("check", "--result", path, "--min", "AP=0")
+    assert "bad.json: not a valid result: m" in run.error("check", "--result", path, "--min", "AP=0")
 
 
 def test_a_baseline_of_another_protocol_is_refused(tmp_path: Path, run: Run) -> None:

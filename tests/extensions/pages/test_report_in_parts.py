@@ -166,7 +166,10 @@ def test_what_a_report_of_partitions_refuses(tmp_path: Path, run: Run) -> None:
             "--memory-limit must be used with detections in Parquet",
         ),
         (["report", GT, found, "--memory-limit", "1MB"], "--memory-limit must be "),
-        (["report", GT, found, "--memory-limit", "2GB", "--scoreless"], "--scoreless must be left out"),
+        (
+            ["report", GT, found, "--memory-limit", "2GB", "--scoreless"],
+            "--scoreless must not be combined with --memory-limit",
+        ),
         (
             ["evaluate", GT, found, "--shard", "1/2", "--save-part", tmp_path / "part.npz"],
             "--report must not be combined with --shard",

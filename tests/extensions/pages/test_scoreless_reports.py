@@ -43,7 +43,7 @@ def test_the_page_leaves_out_what_needs_scores_and_says_so(folder):
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert not set(sections(page)) & set(NEED_SCORES)
     assert {"summary", "errors", "sizes", "classes", "confusion", "gallery"} <= set(sections(page))
-    assert page.count("need scores and are left out") == 1
+    assert page.count("omitted because they need scores") == 1
     assert "Detections lack scores" in page
     assert "confident" not in re.sub(r"<script.*?</script>", "", page, flags=re.S)
 
@@ -91,7 +91,7 @@ def test_pages_of_several_detectors(count, tmp_path):
     reports.write_comparison(few, tmp_path, resamples=20)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert not set(sections(page)) & set(NEED_SCORES)
-    assert page.count("need scores and are left out") == 1
+    assert page.count("omitted because they need scores") == 1
     assert "F1 at IoU 0.50" in page
     table = reports.paper_table(diagnostics.compare_detectors(few, resamples=20))
     assert r"Detector & F1\_50 & F1\_75 & F1\_95 & F1 \\" in table

@@ -98,9 +98,7 @@ def test_ties_that_decide_are_said() -> None:
 
     comparison = compared({"a": tied(0), "b": tied(1)})
     assert comparison.decided_by_ties[0, 0]
-    assert verdict_sentence(comparison).endswith(
-        "Another order of equally scored detections could reverse this."
-    )
+    assert verdict_sentence(comparison).endswith("Another order of tied scores could reverse this.")
 
 
 @pytest.mark.long
@@ -136,7 +134,7 @@ def test_where_less_is_better_the_lower_one_leads(tmp_path: Path) -> None:
     rows = re.findall("<tr>.*?</tr>", pairs, re.DOTALL)[1:]
     marks = [re.findall('<td class="(.*?)"', row) for row in rows]
     assert marks == [["self", "down", "down"], ["up", "self", "up"], ["up", "down", "self"]]
-    assert "Bold is the lowest of a class" in page
+    assert "Bold: lowest of the class" in page
     assert '<b class="best">0.000</b>' in page
 
 

@@ -72,12 +72,12 @@ def test_no_cell_is_worse_than_one_without_a_result(folder: Path, capsys: pytest
     assert result.values[0, 1] == result.values[1, 0] == 7
     assert result.failed_frame()["counts_as"].tolist() == [7]
     assert main(["suite", str(folder / "suite.toml"), "--resamples", "5"]) == 0
-    assert "Each counts 7." in capsys.readouterr().err
+    assert "Each counts as 7." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["set", "groups", "images", "metric"])
 def test_no_model_is_called_as_a_column(folder: Path, name: str) -> None:
-    with pytest.raises(InputError, match=rf"among the models must be none of set, .* Got '{name}' in"):
+    with pytest.raises(InputError, match=rf"among the models must differ from set, .* Got '{name}' in"):
         read(folder, TOML.replace("model0 =", f"{name} ="))
 
 
