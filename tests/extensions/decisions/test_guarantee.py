@@ -510,3 +510,21 @@ def test_sequences_stop_at_the_first_test_that_fails() -> None:
     assert asked == [*range(26), *range(30, 100, 10)]  # none twice
     assert lowest_passed(lambda _: 1.0, 0.005) == -1
     assert lowest_passed(lambda _: 0.0, 0.005) == 99
+
+
+def test_frames_of_videos_are_warned_of() -> None:
+    names = [f"v{video}_{frame:04d}.jpg" for video in range(4) for frame in range(10)]
+    truth = boxscore.GroundTruth.from_arrays(names, ["cat"] * 40, [BOX] * 40)
+    found = boxscore.Detections.from_arrays(names, ["cat"] * 40, [BOX] * 40, np.linspace(0.1, 0.9, 40))
+    text = (
+        r"look like frames of 4 videos: .* so a guarantee that treats them as independent images may not "
+        r"hold\. Use one frame of each video\.$"
+    )
+    with pytest.warns(boxscore.BoxscoreWarning, match=text):
+        warned = threshold_guarantee(boxscore.evaluate(truth, found), recall=0.9)
+    plain = [f"{n * n}.jpg" for n in range(40)]
+    truth, found = (
+        boxscore.GroundTruth.from_arrays(plain, ["cat"] * 40, [BOX] * 40),
+        boxscore.Detections.from_arrays(plain, ["cat"] * 40, [BOX] * 40, np.linspace(0.1, 0.9, 40)),
+    )
+    assert threshold_guarantee(boxscore.evaluate(truth, found), recall=0.9).total == warned.total

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import xml.etree.ElementTree as ElementTree
@@ -18,7 +19,7 @@ from boxscore.errors import InputError
 from boxscore.extensions.formats.proposals import write_proposals
 from boxscore.extensions.labels.label_edits import labels_of
 from boxscore.extensions.labels.suspects import reasons
-from boxscore.extensions.labels.vetting import in_vocabulary, next_fifty
+from boxscore.extensions.labels.vetting import NextFifty, in_vocabulary, next_fifty
 
 SAMPLE = Path(__file__).parents[3] / "datasets" / "shapes_coco"
 GT, DT = SAMPLE / "instances.json", SAMPLE / "detections.json"
@@ -133,12 +134,18 @@ def share_at(share: float, step: float) -> float:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("accepted", [[True] * 3, [True, True, False, True, False]])
+@pytest.mark.parametrize(
+    "accepted",
+    [[True] * 3, [True, True, False, True, False], [True, False] * 24 + [True], [True, False] * 25],
+)
 def test_the_next_fifty_by_loops(accepted: list[bool]) -> None:
     expected, low, high = by_loops(accepted, 0.9)
     ours = next_fifty(np.array(accepted), 0.9)
     assert ours.expected == pytest.approx(expected, rel=1e-12)
-    assert ours[1:] == (low, high)
+    if len(accepted) < 50:
+        assert np.isnan(ours[1:]).all()
+    else:
+        assert ours[1:] == (low, high)
 
 
 FALLING = {
@@ -169,8 +176,14 @@ def test_nothing_accepted_changes_nothing(evaluation: boxscore.Evaluation) -> No
     done = vetted_suspects(evaluation, suspects, empty, resamples=20)
     assert not done.accepted.any()
     assert (done.before, done.low, done.high) == (done.after, 0, 0)
-    assert done.next_fifty.low == 0
+    assert np.isnan(done.next_fifty[1:]).all()
     assert done.next_fifty.expected < 10
+    words = f"about {done.next_fifty.expected:.0f} of the next 50 are worth reviewing"
+    assert done.sentences[-1] == f"{words} (an interval needs 50 vetted suspects)"
+    enough = dataclasses.replace(done, next_fifty=NextFifty(4.4, 1.0, 9.0))
+    condition = "if the share of real errors falls no faster than by half in fifty"
+    words = "about 4 of the next 50 are worth reviewing"
+    assert enough.sentences[-1] == f"{words} (1 to 9 {condition})"
     assert math.isnan(next_fifty(np.empty(0, dtype=bool)).expected)
 
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import boxscore
+from boxscore.diagnostics import bootstrap_intervals
 from boxscore.extensions.pages.html import render_page
-from boxscore.extensions.pages.view import file_names, report_view
+from boxscore.extensions.pages.view import file_names, number_or_none, report_view
 from boxscore.reports import ReportOptions
 from support.evaluations import empty_evaluation, evaluation, hostile_evaluation, shapes
 from support.samples import SHAPES
@@ -47,9 +48,15 @@ def test_the_lowest_classes_stand_first() -> None:
     slow = sorted(there, key=lambda k: (ap[k] != ap[k], ap[k] if ap[k] == ap[k] else 0, -objects[k]))
     assert [row[0] for row in table["rows"]] == slow
     kinds = [column["kind"] for column in table["columns"]]
-    assert kinds[:5] == ["bar", "count", "count", "interval", "spark"]
+    assert kinds[:6] == ["bar", "count", "count", "ratio", "interval", "spark"]
+    assert table["columns"][3]["label"] == "estimate"
+    own = bootstrap_intervals(result).per_class
     for row in table["rows"]:
-        assert row[4] == table["ends"][row[0]]
+        k = row[0]
+        estimate, *ends = (float(column[k, 0]) for column in (own.estimate, own.low, own.high))
+        assert row[4] == number_or_none(estimate)
+        assert row[5] == table["ends"][k] == [number_or_none(end) for end in ends]
+    assert sum(end is not None for end, _ in table["ends"]) > 3
 
 
 def test_of_equal_classes_the_one_with_more_objects_stands_first() -> None:

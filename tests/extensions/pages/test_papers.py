@@ -43,9 +43,27 @@ def test_numbers_and_intervals(comparison: DetectorComparison) -> None:
             m = comparison.metrics.index(key)
             value = rows[2 * i][column]
             assert value.replace("\\textbf{", "").replace("}", "") == f"{100 * own.value[i, m]:.1f}"
-            ends = f"{{\\scriptsize [{100 * own.low[i, m]:.1f}, {100 * own.high[i, m]:.1f}]}}"
+            ends = f"[{100 * own.low[i, m]:.1f}, {100 * own.high[i, m]:.1f}]"
+            ends = f"{{\\scriptsize {100 * own.estimate[i, m]:.1f} {ends}}}"
             assert rows[2 * i + 1][column] == ("" if np.isnan(own.low[i, m]) else ends)
             assert value.startswith("\\textbf") == (comparison.clear_best(m) == i)
+
+
+def test_the_caption_says_what_the_intervals_are(comparison: DetectorComparison) -> None:
+    """AP has an estimate before its interval, recall has none, and a table without intervals explains none."""
+    what = (
+        "In brackets: 95% interval of the metric on very many images like these, from leaving out groups of"
+    )
+    estimate = "images; before it, AP without the bias of few images. AP of few images is too high on average"
+    assert f"{what} {estimate}" in comparison.to_markdown()
+    m, own = comparison.metrics.index("AR100"), comparison.intervals
+    recall = comparison.to_markdown(metrics=["AR100"], scale=1)
+    ends = f"{own.low[0, m]:.3f}, {own.high[0, m]:.3f}"
+    assert f"{own.value[0, m]:.3f} \\[{ends}\\] |" in recall.replace("**", "")
+    assert f"{what} images. " in recall
+    for text in (comparison.to_markdown(), recall, comparison.to_markdown(intervals=False)):
+        assert text.count("40 resamples, seed 0") == 1
+    assert "n brackets" not in comparison.to_markdown(intervals=False)
 
 
 def test_only_a_clear_best_is_bold(comparison: DetectorComparison) -> None:
@@ -70,7 +88,8 @@ def test_markdown_has_the_same_content(comparison: DetectorComparison) -> None:
         for shown, value, interval in zip(line[1:], rows[2 * i][1:], rows[2 * i + 1][1:], strict=True):
             value = re.sub(r"\\textbf\{(.*)\}", r"**\1**", value)
             interval = interval.removeprefix("{\\scriptsize ").removesuffix("}")
-            assert shown.replace("\\", "") == f"{value} {interval}".strip()
+            after = f"; {interval}" if interval else ""
+            assert shown.replace("\\", "") == f"{value}{after}"
     caption = re.search(r"\\caption\{(.*) \\texttt", latex)
     assert caption
     assert caption[1].replace("\\%", "%") in markdown

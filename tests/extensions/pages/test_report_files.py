@@ -42,7 +42,8 @@ def test_the_folder_holds_what_the_evaluation_says(tmp_path: Path) -> None:
     assert all(path.is_file() for path in written)
     stored = json.loads((tmp_path / "new" / "report" / "result.json").read_text())
     assert stored["metrics"]["AP"] == result.metrics["AP"]
-    assert stored["intervals"]["AP"]["low"] < stored["metrics"]["AP"] < stored["intervals"]["AP"]["high"]
+    own = stored["intervals"]["AP"]
+    assert own["low"] < own["estimate"] < own["high"]
     summary = pd.read_csv(tmp_path / "new" / "report" / "summary.csv", dtype=str)
     assert [float(value) for value in summary["value"]] == list(result.metrics.values())
     assert "| AP |" in (tmp_path / "new" / "report" / "report.md").read_text()
@@ -218,20 +219,62 @@ def test_a_comparison_has_a_page_of_all_and_of_each(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_two_hundred_resamples_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_intervals_unless_they_take_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     many = evaluation(images=40, classes=365, boxes=30)
-    assert ReportOptions().resamples_for(many) == 200
-    assert ReportOptions(resamples=30).resamples_for(many) == 30
+    assert ReportOptions().has_intervals(many)
+    assert ReportOptions(resamples=1).has_intervals(many)
+    assert not ReportOptions(resamples=0).has_intervals(many)
     write_report(evaluation(), tmp_path / "some", date="")
     own = bootstrap_intervals(evaluation()).total
-    text = f"95% interval {own.low[0]:.3f} to {own.high[0]:.3f}, 200 resamples"
-    assert text in (tmp_path / "some" / "report.html").read_text()
-    monkeypatch.setattr("boxscore.extensions.pages.view.LONGEST_RESAMPLING", 1e-4)
-    assert ReportOptions().resamples_for(many) == 0
+    rest = f"{own.estimate[0]:.3f} (95% interval {own.low[0]:.3f} to {own.high[0]:.3f})"
+    page = (tmp_path / "some" / "report.html").read_text()
+    assert f">Without the bias of few images {rest}<" in page
+    assert f"AP {own.value[0]:.3f}; without the bias of few images {rest}. " in page
+    # The time is that of each set of images, 41 here, and of the corrections.
+    monkeypatch.setattr("boxscore.extensions.pages.view._seconds_of_a_set", lambda _: 60 / 41 / 1.3 + 1e-6)
+    assert not ReportOptions().has_intervals(many)
+    assert ReportOptions().has_intervals(evaluation(images=39))
+    assert ReportOptions(resamples=1).has_intervals(many)
+    monkeypatch.setattr("boxscore.extensions.pages.view.LONGEST_INTERVALS", 1e-4)
     write_report(evaluation(), tmp_path / "none", date="")
     page = (tmp_path / "none" / "report.html").read_text()
     assert "95% interval" not in page
-    assert "they would take longer than a minute (use --resamples 200)" in page
+    assert "they would take longer than a minute (use --resamples 1)" in page
+    assert "95% interval" not in (tmp_path / "none" / "report.md").read_text()
+    assert json.loads((tmp_path / "none" / "result.json").read_text())["intervals"] == {}
+
+
+@pytest.mark.long
+def test_intervals_in_every_file(tmp_path: Path) -> None:
+    """AP of many classes in few images is above its interval; JSON, Markdown and page have the same ends."""
+    result = evaluation(images=150, boxes=8, classes=300, noise=3.0)
+    every = bootstrap_intervals(result)
+    own = every.total
+    write_report(result, tmp_path / "a", date="", resamples=1)
+    write_report(result, tmp_path / "b", date="", resamples=300)
+    for path in (tmp_path / "a").iterdir():
+        assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
+    stored = json.loads((tmp_path / "a" / "result.json").read_text())
+    assert own.value[0] > own.high[0]
+    assert stored["intervals"] == {
+        key: {"estimate": own.estimate[m], "low": own.low[m], "high": own.high[m]}
+        for m, key in enumerate(every.metrics)
+        if not np.isnan(own.low[m])
+    }
+    text = (tmp_path / "a" / "report.md").read_text()
+    assert (
+        f"\n### 95% intervals\n\nAP {own.value[0]:.3f}; without the bias of few images {own.estimate[0]:.3f} "
+        f"(95% interval {own.low[0]:.3f} to {own.high[0]:.3f}).\n\n| metric | value | estimate | low | high |\n"
+    ) in text
+    line = " | ".join(f"{numbers[0]:.4f}" for numbers in (own.value, own.estimate, own.low, own.high))
+    assert f"\n| AP | {line} |\n" in text
+    assert every.note.replace("_", "\\_") in text
+    tiles = {tile["key"]: tile for tile in report_view(result)["summary"]}
+    assert tiles["AP"]["has_estimate"]
+    assert not tiles["AR100"]["has_estimate"]
+    m = every.metrics.index("AR100")
+    ends = f"(95% interval {own.low[m]:.3f} to {own.high[m]:.3f})"
+    assert tiles["AR100"]["sentence"] == f"AR100 {own.value[m]:.3f} {ends}"
 
 
 @pytest.mark.long
@@ -246,7 +289,7 @@ def test_every_page_of_a_comparison_has_the_same_numbers(tmp_path: Path) -> None
         assert f"<title>{name} " in page
         low, high = f"{own.low[0]:.3f}", f"{own.high[0]:.3f}"
         assert f"interval {low} to {high}" in page
-        assert f"{low}\u2013{high}" in overview
+        assert f"{own.estimate[0]:.3f}, {low}\u2013{high}" in overview
     sentence = "evaluated on the same 30 resamples of the images (seed 3)"
     assert sentence in overview
     assert "adjusted for 3 pairs (Holm)" in overview

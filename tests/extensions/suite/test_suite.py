@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,10 @@ import pytest
 import boxscore
 from boxscore.cli import main
 from boxscore.errors import InputError
-from boxscore.extensions.diagnostics.bootstrap import bootstrap_intervals
+from boxscore.extensions.diagnostics.bootstrap import chosen_rows, resampled_metrics
 from boxscore.extensions.suite import running as running_module
+from boxscore.extensions.weights.left_out import Spread, left_out_metrics, spread_of
+from boxscore.extensions.weights.resampling import student_quantile
 from boxscore.suite import Suite, SuiteResult, run_suite
 from support.suites import MODELS, SETS, TOML, write_sets
 
@@ -42,8 +45,13 @@ def test_every_cell_is_that_of_evaluating_alone(folder: Path) -> None:
             alone = boxscore.evaluate(truth, found)
             assert result.values[s, m] == alone["AP"]
             np.testing.assert_equal(dict(result.cells[s][m].metrics), dict(alone.metrics))
-            bounds = bootstrap_intervals(alone, seed=s, metrics=["AP"])
-            assert np.std(result.draws[:, s, m], ddof=1) == pytest.approx(bounds.total.standard_error[0])
+            rows = chosen_rows(alone, ["AP"])
+            _, draws = resampled_metrics(alone, rows, resamples=40, seed=s, units=None)
+            assert (result.draws[:, s, m] == draws[:, 0, -1]).all()
+            estimates = left_out_metrics(alone, rows, seed=s, units=None).estimate
+            assert (result.cells[s][m].left_out == estimates[:, 0, -1]).all()
+            assert result.cells[s][m].units == 12
+            assert not result.cells[s][m].is_enough
 
 
 def test_means_by_hand(folder: Path) -> None:
@@ -59,7 +67,92 @@ def test_means_by_hand(folder: Path) -> None:
         assert table.loc[model, "mean small"] == (column[0] + column[1]) / 2
         assert table.loc[model, "mean large"] == column[1]
         assert table.loc[model, "wins"] == sum(line[m] == max(line) for line in values.tolist())
-        assert table.loc[model, "low"] < table.loc[model, "mean"] < table.loc[model, "high"]
+        estimates = [cells[m].left_out[0] for cells in result.cells]
+        assert table.loc[model, "estimate"] == pytest.approx(sum(estimates) / SETS, abs=1e-15)
+        assert np.isnan(table.loc[model, ["low", "high"]].tolist()).all()
+    few = "No interval: too few images with objects: set0, set1, set2"
+    assert result.interval_note.startswith(few)
+
+
+def mean_by_hand(parts: list[Spread], value: float, confidence: float) -> tuple[float, float, float]:
+    """The estimate and the ends of a mean over independent sets, one number at a time."""
+    S = len(parts)
+    estimate = sum(float(part.estimate) for part in parts) / S
+    without_bias = sum(float(part.without_bias) for part in parts) / S
+    variances = [float(part.standard_error) ** 2 for part in parts]
+    freedom = sum(variances) ** 2 / sum(
+        v * v / float(p.freedom) for v, p in zip(variances, parts, strict=True)
+    )
+    reach = student_quantile((1 + confidence) / 2, math.floor(freedom)) * math.sqrt(sum(variances)) / S
+    lows, highs = [], []
+    for center in (estimate, without_bias, estimate + (value - estimate) / 3):
+        odds, step = math.log(center / (1 - center)), reach / (center * (1 - center))
+        lows += [center - reach, 1 / (1 + math.exp(step - odds))]
+        highs += [center + reach, 1 / (1 + math.exp(-step - odds))]
+    return estimate, max(min(lows), 0.0), min(max(highs), 1.0)
+
+
+@pytest.mark.long
+def test_the_interval_of_a_mean_by_hand(tmp_path: Path) -> None:
+    write_sets(tmp_path / "data", images=24, sets=3)
+    (tmp_path / "suite.toml").write_text(TOML.partition("[sets.set3]")[0])
+    result = run(tmp_path / "suite.toml", confidence=0.9)
+    table = result.model_frame()
+    for m in range(MODELS):
+        parts = [spread_of(cells[m].left_out, np.array(cells[m].units)) for cells in result.cells]
+        expected = mean_by_hand(parts, table.loc[m, "mean"], 0.9)
+        assert table.loc[m, ["estimate", "low", "high"]].tolist() == pytest.approx(expected, abs=1e-14)
+        assert table.loc[m, "low"] < table.loc[m, "estimate"] < table.loc[m, "high"]
+    assert result.interval_note == ""
+    # A cell without a result has no error; a set with too few images leaves the mean without interval.
+    (tmp_path / "data" / "set1" / "model0.json").unlink()
+    result = run(tmp_path / "suite.toml", confidence=0.9)
+    failed = result.model_frame()
+    (cell,) = {cells[0] for cells in result.cells if cells[0].state == "missing"}
+    nothing = Spread(*(np.array(number) for number in (result.worst, result.worst, 0.0, 1.0)))
+    parts = [
+        nothing if cells[0] is cell else spread_of(cells[0].left_out, np.array(cells[0].units))
+        for cells in result.cells
+    ]
+    expected = mean_by_hand(parts, failed.loc[0, "mean"], 0.9)
+    assert failed.loc[0, ["estimate", "low", "high"]].tolist() == pytest.approx(expected, abs=1e-14)
+    assert failed.loc[1].equals(table.loc[1].where(table.columns != "wins", failed.loc[1]))
+    for path in tmp_path.glob("data/*/model0.json"):
+        path.unlink()
+    ends = run(tmp_path / "suite.toml").model_frame().loc[0, ["estimate", "low", "high"]].tolist()
+    assert ends[0] == 0
+    assert np.isnan(ends[1:]).all()
+
+
+def test_metrics_without_an_interval(folder: Path) -> None:
+    (folder / "best.toml").write_text(
+        'name = "best"\nextends = "coco"\n[[summary]]\nkey = "best"\nmetric = "F1"\niou = 0.5\n'
+    )
+    text = TOML.replace('name = "test"', 'name = "test"\nprotocol = "best.toml"')
+    (folder / "suite.toml").write_text(text)
+    result = run(folder / "suite.toml")
+    assert result.worked.all()
+    assert all(not len(cell.left_out) for cells in result.cells for cell in cells)
+    assert np.isnan(result.model_frame()[["estimate", "low", "high"]].to_numpy()).all()
+    assert result.interval_note.startswith("No interval: no interval of this metric that was tried holds")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("sets", [9, 10])
+def test_the_interval_over_sets_by_hand(tmp_path: Path, sets: int) -> None:
+    write_sets(tmp_path / "data", images=4, sets=sets)
+    (tmp_path / "suite.toml").write_text(TOML.partition("[sets.set0]")[0])
+    (row,) = run(tmp_path / "suite.toml", confidence=0.9).difference_frame().to_dict("records")
+    values = run(tmp_path / "suite.toml").values
+    delta = (values[:, 1] - values[:, 0]).tolist()
+    mean = sum(delta) / sets
+    if sets < 10:
+        assert np.isnan([row["low_sets"], row["high_sets"]]).all()
+    else:
+        error = math.sqrt(sum((each - mean) ** 2 for each in delta) / (sets - 1) / sets)
+        # Student's t of 9 degrees of freedom, from a table.
+        assert row["high_sets"] - mean == pytest.approx(1.833113 * error, rel=1e-6)
+        assert row["low_sets"] + row["high_sets"] == pytest.approx(2 * mean, abs=1e-14)
 
 
 @pytest.mark.long
@@ -71,7 +164,7 @@ def test_differences(folder: Path) -> None:
     assert row["sets_won"] == (delta > 0).sum()
     assert row["sets_lost"] == (delta < 0).sum()
     assert row["low_images"] < row["delta"] < row["high_images"]
-    assert row["low_sets"] < row["delta"] < row["high_sets"]
+    assert np.isnan([row["low_sets"], row["high_sets"]]).all()
     signs = 2 * (np.arange(64)[:, None] >> np.arange(6) & 1) - 1
     means = np.abs((signs * delta).mean(axis=1))
     assert row["p_value"] == (means >= abs(delta.mean()) - 1e-12).mean()
@@ -119,7 +212,10 @@ def test_kept_cells_are_not_done_again(folder: Path, monkeypatch: pytest.MonkeyP
     assert again.to_json() == first.to_json()
     assert (again.draws == first.draws).all()
     (folder / "kept" / "set3" / "model1.json").unlink()
-    (folder / "kept" / "set2" / "model0.json").write_text("{}")
+    # A cell of an older version lacks what was left out.
+    older = json.loads((folder / "kept" / "set2" / "model0.json").read_text())
+    del older["left_out"]
+    (folder / "kept" / "set2" / "model0.json").write_text(json.dumps(older))
     assert run(folder / "suite.toml", keep=folder / "kept").to_json() == first.to_json()
     assert {name.split("/")[0] for name in done} == {"set2", "set3"}
     done.clear()
@@ -278,11 +374,15 @@ def test_the_command_and_its_page(folder: Path, capsys: pytest.CaptureFixture[st
     assert main(["suite", suite, "--resamples", "20", "--report", str(out), "--quiet"]) == 0
     text = capsys.readouterr().out
     assert "Models: AP over 6 sets" in text
+    said = "estimate: the mean without the bias of few images; low, high: its 95% interval over images. No"
+    assert f"{said} interval: too few images with objects: set0, set1" in " ".join(text.split())
     assert "Differences from model0" in text
     assert "set1  model0  missing" in text
     page = (out / "suite.html").read_text(encoding="utf-8")
     assert '<a href="sets/set0/report.html">' in page
     assert "<script" not in page
+    assert "No interval: too few images with objects: set0, set1" in page
+    assert "over sets from the spread of the data sets (from 10 on)" in page
     assert (out / "sets" / "set5" / "report.html").is_file()
     for form in ("markdown", "latex", "csv", "json"):
         assert main(["suite", suite, "--resamples", "20", "--output", form, "--quiet"]) == 0

@@ -54,6 +54,7 @@ from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.extensions.diagnostics._reading import area_index, threshold_index
 from boxscore.extensions.diagnostics._result import ClassResult, Counts, Floats, once_per_evaluation
+from boxscore.extensions.diagnostics._units import warn_of_frames
 from boxscore.matching.matches import Matches
 from boxscore.protocols.tables.labels import TRUTH_WEIGHT
 
@@ -76,6 +77,9 @@ STARTS = tuple(range(0, len(GRID), 10))
 
 NEVER = -np.inf
 """Score of an object that no detection matches."""
+
+INDEPENDENT = "a guarantee that treats them as independent images may not hold. Use one frame of each video"
+"""Advice for images that look like frames of videos."""
 
 
 class Guaranteed(NamedTuple):
@@ -239,6 +243,7 @@ def threshold_guarantee(
             got=protocol.name,
             cause="in this one, which detections of an image count depends on the other images",
         )
+    warn_of_frames(evaluation, None, INDEPENDENT)
     # Extract the detections and objects of the evaluation once, for all classes and for each.
     t, a = threshold_index(evaluation, iou_threshold), area_index(evaluation, area)
     whole, parts = samples_of(evaluation.matched, t, a)

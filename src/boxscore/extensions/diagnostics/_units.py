@@ -88,7 +88,13 @@ def _labels(evaluation: Evaluation, group: str | Sequence[Any]) -> list[Any]:
     return labels
 
 
-def warn_of_frames(evaluation: Evaluation, group: Group) -> None:
+GROUP_FRAMES = (
+    "intervals and verdicts that treat them as independent images are too certain. Group them: --group "
+    "COLUMN, or a pattern for file names such as --group '(.+)_[0-9]+' (in Python group=)"
+)
+
+
+def warn_of_frames(evaluation: Evaluation, group: Group, advice: str = GROUP_FRAMES) -> None:
     """Warn if file names are numbered like video frames and no group is given."""
     if group is not None:
         return
@@ -96,9 +102,7 @@ def warn_of_frames(evaluation: Evaluation, group: Group) -> None:
     if 1 < runs <= images / FEWEST_FRAMES:
         warn_user(
             f"the images look like frames of {counted(runs, 'video')}: their names count up. Frames of "
-            "one video are similar, so intervals and verdicts that treat them as independent images are "
-            "too certain. Group them: --group COLUMN, or a pattern for file names such as --group "
-            "'(.+)_[0-9]+' (in Python group=)."
+            f"one video are similar, so {advice}."
         )
 
 

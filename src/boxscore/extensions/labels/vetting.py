@@ -11,7 +11,8 @@ Conventions
   edits.
 - ``next_fifty`` follows the order of the list, in which real errors become rarer. The logit of their fraction
   is a line that falls or stays constant. Every slope and end value is weighted by its likelihood given the
-  vetted suspects. The interval covers the number itself, not its mean.
+  vetted suspects. The interval covers the number itself, not its mean. There is none for fewer than fifty
+  vetted suspects, and it does not hold if the fraction suddenly drops.
 """
 
 from __future__ import annotations
@@ -48,6 +49,10 @@ ON_PROPOSAL = 0.5
 """Minimum IoU between a box of the file and the proposal that it accepts."""
 
 NEXT = 50
+LEAST_VETTED = 50
+"""Minimum number of vetted suspects for an interval."""
+
+CONDITION = "if the share of real errors falls no faster than by half in fifty"
 ENDS = (np.arange(1, 100) - 0.5) / 99
 """Grid of accepted fractions at the end of the vetted suspects, weighted by Jeffreys' prior."""
 FALLS = np.linspace(0, 3, 25)
@@ -62,6 +67,7 @@ class NextFifty(NamedTuple):
 
     expected: float
     low: float
+    """Lower end of the interval; NaN for fewer than fifty vetted suspects."""
     high: float
 
 
@@ -116,9 +122,10 @@ class VettedSuspects(DiagnosticResult):
             f"{values}: {self.after - self.before:+.4f}{share}",
         ]
         if count:
-            lines.append(
-                f"about {expected:.0f} of the next {NEXT} are worth reviewing ({low:.0f} to {high:.0f})"
-            )
+            interval = f"{low:.0f} to {high:.0f} {CONDITION}"
+            if math.isnan(low):
+                interval = f"an interval needs {LEAST_VETTED} vetted suspects"
+            lines.append(f"about {expected:.0f} of the next {NEXT} are worth reviewing ({interval})")
         return read_only(lines)
 
 
@@ -320,6 +327,9 @@ def next_fifty(accepted: BoolArray, confidence: float = 0.95) -> NextFifty:
     weight = np.exp(likelihood - likelihood.max()) * LIKELY / np.sqrt(ENDS * (1 - ENDS))[:, None]
     # Average over the grid, and take mean and interval from the distribution.
     together = np.tensordot(weight / weight.sum(), _count_probabilities(), axes=2)
+    expected = float(together @ np.arange(NEXT + 1))
+    if count < LEAST_VETTED:
+        return NextFifty(expected, math.nan, math.nan)
     up_to, tail = np.cumsum(together), (1 - confidence) / 2
     low, high = np.searchsorted(up_to, [tail, 1 - tail])
-    return NextFifty(float(together @ np.arange(NEXT + 1)), float(low), float(min(high, NEXT)))
+    return NextFifty(expected, float(low), float(min(high, NEXT)))

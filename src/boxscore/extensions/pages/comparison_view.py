@@ -47,6 +47,7 @@ from boxscore.extensions.pages.view import (
     number_or_none,
 )
 from boxscore.extensions.validation.digest import findings_of
+from boxscore.extensions.weights.left_out import is_corrected
 
 COUNTED = {"images": "image", "ground_truths": "ground truth", "classes": "class"}
 ERROR_TITLES = {
@@ -122,7 +123,7 @@ def _interval_text(comparison: DetectorComparison) -> str:
     how, verdict = comparison.resampling, comparison.verdict_text()
     differences = (
         f"{_level(comparison)} intervals of the differences from {how.resamples:,} paired resamples of the "
-        f"images (seed {how.seed})."
+        f"images (seed {how.seed}); those of each detector from leaving out groups of images."
     )
     sentences = [differences, f"{verdict[:1].upper()}{verdict[1:]}.", comparison.note]
     return " ".join(filter(None, sentences))
@@ -138,6 +139,7 @@ def overview_view(
     intervals, pairs = comparison.intervals, comparison.pairs
     # Mark a number as best only if its difference from the second is significant.
     best = [comparison.clear_best(m) for m in range(len(comparison.metrics))]
+    corrected = _corrected(comparison)
     detectors = [
         {
             "name": name,
@@ -147,6 +149,7 @@ def overview_view(
             "cells": [
                 {
                     "value": number_or_none(intervals.value[i, m]),
+                    "estimate": number_or_none(intervals.estimate[i, m]) if corrected[m] else None,
                     "low": number_or_none(intervals.low[i, m]),
                     "high": number_or_none(intervals.high[i, m]),
                     "best": best[m] == i,
@@ -182,6 +185,7 @@ def overview_view(
         **_images(galleries, options),
         "metrics": comparison.metrics,
         "falls": list(comparison.lower_is_better),
+        "has_estimates": any(corrected),
         "few": comparison.note,
         "detectors": detectors,
         "pairs": [
@@ -227,6 +231,12 @@ def _about(comparison: DetectorComparison, options: ReportOptions) -> dict[str, 
     }
 
 
+def _corrected(comparison: DetectorComparison) -> list[bool]:
+    """Tell whether the estimate of each metric can differ from its value, [M]."""
+    rows = {row.key: row for row in comparison.evaluations[comparison.first].protocol.rows}
+    return [is_corrected(rows[key]) for key in comparison.metrics]
+
+
 def _level(comparison: DetectorComparison) -> str:
     return f"{100 * comparison.resampling.confidence:.4g}%"
 
@@ -237,7 +247,8 @@ def significance_text(comparison: DetectorComparison) -> str:
     pairs = count * (count - 1) // 2
     share = f"{100 * (1 - how.confidence):.4g}%"
     intervals = (
-        f"Intervals: all detectors are evaluated on the same {counted(how.resamples, 'resample')} of the "
+        f"Intervals of differences: all detectors are evaluated on the same "
+        f"{counted(how.resamples, 'resample')} of the "
         f"images (seed {how.seed}); each interval is for one pair."
     )
     if how.test == "interval":
@@ -292,9 +303,10 @@ def _difference(comparison: DetectorComparison, metric: int, category: int | Non
     if difference["delta"] is None:
         difference["verdict"] = ""
     if category is None:
-        intervals = comparison.intervals
+        intervals, corrected = comparison.intervals, _corrected(comparison)[metric]
         for i, name in enumerate(("first_range", "second_range")):
             difference[name] = [
+                number_or_none(intervals.estimate[i, metric]) if corrected else None,
                 number_or_none(intervals.low[i, metric]),
                 number_or_none(intervals.high[i, metric]),
             ]

@@ -10,6 +10,7 @@ Conventions
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,10 +29,13 @@ from boxscore.diagnostics import (
     reliability,
 )
 from boxscore.evaluation import Evaluation
+from boxscore.extensions.diagnostics.bootstrap import Intervals as NumbersOfMetrics
 from boxscore.extensions.diagnostics.confidence import Rates, outlined_curves
 from boxscore.extensions.pages.choices import IMAGES_IN_A_CELL, Choices, Named, Scores
 from boxscore.extensions.pages.curve_view import significant, thin
 from boxscore.extensions.pages.gallery import Gallery
+from boxscore.extensions.weights.left_out import groups_of, is_corrected
+from boxscore.extensions.weights.resampling import LEAST_UNITS_OF_CLASS
 from boxscore.scoring.blocks import mean_of_lines
 from boxscore.scoring.kinds import kind_of
 
@@ -46,9 +50,6 @@ STEP_TOLERANCE = 0.004
 
 RATE_TOLERANCE = 0.004
 """Maximum vertical distance between a thinned curve of rates and the outlined one, a pixel in the report."""
-
-FEWEST_IMAGES = 10
-"""Minimum number of images for resampling."""
 
 
 def confidence_view(evaluation: Evaluation) -> dict[str, Any] | None:
@@ -199,48 +200,89 @@ def values_by_iou(evaluation: Evaluation) -> tuple[FloatArray, FloatArray]:
     return np.stack([one.mean_per_class() for one in each]), np.array(every)
 
 
+class Interval(NamedTuple):
+    """The estimate of a metric without the bias of few images, and its interval; NaN without one."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+NO_INTERVAL = Interval(math.nan, math.nan, math.nan)
+
+
 class Intervals(NamedTuple):
     """Confidence intervals of the summary metrics, and of the first one per class."""
 
-    metrics: dict[str, tuple[float, float]]
-    # "low" and "high", [K] each; empty unless requested.
-    classes: dict[str, list[float]]
+    metrics: dict[str, Interval]
+    classes: list[Interval]
+    """Those of the first metric of each class, [K]; empty if no class has one."""
     text: str
+    """How intervals are computed, and which metrics have none."""
+    corrected: frozenset[str]
+    """Metrics whose estimate can differ from the value."""
+
+    def corrects_classes(self, evaluation: Evaluation) -> bool:
+        """Tell whether the estimate of the first metric of each class can differ from its value."""
+        keys = [row.key for row in evaluation.protocol.rows if row.key in evaluation.protocol.class_keys]
+        return bool(self.classes) and keys[0] in self.corrected
+
+    def sentence(self, key: str, value: float) -> str:
+        """State the value of a metric, its estimate and its interval; empty without an interval."""
+        of_key = self.metrics.get(key, NO_INTERVAL)
+        if math.isnan(of_key.low):
+            return ""
+        ends = f"(95% interval {of_key.low:.3f} to {of_key.high:.3f})"
+        if key not in self.corrected:
+            return f"{key} {value:.3f} {ends}"
+        return f"{key} {value:.3f}; without the bias of few images {of_key.estimate:.3f} {ends}"
 
 
 def intervals(
     evaluation: Evaluation,
     *,
-    resamples: int,
+    requested: bool,
     seed: int = 0,
     progress: bool = False,
     workers: Workers = "auto",
 ) -> Intervals:
-    """Compute bootstrap intervals over images; ``text`` explains missing ones."""
-    # Explain missing intervals: too few images, or disabled.
+    """Compute intervals over images; if there are none, ``text`` explains it."""
+    # Explain why there are no intervals: too few images, or disabled.
     images = evaluation._image_count
-    if not resamples or images < FEWEST_IMAGES or not evaluation.counts["ground_truths"]:
-        reason = f"No intervals: {counted(images, 'image')} {verb(images, 'are')} too few to resample."
-        if not resamples:
-            reason = (
-                "No intervals: not requested, or skipped because they would take longer than a minute "
-                "(use --resamples 200)."
-            )
-        return Intervals({}, {}, reason)
-    # Compute the intervals of all metrics and classes in one bootstrap.
-    result = bootstrap_intervals(
-        evaluation, resamples=resamples, seed=seed, progress=progress, workers=workers
-    )
+    if not requested:
+        reason = (
+            "No intervals: not requested, or skipped because they would take longer than a minute "
+            "(use --resamples 1)."
+        )
+        return Intervals({}, [], reason, frozenset())
+    if images < LEAST_UNITS_OF_CLASS or not evaluation.counts["ground_truths"]:
+        reason = f"No intervals: {counted(images, 'image')} {verb(images, 'are')} too few."
+        return Intervals({}, [], reason, frozenset())
+    result = bootstrap_intervals(evaluation, seed=seed, progress=progress, workers=workers)
     text = (
-        f"95% intervals from {counted(resamples, 'bootstrap resample')} of the "
-        f"{counted(images, 'image')}. Classes in fewer than 5 images, and metrics over objects in fewer "
-        "than 10, are left out."
+        "95% intervals say where a metric would be on very many images like these: their width comes from "
+        f"leaving out {counted(groups_of(images, None, seed)[1], 'group')} of images in turn. Classes in "
+        f"fewer than {LEAST_UNITS_OF_CLASS} images have none."
     )
-    # Show the first metric of each class.
-    ends = zip(result.total.low.tolist(), result.total.high.tolist(), strict=True)
-    first = {"low": result.per_class.low[:, 0].tolist(), "high": result.per_class.high[:, 0].tolist()}
-    metrics = dict(zip(result.metrics, ends, strict=True))
-    return Intervals(metrics, first, " ".join(filter(None, [text, result.note])))
+    metrics = dict(zip(result.metrics, _each_interval(result.total), strict=True))
+    rows = evaluation.protocol.rows
+    corrected = frozenset(row.key for row in rows if is_corrected(row))
+    # Show those of the first metric of each class, if there is one.
+    keys = [row.key for row in rows if row.key in evaluation.protocol.class_keys]
+    first: list[Interval] = []
+    if keys and keys[0] in result.metrics:
+        at = result.metrics.index(keys[0])
+        first = _each_interval(NumbersOfMetrics(*(column[:, at] for column in result.per_class)))
+    if all(math.isnan(one.low) for one in first):
+        first = []
+    if all(math.isnan(one.low) for one in metrics.values()):
+        text = ""
+    return Intervals(metrics, first, " ".join(filter(None, [text, result.note])), corrected)
+
+
+def _each_interval(numbers: NumbersOfMetrics) -> list[Interval]:
+    columns = (numbers.estimate.tolist(), numbers.low.tolist(), numbers.high.tolist())
+    return [Interval(*line) for line in zip(*columns, strict=True)]
 
 
 def calibration_view(evaluation: Evaluation, scores: Scores) -> dict[str, Any] | None:

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from boxscore._utils import checks
 from boxscore._utils.files import write_folder
 from boxscore._utils.progress import stage
-from boxscore._utils.text import csv_table, json_text
+from boxscore._utils.text import csv_table, json_text, markdown_table, markdown_text
 from boxscore.errors import BoxscoreError, InputError, MissingDependencyError
 from boxscore.evaluation import Evaluation
 from boxscore.extensions.pages.html import render_page
-from boxscore.extensions.pages.view import ENOUGH_RESAMPLES, ReportOptions, report_view
+from boxscore.extensions.pages.view import ReportOptions, report_view
 from boxscore.reports import text
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ TableFormat = Literal["parquet", "json", "csv"]
 PlotFormat = Literal["png", "svg", "pdf"]
 TABLE_FORMATS = get_args(TableFormat)
 PLOT_FORMATS = get_args(PlotFormat)
+
+ENOUGH_RESAMPLES = 200
+"""With fewer resamples, each end of a 95% interval would depend on fewer than five draws."""
 
 FEWEST_RESAMPLES = 20
 """Minimum resamples of a comparison, which needs some."""
@@ -80,7 +83,7 @@ def write_report(
     options, folder = _check_options(options, fields, tables, plots), Path(folder)
     view = report_view(evaluation, options=options)
     intervals = {
-        tile["key"]: {"low": tile["low"], "high": tile["high"]}
+        tile["key"]: {name: tile[name] for name in ("estimate", "low", "high")}
         for tile in view["summary"]
         if tile["low"] is not None
     }
@@ -89,7 +92,7 @@ def write_report(
     # Make the page, and the same numbers for programs and papers.
     files: dict[str, str | bytes] = {
         "report.html": render_page(view),
-        "report.md": text.as_markdown(evaluation, per_class=True) + "\n",
+        "report.md": text.as_markdown(evaluation, per_class=True) + _intervals_as_markdown(view) + "\n",
         "result.json": json_text(result) + "\n",
         "summary.csv": text.as_csv(evaluation),
         "per_class.csv": text.as_csv(evaluation, per_class=True),
@@ -103,6 +106,18 @@ def write_report(
         stage("drawing")
         files.update(_plots(_plot_makers(evaluation), plots))
     return _write(folder, files)
+
+
+def _intervals_as_markdown(view: Mapping[str, Any]) -> str:
+    """Write the intervals of a report below its tables; empty if they were not computed."""
+    tiles = [tile for tile in view["summary"] if tile["low"] is not None]
+    if not tiles:
+        return ""
+    names = {"key": "metric", "value": "value", "estimate": "estimate", "low": "low", "high": "high"}
+    columns = {name: [tile[key] for tile in tiles] for key, name in names.items()}
+    blocks = ["### 95% intervals", f"{tiles[0]['sentence']}.", markdown_table(columns)]
+    blocks.append(markdown_text(view["interval"]))
+    return "".join(f"\n\n{block}" for block in blocks)
 
 
 def write_comparison(

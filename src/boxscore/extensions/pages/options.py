@@ -56,7 +56,8 @@ REPORT_CONTENT = (
     *COMPARISON_REPORT,
     Option(
         "resamples",
-        "bootstrap resamples for intervals, 0 for none (default: 200, or none if that takes over a minute)",
+        "0 leaves out the intervals, any other number includes them (default: included unless they take over "
+        "a minute)",
         kind=int,
         metavar="N",
         key="output.resamples",

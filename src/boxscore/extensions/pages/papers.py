@@ -4,7 +4,9 @@ Conventions
 -----------
 - Numbers are multiplied by 100 and have one decimal, as is usual for AP; ``scale=1`` gives fractions with
   three decimals.
-- The line below a detector has the bootstrap intervals of its numbers, over images.
+- The line below a detector has the intervals of its numbers on very many images
+  (:mod:`boxscore.extensions.diagnostics.bootstrap`). AP of few images can be above its interval, and the
+  caption says why.
 - The best number of a column is bold only if its difference from the second is significant among all pairs of
   detectors (``DetectorComparison.pairs``); the caption says so.
 - LaTeX needs ``\usepackage{booktabs}``. Names are escaped, so they cannot contain commands.
@@ -22,6 +24,7 @@ from boxscore._utils import checks
 from boxscore._utils.text import counted, fixed, latex_comment, latex_text, markdown_text, printable
 from boxscore.errors import InputError
 from boxscore.extensions.decisions.compare import DetectorComparison
+from boxscore.extensions.weights.left_out import is_corrected
 from boxscore.protocols.metric_names import metric_named
 
 PaperForm = Literal["latex", "markdown"]
@@ -32,9 +35,18 @@ PDFLATEX_KNOWS = "\u024f"
 
 
 class _Cell(NamedTuple):
+    """The texts of a metric of a detector."""
+
     value: str
+    estimate: str
+    """The metric without the bias of few images; empty if it has none, or there is no interval."""
     interval: str
     bold: bool
+
+    @property
+    def uncertainty(self) -> str:
+        """The estimate and the interval."""
+        return f"{self.estimate} {self.interval}".strip()
 
 
 def paper_table(
@@ -60,7 +72,7 @@ def paper_table(
     decimals : int, optional
         By default 1, and 3 with ``scale=1``.
     intervals : bool, default True
-        Write the intervals of its numbers below each detector.
+        Write the intervals of its numbers below each detector, after AP without the bias of few images.
     label : str, default "tab:detectors"
         Label for ``\ref``; letters, digits and ``:._+/-``.
 
@@ -106,6 +118,8 @@ def _cells(
     """Return the cells by detector and column."""
     # Undefined numbers become dashes; only a significantly best number is bold.
     ends = comparison.intervals
+    rows = {row.key: row for row in comparison.evaluations[comparison.first].protocol.rows}
+    has_interval = np.isfinite(ends.low)
 
     def text(value: float) -> str:
         return "--" if np.isnan(value) else fixed(scale * value, decimals)
@@ -115,7 +129,10 @@ def _cells(
         [
             _Cell(
                 text(ends.value[i, m]),
-                "" if np.isnan(ends.low[i, m]) else f"[{text(ends.low[i, m])}, {text(ends.high[i, m])}]",
+                text(ends.estimate[i, m])
+                if has_interval[i, m] and is_corrected(rows[comparison.metrics[m]])
+                else "",
+                f"[{text(ends.low[i, m])}, {text(ends.high[i, m])}]" if has_interval[i, m] else "",
                 best[m] == i,
             )
             for m in columns
@@ -142,14 +159,19 @@ def _caption(
     family = "" if count == 2 else f", Holm-adjusted for {count * (count - 1) // 2} pairs of detectors"
     name = "paired permutation test over" if how.test == "swap" else "intervals of differences over"
     unit_name = "images" if how.group is None else "groups of images"
-    test = f"{name} {unit_name}, {share} level{family}"
-    # Without intervals in the table, the resamples refer to the test.
+    test = f"{name} {unit_name}, {share}{family}"
+    test += f"; {resamples}"
     sentences = [f"{first.protocol.title or first.protocol.name}{unit}: {data}."]
+    # Explain the numbers in brackets, and those before them.
     if intervals:
-        sentences.append(f"In brackets: {level} bootstrap intervals over {unit_name} ({resamples}).")
+        cells = [cell for row in rows for cell in row]
+        before = "; before it, AP without the bias of few images" * any(cell.estimate for cell in cells)
+        if any(cell.interval for cell in cells):
+            sentences.append(
+                f"In brackets: {level} interval of the metric on very many images like these, from leaving "
+                f"out groups of images{before}."
+            )
         sentences += filter(None, [comparison.note])
-    else:
-        test += f"; {resamples}"
     # Explain bold numbers, or say that no number is bold.
     if any(cell.bold for row in rows for cell in row):
         sentences.append(f"Bold: best, if significantly different from the second best ({test}).")
@@ -196,7 +218,7 @@ def _latex(
         values = [rf"\textbf{{{cell.value}}}" if cell.bold else cell.value for cell in row]
         lines.append(rf"{' & '.join([name, *values])} \\")
         if intervals:
-            spans = [rf"{{\scriptsize {cell.interval}}}" if cell.interval else "" for cell in row]
+            spans = [rf"{{\scriptsize {cell.uncertainty}}}" if cell.interval else "" for cell in row]
             lines.append(rf"{' & '.join(['', *spans])} \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"])
 
@@ -217,7 +239,8 @@ def _markdown(
         cells = []
         for cell in row:
             value = f"**{cell.value}**" if cell.bold else cell.value
-            cells.append(f"{value} {markdown_text(cell.interval)}".strip() if intervals else value)
+            after = f"{';' if cell.estimate else ''} {markdown_text(cell.uncertainty)}".rstrip()
+            cells.append(f"{value}{after}" if intervals else value)
         lines.append([markdown_text(name), *cells])
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"{table}\n\n{' '.join(map(markdown_text, sentences))} `{signature}`"

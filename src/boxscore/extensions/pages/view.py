@@ -39,17 +39,13 @@ from boxscore.extensions.pages.mistakes import KINDS
 from boxscore.extensions.pages.pictures import embed_crop, embed_pictures
 from boxscore.extensions.pages.worst import Crop, surest_crops, worst_classes
 from boxscore.extensions.validation.digest import WARNED_OF, page_findings
+from boxscore.extensions.weights.left_out import MOST_GROUPS
 from boxscore.extensions.weights.resampling import LARGEST_SEED, MOST_RESAMPLES
 from boxscore.protocols.summary import named_kind
 from boxscore.validation import Finding
 
-Interval = tuple[float, float]
-
-ENOUGH_RESAMPLES = 200
-"""With fewer resamples, each end of a 95% interval would depend on fewer than five draws."""
-
-LONGEST_RESAMPLING = 60.0
-"""Maximum seconds on one processor; several share the work."""
+LONGEST_INTERVALS = 60.0
+"""Maximum seconds on one processor for intervals by default; several share the work."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,14 +63,15 @@ class ReportOptions:
     gallery : int
         Number of worst images in the gallery, which also shows half as many confident mistakes.
     resamples : int
-        Bootstrap resamples for confidence intervals; 0 for none. The default is 200, or none if these would
-        take more than a minute on one processor.
+        Number of resamples for intervals of differences between detectors (default: 200). In a report of one
+        detector, 0 leaves out its intervals, and any other number includes them; by default they are left
+        out if they would take more than a minute on one processor.
     seed : int
-        Seed of the bootstrap.
+        Random seed of the resamples, and of the groups of images that are left out.
     workers : int or "auto"
-        Number of forked processes that share the resamples; "auto" uses one per processor if forking is safe.
+        Number of forked processes that share the work; "auto" uses one per processor if forking is safe.
     progress : bool
-        Show a progress bar with the remaining time during resampling, if stderr is a terminal.
+        Show a progress bar with the remaining time for intervals, if stderr is a terminal.
     date : str or None
         Date in the footer; today if None, no date if empty (for reproducible reports).
     """
@@ -96,16 +93,21 @@ class ReportOptions:
         checks.whole_number(self.seed, 0, name="seed", high=LARGEST_SEED)
         worker_count(self.workers)
 
-    def resamples_for(self, evaluation: Evaluation) -> int:
-        """Return the number of resamples: the option, :data:`ENOUGH_RESAMPLES`, or 0 if these take long."""
+    def has_intervals(self, evaluation: Evaluation) -> bool:
+        """Tell whether to compute the intervals of a detector: as requested, or if this is quick."""
         if self.resamples is not None:
-            return self.resamples
-        seconds = ENOUGH_RESAMPLES * _seconds_of_a_draw(evaluation)
-        return ENOUGH_RESAMPLES if seconds <= LONGEST_RESAMPLING else 0
+            return self.resamples > 0
+        return _seconds_of_intervals(evaluation) <= LONGEST_INTERVALS
 
 
-def _seconds_of_a_draw(evaluation: Evaluation) -> float:
-    """Estimate the time of a draw on one processor, for COCO's twelve metrics; fewer take less.
+def _seconds_of_intervals(evaluation: Evaluation) -> float:
+    """Estimate the time of intervals on one processor: of metrics without each group, and corrections."""
+    sets = min(MOST_GROUPS, evaluation._image_count) + 1
+    return 1.3 * sets * _seconds_of_a_set(evaluation)
+
+
+def _seconds_of_a_set(evaluation: Evaluation) -> float:
+    """Estimate the time of metrics of a set of images, for COCO's twelve metrics; fewer take less.
 
     ========== ========== ======= ============ ============
     detections objects    classes measured, ms estimated
@@ -218,17 +220,16 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         pictures = embed_pictures(gallery.evaluation, gallery.rows, first, Path(options.image_folder))
         shown["not_found"] = len(set(first)) - len(pictures)
         crops = [_crop(gallery, crop, Path(options.image_folder)) for crop in surest]
-    # Skip intervals of large data by default, because they take longest.
-    resamples = options.resamples_for(evaluation)
-    stage("intervals over resampled images")
+    # Intervals take longest, so large data have none by default.
+    stage("intervals over images")
     intervals = diagnosis.intervals(
         evaluation,
-        resamples=resamples,
+        requested=options.has_intervals(evaluation),
         seed=options.seed,
         progress=options.progress,
         workers=options.workers,
     )
-    tiles = _summary_tiles(evaluation, intervals.metrics)
+    tiles = _summary_tiles(evaluation, intervals)
     by_iou = _by_iou(evaluation)
     stage("checking the input")
     # Collect findings about the data, without the folders of this machine.
@@ -268,13 +269,12 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
             listed={note.code for note in listed},
         ),
         "interval": intervals.text,
-        "resamples": resamples,
         "worst": pointed,
         "surest": [[*crop, picture] for crop, picture in zip(surest, crops, strict=True)],
         "classes": evaluation.labels,
         "names": evaluation.categories.labels,
         "iou": evaluation.protocol.matching.iou_thresholds[0],
-        "table": _class_table(evaluation, intervals.classes, by_iou),
+        "table": _class_table(evaluation, intervals, by_iou),
         "by_iou": by_iou,
         "curves": curves,
         "confidence": confidence,
@@ -300,12 +300,13 @@ def _crop(gallery: Gallery, crop: Crop, folder: Path) -> str | None:
     return embed_crop(gallery.evaluation, gallery.rows[crop.record], crop.part, size, folder)
 
 
-def _summary_tiles(evaluation: Evaluation, intervals: Mapping[str, Interval]) -> list[dict[str, Any]]:
+def _summary_tiles(evaluation: Evaluation, intervals: diagnosis.Intervals) -> list[dict[str, Any]]:
     protocol = evaluation.protocol
     tiles: list[dict[str, Any]] = []
     # Make a tile per summary row; only differences from the first tile are spelled out.
     for row in protocol.rows:
-        low, high = intervals.get(row.key, (np.nan, np.nan))
+        interval = intervals.metrics.get(row.key, diagnosis.NO_INTERVAL)
+        has_estimate = row.key in intervals.corrected and interval.low == interval.low
         cap = protocol.caps[row.cap]
         alone = row.iou is not None or not tiles or len(protocol.matching.iou_thresholds) == 1
         parts = [f"IoU {protocol.iou_text(row).replace(':', ' to ')}"] if alone else []
@@ -321,8 +322,9 @@ def _summary_tiles(evaluation: Evaluation, intervals: Mapping[str, Interval]) ->
                 "kind": _in_a_sentence(named_kind(row.metric).title.partition("(")[0].strip()),
                 "detail": ", ".join(parts),
                 "value": number_or_none(evaluation.metrics[row.key]),
-                "low": number_or_none(low),
-                "high": number_or_none(high),
+                **{name: number_or_none(end) for name, end in interval._asdict().items()},
+                "has_estimate": has_estimate,
+                "sentence": intervals.sentence(row.key, evaluation.metrics[row.key]),
             }
         )
     return tiles
@@ -351,7 +353,7 @@ def number_or_none(value: float) -> float | None:
 
 
 def _class_table(
-    evaluation: Evaluation, intervals: Mapping[str, Any], by_iou: Mapping[str, Any] | None
+    evaluation: Evaluation, intervals: diagnosis.Intervals, by_iou: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Return columns and rows of the per-class table, lowest AP first; a row starts with the class row.
 
@@ -361,6 +363,7 @@ def _class_table(
     columns: list[dict[str, str]] = []
     values: list[list[Any]] = []
     ends: list[list[float | None]] = []
+    has_estimates = intervals.corrects_classes(evaluation)
 
     def add(key: str, label: str, kind: str, cells: list[Any]) -> None:
         columns.append({"key": key, "label": label, "kind": kind})
@@ -375,9 +378,11 @@ def _class_table(
                 add(name, label, "count", evaluation.class_counts[name].tolist())
             for name, texts in evaluation._class_columns.items():
                 add(name, name, "text", ["" if text is None else str(text) for text in texts.tolist()])
-            if intervals:
-                sides = zip(intervals["low"], intervals["high"], strict=True)
-                ends = [[number_or_none(low), number_or_none(high)] for low, high in sides]
+            if intervals.classes:
+                ends = [[number_or_none(end) for end in (one.low, one.high)] for one in intervals.classes]
+                if has_estimates:
+                    estimates = [number_or_none(one.estimate) for one in intervals.classes]
+                    add("estimate", "estimate", "ratio", estimates)
                 add("interval", "95% interval", "interval", ends)
             if by_iou:
                 add("by_iou", "by IoU", "spark", [line and line[-1] for line in by_iou["classes"]])
@@ -389,7 +394,13 @@ def _class_table(
         rows = [row for row in rows if row[1] is not None or row[2] or row[3]]
         absent = every - len(rows)
         rows.sort(key=lambda row: (row[1] is None, row[1] or 0.0, -row[2]))
-    return {"columns": columns, "rows": rows, "ends": ends, "absent": absent}
+    return {
+        "columns": columns,
+        "rows": rows,
+        "ends": ends,
+        "has_estimates": has_estimates,
+        "absent": absent,
+    }
 
 
 def _by_iou(evaluation: Evaluation) -> dict[str, Any] | None:

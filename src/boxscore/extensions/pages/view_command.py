@@ -35,7 +35,13 @@ OPTIONS = (
         default=False,
     ),
     Option("title", "title of the page", default=""),
-    Option("resamples", "bootstrap resamples for intervals", kind=int, default=0, metavar="N"),
+    Option(
+        "resamples",
+        "0 leaves out the intervals, any other number includes them",
+        kind=int,
+        default=0,
+        metavar="N",
+    ),
 )
 
 WITHOUT = {"--memory-limit": "needs all detections in memory, because it shows the boxes of every image"}

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from boxscore._utils.files import write_folder
 from boxscore._utils.text import csv_table, json_value
 from boxscore.extensions.pages.html import render_static
-
-if TYPE_CHECKING:
-    from boxscore.extensions.suite.result import SuiteResult
+from boxscore.extensions.suite.result import LEAST_SETS, SuiteResult
 
 LEVELS = 9
 """Colors of the heat map, from the worst cell to the best."""
@@ -83,6 +81,8 @@ def view_of(result: SuiteResult, folder: Path) -> dict[str, Any]:
         "failed_count": count,
         "warnings": plain["warnings"],
         "level": f"{100 * result.confidence:g}%",
+        "interval_note": result.interval_note,
+        "least_sets": LEAST_SETS,
         "signature": result.signature,
         "sources": [],
         "findings": [],

@@ -4,9 +4,13 @@ Conventions
 -----------
 - A cell without a result counts as 0 (1 for a metric that falls as detectors improve), or as the worst of all
   cells if that is worse. ``price`` is what leaving the cell out would add to the mean.
-- ``images``: interval over images drawn within each of these sets. ``sets``: interval over sets drawn with
-  replacement, each with its own value, which includes the sampling noise of its images; none for fewer than
-  five sets.
+- Interval of a mean: where it would be on very many images like those of these sets. Sets are independent, so
+  its squared standard error is the sum of theirs (:mod:`boxscore.extensions.weights.left_out`), divided by
+  their number squared; Satterthwaite gives its degrees of freedom. ``estimate`` is the mean without the bias
+  of few images. There is none if a set has too few images, or if intervals of its metric do not hold.
+- Intervals of a difference: ``images`` from images drawn within each of these sets. ``sets``: mean -+ t x
+  standard error of the differences of the sets, which include the sampling noise of their images; none for
+  fewer than ten sets.
 - ``p_value``: permutation test that swaps the results of two models set by set
   (:mod:`boxscore.extensions.decisions.swapping`), adjusted for the number of models (Holm). Fewer than six
   sets are too few.
@@ -18,6 +22,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,18 +31,18 @@ from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.records import record
-from boxscore._utils.text import json_text
+from boxscore._utils.text import json_text, short_list
 from boxscore.data.tables import GroundTruth
 from boxscore.extensions.decisions.compare import TOO_FEW
 from boxscore.extensions.decisions.gate import is_value
 from boxscore.extensions.decisions.swapping import SwappedDifferences, holm
+from boxscore.extensions.weights.left_out import Spread, jackknife_intervals, spread_of
 from boxscore.extensions.weights.resampling import (
-    LEAST_GROUPS,
     LEAST_UNITS,
     LEAST_UNITS_OF_VERDICT,
-    Draws,
     Swaps,
     interval,
+    student_quantile,
 )
 from boxscore.protocols import load_protocol
 
@@ -54,6 +59,9 @@ MAIN = "main"
 
 METHOD: Final = "expanded_percentile"
 
+LEAST_SETS = 10
+"""Minimum number of sets for an interval over sets."""
+
 
 @record(frozen=True, eq=False)
 class Cell:
@@ -67,6 +75,13 @@ class Cell:
     metrics : mapping of str to float
     draws : ndarray of float64
         The suite's metric in each draw of the images; empty without a result.
+    left_out : ndarray of float64
+        The suite's metric without the bias of few images: of all images, then without each group of images.
+        Empty without a result, or if intervals of the metric do not hold.
+    units : int
+        Number of images with an object of the metric.
+    is_enough : bool
+        Whether these are enough images for an interval.
     signature : str
     counts : mapping of str to int
     warnings : list of str
@@ -79,12 +94,15 @@ class Cell:
     signature: str
     counts: Mapping[str, int]
     warnings: list[str]
+    left_out: FloatArray
+    units: int
+    is_enough: bool
 
     @classmethod
     def failed(cls, state: str, reason: str, truth: GroundTruth | None = None) -> Cell:
         """Make a cell without a result."""
         counts = {} if truth is None else {"images": len(truth.images)}  # no protocol counted its objects
-        return cls(state, reason, {}, np.empty(0), "", counts, [])
+        return cls(state, reason, {}, np.empty(0), "", counts, [], np.empty(0), 0, False)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -95,7 +113,10 @@ class Cell:
         """Parse the JSON form; raise ValueError if it is invalid."""
         # JSON lacks NaN, so undefined numbers are null.
         metrics = {key: np.nan if number is None else number for key, number in value["metrics"].items()}
-        draws = np.array([np.nan if number is None else number for number in value["draws"]], dtype=float)
+        draws, left_out = (
+            np.array([np.nan if number is None else number for number in value[name]], dtype=float)
+            for name in ("draws", "left_out")
+        )
         # Reject any other content: the cell is then computed again.
         texts = [value[name] for name in ("state", "reason", "signature")]
         if not all(isinstance(text, str) for text in [*texts, *value["warnings"]]):
@@ -110,6 +131,9 @@ class Cell:
             texts[2],
             {key: int(number) for key, number in value["counts"].items()},
             list(value["warnings"]),
+            left_out,
+            int(value["units"]),
+            bool(value["is_enough"]),
         )
 
 
@@ -202,6 +226,46 @@ class SuiteResult:
         return draws
 
     @functools.cached_property
+    def spread(self) -> Spread:
+        """How far the mean of each model over the sets may be off, [M]; NaN where it is unknown."""
+        parts = [[self._spread_of(s, m) for m in range(len(self.models))] for s in range(len(self.sets))]
+        estimate, without_bias, error, freedom = np.moveaxis(np.array(parts), 2, 0)  # [S, M]
+        # Sum independent variances; those that are 0 have any number of degrees of freedom.
+        variance, count = error**2, len(self.sets)
+        total = variance.sum(axis=0)
+        weights = (variance**2 / freedom).sum(axis=0)
+        joint = np.divide(total**2, weights, out=np.ones_like(total), where=weights > 0)
+        # A model without any result has no interval.
+        error = np.where(self.worked.any(axis=0), np.sqrt(total) / count, np.nan)
+        means = (each.mean(axis=0) for each in (estimate, without_bias, self.values))
+        return Spread(next(means), next(means), error, joint, next(means))
+
+    @functools.cached_property
+    def interval_note(self) -> str:
+        """Name the sets for which no model's mean has an interval, and why; empty if there are none."""
+        cells = [[cell for cell in row if cell.state == OK] for row in self.cells]
+        known = [(name, row) for name, row in zip(self.sets, cells, strict=True) if row]
+        unknown = [name for name, row in known if not len(row[0].left_out)]
+        few = [name for name, row in known if len(row[0].left_out) and not row[0].is_enough]
+        parts = [f"no interval of this metric that was tried holds in simulations: {short_list(unknown)}"]
+        parts = parts * bool(unknown)
+        parts += [f"too few images with objects: {short_list(few)}"] * bool(few)
+        return f"No interval: {'; '.join(parts)}." if parts else ""
+
+    def _spread_of(self, s: int, m: int) -> tuple[float, float, float, float]:
+        """Return the spread of a cell; a cell without a result counts as the worst value, without error."""
+        cell = self.cells[s][m]
+        if cell.state != OK:
+            return self.worst, self.worst, 0.0, 1.0
+        if not len(cell.left_out):
+            return np.nan, np.nan, np.nan, 1.0
+        if not cell.is_enough:
+            return float(cell.left_out[0]), np.nan, np.nan, 1.0
+        spread = spread_of(cell.left_out, np.array(cell.units, dtype=np.int64))
+        error, freedom = float(spread.standard_error), float(spread.freedom)
+        return float(spread.estimate), float(spread.without_bias), error, freedom
+
+    @functools.cached_property
     def signature(self) -> str:
         """Protocol signature of every set, or the distinct ones."""
         signatures = dict.fromkeys(cell.signature for row in self.cells for cell in row if cell.signature)
@@ -219,14 +283,14 @@ class SuiteResult:
     def model_frame(self) -> pd.DataFrame:
         """Return one row per model.
 
-        ``model, mean, low, high, median, worst, worst_set, wins``, one column per group, ``failed``, and
-        ``mean_without_failed``, the mean without failed cells. ``low`` and ``high`` are the interval of the
-        mean over images.
+        ``model, mean, estimate, low, high, median, worst, worst_set, wins``, one column per group,
+        ``failed``, and ``mean_without_failed``, the mean without failed cells. ``estimate`` is the mean
+        without the bias of few images; ``low`` and ``high`` are its interval.
         """
         import pandas as pd
 
         # A failed cell counts as the worst value, so that failing cannot raise a mean.
-        values, low, high = self.values, *self._interval(self.draws.mean(axis=1), self.values.mean(axis=0))
+        values, (low, high) = self.values, jackknife_intervals(self.spread, self.confidence)
         worst = values.argmax(axis=0) if self.falls else values.argmin(axis=0)
         without = np.where(self.worked, values, np.nan)
         none = ~self.worked.any(axis=0)
@@ -234,6 +298,7 @@ class SuiteResult:
         columns: dict[str, Any] = {
             "model": self.models,
             "mean": values.mean(axis=0),
+            "estimate": self.spread.estimate,
             "low": low,
             "high": high,
             "median": np.median(values, axis=0),
@@ -314,20 +379,20 @@ class SuiteResult:
         )
 
     def _interval(self, draws: FloatArray, value: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the ends of the interval over images of every set."""
+        """Return the ends of the interval of a difference over images of every set."""
         units = int(self.images.sum())
         if not len(draws) or units < LEAST_UNITS:
             return np.full(value.shape, np.nan), np.full(value.shape, np.nan)
         return interval(draws, value, self.confidence, METHOD, units)
 
     def _over_sets(self, delta: FloatArray, value: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the ends of the interval over sets."""
+        """Return the ends of the interval over sets: Student's, of a mean of independent differences."""
         count = len(delta)
-        if count < LEAST_GROUPS:
+        if count < LEAST_SETS:
             return np.full(value.shape, np.nan), np.full(value.shape, np.nan)
-        sets = Draws.of_seed(count, max(len(self.draws), 200), self.seed)
-        draws = np.stack([weights @ delta / count for weights in sets])
-        return interval(draws, value, self.confidence, METHOD, count)
+        upper = (1 + min(self.confidence, 1 - 1e-9)) / 2
+        reach = student_quantile(upper, count - 1) * delta.std(axis=0, ddof=1) / math.sqrt(count)
+        return value - reach, value + reach
 
     def _p_values(self, delta: FloatArray) -> FloatArray:
         """Compute p values by swapping the models set by set; adjusted for the number of models, [O]."""

@@ -32,18 +32,25 @@ from boxscore._version import __version__
 from boxscore.errors import BoxscoreError, BoxscoreWarning, InputError
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.extensions.decisions.history import fingerprint
-from boxscore.extensions.diagnostics.bootstrap import chosen_rows, resampled_metrics
+from boxscore.extensions.diagnostics._units import units_of_values
+from boxscore.extensions.diagnostics.bootstrap import (
+    chosen_rows,
+    has_interval,
+    least_units,
+    resampled_metrics,
+)
 from boxscore.extensions.pages.folder import write_comparison, write_report
 from boxscore.extensions.pages.view import ReportOptions
 from boxscore.extensions.suite.page import write_page
 from boxscore.extensions.suite.reading import Suite, SuiteSet
 from boxscore.extensions.suite.result import BROKEN, EMPTY, MISSING, OK, Cell, SuiteResult
+from boxscore.extensions.weights.left_out import left_out_metrics
 from boxscore.extensions.weights.resampling import LARGEST_SEED, MOST_RESAMPLES, check_intervals
 from boxscore.formats.reading import read_detections, read_ground_truth, read_options
 from boxscore.protocols import load_protocol
 from boxscore.similarity.registry import needs_of
 
-KEPT_VERSION = 3
+KEPT_VERSION = 4
 """Version of the format of stored cells."""
 
 MOST_SECONDS = 24 * 3600.0
@@ -75,7 +82,7 @@ def run_suite(
         of each set; if no set has one, the first metric of the first set's protocol if all protocols have it,
         and otherwise the first one of each set.
     resamples : int, default 200
-        Number of draws of the images of each set, and of the sets.
+        Number of draws of the images of each set, for intervals of differences.
     confidence : float, default 0.95
         Confidence level of the intervals.
     seed : int, default 0
@@ -231,6 +238,10 @@ def _cell(result: Evaluation, metric: str, resamples: int, seed: int, heard: Seq
     # With one seed, all models have the same draws of images, so that their differences are paired.
     rows = chosen_rows(result, [metric])
     _, draws = resampled_metrics(result, rows, resamples=resamples, seed=seed, units=None, workers=1)
+    # Leave out the same groups of images for all models. Keep nothing if intervals of the metric do not hold.
+    left_out, units = np.empty(0), int(units_of_values(result, rows, None)[0, -1])
+    if has_interval(result, rows[0]):
+        left_out = left_out_metrics(result, rows, seed=seed, units=None, workers=1).estimate[:, 0, -1]
     value = result[metric]
     # An evaluation without detections or objects counts, but is marked.
     state, reason = OK, ""
@@ -246,6 +257,9 @@ def _cell(result: Evaluation, metric: str, resamples: int, seed: int, heard: Seq
         result.signature,
         result.counts,
         list(heard[:MOST_SAID]),
+        left_out,
+        units,
+        units >= least_units(result, rows[0], None),
     )
 
 

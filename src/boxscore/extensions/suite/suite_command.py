@@ -27,7 +27,7 @@ from boxscore.extensions.pages.options import REPORT
 from boxscore.extensions.shell.frames import table_columns
 from boxscore.extensions.shell.parameters import options_of
 from boxscore.extensions.suite.reading import Suite
-from boxscore.extensions.suite.result import SuiteResult
+from boxscore.extensions.suite.result import LEAST_SETS, SuiteResult
 from boxscore.extensions.suite.running import run_suite
 
 _OPTIONS = options_of(
@@ -100,6 +100,13 @@ def _warn_of_failures(result: SuiteResult) -> None:
         say(f"{short_list(places, 3)}: {text}", name="boxscore")
 
 
+def _models_note(result: SuiteResult) -> str:
+    """Explain the estimate and interval of a mean, or why there is none."""
+    share = f"{100 * result.confidence:g}%"
+    note = f"estimate: the mean without the bias of few images; low, high: its {share} interval over images"
+    return f"{note}. {result.interval_note}" if result.interval_note else note
+
+
 def _sections(result: SuiteResult) -> list[Section]:
     # Print one table each for sets, models, differences and failures; skip empty ones.
     share = f"{100 * result.confidence:g}%"
@@ -107,8 +114,8 @@ def _sections(result: SuiteResult) -> list[Section]:
     models = Section(
         f"Models: {result.caption} over {counted(len(result.sets), 'set')}",
         table_columns(result.model_frame()),
-        f"low, high: {share} interval of the mean, from resampling the images of every data set",
-        first_out=("mean_without_failed", ("low", "high"), "worst_set", "median"),
+        _models_note(result),
+        first_out=("mean_without_failed", ("estimate", "low", "high"), "worst_set", "median"),
     )
     sections = [sets, models]
     # Differences need two models.
@@ -116,8 +123,9 @@ def _sections(result: SuiteResult) -> list[Section]:
     if len(frame):
         first = result.models[0]
         note = (
-            f"delta: other minus {first} in the mean over data sets; {share} intervals from resampling "
-            "images, and from resampling data sets; verdict: paired permutation test over data sets"
+            f"delta: other minus {first} in the mean over data sets; {share} intervals: images from "
+            "resampling the images of every data set, sets from the spread of the data sets (from "
+            f"{LEAST_SETS} on); verdict: paired permutation test over data sets"
         )
         columns: dict[str, Any] = table_columns(frame.drop(columns="first"))
         ends = (("low_sets", "high_sets"), ("low_images", "high_images"))
