@@ -14,7 +14,8 @@ Conventions
 - Rows in every result are rows of the tables that were given. Internally rows can have another order, the
   *order in which they are matched*; ``_truth_rows`` and ``_rows`` map it to the given rows.
 - If classes are pooled (``per_class = false``), equally scored detections of an image are taken class by
-  class, as with ``useCats = 0`` in pycocotools; if ties use file order, they keep it.
+  class, as with ``useCats = 0`` in pycocotools. If ties use file order, or the protocol reads the order of
+  the file instead of scores, rows keep it.
 """
 
 from __future__ import annotations
@@ -119,9 +120,9 @@ class Matcher:
         self._truth_rows: Rows | None = None
         self._rows: Rows | None = None
         # Classes pooled: sort both tables by class first, so that a stable order by score leaves ties class
-        # by class, as with ``useCats = 0`` in pycocotools.
+        # by class, as with ``useCats = 0`` in pycocotools. Protocols that read the order of the file keep it.
         if not protocol.matching.per_class:
-            if protocol.matching.equal_scores == "image_order":
+            if protocol.matching.pools_class_by_class:
                 self._truth_rows, self._rows = (
                     stable_order(table.category, len(table.categories))
                     for table in (ground_truth, self.detections)
@@ -366,7 +367,7 @@ class Matcher:
     def _known_pairs(self, rows: Rows, positions: Rows, flags: Ignoring) -> Blocks:
         """Return the pairs of some rows from the overlaps of all, each with its position in a ranking."""
         rules = self.protocol.matching
-        order = (rules.per_class, rules.per_class or rules.equal_scores)
+        order = (rules.per_class, rules.pools_class_by_class)
         tables = self._ordered_truth, self._ordered_detections
         overlaps = self._known.of(order, *tables, self.protocol, flags)
         return Blocks.held([overlaps.under(rows, positions, rules.lowest_threshold)])

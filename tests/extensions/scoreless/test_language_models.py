@@ -199,6 +199,56 @@ def test_the_first_box_of_an_expression_or_any(seed: int) -> None:
     assert any_box["IoU"] == pytest.approx(np.mean([max(values) for values in overlaps]), abs=EXACT)
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_the_first_box_of_a_file_counts_whatever_its_class(seed: int, tmp_path: Path) -> None:
+    rng = np.random.default_rng(seed)
+    image = rng.integers(1, 13, 40)
+    boxes = rng.integers(0, 3, (40, 4)) + np.array([0, 0, 8, 8])
+    classes = rng.choice(CLASSES, 40)
+    truth = GroundTruth.from_arrays(
+        range(1, 13), rng.choice(CLASSES, 12), [[0, 0, 8, 8]] * 12, categories=list(CLASSES)
+    )
+    found = Detections.from_arrays(image, classes, boxes, rng.random(40), categories=list(CLASSES))
+    first = [next(iter(boxes[image == n].tolist()), (0.0,) * 4) for n in range(1, 13)]
+    reached = [iou((0, 0, 8, 8), tuple(box)) >= 0.7 for box in first]
+    result = evaluate(truth, found, protocol="referring")
+    assert result["acc70"] == np.mean(reached)
+    assert evaluate(truth, found, protocol="referring", workers=2).metrics == result.metrics
+    kept = found[np.argsort(image, kind="stable")]
+    merged = merge([*halves(lambda **some: evaluate(truth, kept, protocol="referring", **some), tmp_path)])
+    assert merged["acc70"] == np.mean(reached)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_pooled_objects_choose_in_file_order(seed: int) -> None:
+    shuffled = np.random.default_rng(seed)
+    images = [
+        Image(*({str(name): side[name] for name in shuffled.permutation([*side])} for side in image))
+        for image in drawn(seed)
+    ]
+    # classes of the boxes follow those of the objects, as in the tool's list
+    images = [
+        Image(
+            objects,
+            {name: boxes[name] for name in [*objects, *boxes] if name in boxes},
+        )
+        for objects, boxes in images
+    ]
+    result = evaluate(*tables(images), protocol="rex-omni")
+    for percent in (50, 75, 95):
+        expected = rex_other(images, percent / 100)
+        assert (result[f"R{percent}"], result[f"P{percent}"]) == pytest.approx(expected, abs=EXACT)
+
+
+@pytest.mark.parametrize("classes", [["ant", "bee"], ["bee", "ant"]])
+def test_pooled_boxes_take_their_objects_in_file_order(classes: list[str]) -> None:
+    truth = GroundTruth.from_arrays([1], ["bee"], [[0, 0, 10, 10]], categories=list(CLASSES))
+    found = Detections.from_arrays([1, 1], classes, [[0, 0, 10, 10]] * 2, [0.2, 0.9])
+    matching = {"per_class": False, "order": "file", "max_detections": [100]}
+    result = evaluate(truth, found, protocol={"extends": "coco", "matching": matching})
+    assert result["AP"] == pytest.approx(0.5, abs=EXACT)  # the second of the file is false and ranked first
+
+
 NAMES = ("odinw13-lmms", "referring", "referring-any", "rex-omni", "rex-omni-coco")
 
 

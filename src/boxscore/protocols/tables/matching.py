@@ -496,6 +496,14 @@ class MatchingRules(Rules):
         """The least overlap for a candidate, in any class."""
         return 0.0 if self.candidate == "assigned_before_threshold" else self.least_threshold
 
+    # order
+
+    @property
+    def pools_class_by_class(self) -> bool:
+        """Whether rows of pooled classes are taken class by class, as by pycocotools, or in file order."""
+        reads_file = self.scores == "equal" or self.order == "file" or self.candidate == "objects_choose"
+        return not self.per_class and self.equal_scores == "image_order" and not reads_file
+
     # max detections
 
     @property
