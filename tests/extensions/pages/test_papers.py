@@ -54,7 +54,7 @@ def test_the_caption_says_what_the_intervals_are(comparison: DetectorComparison)
     what = (
         "In brackets: 95% interval of the metric on very many images like these, from leaving out groups of"
     )
-    estimate = "images; before it, AP without the bias of few images. AP of few images is too high on average"
+    estimate = "images; before it, AP without the bias of few images, which raises AP. No best value"
     assert f"{what} {estimate}" in comparison.to_markdown()
     m, own = comparison.metrics.index("AR100"), comparison.intervals
     recall = comparison.to_markdown(metrics=["AR100"], scale=1)

@@ -165,13 +165,13 @@ def _caption(
     # Explain the numbers in brackets, and those before them.
     if intervals:
         cells = [cell for row in rows for cell in row]
-        before = "; before it, AP without the bias of few images" * any(cell.estimate for cell in cells)
+        before = "; before it, AP without the bias of few images, which raises AP" * any(cell.estimate for cell in cells)
         if any(cell.interval for cell in cells):
             sentences.append(
                 f"In brackets: {level} interval of the metric on very many images like these, from leaving "
                 f"out groups of images{before}."
             )
-        sentences += filter(None, [comparison.note])
+        sentences += filter(None, [comparison.scores_text])
     # Explain bold numbers, or say that no number is bold.
     if any(cell.bold for row in rows for cell in row):
         sentences.append(f"Bold: best, if significantly different from the second best ({test}).")
