@@ -186,7 +186,7 @@ def test_the_class_table_is_whole_where_there_is_room(page: Page, tmp_path: Path
     page.resize(1440)
     page.open(written(shapes(), tmp_path))
     heads = page.every("#class-table thead th")
-    assert len(heads) == 17
+    assert len(heads) == 18
     assert all(head.is_displayed() for head in heads)
     assert not page.find("#classes .fits").is_displayed()
     assert page.run(
@@ -208,7 +208,7 @@ def test_the_class_table_is_whole_where_there_is_room(page: Page, tmp_path: Path
     assert len(bars) == 5
     for value, width in bars:
         assert width == pytest.approx(value / top, abs=0.02)
-    page.click("#class-table thead th:nth-child(5) button")
+    page.click("#class-table thead th:nth-child(6) button")
     assert page.text("#class-shown") == "6 classes, widest interval first"
 
 
@@ -216,7 +216,7 @@ def test_columns_that_do_not_fit_are_said_and_kept(page: Page, tmp_path: Path) -
     page.resize(390)
     page.open(written(shapes(), tmp_path))
     shown = [head for head in page.every("#class-table thead th") if head.is_displayed()]
-    assert page.text("#classes .fits span") == f"{len(shown)} of 17 columns fit here."
+    assert page.text("#classes .fits span") == f"{len(shown)} of 18 columns fit here."
     page.click("#classes .fits button")
     assert all(head.is_displayed() for head in page.every("#class-table thead th"))
     assert_quiet(page)
@@ -435,7 +435,8 @@ def test_tables_are_copied_with_every_digit(page: Page, tmp_path: Path) -> None:
     head, *rows = copied(page, "#classes .copy-csv")
     metrics = [name for name in result.class_values if name in head]
     assert metrics == list(result.class_values)
-    assert head[:6] == ["class", "AP", "objects", "detections", "95% interval low", "95% interval high"]
+    ends = ["95% interval low", "95% interval high"]
+    assert head[:7] == ["class", "AP", "objects", "detections", "estimate", *ends]
     for row in rows:
         k = result.labels.index(row[0])
         for name in metrics:
@@ -479,7 +480,7 @@ def test_cells_of_a_copied_row_stay_apart(page: Page, tmp_path: Path) -> None:
         "return data.getData('text/plain')"
     )
     first, second = (line.split("\t") for line in text.split("\n"))
-    assert len(first) == len(second) == 17
+    assert len(first) == len(second) == 18
     assert first[:4] == ["hexagon", "0.000", "11", "0"]
     assert second[4] == page.text("#class-table tbody tr:nth-child(2) td:nth-child(5)")
 
@@ -815,7 +816,7 @@ def test_it_prints(page: Page, tmp_path: Path) -> None:
         assert not page.find("#class-table .sort").is_displayed()
         heads = page.every("#class-table thead th .printed")
         assert [head.text for head in heads][:3] == ["class", "AP", "objects"]
-        assert len(heads) == 17
+        assert len(heads) == 18
         assert page.find("#classes .table-key").is_displayed()
         printed = page.driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})["data"]
         assert len(printed) > 20_000
