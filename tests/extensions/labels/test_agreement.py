@@ -66,7 +66,7 @@ def matchings(cases: range) -> int:
         rng = np.random.default_rng(seed)
         iou = np.round(rng.random(tuple(rng.integers(1, 5, 2))), 1 if seed % 2 else 6)
         first, second = np.nonzero(iou >= 0.5)
-        chosen = best_pairs(first, second, iou[first, second])
+        chosen = best_pairs(first, second, iou[first, second], np.zeros(len(first), dtype=np.intp))
         got = (len(chosen), round(float(iou[first[chosen], second[chosen]].sum()), 9))
         edges = list(zip(first.tolist(), second.tolist(), strict=True))
         assert got == brute_force(edges, iou[first, second].tolist())
@@ -331,3 +331,67 @@ def test_crowds_are_measured_by_iou_on_either_side() -> None:
         result = annotator_agreement({"one": one, "other": other})
         assert len(result.pairs[0].iou) == 0
         assert result.alpha == pytest.approx(-2 / 3)
+
+
+def crowded(seed: int, annotators: int) -> dict[str, boxscore.GroundTruth]:
+    """Labels of few places, many of them equal, so that most matchings are not unique."""
+    rng = np.random.default_rng(seed)
+    tables = {}
+    for number in range(annotators):
+        count = int(rng.integers(6, 13))
+        at = rng.choice([0, 0, 1, 2, 40], count)
+        boxes = np.stack([at, at * 0, at + 10, at * 0 + 10], axis=1)
+        image, classes = rng.integers(1, 4, count), rng.choice(["ant", "bee", "cow"], count)
+        tables[f"annotator {number}"] = boxscore.GroundTruth.from_arrays(
+            image, classes, boxes, images=range(1, 4), categories=["ant", "bee", "cow"]
+        )
+    return tables
+
+
+def figures(result: Any) -> tuple[Any, ...]:
+    kappas = {frozenset((pair.first, pair.other)): pair.kappa for pair in result.pairs}
+    same = {frozenset((pair.first, pair.other)): pair.as_row()["same_class"] for pair in result.pairs}
+    text = {pair: f"{kappa:.12f}" for pair, kappa in kappas.items()}
+    return text, same, f"{result.alpha:.12f}", [f"{value:.12f}" for value in result.class_alpha]
+
+
+@pytest.mark.parametrize("annotators", [2, 3, 4])
+@pytest.mark.parametrize("seed", range(12))
+def test_neither_the_order_of_labels_nor_that_of_annotators_decides(seed: int, annotators: int) -> None:
+    tables = crowded(seed, annotators)
+    expected = figures(boxscore.diagnostics.annotator_agreement(tables))
+    rng = np.random.default_rng(seed)
+    for _ in range(4):
+        shuffled = {
+            name: tables[name].take(rng.permutation(len(tables[name])))
+            for name in rng.permutation([*tables]).tolist()
+        }
+        assert figures(boxscore.diagnostics.annotator_agreement(shuffled)) == expected
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_equal_labels_agree_in_every_order(seed: int) -> None:
+    one = crowded(seed, 1)["annotator 0"]
+    order = np.random.default_rng(seed).permutation(len(one))
+    result = boxscore.diagnostics.annotator_agreement({"one": one, "other": one.take(order), "third": one})
+    assert result.alpha == 1
+    assert [pair.kappa for pair in result.pairs] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_equal_classes_break_ties_of_overlap(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    iou = rng.choice([0.5, 0.75], tuple(rng.integers(1, 5, 2)))
+    same = rng.integers(0, 2, iou.shape)
+    first, second = np.nonzero(iou)
+    chosen = best_pairs(first, second, iou[first, second], same[first, second])
+    count = min(iou.shape)
+    flat, agree = (iou, same) if iou.shape[0] == count else (iou.T, same.T)
+    best = max(
+        (
+            sum(flat[row, column] for row, column in enumerate(columns)),
+            sum(agree[row, column] for row, column in enumerate(columns)),
+        )
+        for columns in itertools.permutations(range(flat.shape[1]), count)
+    )
+    assert (iou[first, second][chosen].sum(), same[first, second][chosen].sum()) == best

@@ -4,12 +4,14 @@ Conventions
 -----------
 - The labels of two annotators in an image are matched regardless of class. Matching maximizes the number of
   pairs with an IoU of at least ``iou_threshold``, then the total IoU
-  (:mod:`boxscore.extensions.scoreless.assignment`).
+  (:mod:`boxscore.extensions.scoreless.assignment`), then the number of pairs of one class. Remaining ties are
+  broken by boxes and classes. Neither the order of the labels nor that of the annotators has an effect.
 - ``f1``, ``mean_f1`` and the ceilings use the protocol ``scoreless``, with one annotator as the detector:
   labels of one class are matched separately at each threshold. ``ceiling`` is the AP of a detector that makes
   the annotator's labels with uninformative scores; ``highest``, with scores that rank all errors last.
-- A *unit* is an object: matched labels of several annotators. Annotators are added one after the other, each
-  matched to the existing units. If an annotator did not label the object, the value is ``(nothing)``.
+- A *unit* is an object: matched labels of several annotators. Annotators are added one after the other,
+  ordered by their labels, each matched to the existing units. If an annotator did not label the object, the
+  value is ``(nothing)``.
 - Cohen's kappa is computed on the classes of matched pairs of two annotators; Krippendorff's alpha (nominal)
   on the units of all. Both are NaN where undefined, for example if all labels have the same class.
 
@@ -31,6 +33,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray, IntArray, Positions
 from boxscore._utils.checks import did_you_mean
+from boxscore._utils.ordering import inverse_order
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import align, with_labels
 from boxscore.data.tables import Detections, GroundTruth
@@ -47,16 +50,24 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def best_pairs(first: Positions, second: Positions, iou: FloatArray) -> Positions:
-    """Return the positions of the pairs in the matching with the most pairs, then the greatest total IoU."""
+def best_pairs(first: Positions, second: Positions, iou: FloatArray, same: IntArray) -> Positions:
+    """Return the positions of the pairs in the matching with the most pairs, then the greatest total IoU.
+
+    If several matchings are equally good, the one with the greatest total of ``same`` [P] is taken, then the
+    first by the numbers of the rows.
+    """
     chosen: list[int] = []
     if not len(first):
         return np.empty(0, dtype=np.intp)
-    weight = np.floor(np.clip(iou, 0, 1) * UNIT).astype(np.int64)
+    # ``same`` decides only between equal sums of IoU, so a step of IoU is larger than any total of it. These
+    # numbers can exceed 64 bits.
+    step = int(same.sum()) + 1
+    weight = np.floor(np.clip(iou, 0, 1) * UNIT).astype(np.int64).astype(object) * step + same
     component = components(first, second)
     order = np.lexsort((second, first, component))
     for edges in np.split(order, np.flatnonzero(np.diff(component[order])) + 1):
-        chosen += edges[heaviest(first[edges], second[edges], weight[edges])].tolist()
+        best = heaviest(first[edges], second[edges], weight[edges], unit=(UNIT + 1) * step)
+        chosen += edges[best].tolist()
     return np.sort(np.array(chosen, dtype=np.intp))
 
 
@@ -275,16 +286,20 @@ def annotator_agreement(
     K = len(tables[0].categories)
     matchings: dict[tuple[int, int], CrossPairs] = {}
     pairs = []
+    # Number the labels and order the annotators by content, not by file, so that ties do not depend on files.
+    numbers, order = _by_content(tables)
     # Measure each pair of annotators once, across classes: labels may match in place and differ in class.
     for a, b in itertools.combinations(range(len(names)), 2):
         matcher = Matcher(tables[a], _as_detections(tables[b]), rules)
         # Measure crowds by IoU too.
         nowhere = np.zeros(len(tables[a]), dtype=bool)
         matchings[a, b] = cross = matcher.across_classes(iou_threshold=iou_threshold, by_foreground=nowhere)
-        pairs.append(_pair_of((names[a], names[b]), (tables[a], tables[b]), cross, rules, K))
+        turned = order.index(a) > order.index(b)
+        chosen = _chosen(cross, (tables[a], tables[b]), (numbers[a], numbers[b]), turned=turned)
+        pairs.append(_pair_of((names[a], names[b]), (tables[a], tables[b]), cross, chosen, rules, K))
     # Join the pairwise matches into units with one label per annotator. Compute alpha over all classes, and
     # for each class against the rest.
-    units, image = _units(tables, matchings, K)
+    units, image = _units(tables, matchings, numbers, order, K)
     alone = [krippendorffs_alpha((units == k).astype(np.intp), 2) for k in range(K)]
     return Agreement(
         names,
@@ -359,10 +374,38 @@ def _ids_by_name(table: GroundTruth) -> dict[str, Id]:
     return {name: identifier for name, identifier in zip(names, ids, strict=True) if name is not None}
 
 
+def _by_content(tables: Sequence[GroundTruth]) -> tuple[list[Positions], list[int]]:
+    """Rank the rows of each table by image, box, class and area, and sort the tables by these values."""
+    # Image ids and class names are the same whichever table comes first; their numbers are not.
+    images = inverse_order(np.argsort(np.array([str(value) for value in tables[0].images.ids.tolist()])))
+    classes = inverse_order(np.argsort(np.array(tables[0].categories.labels, dtype=str)))
+    numbers, contents = [], []
+    for table in tables:
+        keys = np.column_stack([images[table.image], table.boxes, classes[table.category], table.area])
+        by_key = np.lexsort(keys.T[::-1])
+        numbers.append(inverse_order(by_key))
+        contents.append(keys[by_key].tolist())
+    return numbers, sorted(range(len(tables)), key=contents.__getitem__)
+
+
+def _chosen(
+    cross: CrossPairs,
+    tables: tuple[GroundTruth, GroundTruth],
+    numbers: tuple[Positions, Positions],
+    *,
+    turned: bool,
+) -> Positions:
+    """Return the positions of the matched pairs of two annotators; ``turned``: the second comes first."""
+    rows = numbers[0][cross.truth], numbers[1][cross.detection]
+    same = tables[0].category[cross.truth] == tables[1].category[cross.detection]
+    return best_pairs(*(rows[::-1] if turned else rows), cross.iou, same.astype(np.intp))
+
+
 def _pair_of(
     names: tuple[str, str],
     tables: tuple[GroundTruth, GroundTruth],
     cross: CrossPairs,
+    chosen: Positions,
     rules: Protocol,
     K: int,
 ) -> AnnotatorPair:
@@ -373,8 +416,7 @@ def _pair_of(
         evaluate(truth, _as_detections(other), protocol=rules, digest=False).metrics
         for truth, other in (tables[::-1], tables)
     )
-    # Compare classes on the matching with the most pairs, then the greatest total IoU.
-    chosen = best_pairs(first, second, cross.iou)
+    # Compare classes on the matched pairs.
     classes = one[chosen].astype(np.intp), two[chosen].astype(np.intp)
     sizes = len(tables[0]), len(tables[1])
     return AnnotatorPair(*names, sizes, cross.iou[chosen], classes, (back, forth), cohens_kappa(*classes, K))
@@ -383,38 +425,49 @@ def _pair_of(
 def _units(
     tables: Sequence[GroundTruth],
     matchings: Mapping[tuple[int, int], CrossPairs],
+    numbers: Sequence[Positions],
+    order: Sequence[int],
     K: int,
 ) -> tuple[Positions, Positions]:
     """Return each annotator's class in each unit, [A, U], K without a label; and the image of each unit."""
-    # Start with the labels of the first annotator as units; ``unit_at`` gives the unit of each label.
-    # A label of each annotator, or -1.
-    members: list[list[int]] = [[row] for row in range(len(tables[0]))]
-    unit_at = [np.arange(len(tables[0]))]
+    # Start with the labels of the first annotator in ``order`` as units; ``unit_at`` gives the unit of each
+    # label. A unit holds a row of each annotator added so far, or -1.
+    members = np.arange(len(tables[order[0]]))[None]  # [annotators so far, U]
+    unit_at = {order[0]: members[0]}
     # Add one annotator after the other, and match its labels to units by the largest overlap with any member.
-    for b in range(1, len(tables)):
+    for added, b in enumerate(order[1:], 1):
         edges: dict[tuple[int, int], float] = {}
-        for a in range(b):
-            cross = matchings[a, b]
-            columns = (unit_at[a][cross.truth], cross.detection, cross.iou)
-            for unit, label, iou in zip(*(column.tolist() for column in columns), strict=True):
+        same: dict[tuple[int, int], int] = {}
+        for a in order[:added]:
+            cross = matchings[min(a, b), max(a, b)]
+            rows = {min(a, b): cross.truth, max(a, b): cross.detection}
+            agree = tables[a].category[rows[a]] == tables[b].category[rows[b]]
+            columns = (unit_at[a][rows[a]], rows[b], cross.iou, agree)
+            for unit, label, iou, is_same in zip(*(column.tolist() for column in columns), strict=True):
                 edges[unit, label] = max(edges.get((unit, label), 0.0), iou)
+                same[unit, label] = same.get((unit, label), 0) + is_same
+        # Number the units by the content of their members.
+        found = [np.append(numbers[a], -1)[row] for a, row in zip(order, members, strict=False)]
+        number = inverse_order(np.lexsort(found[::-1]))
         # Each label joins at most one unit, and each unit gets at most one label, chosen by
         # :func:`best_pairs`.
         keys = np.array(list(edges), dtype=np.intp).reshape(-1, 2)
-        chosen = best_pairs(keys[:, 0], keys[:, 1], np.array(list(edges.values())))
+        chosen = best_pairs(
+            number[keys[:, 0]],
+            numbers[b][keys[:, 1]],
+            np.array(list(edges.values())),
+            np.array([same[edge] for edge in edges], dtype=np.intp),
+        )
         at = np.full(len(tables[b]), -1, dtype=np.intp)
         at[keys[chosen, 1]] = keys[chosen, 0]
-        # A unit without a label of this annotator gets -1; a label without a unit starts a new one.
-        for member in members:
-            member.append(-1)
-        for label in range(len(tables[b])):
-            if at[label] < 0:
-                at[label] = len(members)
-                members.append([-1] * (b + 1))
-            members[at[label]][b] = label
-        unit_at.append(at)
+        # A label without a unit starts a new one; a unit without a label of this annotator gets -1.
+        new = np.flatnonzero(at < 0)
+        at[new] = members.shape[1] + np.arange(len(new))
+        members = np.pad(members, ((0, 1), (0, len(new))), constant_values=-1)
+        members[added, at] = np.arange(len(at))
+        unit_at[b] = at
     # Look up class and image of each member, [A, U]. A row of -1 reads the last entry: class K, image -1.
-    rows = np.array(members, dtype=np.intp).reshape(-1, len(tables)).T
-    classes = np.stack([np.append(table.category, K)[row] for table, row in zip(tables, rows, strict=True)])
-    images = np.stack([np.append(table.image, -1)[row] for table, row in zip(tables, rows, strict=True)])
+    back = inverse_order(np.array(order))
+    classes = np.stack([np.append(tables[a].category, K)[members[back[a]]] for a in range(len(tables))])
+    images = np.stack([np.append(tables[a].image, -1)[members[back[a]]] for a in range(len(tables))])
     return classes.astype(np.intp), images.max(axis=0).astype(np.intp)

@@ -22,6 +22,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -177,17 +178,24 @@ def components(first: Positions, second: Positions) -> Positions:
         label = spread[spread]
 
 
-def heaviest(first: Positions, second: Positions, weight: IntArray, *, sum_alone: bool = False) -> list[int]:
+def heaviest(
+    first: Positions,
+    second: Positions,
+    weight: NDArray[Any],
+    *,
+    sum_alone: bool = False,
+    unit: int = UNIT,
+) -> list[int]:
     """Return the edges of the matching with the most edges, then the greatest weight.
 
     With ``sum_alone``, maximize the weight only, for any number of edges. ``first`` ascends; weights are
-    whole numbers from 0 to :data:`UNIT`. The result follows from the order of the edges.
+    whole numbers from 0 to ``unit``. The result follows from the order of the edges.
     """
     rows, ends = first.tolist(), second.tolist()
     # More than all weights together, so that as few rows as possible stay unmatched; or as much as an edge
     # without weight.
-    alone = UNIT if sum_alone else (len({*rows}) + 1) * UNIT
-    search = _Search(rows, ends, [UNIT - value for value in weight.tolist()], alone)
+    alone = unit if sum_alone else (len({*rows}) + 1) * unit
+    search = _Search(rows, ends, [unit - value for value in weight.tolist()], alone)
     for row in dict.fromkeys(rows):
         search.place(row)
     return sorted(search.edge_at.values())
