@@ -85,7 +85,8 @@ def mean_by_hand(parts: list[Spread], value: float, confidence: float) -> tuple[
     )
     reach = student_quantile((1 + confidence) / 2, math.floor(freedom)) * math.sqrt(sum(variances)) / S
     lows, highs = [], []
-    for center in (estimate, without_bias, estimate + (value - estimate) / 3):
+    correction = value - estimate
+    for center in (estimate, without_bias, estimate + correction / 3, estimate - 0.75 * correction):
         odds, step = math.log(center / (1 - center)), reach / (center * (1 - center))
         lows += [center - reach, 1 / (1 + math.exp(step - odds))]
         highs += [center + reach, 1 / (1 + math.exp(-step - odds))]

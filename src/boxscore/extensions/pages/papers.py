@@ -165,7 +165,9 @@ def _caption(
     # Explain the numbers in brackets, and those before them.
     if intervals:
         cells = [cell for row in rows for cell in row]
-        before = "; before it, AP without the bias of few images, which raises AP" * any(cell.estimate for cell in cells)
+        before = "; before it, AP without the bias of few images, which raises AP" * any(
+            cell.estimate for cell in cells
+        )
         if any(cell.interval for cell in cells):
             sentences.append(
                 f"In brackets: {level} interval of the metric on very many images like these, from leaving "
