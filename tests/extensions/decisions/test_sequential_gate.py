@@ -12,6 +12,8 @@ import pytest
 
 import boxscore
 from boxscore.diagnostics import compare_sequentially
+from boxscore.errors import InputError
+from boxscore.extensions.decisions.gate import check_drop
 from boxscore.extensions.decisions.history import (
     History,
     append_after,
@@ -19,7 +21,7 @@ from boxscore.extensions.decisions.history import (
     next_look,
     read_history,
 )
-from boxscore.extensions.decisions.sequential import drop_in_batches
+from boxscore.extensions.decisions.sequential import BatchReading, DropSoFar, drop_in_batches
 from support.running import Run
 from support.samples import DT, GT
 
@@ -99,12 +101,58 @@ def test_lines_that_are_no_records_count_as_looks() -> None:
     assert next_look(History([], [1, 2, 3]), record) == (4, False)
 
 
-@pytest.mark.parametrize("hostile", [3, None, {}, {"look": "1"}, {"look": -1}, {"look": True}, {"look": 2.0}])
-def test_a_look_that_is_none(tmp_path: Path, hostile: Any) -> None:
+HOSTILE = [3, {}, *({"look": look} for look in ("1", -1, 0, True, None, 1.5, 10**7, 10**400, 1e300, [1]))]
+
+
+@pytest.mark.parametrize("hostile", HOSTILE, ids=range(len(HOSTILE)))
+def test_a_look_out_of_range_is_damaged_and_counts(tmp_path: Path, hostile: Any) -> None:
     path = tmp_path / "h.jsonl"
+    append_record(path, read_plain())
     append_record(path, {**read_plain(), "sequential": hostile})
     record = {**read_plain(), "sequential": {"metric": "AP", "p_value": 1.0}}
-    assert next_look(read_history(path), record) == (1, False)
+    assert read_history(path).damaged == [2]
+    assert next_look(read_history(path), record) == (2, False)
+
+
+def test_looks_written_as_floats_and_checks_without_looks(tmp_path: Path) -> None:
+    path = tmp_path / "h.jsonl"
+    for sequential in (None, {"look": 1.0}, {"look": 2.0}, None):
+        append_record(path, {**read_plain(), "sequential": sequential})
+    record = {**read_plain(), "sequential": {"metric": "AP", "p_value": 1.0}}
+    assert next_look(read_history(path), record) == (3, False)
+
+
+@pytest.mark.parametrize("look", ["1" + "0" * 400, "1e400", "NaN", "-Infinity", "999999999999"])
+def test_no_line_of_a_history_opens_the_gate(tmp_path: Path, run: Run, look: str) -> None:
+    rows = json.loads(Path(DT).read_text())
+    for row in rows:
+        row["bbox"][0] += 12
+        row["score"] = 1 - row["score"]
+    (tmp_path / "moved.json").write_text(json.dumps(rows))
+    path = tmp_path / "h.jsonl"
+    line = json.dumps({"schema": 1, **read_plain(), "sequential": {"look": 77}})
+    path.write_text(line.replace("77", look) + "\n")
+    call = [
+        "check",
+        "--gt",
+        GT,
+        "--dt",
+        tmp_path / "moved.json",
+        "--baseline-detections",
+        DT,
+        "--metrics",
+        "AP",
+    ]
+    call += ["--sequential", "--batch", "2", "--resamples", "200", "--history", path, "--output", "json"]
+    printed = json.loads(run(*call, status=1).out)
+    assert printed["sequential"]["look"] == 2
+    assert not printed["passed"]
+
+
+def test_a_level_of_0_is_an_error() -> None:
+    drop = DropSoFar("AP", 0.5, 0.1, 0.001, BatchReading(20, 0.95, 0, 2))
+    with pytest.raises(InputError, match=r"the level of a look must be above 0\. Got 0\.0"):
+        check_drop(drop, look=1, level=0.0)
 
 
 @pytest.mark.parametrize("inputs", [3, None, {}, {"detections": 3}, {"detections": {"sha256": None}}])

@@ -51,7 +51,7 @@ def fix(path: Path, output: Path, *edits: tuple[int | None, dict[str, Any]], **o
             new.append(label)
         else:
             changed[row] = label
-        parts.append(LabelEdits(np.array([-1 if row is None else row]), np.array([0]), label))
+        parts.append(LabelEdits(np.array([-1 if row is None else row]), np.array([0]), label, before))
     after = LabelEdits.joined(parts).applied_to(before)
     write_corrected(
         path,

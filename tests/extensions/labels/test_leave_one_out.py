@@ -145,7 +145,7 @@ def test_a_region_that_is_added_takes_detections_of_every_class_along() -> None:
     region = truth.take(np.arange(1)).replaced(
         category=np.zeros(1, dtype=np.int32), boxes=boxes, sizes=boxes[:, 2:], area=boxes[:, 2:].prod(axis=1)
     )
-    edits = LabelEdits(np.array([-1]), np.array([0]), region)
+    edits = LabelEdits(np.array([-1]), np.array([0]), region, truth)
     again = boxscore.evaluate(edits.applied_to(truth), found, protocol="visdrone", digest=False)
     assert label_costs(evaluation, edits).after.tolist() == [again["AP"]]
     before, after = (result.per_class.set_index("class")["AP"] for result in (evaluation, again))
@@ -237,3 +237,71 @@ def test_suspects_of_real_data() -> None:
     for n in range(200):
         labels = edits.take(slice(n, n + 1)).applied_to(evaluation.ground_truth)
         assert boxscore.evaluate(labels, evaluation.detections, digest=False)["AP"] == after[n]
+
+
+def one_image_per_class() -> Tables:
+    boxes = [[0, 0, 10, 10], [20, 0, 30, 10], [40, 0, 50, 10], [60, 0, 70, 10]]
+    truth = boxscore.GroundTruth.from_arrays(
+        [1, 2, 2, 2], ["a", "b", "b", "c"], boxes, ids=[11, 12, 13, 14], images=[1, 2]
+    )
+    found = boxscore.Detections.from_arrays([1, 2, 2, 2], ["a", "b", "b", "c"], boxes, [0.5, 0.6, 0.7, 0.3])
+    return truth, found
+
+
+@pytest.mark.parametrize(
+    "chosen", [{}, {"images": [2]}, {"classes": ["b", "c"]}, {"images": [2], "classes": ["c", "b"]}]
+)
+def test_edits_of_the_file_change_the_same_labels_of_chosen_images_and_classes(chosen: Any) -> None:
+    truth, found = one_image_per_class()
+    evaluation = boxscore.evaluate(truth, found, **chosen)
+    rows = np.array([1, 2, 3])
+    several = [
+        LabelEdits.removing(truth, rows),
+        LabelEdits.relabelling(truth, rows, np.array([2, 2, 1])),  # c, c and b
+        LabelEdits.joined(
+            [LabelEdits.removing(truth, rows[:1]), LabelEdits.removing(evaluation.ground_truth, [])]
+        ),
+    ]
+    for edits in several:
+        costs = label_costs(evaluation, edits, metric="AP50")
+        for n, after in enumerate(costs.after.tolist()):
+            again = boxscore.evaluate(edits.take([n]).applied_to(truth), found, **chosen)
+            assert after == again["AP50"]
+        assert costs.to_frame()["annotation_id"].tolist() == truth.ids[rows[: len(edits)]].tolist()
+
+
+def test_edits_of_an_evaluation_are_applied_to_its_file() -> None:
+    truth, found = one_image_per_class()
+    evaluation = boxscore.evaluate(truth, found, images=[2], classes=["b"])
+    edits = LabelEdits.removing(evaluation.ground_truth, np.array([1]))
+    assert edits.applied_to(truth).ids.tolist() == [11, 12, 14]
+    edits = LabelEdits.from_detections(evaluation, np.array([0]))
+    assert edits.applied_to(truth).image.tolist() == [0, 1, 1, 1, 1]
+
+
+def test_xview_edits_are_found_by_id() -> None:
+    boxes = [[0, 0, 10, 10], [20, 0, 30, 10], [40, 0, 50, 10]]
+    truth = boxscore.GroundTruth.from_arrays([1, 1, 1], ["a", "b", "b"], boxes, ids=[11, 12, 13])
+    found = boxscore.Detections.from_arrays([1], ["b"], boxes[1:2], [0.5], categories=["a", "b"])
+    evaluation = boxscore.evaluate(truth, found, protocol="xview")
+    edits = LabelEdits.removing(truth, np.array([1]))
+    again = boxscore.evaluate(edits.applied_to(truth), found, protocol="xview")
+    assert label_costs(evaluation, edits).after.tolist() == [again["mAP"]]
+    with pytest.raises(InputError, match=r"Got the annotation id 11; 1 of 1 labels"):
+        label_costs(evaluation, LabelEdits.removing(truth, np.array([0])))
+
+
+def test_edits_of_other_labels_are_refused() -> None:
+    truth, found = one_image_per_class()
+    evaluation = boxscore.evaluate(truth, found)
+    others = [
+        truth.replaced(ids=truth.ids[[1, 0, 2, 3]]),  # the ids of other labels
+        truth.take([1, 2, 3]).replaced(ids=truth.ids[:3]),  # numbered anew
+        truth.replaced(boxes=truth.boxes + 3),
+    ]
+    for other in others:
+        with pytest.raises(InputError, match="which is another label there"):
+            label_costs(evaluation, LabelEdits.removing(other, np.array([0])))
+    chosen = boxscore.evaluate(truth, found, classes=["b"])
+    with pytest.raises(InputError, match=r"the class of an added label must be in the evaluation\. Got 'c'"):
+        label_costs(chosen, LabelEdits.relabelling(truth, np.array([1]), np.array([2])))

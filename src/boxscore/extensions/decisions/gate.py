@@ -409,6 +409,9 @@ def check_drop(
     before, value = _defined(drop.first), _defined(drop.other)
     if before is None:
         raise InputError("a baseline", f"define {drop.metric}", got="none", place=place)
+    # At a level of 0 every drop would pass.
+    if not level > 0:
+        raise InputError("the level of a look", "be above 0", got=level)
     change = "rise" if drop.metric in lower_is_better else "drop"
     rule = f"no significant {change} from {before:.4f}, run {look}"
     met = value is not None and drop.p_value > level

@@ -4,7 +4,8 @@ Conventions
 -----------
 - A line is appended atomically, by one write at the end of the file under a lock. Runs on one machine, or on
   a shared file system with locks, may append concurrently. Existing lines never change.
-- Lines that are not records (a merge conflict, a truncated file) are skipped and counted.
+- Lines that are not records (a merge conflict, a truncated file, a value out of range) are skipped and
+  counted.
 - A record's ``time`` is UTC, ISO 8601.
 """
 
@@ -28,6 +29,9 @@ from boxscore.extensions.decisions.gate import is_value, json_once
 
 SCHEMA_VERSION = 1
 """Version of the record format; keys may be added within a version, but never changed or removed."""
+
+MOST_LOOKS = 1_000_000
+"""The largest number of a look: later ones would have a level so low that no drop could be significant."""
 
 TRIES = 100
 """Maximum attempts to reopen a history that another run has removed."""
@@ -71,13 +75,12 @@ def next_look(earlier: History, record: Mapping[str, Any]) -> Look:
     looks = set[int]()
     for run in earlier.records:
         sequential = run.whole.get("sequential")
-        if not isinstance(sequential, dict):
+        if sequential is None:
             continue
-        number = sequential.get("look")
-        if type(number) is int and number > 0:
-            looks.add(number)
-            if _same_run(run.whole, record):
-                return Look(number, again=True)
+        number = int(sequential["look"])
+        looks.add(number)
+        if _same_run(run.whole, record):
+            return Look(number, again=True)
     return Look(max([len(looks) + len(earlier.damaged), *looks]) + 1, again=False)
 
 
@@ -276,8 +279,17 @@ def _record(line: bytes) -> Record | None:
             and all(is_value(value) for value in metrics.values())
             and isinstance(whole["signature"], str)
             and type(whole["passed"]) is bool
+            and _has_valid_look(whole.get("sequential"))
         )
     except (KeyError, RecursionError, TypeError, ValueError):
         return None
     time = time.replace(tzinfo=datetime.timezone.utc)
     return Record(time, name, metrics, whole["signature"], whole["passed"], whole) if valid else None
+
+
+def _has_valid_look(sequential: Any) -> bool:
+    """Whether a record is not of a sequential check, or numbers its look; tools may write 3 as 3.0."""
+    if sequential is None:
+        return True
+    number: Any = sequential.get("look") if isinstance(sequential, dict) else None
+    return type(number) in (int, float) and 1 <= number <= MOST_LOOKS and number == int(number)

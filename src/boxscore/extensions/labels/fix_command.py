@@ -25,8 +25,6 @@ from boxscore.cli.streams import say, show
 from boxscore.data.tables import GroundTruth
 from boxscore.extensions.formats.correcting import corrections_of, write_corrected
 from boxscore.extensions.labels import suspects_command as suspects
-from boxscore.extensions.labels.label_edits import LabelEdits
-from boxscore.extensions.labels.vetting import in_vocabulary
 
 OPTIONS = (
     *(option for option in suspects.OPTIONS if option.name not in ("output", "write", "tool", "vetted")),
@@ -50,7 +48,6 @@ def run(arguments: argparse.Namespace) -> int:
     # Find the suspects as the listing does, and apply the accepted ones.
     evaluation, found, _ = suspects.listed(arguments)
     done = suspects.vetted_of(evaluation, found, arguments)
-    truth, edits = evaluation.ground_truth, done.edits
     stage("writing")
 
     # Read the original and the written file with the same options.
@@ -63,10 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     # Edit by annotation id, because the order of labels can differ in the file.
     before = read(arguments.ground_truth)
-    rows = {key: row for row, key in enumerate(before.ids.tolist())}
-    labels = in_vocabulary(edits.labels, before)
-    of_before = np.array([-1 if row < 0 else rows[truth.ids.tolist()[row]] for row in edits.removed.tolist()])
-    on_before = LabelEdits(of_before.astype(np.intp), edits.added, labels)
+    edits = done.edits.on(before)
+    of_before, labels = edits.removed, edits.labels
     # Collect replaced labels, and new ones.
     changed = {
         row: labels.take(np.array([added]))
@@ -78,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.ground_truth,
         arguments.output,
         before,
-        on_before.applied_to(before),
+        edits.applied_to(before),
         corrections_of(before, changed, new),
         read=read,
         format=arguments.format,

@@ -4,12 +4,16 @@ Conventions
 -----------
 - An edit changes one image: it removes a label, replaces one, or appends one. Images, classes and image-level
   labels do not change.
+- Edits know the table that they are of. For another table, such as that of an evaluation of some classes or
+  images, labels are found by annotation id (:meth:`LabelEdits.on`).
 - A label made from a detection has its geometry, its class, the columns that both tables have, and no flags.
 """
 
 from __future__ import annotations
 
 import itertools
+import operator
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +25,7 @@ from boxscore._utils.records import record
 from boxscore.data.alignment import stacked
 from boxscore.data.lazy import LazyColumns
 from boxscore.data.tables import BoxTable, GroundTruth
+from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 
 
@@ -36,11 +41,14 @@ class LabelEdits:
         Row, in ``labels``, of the label that is added; -1 for none.
     labels : GroundTruth
         Labels to add, with the images and classes of the ground truth.
+    truth : GroundTruth
+        The table that ``removed`` refers to.
     """
 
     removed: NDArray[np.intp]
     added: NDArray[np.intp]
     labels: GroundTruth
+    truth: GroundTruth
 
     def __len__(self) -> int:
         return len(self.removed)
@@ -58,7 +66,7 @@ class LabelEdits:
         -------
         LabelEdits
         """
-        return cls(np.asarray(rows, dtype=np.intp), np.full(len(rows), -1), truth)
+        return cls(np.asarray(rows, dtype=np.intp), np.full(len(rows), -1), truth, truth)
 
     @classmethod
     def relabelling(cls, truth: GroundTruth, rows: IntArray, category: NDArray[np.integer]) -> LabelEdits:
@@ -76,7 +84,7 @@ class LabelEdits:
         LabelEdits
         """
         other = truth.take(rows).replaced(category=np.asarray(category, dtype=np.int32))
-        return cls(np.asarray(rows, dtype=np.intp), np.arange(len(rows)), other)
+        return cls(np.asarray(rows, dtype=np.intp), np.arange(len(rows)), other, truth)
 
     @classmethod
     def from_detections(
@@ -98,7 +106,8 @@ class LabelEdits:
         """
         rows = np.asarray(detections, dtype=np.intp)
         taken = np.full(len(rows), -1) if removed is None else np.asarray(removed)
-        return cls(taken.astype(np.intp), np.arange(len(rows)), labels_of(evaluation, rows))
+        labels = labels_of(evaluation, rows)
+        return cls(taken.astype(np.intp), np.arange(len(rows)), labels, evaluation.ground_truth)
 
     @classmethod
     def joined(cls, parts: Sequence[LabelEdits]) -> LabelEdits:
@@ -113,6 +122,8 @@ class LabelEdits:
         -------
         LabelEdits
         """
+        truth = parts[0].truth
+        parts = [part.on(truth) for part in parts]
         before = np.cumsum([0, *(len(part.labels) for part in parts)]).tolist()
         added = [
             np.where(part.added < 0, -1, part.added + start)
@@ -125,7 +136,50 @@ class LabelEdits:
             np.concatenate([part.removed for part in parts]),
             np.concatenate(added),
             stacked([with_instances(part.labels, names) for part in parts]),
+            truth,
         )
+
+    def on(self, truth: GroundTruth) -> LabelEdits:
+        """Return the same edits of another table that has these labels.
+
+        Parameters
+        ----------
+        truth : GroundTruth
+
+        Returns
+        -------
+        LabelEdits
+            Labels are found by annotation id, images by id, and classes by name.
+
+        Raises
+        ------
+        InputError
+            When a label, image or class is not in the table, or an id belongs to another label there.
+        """
+        if _have_same_rows(self.truth, truth):
+            return self
+        # Find the labels that are removed.
+        taken = np.flatnonzero(self.removed >= 0)
+        removed = self.removed.copy()
+        removed[taken] = _rows_by_id(self.truth, self.removed[taken], truth)
+        # Keep the labels that are added, with the images and classes of the table.
+        used, added = np.unique(self.added[self.added >= 0], return_inverse=True)
+        labels = self.labels.take(used)
+        image = _found(truth.images.rows(labels.images.ids), labels.image, labels.images.ids, "the image")
+        rows = {name: row for row, name in enumerate(truth.categories.labels)}
+        names = labels.categories.labels
+        known = np.array([rows.get(name, -1) for name in names], dtype=np.int32)
+        category = _found(known, labels.category, names, "the class")
+        labels = labels.replaced(
+            image=image,
+            category=category,
+            images=truth.images,
+            categories=truth.categories,
+            image_labels=None,
+        )
+        of_labels = self.added.copy()
+        of_labels[self.added >= 0] = added
+        return LabelEdits(removed, of_labels, labels, truth)
 
     def image(self, truth: GroundTruth) -> NDArray[np.intp]:
         """Return the row of the image that each edit changes, [N].
@@ -138,8 +192,9 @@ class LabelEdits:
         -------
         ndarray of intp
         """
-        of_truth, of_labels = (np.append(table.image, -1) for table in (truth, self.labels))
-        return np.where(self.removed >= 0, of_truth[self.removed], of_labels[self.added]).astype(np.intp)
+        edits = self.on(truth)
+        of_truth, of_labels = (np.append(table.image, -1) for table in (truth, edits.labels))
+        return np.where(edits.removed >= 0, of_truth[edits.removed], of_labels[edits.added]).astype(np.intp)
 
     def applied_to(self, truth: GroundTruth) -> GroundTruth:
         """Return the ground truth with all of these edits; each must change another label.
@@ -147,20 +202,20 @@ class LabelEdits:
         Parameters
         ----------
         truth : GroundTruth
-            The table that ``removed`` refers to.
 
         Returns
         -------
         GroundTruth
             Replacements keep the position and id of the label that they replace; new labels are at the end.
         """
-        names = [name for name in _names_of(truth) if _has(self.labels, name)]
-        rows, taken = np.arange(len(truth)), self.removed >= 0
-        rows[self.removed[taken]] = np.where(self.added < 0, -1, len(truth) + self.added)[taken]
-        rows = np.append(rows[rows >= 0], len(truth) + self.added[~taken])
-        table = stacked([with_instances(one, names) for one in (truth, self.labels)])
-        ids, changed = table.ids.copy(), np.flatnonzero(taken & (self.added >= 0))
-        ids[len(truth) + self.added[changed]] = truth.ids[self.removed[changed]]
+        edits = self.on(truth)
+        names = [name for name in _names_of(truth) if _has(edits.labels, name)]
+        rows, taken = np.arange(len(truth)), edits.removed >= 0
+        rows[edits.removed[taken]] = np.where(edits.added < 0, -1, len(truth) + edits.added)[taken]
+        rows = np.append(rows[rows >= 0], len(truth) + edits.added[~taken])
+        table = stacked([with_instances(one, names) for one in (truth, edits.labels)])
+        ids, changed = table.ids.copy(), np.flatnonzero(taken & (edits.added >= 0))
+        ids[len(truth) + edits.added[changed]] = truth.ids[edits.removed[changed]]
         table = table.replaced(ids=ids).take(rows)
         new = np.arange(len(rows) - np.count_nonzero(~taken), len(rows))
         whole: GroundTruth = table.replaced(ids=_with_new_ids(table.ids, new))
@@ -177,7 +232,7 @@ class LabelEdits:
         -------
         LabelEdits
         """
-        return LabelEdits(self.removed[rows], self.added[rows], self.labels)
+        return LabelEdits(self.removed[rows], self.added[rows], self.labels, self.truth)
 
 
 def labels_of(evaluation: Evaluation, rows: NDArray[np.intp]) -> GroundTruth:
@@ -219,6 +274,68 @@ def labels_of(evaluation: Evaluation, rows: NDArray[np.intp]) -> GroundTruth:
 
 
 # ---------------------------------------------------------------- tables
+
+
+def _have_same_rows(one: GroundTruth, other: GroundTruth) -> bool:
+    """Whether row numbers mean the same labels, images and classes in both tables."""
+    return one is other or (
+        np.array_equal(one.ids, other.ids)
+        and np.array_equal(one.image, other.image)
+        and np.array_equal(one.category, other.category)
+        and one.images.same_as(other.images)
+        and one.categories.labels == other.categories.labels
+        and (one.units != other.units or bool((one.boxes == other.boxes).any(axis=1).all()))
+    )
+
+
+def _may_be_same(one: GroundTruth, row: int, other: GroundTruth, other_row: int) -> bool:
+    """Whether rows of two tables may be one label; a protocol can move some sides of a box."""
+    images = (table.images.ids[table.image[at]] for table, at in ((one, row), (other, other_row)))
+    classes = (table.categories.labels[table.category[at]] for table, at in ((one, row), (other, other_row)))
+    same_box = one.units != other.units or bool((one.boxes[row] == other.boxes[other_row]).any())
+    return operator.eq(*images) and operator.eq(*classes) and same_box
+
+
+def _rows_by_id(own: GroundTruth, rows: NDArray[np.intp], truth: GroundTruth) -> NDArray[np.intp]:
+    """Return the rows of some labels in another table, [N]; an error if one is not there."""
+    ids = truth.ids.tolist()
+    known = {identifier: row for row, identifier in enumerate(ids)}
+    wanted = own.ids[rows].tolist()
+    found = np.array([known.get(identifier, -1) for identifier in wanted], dtype=np.intp)
+    missing = [identifier for identifier, row in zip(wanted, found.tolist(), strict=True) if row < 0]
+    if missing:
+        raise InputError(
+            "edits",
+            "be of labels that the evaluation has",
+            got=f"the annotation id {missing[0]!r}",
+            cause=f"{len(missing):,} of {len(wanted):,} labels belong to an image or class that is not "
+            "evaluated, or the protocol drops them; leave them out, or make the edits from "
+            "evaluation.ground_truth",
+        )
+    # An id of several rows, as of boxes copied to broader classes, does not name a label.
+    several = {identifier for identifier, count in Counter(ids).items() if count > 1}
+    for identifier, row, other in zip(wanted, rows.tolist(), found.tolist(), strict=True):
+        if identifier in several or not _may_be_same(own, row, truth, other):
+            raise InputError(
+                "edits",
+                "be of the labels of the evaluation",
+                got=f"the annotation id {identifier!r}, which is another label there",
+                cause="make the edits from evaluation.ground_truth",
+            )
+    return found
+
+
+def _found(
+    rows: NDArray[np.int32], of: NDArray[np.int32], names: Sequence[Any] | NDArray[Any], what: str
+) -> NDArray[np.int32]:
+    """Return new rows of images or classes, [N]; an error if one is unknown."""
+    new: NDArray[np.int32] = rows[of]
+    unknown = np.flatnonzero(new < 0)
+    if len(unknown):
+        raise InputError(
+            f"{what} of an added label", "be in the evaluation", got=repr(names[int(of[unknown[0]])])
+        )
+    return new
 
 
 def columns_compared(evaluation: Evaluation) -> list[str]:

@@ -123,7 +123,7 @@ def label_costs(
     ----------
     evaluation : Evaluation
     edits : LabelEdits
-        Edits, applied one at a time.
+        Edits, applied one at a time; of another table, by annotation id.
     metric : str, optional
         A summary metric (default: the first).
     against : Evaluation, optional
@@ -138,7 +138,8 @@ def label_costs(
     Raises
     ------
     InputError
-        When the metric is unknown, or the protocol does not allow it (:func:`refusal`).
+        When the metric is unknown, the protocol does not allow it (:func:`refusal`), or an edit is of a label
+        that is not evaluated.
     """
     # Reject protocols whose metrics cannot be updated label by label.
     evaluation._require_overlaps("the cost of labels")
@@ -152,12 +153,14 @@ def label_costs(
         raise InputError(
             "against", "be an evaluation of the same ground truth under the same protocol", got="another"
         )
+    # Edits of another table refer to other rows.
+    edits = edits.on(evaluation.ground_truth)
     # For two detectors, subtract their costs.
     before = evaluation[row.key]
     after = _after(evaluation, edits, row)
     if against is not None:
         before -= against[row.key]
-        after = after - _after(against, edits, row)
+        after = after - _after(against, edits.on(against.ground_truth), row)
     return unchangeable(LabelCosts(row.key, before, after, edits, evaluation.ground_truth))
 
 

@@ -294,7 +294,7 @@ def _edits(
     added = np.arange(len(accepted))
     added[wrong] = len(accepted) + np.arange(len(wrong))
     assert set(np.unique(kind).tolist()) <= {WRONG_CLASS, MISSING, POOR_BOX}
-    return LabelEdits(removed.astype(np.intp), added, stacked([fresh, renamed]))
+    return LabelEdits(removed.astype(np.intp), added, stacked([fresh, renamed]), truth)
 
 
 @functools.cache
