@@ -200,6 +200,13 @@ def evidence(boxes: list[list[float]], size: tuple[float, float], key: str = "bb
         ("many in a larger image", [[10, 20, 630, 400]] * 100, (960, 480), "bbox_2d", ("1000", "pixels")),
         ("one stray of 100", [[10, 20, 630, 400]] * 99 + [[10, 20, 5000, 400]], (640, 480), "bbox_2d", ("pixels",)),
         ("nothing", [], (640, 480), "bbox_2d", ("pixels",)),
+        ("percent of a square of 1000", [[10.5, 20, 60, 90]], (1000, 1000), "bbox_2d", ("pixels", "percent")),
+        ("fractions, perhaps y first", [[0.1, 0.6, 0.2, 0.9]], (640, 480), "box_2d", ("unit-yx", "unit")),
+        ("an enlarged input", [[100, 80, 900, 700]], (500, 375), "bbox_2d", ("1000", "pixels")),
+        ("an enlarged portrait", [[80, 100, 700, 900]], (375, 500), "bbox_2d", ("1000", "pixels")),
+        ("an enlarged square", [[80, 100, 700, 980]], (640, 640), "bbox_2d", ("1000", "pixels")),
+        ("thousandths of a square", [[80, 100, 700, 999]], (640, 640), "bbox_2d", ("1000",)),
+        ("many in a part of small images", [[10, 20, 460, 400]] * 100, (640, 480), "bbox_2d", ("1000", "pixels")),
     ]
 )  # fmt: skip
 def test_candidates(
@@ -209,6 +216,22 @@ def test_candidates(
         assert Evidence.of(np.empty((0, 4)), np.empty((0, 2)), []).candidates == expected
     else:
         assert evidence(boxes, size, key).candidates == expected, name
+
+
+def test_pixels_of_an_enlarged_input_need_its_size() -> None:
+    advice = "pixels of an enlarged input need input_width and input_height in each answer"
+    box, large = "[100, 80, 900, 700]", "[100, 80, 1090, 800]"
+    with pytest.raises(InputError, match=rf"--coordinates 1000\|pixels \(in .*\); {advice}\.$"):
+        parse_answer(f'[{{"bbox_2d": {box}}}]', size=(500, 375))
+    with pytest.raises(InputError, match=f"be inside their images .* 1 of them outside .*{advice}"):
+        parse_answer(f'[{{"bbox_2d": {large}}}]', size=(640, 480))
+    # With the size of the input, each number is one of its pixels.
+    read = parse_answer(
+        f'[{{"bbox_2d": {box}}}]', size=(500, 375), input_size=(1000, 750), coordinates="pixels"
+    )
+    assert read.boxes.tolist() == [[50.0, 40.0, 450.0, 350.0]]
+    read = parse_answer(f'[{{"bbox_2d": {large}}}]', size=(640, 480), input_size=(1280, 960))
+    assert read.boxes.tolist() == [[50.0, 40.0, 545.0, 400.0]]
 
 
 def test_what_can_be_two_things_is_asked() -> None:
@@ -243,7 +266,7 @@ def test_a_convention(name: str, expected: list[float]) -> None:
 
 def test_every_convention_is_tested() -> None:
     assert {*COORDINATES} - {"kosmos-2", "molmo"} == {
-        *("pixels", "1000", "1000-yx", "999", "unit", "percent", "florence-2", "paligemma")
+        *("pixels", "1000", "1000-yx", "999", "unit", "unit-yx", "percent", "florence-2", "paligemma")
     }
 
 

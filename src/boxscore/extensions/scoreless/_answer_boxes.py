@@ -84,7 +84,8 @@ class AnswerBoxes:
             for _ in each.boxes
         ]
         seen = np.where(np.isnan(inputs), sizes, inputs)[self.answer]
-        evidence = Evidence.of(self.written, seen, self._keys)
+        is_known = not np.isnan(inputs[self.answer]).any()
+        evidence = Evidence.of(self.written, seen, self._keys, input_is_known=is_known)
         chosen = chosen_coordinates(said, notations, evidence, place=place)
         if chosen.name == "pixels" and len(self.written) and np.isnan(inputs[self.answer]).any():
             return chosen._replace(reason=f"{chosen.reason}; taken to be those of the images themselves")

@@ -57,6 +57,7 @@ COORDINATES = {
     "1000-yx": Convention("thousandths, y before x", 1000, y_first=True),
     "999": Convention("parts of 999", 999),
     "unit": Convention("fractions of the image's sides", 1),
+    "unit-yx": Convention("fractions, y before x", 1, y_first=True),
     "percent": Convention("percent of the image's sides", 100),
     "florence-2": Convention("the thousand bins of Florence-2", 1000, centre=0.5),
     "paligemma": Convention("PaliGemma's 1,024 bins, y before x", 1024, y_first=True),
@@ -76,6 +77,13 @@ ENOUGH, REACHED = 100, 0.8
 relative to 1000."""
 
 
+FULL = 0.9
+"""Fraction of the long sides that boxes in pixels reach if there are ``ENOUGH`` of them."""
+
+LARGEST_INPUT = 994
+"""Largest side of a model's input below 1000, a multiple of 14, 16, 28 or 32."""
+
+
 class Evidence(NamedTuple):
     """The evidence in the numbers of a file without tags.
 
@@ -93,6 +101,11 @@ class Evidence(NamedTuple):
         Whether all these images are 1000 x 1000 pixels.
     keys : tuple of str
         Keys of the boxes, most frequent first.
+    reach : float
+        Largest number along the longer sides, relative to them, ignoring one box in a hundred.
+    may_be_enlarged : bool
+        Whether boxes can be pixels of an input that is larger than the image: its size is unknown, and they
+        stay inside a rectangle with the aspect ratio of the image.
     """
 
     boxes: int
@@ -102,22 +115,38 @@ class Evidence(NamedTuple):
     largest_side: float
     is_one_square: bool
     keys: tuple[str, ...]
+    reach: float = float("nan")
+    may_be_enlarged: bool = False
 
     @classmethod
-    def of(cls, written: FloatArray, sizes: FloatArray, keys: Sequence[str]) -> Evidence:
+    def of(
+        cls, written: FloatArray, sizes: FloatArray, keys: Sequence[str], *, input_is_known: bool = False
+    ) -> Evidence:
         """Gather the evidence of boxes as written, [N, 4], in images of these sizes, [N, 2]."""
         count = len(written)
         ends = np.sort(written.max(axis=1, initial=0))
         known = not np.isnan(sizes).any()
         passing = (written > np.tile(sizes, 2) * (1 + OUTSIDE)).any(axis=1)
+        # Pixels of an enlarged input keep the aspect ratio: thousandths use the whole of the shorter side.
+        largest = float(ends[count - 1 - int(count * STRAY)]) if count else 0.0
+        far = np.maximum(written[:, :2], written[:, 2:])
+        sides = np.where(sizes[:, :1] >= sizes[:, 1:], [[0, 1]], [[1, 0]])
+        far, ordered = (np.take_along_axis(each, sides, axis=1) for each in (far, sizes))
+        along = np.sort(far[:, 0] / ordered[:, 0])
+        bound = max(largest, 1000) * ordered[:, 1] / ordered[:, 0] * (1 + OUTSIDE)
         return cls(
             boxes=count,
-            largest=float(ends[count - 1 - int(count * STRAY)]) if count else 0.0,
+            largest=largest,
             has_decimals=bool((written != np.rint(written)).any()),
             outside=int(passing.sum()) if known else None,
             largest_side=float(sizes.max(initial=0)) if known else float("nan"),
             is_one_square=bool((sizes == 1000).all()),
             keys=tuple(key for key, _ in Counter(filter(None, keys)).most_common(3)),
+            reach=float(along[count - 1 - int(count * STRAY)]) if count and known else float("nan"),
+            may_be_enlarged=known
+            and not input_is_known
+            and int((far[:, 1] > bound).sum()) <= STRAY * count
+            and not LARGEST_INPUT < largest <= 1000,
         )
 
     def __str__(self) -> str:
@@ -136,23 +165,31 @@ class Evidence(NamedTuple):
         """The possible conventions, the most likely first."""
         if not self.boxes:
             return ("pixels",)
+        is_y_first = "box_2d" in self.keys
+        fits = self.outside is None or self.outside <= STRAY * self.boxes
         if self.largest <= 1.5:
-            return ("unit",) if self.has_decimals else ("unit", "pixels")
+            fractions = ("unit-yx", "unit") if is_y_first else ("unit",)
+            return fractions if self.has_decimals else (*fractions, "pixels")
         if self.largest > 1000:
             return ("pixels",)
-        if self.is_one_square and "box_2d" not in self.keys:
-            # Both give the same numbers.
-            return ("pixels",)
-        grid = "1000-yx" if "box_2d" in self.keys else "1000"
-        possible = [grid] if not self._would_have_passed else []
-        possible += ["pixels"] if self.outside is None or self.outside <= STRAY * self.boxes else []
+        # In squares of 1000, pixels are thousandths.
+        grid = "1000-yx" if is_y_first else "1000"
+        is_same = self.is_one_square and not is_y_first
+        possible = [] if is_same or self._would_have_passed else [grid]
+        possible += ["pixels"] if fits or self.may_be_enlarged else []
         possible += ["percent"] if self.largest <= 100 else []
         return tuple(possible) or (grid,)
 
     @property
+    def needs_input(self) -> bool:
+        """Return whether boxes in pixels exceed their images, so that they need the size of the input."""
+        return self.outside is not None and self.outside > STRAY * self.boxes and self.may_be_enlarged
+
+    @property
     def _would_have_passed(self) -> bool:
         """Return whether so many boxes in such small images can hardly be thousandths."""
-        return self.boxes >= ENOUGH and self.largest <= self.largest_side <= REACHED * 1000
+        is_small = self.largest <= self.largest_side <= REACHED * 1000
+        return self.boxes >= ENOUGH and is_small and self.reach >= FULL
 
 
 class Chosen(NamedTuple):
@@ -189,6 +226,10 @@ def chosen_coordinates(
         )
     # Then use the numbers, if only one convention fits.
     candidates = evidence.candidates
+    inputs = "pixels of an enlarged input need input_width and input_height in each answer"
+    if candidates == ("pixels",) and evidence.needs_input:
+        rule = "be inside their images if they are pixels of the images"
+        raise InputError("boxes", rule, got=str(evidence), place=place, cause=inputs)
     if len(candidates) == 1:
         return Chosen(candidates[0], f"by their numbers: {evidence}" if evidence.boxes else "no boxes")
     raise InputError(
@@ -196,7 +237,8 @@ def chosen_coordinates(
         f"be in one convention; these can be {' or '.join(candidates)}",
         got=str(evidence),
         place=place,
-        cause=f"say which with --coordinates {'|'.join(candidates)} (in Python coordinates=)",
+        cause=f"say which with --coordinates {'|'.join(candidates)} (in Python coordinates=)"
+        + (f"; {inputs}" if evidence.needs_input and "pixels" in candidates else ""),
     )
 
 

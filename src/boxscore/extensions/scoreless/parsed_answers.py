@@ -85,8 +85,8 @@ def parse_answer(
         Width and height of the model's input, if it differs from the image and the numbers are its pixels.
     coordinates : str, optional
         Convention of the numbers: ``"pixels"``, ``"1000"``, ``"1000-yx"``, ``"999"``, ``"unit"``,
-        ``"percent"``, ``"florence-2"``, ``"paligemma"``, ``"kosmos-2"`` or ``"molmo"``. By default, it is
-        inferred from the tags or the numbers.
+        ``"unit-yx"``, ``"percent"``, ``"florence-2"``, ``"paligemma"``, ``"kosmos-2"`` or ``"molmo"``. By
+        default, it is inferred from the tags or the numbers.
     loose : bool, default False
         Whether the first four numbers in brackets are a box if there is only prose.
 
