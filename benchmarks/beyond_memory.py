@@ -46,7 +46,7 @@ WAYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 """Arguments of Python and of the command, by what they are called."""
 
-COLOURS = ("#8a8a8a", "#7fb3ff", "#1f6feb", "#d2691e")
+COLORS = ("#8a8a8a", "#7fb3ff", "#1f6feb", "#d2691e")
 
 PER_IMAGE, OBJECTS, CLASSES, LARGEST = 10, 4, 80, 0.6
 IMAGES_PER_FILE = 250_000
@@ -231,11 +231,11 @@ def draw(rows: Sequence[dict[str, Any]], path: Path) -> None:
         (both[0], "seconds", 1, "seconds, from files to numbers"),
         (both[1], "together", 1e9, "peak memory of all processes, GB"),
     ):
-        for colour, way in zip(COLOURS, WAYS, strict=True):
+        for color, way in zip(COLORS, WAYS, strict=True):
             own = [row for row in rows if row["way"] == way]
             if own:
                 counts = [row["detections"] for row in own]
-                axes.loglog(counts, [row[column] / scale for row in own], marker="o", color=colour, label=way)
+                axes.loglog(counts, [row[column] / scale for row in own], marker="o", color=color, label=way)
         axes.set_title(title, loc="left", fontsize=10)
         axes.set_xlabel("detections")
         axes.grid(which="major", alpha=0.3)

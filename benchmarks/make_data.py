@@ -31,7 +31,7 @@ import numpy as np
 from cases import BENCHMARKS, CASES, DataSpec
 from numpy.typing import NDArray
 
-CHUNK = 20_000  # records serialised at once: bounds the memory, not the file
+CHUNK = 20_000  # records serialized at once: bounds the memory, not the file
 
 
 class Boxes(NamedTuple):
@@ -106,9 +106,9 @@ def jitter(
     """Move and resize boxes [N, 4] by about ``spread`` [N] of their size."""
     move = random.normal(0, 1, (len(boxes), 2)) * spread[:, None] * boxes[:, 2:]
     resize = np.exp(random.normal(0, 1, (len(boxes), 2)) * spread[:, None])
-    centre = boxes[:, :2] + boxes[:, 2:] / 2 + move
+    center = boxes[:, :2] + boxes[:, 2:] / 2 + move
     wh = np.maximum(boxes[:, 2:] * resize, 1.0)
-    return np.hstack([centre - wh / 2, wh])
+    return np.hstack([center - wh / 2, wh])
 
 
 def make_detections(
@@ -236,7 +236,7 @@ def _write(path: Path, parts: Iterator[str]) -> None:
 
 
 def _records(rows: Iterator[dict[str, Any]]) -> Iterator[str]:
-    """Serialise a list of records a chunk at a time, as ``json.dump`` of the whole list would."""
+    """Serialize a list of records a chunk at a time, as ``json.dump`` of the whole list would."""
     chunk: list[dict[str, Any]] = []
     lead = "["
     for row in rows:

@@ -55,16 +55,16 @@ OF_KIND = {
 }
 
 
-def outline(random, centre, size, points):
-    """Make a smooth closed outline around a centre, as a flat list x1, y1, x2, y2, ..."""
+def outline(random, center, size, points):
+    """Make a smooth closed outline around a center, as a flat list x1, y1, x2, y2, ..."""
     import numpy as np
 
     angle = np.linspace(0, 2 * np.pi, points, endpoint=False)
     radius = np.ones(points)
     for wave in (2, 3, 5):
         radius += random.normal(0, 0.25 / wave) * np.cos(wave * angle + random.uniform(0, 7))
-    x = centre[0] + size[0] * radius * np.cos(angle) / 2
-    y = centre[1] + size[1] * radius * np.sin(angle) / 2
+    x = center[0] + size[0] * radius * np.cos(angle) / 2
+    y = center[1] + size[1] * radius * np.sin(angle) / 2
     flat = np.stack([x.clip(0, WIDTH), y.clip(0, HEIGHT)], axis=1).round(2)
     return flat.ravel().tolist()
 
@@ -88,12 +88,12 @@ def make_masks(folder, images=5_000, truths=36_000, detections=100_000):
     random = np.random.default_rng(20)
     annotations, results = [], []
     image_of = np.sort(random.integers(0, images, truths))
-    favourite = random.integers(0, 80, (images, 3))
+    favorite = random.integers(0, 80, (images, 3))
     for number, image in enumerate(image_of.tolist(), start=1):
         size = np.exp(random.normal(4.2, 0.9, 2)).clip(4, 460)
-        centre = random.uniform(0.05, 0.95, 2) * (WIDTH, HEIGHT)
+        center = random.uniform(0.05, 0.95, 2) * (WIDTH, HEIGHT)
         parts = [
-            outline(random, centre + part * size, size / (part + 1), int(random.integers(8, 36)))
+            outline(random, center + part * size, size / (part + 1), int(random.integers(8, 36)))
             for part in range(1 + (random.random() < 0.1))
         ]
         code = coco_mask.merge(coco_mask.frPyObjects(parts, HEIGHT, WIDTH))
@@ -107,7 +107,7 @@ def make_masks(folder, images=5_000, truths=36_000, detections=100_000):
             {
                 "id": number,
                 "image_id": image + 1,
-                "category_id": int(favourite[image, random.integers(0, 3)]) + 1,
+                "category_id": int(favorite[image, random.integers(0, 3)]) + 1,
                 "bbox": coco_mask.toBbox(code).tolist(),
                 "area": float(coco_mask.area(code)),
                 "iscrowd": crowd,

@@ -60,12 +60,12 @@ def dense(count: int, guesses: int = 20) -> tuple[np.ndarray, np.ndarray]:
     """About ``guesses`` jittered boxes round each of many objects, as a detector gives them."""
     random = np.random.default_rng(0)
     objects = max(1, count // guesses)
-    centre = random.random((objects, 2)) * 150 * np.sqrt(objects)
+    center = random.random((objects, 2)) * 150 * np.sqrt(objects)
     size = random.uniform(20, 120, (objects, 2))
     of = random.integers(0, objects, count)
-    centre = centre[of] + random.normal(0, 0.08, (count, 2)) * size[of]
+    center = center[of] + random.normal(0, 0.08, (count, 2)) * size[of]
     size = size[of] * np.exp(random.normal(0, 0.12, (count, 2)))
-    return np.hstack([centre - size / 2, centre + size / 2]), random.random(count)
+    return np.hstack([center - size / 2, center + size / 2]), random.random(count)
 
 
 def crowd(count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -80,13 +80,13 @@ def data_set(images: int, each: int, classes: int) -> tuple[np.ndarray, ...]:
     random = np.random.default_rng(0)
     count, objects = images * each, max(1, each // 12)
     image, of = np.repeat(np.arange(images), each), random.integers(0, objects, images * each)
-    centre = random.random((images, objects, 2))[image, of] * 640
+    center = random.random((images, objects, 2))[image, of] * 640
     size = np.exp(random.uniform(np.log(15), np.log(300), (images, objects, 2)))[image, of]
     label = random.integers(0, classes, (images, objects))[image, of]
     label = np.where(random.random(count) < 0.3, random.integers(0, classes, count), label)
-    centre = centre + random.normal(0, 0.1, (count, 2)) * size
+    center = center + random.normal(0, 0.1, (count, 2)) * size
     size = size * np.exp(random.normal(0, 0.15, (count, 2)))
-    boxes = np.hstack([centre - size / 2, centre + size / 2]).astype(np.float32).astype(np.float64)
+    boxes = np.hstack([center - size / 2, center + size / 2]).astype(np.float32).astype(np.float64)
     return boxes, (random.random(count) ** 2).astype(np.float32).astype(np.float64), image, label
 
 

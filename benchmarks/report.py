@@ -62,7 +62,7 @@ TIMES: tuple[Column, ...] = (
     READ_DETECTIONS,
     READ,
     ("evaluate", _stage("evaluate")),
-    ("accumulate + summarise", _stage("accumulate")),
+    ("accumulate + summarize", _stage("accumulate")),
     BOTH,
     FILES,
     WHOLE,

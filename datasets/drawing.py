@@ -3,7 +3,7 @@
 Conventions
 -----------
 - Continuous coordinates, origin top left: pixel ``(column, row)`` covers ``[column, column + 1]``.
-- A pixel belongs to an outline when its centre lies inside (even-odd rule).
+- A pixel belongs to an outline when its center lies inside (even-odd rule).
 - Only operations that give the same bits on every machine: the raw stream of PCG64 instead of NumPy's
   distributions, plain arithmetic instead of BLAS, and an encoder of our own instead of ``zlib.compress``,
   whose output depends on the zlib that Python was built with.
@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 Item = TypeVar("Item")
 Point = tuple[float, float]
-Colour = tuple[int, int, int]
+Color = tuple[int, int, int]
 Mask = NDArray[np.bool_]
 
-COLOURS: dict[str, Colour] = {
+COLORS: dict[str, Color] = {
     "circle": (214, 69, 65),
     "square": (44, 110, 185),
     "triangle": (38, 148, 92),
@@ -32,7 +32,7 @@ COLOURS: dict[str, Colour] = {
     "hexagon": (138, 84, 170),
     "cross": (70, 84, 104),
 }
-THEMES: tuple[tuple[Colour, Colour], ...] = (
+THEMES: tuple[tuple[Color, Color], ...] = (
     ((246, 238, 220), (226, 213, 186)),  # sand
     ((226, 238, 244), (194, 216, 228)),  # sky
     ((230, 241, 222), (203, 222, 190)),  # meadow
@@ -76,14 +76,14 @@ class Draws:
         return [items[index] for index in order]
 
 
-def outline(name: str, centre: Point, radius: float, *, angle: float = 0.0) -> list[Point]:
+def outline(name: str, center: Point, radius: float, *, angle: float = 0.0) -> list[Point]:
     """Return the corners of a shape, to two decimals.
 
     Parameters
     ----------
     name : str
-        A key of `COLOURS`.
-    centre : tuple of float
+        A key of `COLORS`.
+    center : tuple of float
     radius : float
         Of the circle around the shape; of a square, half its side.
     angle : float, default 0
@@ -108,7 +108,7 @@ def outline(name: str, centre: Point, radius: float, *, angle: float = 0.0) -> l
             (float(length * np.cos(np.deg2rad(turn))), float(length * np.sin(np.deg2rad(turn))))
             for turn, length in zip(turns, lengths, strict=True)
         ]
-    return [(round(centre[0] + radius * x, 2), round(centre[1] + radius * y, 2)) for x, y in unit]
+    return [(round(center[0] + radius * x, 2), round(center[1] + radius * y, 2)) for x, y in unit]
 
 
 def _turned(points: Sequence[Point], angle: float) -> list[Point]:
@@ -173,22 +173,22 @@ def texture(width: int, height: int, draws: Draws) -> NDArray[np.uint8]:
     return np.clip((total - 0.15) / 0.7 * BACKGROUND_LEVELS, 0, BACKGROUND_LEVELS - 1).astype(np.uint8)
 
 
-def palette(theme: int) -> list[Colour]:
-    """Return the colours of a theme: background, the same in shadow, the classes, the classes faint."""
+def palette(theme: int) -> list[Color]:
+    """Return the colors of a theme: background, the same in shadow, the classes, the classes faint."""
     light, dark = THEMES[theme]
     steps = [level / (BACKGROUND_LEVELS - 1) for level in range(BACKGROUND_LEVELS)]
     ground = [_mixed(light, dark, step) for step in steps]
-    colours = [*ground, *(_mixed(colour, (60, 60, 70), 0.3) for colour in ground)]
+    colors = [*ground, *(_mixed(color, (60, 60, 70), 0.3) for color in ground)]
     for faint in (0.0, 0.72):
-        for colour in COLOURS.values():
-            lights = ((255, 255, 255), 0.25), (colour, 0.0), ((0, 0, 0), 0.15), ((0, 0, 0), 0.4)
-            shades = [_mixed(colour, light, share) for light, share in lights]
-            colours += [_mixed(shade, ground[3], faint) for shade in shades]
-    return colours
+        for color in COLORS.values():
+            lights = ((255, 255, 255), 0.25), (color, 0.0), ((0, 0, 0), 0.15), ((0, 0, 0), 0.4)
+            shades = [_mixed(color, light, share) for light, share in lights]
+            colors += [_mixed(shade, ground[3], faint) for shade in shades]
+    return colors
 
 
-def _mixed(first: Colour, second: Colour, share: float) -> Colour:
-    """Return the mixture of two colours."""
+def _mixed(first: Color, second: Color, share: float) -> Color:
+    """Return the mixture of two colors."""
     red, green, blue = (round(a + (b - a) * share) for a, b in zip(first, second, strict=True))
     return red, green, blue
 
@@ -204,20 +204,20 @@ def paint(canvas: NDArray[np.uint8], mask: Mask, name: str, *, faint: bool) -> N
     shadow[depth:, depth:] = mask[: height - depth, : width - depth]
     if not faint:
         canvas[shadow & (canvas < BACKGROUND_LEVELS)] += BACKGROUND_LEVELS
-    first = 2 * BACKGROUND_LEVELS + SHADES * (list(COLOURS).index(name) + (len(COLOURS) if faint else 0))
+    first = 2 * BACKGROUND_LEVELS + SHADES * (list(COLORS).index(name) + (len(COLORS) if faint else 0))
     slope = (np.arange(height)[:, None] + np.arange(width)[None, :] - middle) / span
     shade = np.where(slope < -0.28, 0, np.where(slope > 0.34, 2, 1))
     rim = ~shrunk(mask, 1 if span < 50 else 2)
     canvas[mask] = np.where(rim, SHADES - 1, shade)[mask] + first
 
 
-def png(canvas: NDArray[np.uint8], colours: Sequence[Colour]) -> bytes:
-    """Return a PNG file with a palette of at most 256 colours, one byte a pixel."""
+def png(canvas: NDArray[np.uint8], colors: Sequence[Color]) -> bytes:
+    """Return a PNG file with a palette of at most 256 colors, one byte a pixel."""
     height, width = canvas.shape
     lines = b"".join(b"\x00" + row.tobytes() for row in canvas)
     chunks = [
         (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
-        (b"PLTE", bytes(value for colour in colours for value in colour)),
+        (b"PLTE", bytes(value for color in colors for value in color)),
         (b"IDAT", b"\x78\x01" + deflated(lines, width + 1) + struct.pack(">I", zlib.adler32(lines))),
         (b"IEND", b""),
     ]

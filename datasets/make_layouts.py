@@ -202,9 +202,9 @@ def yolo(images: list[Image]) -> dict[str, bytes]:
 
     def line(image: Image, box: Box) -> str:
         width, height = image.width, image.height
-        centre = ((box.x1 + box.x2) / 2 / width, (box.y1 + box.y2) / 2 / height)
+        center = ((box.x1 + box.x2) / 2 / width, (box.y1 + box.y2) / 2 / height)
         size = ((box.x2 - box.x1) / width, (box.y2 - box.y1) / height)
-        return f"{box.place} " + " ".join(f"{value:.6f}" for value in (*centre, *size))
+        return f"{box.place} " + " ".join(f"{value:.6f}" for value in (*center, *size))
 
     names = "".join(f"  {place}: {name}\n" for place, name in enumerate(CLASSES))
     files = {"yolo/data.yaml": f"path: .\ntrain: images/train\nval: images/val\nnames:\n{names}".encode()}

@@ -68,10 +68,10 @@ class Scene:
         return taken
 
     def add(
-        self, name: str, centre: Point, radius: float, *, angle: float = 0.0, difficult: bool = False
+        self, name: str, center: Point, radius: float, *, angle: float = 0.0, difficult: bool = False
     ) -> Shape | None:
         """Add a shape; None, and nothing added, when it would touch another one."""
-        whole = drawing.outline(name, centre, radius, angle=angle)
+        whole = drawing.outline(name, center, radius, angle=angle)
         points = drawing.clipped(whole, self.width, self.height)
         mask = drawing.filled(points, self.width, self.height)
         if not mask.any() or (drawing.grown(mask, 2) & self.taken()).any():
@@ -85,9 +85,9 @@ class Scene:
         """Add a shape where there is room, wholly inside the image; None when there is none."""
         edge = math.ceil(radius) + 2
         for _ in range(60):
-            centre = (draws.whole(edge, self.width - edge), draws.whole(edge, self.height - edge))
+            center = (draws.whole(edge, self.width - edge), draws.whole(edge, self.height - edge))
             angle = 0.0 if name == "square" else 5.0 * draws.whole(0, 23)
-            shape = self.add(name, centre, radius, angle=angle, difficult=difficult)
+            shape = self.add(name, center, radius, angle=angle, difficult=difficult)
             if shape is not None:
                 return shape
         return None
@@ -96,8 +96,8 @@ class Scene:
         """Add a crowd: many small shapes inside an area, one object with one mask."""
         mask = np.zeros((self.height, self.width), dtype=bool)
         for _ in range(40 * count):
-            centre = (draws.whole(int(area[0]), int(area[2])), draws.whole(int(area[1]), int(area[3])))
-            points = drawing.outline(name, centre, draws.whole(5, 8), angle=5.0 * draws.whole(0, 23))
+            center = (draws.whole(int(area[0]), int(area[2])), draws.whole(int(area[1]), int(area[3])))
+            points = drawing.outline(name, center, draws.whole(5, 8), angle=5.0 * draws.whole(0, 23))
             dot = drawing.filled(drawing.clipped(points, self.width, self.height), self.width, self.height)
             if not (drawing.grown(dot, 1) & (mask | self.taken())).any():
                 mask |= dot

@@ -130,8 +130,8 @@ def png_pixels(path: Path) -> tuple[np.ndarray[Any, Any], int]:
         chunks[kind] = data
         position += 12 + length
     assert list(chunks) == [b"IHDR", b"PLTE", b"IDAT", b"IEND"]
-    width, height, depth, colour_type = struct.unpack(">IIBB", chunks[b"IHDR"][:10])
-    assert (depth, colour_type) == (8, 3)
+    width, height, depth, color_type = struct.unpack(">IIBB", chunks[b"IHDR"][:10])
+    assert (depth, color_type) == (8, 3)
     lines = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), dtype=np.uint8).reshape(height, width + 1)
     assert not lines[:, 0].any()
     return lines[:, 1:], len(chunks[b"PLTE"]) // 3
@@ -142,9 +142,9 @@ def test_coco_images_are_png_files_of_the_stated_size() -> None:
     assert {image["file_name"] for image in images} == {path.name for path in (COCO / "images").iterdir()}
     assert len(images) == 24
     for image in images:
-        pixels, colours = png_pixels(COCO / "images" / image["file_name"])
+        pixels, colors = png_pixels(COCO / "images" / image["file_name"])
         assert pixels.shape == (image["height"], image["width"])
-        assert pixels.max() < colours
+        assert pixels.max() < colors
         assert len(np.unique(pixels)) > 3  # the background has a texture
 
 
@@ -153,9 +153,9 @@ def test_voc_images_are_png_files_of_the_stated_size() -> None:
     assert len(annotations) == 24
     for annotation in annotations:
         root = ElementTree.parse(annotation).getroot()
-        pixels, colours = png_pixels(VOC / "VOC2007" / "JPEGImages" / root.findtext("filename", ""))
+        pixels, colors = png_pixels(VOC / "VOC2007" / "JPEGImages" / root.findtext("filename", ""))
         assert pixels.shape == (int(root.findtext("size/height", "")), int(root.findtext("size/width", "")))
-        assert pixels.max() < colours
+        assert pixels.max() < colors
 
 
 # ---------------------------------------------------------------- shapes_coco
@@ -272,7 +272,7 @@ def test_coco_detections_have_every_kind_of_error() -> None:
     assert {min(int(value * 20), 19) for value in own if value >= 0.5} == set(range(10, 20))  # hits, all IoUs
     assert 1.0 in own
     assert 0.5 in own  # on the threshold
-    assert sum(0.1 < value < 0.5 for value in own) >= 5  # localisation
+    assert sum(0.1 < value < 0.5 for value in own) >= 5  # localization
     assert sum(a < 0.1 and b >= 0.5 for a, b in zip(own, other, strict=True)) >= 5  # confusion
     assert sum(max(a, b) < 0.1 for a, b in zip(own, other, strict=True)) >= 5  # background
     groups = by_image_and_class(coco_detections())
@@ -495,7 +495,7 @@ def test_voc_results_have_every_kind_of_error() -> None:
     assert sum(count > 1 for count in hits.values()) >= 5  # duplicates
     assert 0.5 in best_values  # on the threshold: a hit for the kit, none for its Python ports
     assert 1.0 in best_values
-    assert sum(0.1 < value < 0.5 for value in best_values) >= 5  # localisation
+    assert sum(0.1 < value < 0.5 for value in best_values) >= 5  # localization
     assert sum(value < 0.1 for value in best_values) >= 5  # background
 
 

@@ -16,7 +16,7 @@ def _panel(ax: Any, width: float, height: float, title: str) -> None:
 
 
 def _box(
-    ax: Any, box: Any, colour: str, *, dashed: bool = False, fill: str = "none", alpha: float = 1.0
+    ax: Any, box: Any, color: str, *, dashed: bool = False, fill: str = "none", alpha: float = 1.0
 ) -> None:
     from matplotlib.patches import Rectangle
 
@@ -25,7 +25,7 @@ def _box(
     corner, sides = (x1, y1), (x2 - x1, y2 - y1)
     if fill != "none":
         ax.add_patch(Rectangle(corner, *sides, facecolor=fill, edgecolor="none", alpha=alpha))
-    ax.add_patch(Rectangle(corner, *sides, facecolor="none", edgecolor=colour, linestyle=line, linewidth=2))
+    ax.add_patch(Rectangle(corner, *sides, facecolor="none", edgecolor=color, linestyle=line, linewidth=2))
 
 
 def geometry(_: object) -> object:
@@ -45,11 +45,11 @@ def geometry(_: object) -> object:
             _box(ax, second, "none", fill=BOTH)
         _box(ax, first, GREEN)
         _box(ax, second, RED, dashed=True)
-    for box, at, colour in ((first, (0, -0.3), GREEN), (second, (15, 15.3), RED)):
+    for box, at, color in ((first, (0, -0.3), GREEN), (second, (15, 15.3), RED)):
         x, y = at
-        ends = "bottom" if colour == GREEN else "top"
-        side = "left" if colour == GREEN else "right"
-        panels[0].text(x, y, ", ".join(map(str, box)), color=colour, ha=side, va=ends, fontsize=10)
+        ends = "bottom" if color == GREEN else "top"
+        side = "left" if color == GREEN else "right"
+        panels[0].text(x, y, ", ".join(map(str, box)), color=color, ha=side, va=ends, fontsize=10)
     return figure
 
 
@@ -100,10 +100,10 @@ def small(_: object) -> object:
 
     figure, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
     sides = np.arange(6, 129, dtype=float)
-    for pixels, line, colour in ((1, "-", "#0072B2"), (2, "--", "#D55E00"), (4, ":", "#009E73")):
+    for pixels, line, color in ((1, "-", "#0072B2"), (2, "--", "#D55E00"), (4, ":", "#009E73")):
         boxes = np.stack([np.zeros_like(sides), np.zeros_like(sides), sides, sides], axis=1)
         iou = boxscore.box_iou(boxes, boxes + pixels, paired=True)
-        ax.plot(sides, iou, line, color=colour, label=f"{pixels} px right and {pixels} px down")
+        ax.plot(sides, iou, line, color=color, label=f"{pixels} px right and {pixels} px down")
     for level in (0.5, 0.75):
         ax.axhline(level, color="#8a929e", linewidth=0.8)
     ax.axvline(32, color="#8a929e", linewidth=0.8, linestyle=":")
@@ -124,13 +124,13 @@ def apart(_: object) -> object:
     moves = np.linspace(0, 30, 241)
     still = np.tile([0.0, 0.0, 10.0, 10.0], (len(moves), 1))
     moving = np.stack([moves, np.zeros_like(moves), moves + 15, np.full_like(moves, 5)], axis=1)
-    for name, function, line, colour in (
+    for name, function, line, color in (
         ("IoU", boxscore.box_iou, "-", INK),
         ("GIoU", boxscore.generalized_box_iou, "--", "#0072B2"),
         ("DIoU", boxscore.distance_box_iou, ":", "#009E73"),
         ("CIoU", boxscore.complete_box_iou, "-.", "#D55E00"),
     ):
-        ax.plot(moves, function(still, moving, paired=True), line, color=colour, label=name)
+        ax.plot(moves, function(still, moving, paired=True), line, color=color, label=name)
     ax.axhline(0, color="#8a929e", linewidth=0.8)
     ax.axvline(10, color="#8a929e", linewidth=0.8, linestyle=":")
     ax.text(10.3, 0.2, "from here on the boxes share nothing", fontsize=9, color=INK)

@@ -32,7 +32,7 @@ LARGEST = 150_000
 
 CELL, LINE, MARGIN = 8.43, 19, 18
 PAPER, INK, FAINT, PROMPT = "#0d1117", "#e6edf3", "#8b949e", "#7ee787"
-COLOURS = {
+COLORS = {
     31: "#ff7b72",
     32: "#7ee787",
     33: "#e3b341",
@@ -46,7 +46,7 @@ OTHER_CODE = re.compile(r"\x1b\[[\d;?]*[A-Za-ln-z]|\x1b\][^\x07]*\x07")
 
 
 def terminal_output(arguments: list[str], folder: Path) -> str:
-    """Run boxscore on a terminal of 80 columns; return what it prints, with its colours."""
+    """Run boxscore on a terminal of 80 columns; return what it prints, with its colors."""
     parent, child = pty.openpty()
     command = [sys.executable, "-m", "boxscore", *arguments]
     with subprocess.Popen(command, stdout=child, stderr=child, cwd=folder, env=ENVIRONMENT) as process:
@@ -81,8 +81,8 @@ def styled(line: str, style: dict[str, str]) -> list[tuple[str, dict[str, str]]]
                 style.pop("font-weight", None)
             elif code == 39:
                 style.pop("fill", None)
-            elif code in COLOURS or code - 60 in COLOURS:
-                style["fill"] = COLOURS.get(code) or COLOURS[code - 60]
+            elif code in COLORS or code - 60 in COLORS:
+                style["fill"] = COLORS.get(code) or COLORS[code - 60]
     return runs
 
 

@@ -26,7 +26,7 @@ def test_every_count_is_that_of_coco_analyze(run: str) -> None:
     file = real("keypoints_more", "expected_coco_analyze_keypoints250.json")
     expected = json.loads(file.read_text())[run]
     result = keypoint_errors(evaluation)
-    assert (result.matched, result.analysed) == (expected["matches"], expected["analysed"])
+    assert (result.matched, result.analyzed) == (expected["matches"], expected["analysed"])
     for column, kind in enumerate(KINDS):
         assert result.counts[:, column].tolist() == expected[kind]["per_keypoint"]
     frame = result.to_frame()
@@ -44,7 +44,7 @@ def test_pckh_of_mpii() -> None:
     data, expected = poses()
     theirs = expected["hrnet rules, rewritten"]
     given = data["pred"] + 1, data["gt"], data["head"]
-    options: dict[str, Any] = {"labelled": data["mask"], "leave_out": [6, 7]}
+    options: dict[str, Any] = {"labeled": data["mask"], "leave_out": [6, 7]}
     ours = correct_keypoints(*given, **options)
     np.testing.assert_allclose(ours.share * 100, theirs["per_joint"], rtol=1e-15)
     assert ours.mean * 100 == pytest.approx(theirs["Mean"], rel=1e-15)
@@ -62,7 +62,7 @@ def test_pck_auc_and_distances_of_mmpose() -> None:
     data, expected = poses()
     theirs = expected["mmpose functions, run"]
     options: dict[str, Any] = {
-        "labelled": data["mask"],
+        "labeled": data["mask"],
         "closed": False,
         "mean": "plain",
         "precision": "single",

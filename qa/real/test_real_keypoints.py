@@ -80,7 +80,7 @@ def test_crowd_pose_of_a_model() -> None:
             "pycocotools/animals_ap10k",
             {
                 "keypoints": {"unplaced": "count"},
-                "ignore": {"unlabelled_by": "num_keypoints"},
+                "ignore": {"unlabeled_by": "num_keypoints"},
                 "matching": {"annotation_id_zero": "unmatched"},
             },
         ),
@@ -125,7 +125,7 @@ def test_explain_names_what_moves_the_ap_of_animals() -> None:
     pycocotools = {
         "extends": "ap10k",
         "keypoints": {"unplaced": "count"},
-        "ignore": {"unlabelled_by": "num_keypoints"},
+        "ignore": {"unlabeled_by": "num_keypoints"},
         "matching": {"annotation_id_zero": "unmatched"},
     }
     steps = explain(truth, found, pycocotools, "ap10k").table

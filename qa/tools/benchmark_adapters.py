@@ -167,13 +167,13 @@ def coco_analyze(files: Path) -> OfCase:
         analysis.params.areaRng, analysis.params.areaRngLbl = [[32**2, 1e5**2]], ["all"]
         analysis.cocoEval.params.useGtIgnore, analysis.cocoEval.params.gtIgnoreIds = 0, []
         analysis.analyze(check_kpts=True, check_scores=False, check_bckgd=False)
-        analysed = [one for one in analysis.corrected_dts["all"] if "good" in one]
+        analyzed = [one for one in analysis.corrected_dts["all"] if "good" in one]
         found: Numbers = {
-            kind: np.sum([np.zeros(17), *(one[kind] for one in analysed)], axis=0).tolist()
+            kind: np.sum([np.zeros(17), *(one[kind] for one in analyzed)], axis=0).tolist()
             for kind in ("good", "jitter", "inversion", "swap", "miss")
         }
         matches = analysis.localization_matches["all", str(analysis.params.oksLocThrs), "dts"]
-        return found | {"matched": len(matches), "analysed": len(analysed)}
+        return found | {"matched": len(matches), "analyzed": len(analyzed)}
 
     return numbers
 

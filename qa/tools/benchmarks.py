@@ -108,7 +108,7 @@ def of_body(case: Path) -> Numbers:
 def of_poses(case: Path) -> Numbers:
     result = keypoint_errors(evaluated(case, "coco-keypoints"))
     counts = dict(zip(KINDS, result.counts.T.tolist(), strict=True))
-    return counts | {"matched": result.matched, "analysed": result.analysed}
+    return counts | {"matched": result.matched, "analyzed": result.analyzed}
 
 
 def of_xview(protocol: str) -> Callable[[Path], Numbers]:

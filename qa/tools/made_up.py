@@ -146,7 +146,7 @@ def people(
             box = [float(value) for value in (*rng.integers(0, 200, 2), *rng.integers(20, 160, 2))]
             points = {key: points_of(rng, box, count) for key, count in keys.items()}
             first = next(iter(points.values()))
-            labelled = int((first[:12, 2] > 0).sum())
+            labeled = int((first[:12, 2] > 0).sum())
             item = {
                 "id": len(truths) + int(more.get("first_id", 1)),
                 "image_id": image["id"],
@@ -154,7 +154,7 @@ def people(
                 "bbox": box,
                 "area": box[2] * box[3] * pick(rng, [1, 0.53]),
                 "iscrowd": int(rng.random() < more.get("crowds", 0.1)),
-                "num_keypoints": labelled if rng.random() < 0.8 else 0,
+                "num_keypoints": labeled if rng.random() < 0.8 else 0,
                 **{key: flat(value) for key, value in points.items()},
             }
             truths.append(item)

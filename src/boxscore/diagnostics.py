@@ -40,7 +40,7 @@ with lazy_imports(__name__):
     from boxscore.extensions.diagnostics.explaining import find_number as find_number
     from boxscore.extensions.diagnostics.images import image_scores as image_scores
     from boxscore.extensions.diagnostics.lrp import (
-        localisation_recall_precision as localisation_recall_precision,
+        localization_recall_precision as localization_recall_precision,
     )
     from boxscore.extensions.diagnostics.overlaps import pair_overlaps as pair_overlaps
     from boxscore.extensions.diagnostics.slices import slice_names as slice_names

@@ -110,7 +110,7 @@ def test_check(options: list[str], parquet: str, tmp_path: Path, run: Run) -> No
         ["images", "--sort", "FP", "--score-threshold", "0.3"],
         ["images", "--output", "csv", "--iou-threshold", "0.75"],
         ["confusion", "--output", "json"],
-        ["confusion", "--normalise", "truth", "--score-threshold", "0.2", "--classes", "circle", "square"],
+        ["confusion", "--normalize", "truth", "--score-threshold", "0.2", "--classes", "circle", "square"],
     ],
 )
 @pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.long)])

@@ -1,4 +1,4 @@
-"""What a terminal shows: its width, its colours, silence; and that a pipe and a file get the same each time."""
+"""What a terminal shows: its width, its colors, silence; and that a pipe and a file get the same each time."""
 
 from __future__ import annotations
 
@@ -235,11 +235,11 @@ def test_messages_are_one_line_but_on_a_terminal(monkeypatch: pytest.MonkeyPatch
     assert lines[-1].strip() == f"{path}."
 
 
-# ---------------------------------------------------------------- colour
+# ---------------------------------------------------------------- color
 
 
 @pytest.mark.parametrize(
-    ("environment", "coloured"),
+    ("environment", "colored"),
     [
         ({}, True),
         ({"NO_COLOR": "1"}, False),
@@ -247,8 +247,8 @@ def test_messages_are_one_line_but_on_a_terminal(monkeypatch: pytest.MonkeyPatch
         ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, False),
     ],
 )
-def test_colour_is_for_terminals(
-    environment: dict[str, str], coloured: bool, terminal, monkeypatch: pytest.MonkeyPatch
+def test_color_is_for_terminals(
+    environment: dict[str, str], colored: bool, terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setenv("TERM", "xterm")
     for name, value in environment.items():
@@ -256,19 +256,19 @@ def test_colour_is_for_terminals(
     one = terminal(100)
     assert main(["check", GT, DT, "--min", "AP=.9", "AR1=.1"]) == 1
     text = os.read(one.main, 100_000).decode()
-    assert ("\x1b[31mFAILED\x1b[0m" in text) is coloured
-    assert ("\x1b[32mpassed\x1b[0m" in text) is coloured
-    assert ("\x1b" in text) is coloured
+    assert ("\x1b[31mFAILED\x1b[0m" in text) is colored
+    assert ("\x1b[32mpassed\x1b[0m" in text) is colored
+    assert ("\x1b" in text) is colored
 
 
-def test_no_colour_in_pipes_unless_it_is_asked_for(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+def test_no_color_in_pipes_unless_it_is_asked_for(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     call = ["check", GT, DT, "--min", "AP=.9"]
     assert "\x1b" not in printed(run, *call)
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert "\x1b[31mFAILED\x1b[0m" in printed(run, *call)
 
 
-def test_colour_does_not_move_columns(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+def test_color_does_not_move_columns(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     for call in (["check", GT, DT, "--min", "AP=.9"], ["sweep", GT, DT, "--iou-threshold", ".3", ".5"]):
         plain = printed(run, *call)
         with monkeypatch.context() as forced:

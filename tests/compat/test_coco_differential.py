@@ -210,7 +210,7 @@ def test_show_annotations() -> None:
         for library in (REFERENCE, OURS):
             truth, _ = load(library, dataset, [])
             figure = plt.figure()
-            np.random.seed(0)  # noqa: NPY002 - the reference draws its colours from it
+            np.random.seed(0)  # noqa: NPY002 - the reference draws its colors from it
             outcome(lambda t=truth: t.showAnns(list(t.anns.values()), draw_bbox=True))
             figure.canvas.draw()
             pictures.append(np.asarray(figure.canvas.buffer_rgba()).copy())

@@ -146,7 +146,7 @@ def test_masks_and_areas(tmp_path: Path) -> None:
     assert masks[0]["area"] == 2500
 
 
-def test_categories_pooled_fail_where_groups_are_summarised(tmp_path: Path) -> None:
+def test_categories_pooled_fail_where_groups_are_summarized(tmp_path: Path) -> None:
     dataset, results = cat()
     run = LVISEval(written(tmp_path, dataset), results, "bbox")
     run.params.use_cats = 0

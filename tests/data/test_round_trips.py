@@ -226,12 +226,12 @@ def test_names_that_a_data_frame_uses_itself_are_refused(name: str) -> None:
 
 
 def test_columns_of_several_numbers_go_into_no_data_frame(tmp_path: Path) -> None:
-    table = table_of(columns={"colour": [[1, 2, 3]]})
-    assert through_npz(table, tmp_path).columns["colour"].tolist() == [[1, 2, 3]]
-    with pytest.raises(InputError, match=r"column colour must have one value per row .* Got shape \[1, 3\]"):
+    table = table_of(columns={"color": [[1, 2, 3]]})
+    assert through_npz(table, tmp_path).columns["color"].tolist() == [[1, 2, 3]]
+    with pytest.raises(InputError, match=r"column color must have one value per row .* Got shape \[1, 3\]"):
         table.to_pandas()
-    with pytest.raises(InputError, match="column colour must have one value per row"):
-        Images.build([1], columns={"colour": [[1, 2, 3]]}).to_pandas()
+    with pytest.raises(InputError, match="column color must have one value per row"):
+        Images.build([1], columns={"color": [[1, 2, 3]]}).to_pandas()
     with pytest.raises(InputError, match=r"a name that images do not use themselves. Got 'width'"):
         Images.build([1], columns={"width": [1]}).to_pandas()
 

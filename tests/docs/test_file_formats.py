@@ -115,7 +115,7 @@ def test_every_example_is_loaded_by_a_test() -> None:
 
 
 @pytest.mark.parametrize("name", TRUTH)
-def test_an_example_of_ground_truth_is_recognised_and_loads(name: str, folder: Path) -> None:
+def test_an_example_of_ground_truth_is_recognized_and_loads(name: str, folder: Path) -> None:
     path = folder / TRUTH[name]
     assert detect_format(path)[0] == name
     table = load_ground_truth(path, **asked(name, folder))

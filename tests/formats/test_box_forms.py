@@ -738,15 +738,15 @@ def right_boxes(kind: str, random: np.random.Generator) -> Any:
     extent = random.integers(400, 800, (500, 2))
     share = {"small": (0.01, 0.05), "any": (0.02, 0.7), "large": (0.4, 0.95), "whole": (0.9, 1.0)}
     sides = random.uniform(*share.get(kind, share["any"]), (500, 2)) * extent
-    centre = random.uniform(0, 1, (500, 2)) * extent
+    center = random.uniform(0, 1, (500, 2)) * extent
     if kind in ("large", "whole"):
-        centre = extent * random.normal(0.5, 0.05, (500, 2))
-    return np.hstack([centre - sides / 2, centre + sides / 2]).clip(0, np.tile(extent, 2))
+        center = extent * random.normal(0.5, 0.05, (500, 2))
+    return np.hstack([center - sides / 2, center + sides / 2]).clip(0, np.tile(extent, 2))
 
 
 @pytest.mark.parametrize("kind", ["small", "any", "large", "whole"])
 def test_boxes_are_judged_without_images(kind: str) -> None:
-    """Right boxes are never doubted; corners are seen unless all objects are large, centres if boxes are clipped."""
+    """Right boxes are never doubted; corners are seen unless all objects are large, centers if boxes are clipped."""
     for seed in range(20):
         corners = right_boxes(kind, np.random.default_rng(seed))
         for each in (corners, np.round(corners), corners / 800):
@@ -756,9 +756,9 @@ def test_boxes_are_judged_without_images(kind: str) -> None:
         if kind in ("small", "any"):
             for order in ([0, 1, 2, 3], [1, 0, 3, 2]):
                 assert judged(corners[:, order]) == "x1,y1,x2,y2"
-        centres = box_convert(corners, "xyxy", "cxcywh")
+        centers = box_convert(corners, "xyxy", "cxcywh")
         if kind != "large":  # a few of these are clipped
-            assert judged(centres) == (None if kind == "small" else "center x,center y,width,height")
+            assert judged(centers) == (None if kind == "small" else "center x,center y,width,height")
 
 
 def judged(numbers: Any) -> str | None:

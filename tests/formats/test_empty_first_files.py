@@ -1,4 +1,4 @@
-"""Folders of text files are recognised by the first that says something: images without objects have empty ones."""
+"""Folders of text files are recognized by the first that says something: images without objects have empty ones."""
 
 from __future__ import annotations
 

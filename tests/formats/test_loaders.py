@@ -233,7 +233,7 @@ def test_a_whole_number_is_an_id_however_it_is_written(spelling: str, other: str
 
 @pytest.mark.parametrize("large", [2**53 - 1, 2**53, 2**53 + 1, 2**63 - 1, 2**64 + 1])
 def test_large_ids_stay_exact(large: int, tmp_path: Path) -> None:
-    """Two neighbours that a float cannot tell apart."""
+    """Two neighbors that a float cannot tell apart."""
     path = write_truth(tmp_path)
     content = json.loads(path.read_text())
     content["images"] = [{"id": large}, {"id": large + 1}]

@@ -133,7 +133,7 @@ HEADS = (
 )
 
 
-def test_what_a_format_recognises_passes_its_quick_test(tmp_path: Path) -> None:
+def test_what_a_format_recognizes_passes_its_quick_test(tmp_path: Path) -> None:
     draw, seen = random.Random(20), set()
     for number in range(1_000):
         if number % 4:

@@ -65,7 +65,7 @@ def content(table: boxscore.GroundTruth | boxscore.Detections) -> Rows:
         ("image,class,xmin,ymin,width,height", "1,2,30,40"),
         ("image,class,cx,cy,w,h", "16,22,30,40"),
         ("image,class,x_center,y_center,width,height", "16,22,30,40"),
-        ("image,class,x,y,w,h", "1,2,30,40"),  # 16 or 30 as the centre's would leave the image
+        ("image,class,x,y,w,h", "1,2,30,40"),  # 16 or 30 as the center's would leave the image
         ("image,class,bbox_xyxy", '"[1, 2, 31, 42]"'),
         ("image,class,bbox_xywh", "1 2 30 40"),
     ],
@@ -186,7 +186,7 @@ def test_four_numbers_are_told_by_the_boxes_or_asked(tmp_path: Path) -> None:
     known = load_ground_truth(records(tmp_path, corners, size=",100,100"))  # w,h would leave the image
     assert known.boxes.tolist() == corners
     sides = load_ground_truth(records(tmp_path, [[60, 60, 9, 95], [1, 2, 30, 40]]))
-    assert sides.sizes.tolist() == [[9, 95], [30, 40]]  # 9 < 60, and a centre at 1 would leave the image
+    assert sides.sizes.tolist() == [[9, 95], [30, 40]]  # 9 < 60, and a center at 1 would leave the image
     named = write(tmp_path / "x.csv", "image,class,x1,y1,x2,y2\na,b,1,2,3,4\n")
     assert load_ground_truth(named, box_format="xywh").boxes.tolist() == [[1, 2, 4, 6]]  # the user knows
 

@@ -347,7 +347,7 @@ def test_refused_labels(text: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", REFUSED_LABELS)
-def test_a_format_that_is_named_says_what_is_wrong_where_nothing_is_recognised(
+def test_a_format_that_is_named_says_what_is_wrong_where_nothing_is_recognized(
     text: str, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match=r"must (be|have)"):
@@ -547,13 +547,13 @@ def test_no_other_sample_is_taken_for_yolo() -> None:
         for path in (sample, *sample.rglob("*"))
         if path.is_dir() or path.suffix in (".yaml", ".txt", ".csv", ".json")
     ]
-    recognised = {
+    recognized = {
         str(path.relative_to(real("formats")))
         for path in folders
         if path.name != "ORIGIN.txt" and format_named("yolo").detect(Sniffer(path)) is not None
     }
     roboflow = "datumaro_roboflow_dataset/tests/assets/roboflow_dataset"
-    assert recognised == {
+    assert recognized == {
         "datumaro_kaggle_dataset/tests/assets/kaggle_dataset/relaxed_yolo",
         *(f"{roboflow}/yolo{name}" for name in ("", "/data.yaml", "/train", "/train/labels", "/val")),
         *(f"{roboflow}/{name}" for name in ("yolo/val/labels", "yolo_obb", "yolo_obb/data.yaml")),

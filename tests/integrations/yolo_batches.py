@@ -28,10 +28,10 @@ def write_data(folder: Path, task: str = "detect", *, joints: int = JOINTS) -> P
         Image.fromarray(pixels).save(folder / "images" / f"{name}.png")
         count = 0 if number == 5 else int(random.integers(1, 6))
         side = random.uniform(0.1, 0.4, (count, 2))
-        centre = random.uniform(side / 2, 1 - side / 2)
+        center = random.uniform(side / 2, 1 - side / 2)
         lines = [
             f"{random.integers(0, 3)} {_shape(random, task, box, joints)}"
-            for box in np.hstack([centre, side])
+            for box in np.hstack([center, side])
         ]
         (folder / "labels" / f"{name}.txt").write_text("\n".join(lines))
     listed = "".join(f"  {number}: {name}\n" for number, name in NAMES.items())

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from oracles.crowds import Box, area, shared
 
-NEIGHBOURS = {"Car": ["Van"], "Pedestrian": ["Person_sitting"], "Cyclist": []}
+NEIGHBORS = {"Car": ["Van"], "Pedestrian": ["Person_sitting"], "Cyclist": []}
 OVERLAP = {"Car": 0.7, "Pedestrian": 0.5, "Cyclist": 0.5}
 LEVELS = {"easy": (40, 0, 0.15), "moderate": (25, 1, 0.3), "hard": (25, 2, 0.5)}
 
@@ -37,7 +37,7 @@ def states(image: Image, name: str, level: str) -> tuple[list[int], list[int]]:
     least, occluded, truncated = LEVELS[level]
     truths, found = [], []
     for label in image[0]:
-        valid = 1 if label.name == name else 0 if label.name in NEIGHBOURS[name] else -1
+        valid = 1 if label.name == name else 0 if label.name in NEIGHBORS[name] else -1
         hard = label.occluded > occluded or label.truncated > truncated
         hard = hard or label.box[3] - label.box[1] <= least
         truths.append(-1 if valid == -1 else int(hard or valid == 0))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-KINDS = ("classification", "localisation", "both", "duplicate", "background", "missed")
+KINDS = ("classification", "localization", "both", "duplicate", "background", "missed")
 SPECIAL = ("false_positives", "false_negatives")
 
 
@@ -58,7 +58,7 @@ def kind_of(found: Box, things: list[Box], taken: list[Box], iou: float, least: 
     other, other_thing = largest(found, [one for one in things if one.label != found.label])
     again, _ = largest(found, [one for one in taken if one.label == found.label])
     if least <= own <= iou:
-        return "localisation", own_thing
+        return "localization", own_thing
     if other >= iou:
         return "classification", other_thing
     if again >= iou:

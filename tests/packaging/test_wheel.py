@@ -69,7 +69,7 @@ def test_the_wheel_has_every_file_of_the_package_and_no_other(contents: list[str
     assert {Path(name).suffix for name in package} <= {".py", *data}
 
 
-def test_the_wheel_has_types_protocols_and_the_licence(contents: list[str]) -> None:
+def test_the_wheel_has_types_protocols_and_the_license(contents: list[str]) -> None:
     assert "boxscore/py.typed" in contents
     for protocol in ("coco", "voc2007", "voc2007-numpy", "voc2012", "lvis", "kitti"):
         assert any(path.endswith(f"/protocols/{protocol}.toml") for path in contents)

@@ -228,7 +228,7 @@ def test_what_ranges_and_sweeps_asked_is_answered_the_same() -> None:
         )
         assert p.scope.allows("cuts") == (p.rounding.scores is None and not p.keypoints.scores and ranked)
         assert p.scope.allows("plain_tables") == (not any(more))
-        assert p.scope.allows("unlabelled_images") == (not labels)
+        assert p.scope.allows("unlabeled_images") == (not labels)
 
 
 @pytest.mark.long
@@ -449,7 +449,7 @@ def test_tools_that_need_more_than_boxes_fit_no_plain_tables() -> None:
     truth, found = SCENE.tables()
     for name in OF_BOXES:
         protocol = load_protocol(name)
-        if not protocol.scope.allows("plain_tables") or not protocol.scope.allows("unlabelled_images"):
+        if not protocol.scope.allows("plain_tables") or not protocol.scope.allows("unlabeled_images"):
             assert not fits(protocol, truth, found)
 
 
@@ -457,5 +457,5 @@ def test_a_refusal_says_what_must_change() -> None:
     for field in FIELDS:
         for refusal in field.rule.refuses:
             assert isinstance(refusal, Refusal)
-            asked_only = refusal.way in ("ranges", "cuts", "plain_tables", "unlabelled_images")
+            asked_only = refusal.way in ("ranges", "cuts", "plain_tables", "unlabeled_images")
             assert bool(refusal.rule) != asked_only

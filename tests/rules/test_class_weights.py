@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import boxscore
-from boxscore.diagnostics import error_types, froc_scores, localisation_recall_precision
+from boxscore.diagnostics import error_types, froc_scores, localization_recall_precision
 from boxscore.extensions.weights.class_weight_files import class_weights_in_file
 from boxscore.extensions.weights.resampling import Draws
 from boxscore.protocols import changed_protocol, load_protocol
@@ -181,7 +181,7 @@ def test_means_of_diagnostics(weighted: boxscore.Evaluation) -> None:
     weights = weighted._class_weights.tolist()
     froc = froc_scores(weighted)
     same([froc.mean.mean], [plain_mean(froc.per_class.mean.tolist(), weights)])
-    lrp = localisation_recall_precision(weighted)
+    lrp = localization_recall_precision(weighted)
     same([lrp.total.lrp], [plain_mean(lrp.per_class.lrp.tolist(), weights)])
     types = error_types(weighted)
     same([types.total.value[0]], [plain_mean(types.per_class.value[:, 0].tolist(), weights)])
@@ -195,7 +195,7 @@ def test_a_column_of_classes() -> None:
     weights = [(k * 7) % 5 + 0.25 for k in range(K)]
     categories = truth.categories
     build = boxscore.data.vocabulary.Categories.build  # type: ignore[attr-defined]
-    columns = {"importance": weights, "colour": ["red"] * K}
+    columns = {"importance": weights, "color": ["red"] * K}
     with_columns = build(categories.ids, names=categories.names.tolist(), columns=columns)
     described = truth.replaced(categories=with_columns)
     result = boxscore.evaluate(described, found, protocol=protocol_of("importance"))
@@ -204,8 +204,8 @@ def test_a_column_of_classes() -> None:
     assert "classweight:column=importance" in result.signature.split("|")
     with pytest.raises(boxscore.InputError, match=r"Got 'importanc'; did you mean 'importance'\?"):
         boxscore.evaluate(described, found, protocol=protocol_of("importanc"))
-    with pytest.raises(boxscore.InputError, match="the column 'colour' of classes must be numbers"):
-        boxscore.evaluate(described, found, protocol=protocol_of("colour"))
+    with pytest.raises(boxscore.InputError, match="the column 'color' of classes must be numbers"):
+        boxscore.evaluate(described, found, protocol=protocol_of("color"))
 
 
 # ---------------------------------------------------------------- refused

@@ -47,14 +47,14 @@ ELSEWHERE = {
     "keypoints.scores": "tests/extensions/keypoints/test_keypoint_benchmarks.py",
     "keypoints.scale": "tests/extensions/keypoints/test_keypoint_benchmarks.py",
     "keypoints.box_share": "tests/extensions/keypoints/test_keypoint_benchmarks.py",
-    "keypoints.unlabelled_similarity": "tests/extensions/keypoints/test_keypoint_benchmarks.py",
+    "keypoints.unlabeled_similarity": "tests/extensions/keypoints/test_keypoint_benchmarks.py",
     "keypoints.unplaced": "tests/extensions/keypoints/test_keypoint_benchmarks.py",
     "distance.largest": "tests/extensions/crowds/test_distance.py",
     "distance.anchor": "tests/extensions/crowds/test_points.py",
     "ignore.flags": "tests/extensions/crowds/test_tiny_benchmarks.py",
     "ignore.detection_area": "tests/extensions/masks/test_mask_parity.py",
-    "ignore.unlabelled": "tests/extensions/keypoints/test_keypoints.py",
-    "ignore.unlabelled_by": "tests/extensions/keypoints/test_keypoint_benchmarks.py",
+    "ignore.unlabeled": "tests/extensions/keypoints/test_keypoints.py",
+    "ignore.unlabeled_by": "tests/extensions/keypoints/test_keypoint_benchmarks.py",
     "ignore.column_ranges": "tests/extensions/crowds/test_crowd_benchmarks.py",
     "ignore.image_ranges": "tests/extensions/keypoints/test_keypoint_benchmarks.py",
     "ignore.least_height_closed": "tests/extensions/crowds/test_kitti_benchmark.py",
@@ -78,7 +78,7 @@ ELSEWHERE = {
     "ap.precision_above": "tests/extensions/crowds/test_distance.py",
     "ap.class_weights": "tests/rules/test_class_weights.py",
     "jaccard.score_thresholds": "tests/support/crowd_cases.py",
-    "score_levels.neighbours": "tests/extensions/crowds/test_kitti_benchmark.py",
+    "score_levels.neighbors": "tests/extensions/crowds/test_kitti_benchmark.py",
 }
 """Fields that the plain oracle does not know, and the tests whose oracle, or cases by hand, decide about them."""
 

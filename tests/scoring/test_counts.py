@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import boxscore
-from boxscore.diagnostics import confidence_curve, localisation_recall_precision
+from boxscore.diagnostics import confidence_curve, localization_recall_precision
 from support.curves import RANGES, K, outcomes_at, tables
 
 
@@ -31,10 +31,10 @@ def test_every_score(iou: float, area: str, scores: int) -> None:
             assert false == kept.count("false positive")
             assert missed == positive[k] - true
     for score in curve.total.score[::9].tolist():
-        table = localisation_recall_precision(evaluation, iou_threshold=iou, area=area, at_score=score)
+        table = localization_recall_precision(evaluation, iou_threshold=iou, area=area, at_score=score)
         found = rows[(rows["score"] >= score) & (rows["outcome"] == "true positive")]
         distance = (1 - found["iou"]).groupby(found["class"]).mean().reindex(evaluation.labels)
-        np.testing.assert_allclose(table.to_frame()["localisation"], distance, atol=1e-12, rtol=0)
+        np.testing.assert_allclose(table.to_frame()["localization"], distance, atol=1e-12, rtol=0)
 
 
 def test_nothing_counted() -> None:
@@ -43,4 +43,4 @@ def test_nothing_counted() -> None:
     curve = confidence_curve(evaluation)
     assert curve.bounds.tolist() == [0] * (K + 2)
     assert len(curve.to_frame()) == len(curve.total_frame()) == 0
-    assert np.isnan(localisation_recall_precision(evaluation).to_frame()["localisation"]).all()
+    assert np.isnan(localization_recall_precision(evaluation).to_frame()["localization"]).all()

@@ -218,14 +218,14 @@ def test_deleted_objects_are_as_if_they_were_not_there(flag: str) -> None:
     assert whole["precision"].tobytes() != counted.arrays()["precision"].tobytes()
 
 
-def test_labelled_and_unlabelled_keypoints_count_where_the_protocol_says_so() -> None:
+def test_labeled_and_unlabeled_keypoints_count_where_the_protocol_says_so() -> None:
     truth, found = tables(3)
     points = np.zeros((60, 1, 3))
     points[::3, :, 2] = 2
-    labelled = dataclasses.replace(
+    labeled = dataclasses.replace(
         truth, keypoints=points, keypoint_count=(np.arange(60) % 3 == 0).astype(float)
     )
     for rule, share in (("count", 1), ("ignore", 3)):
-        protocol = {"extends": "coco", "ignore": {"unlabelled": rule, "crowd": "count"}, "summary": []}
-        counts = boxscore.evaluate(labelled, found, protocol=protocol).class_counts
+        protocol = {"extends": "coco", "ignore": {"unlabeled": rule, "crowd": "count"}, "summary": []}
+        counts = boxscore.evaluate(labeled, found, protocol=protocol).class_counts
         assert counts["ground_truths"].sum() == 60 // share

@@ -167,9 +167,9 @@ def slow(name: str, a: Box, b: Box, offset: float) -> float:
     if name == "generalized_box_iou":
         hull = hull_w * hull_h
         return iou - ((hull - union) / hull if hull else 0.0)
-    centres = ((a[0] + a[2]) / 2 - (b[0] + b[2]) / 2) ** 2 + ((a[1] + a[3]) / 2 - (b[1] + b[3]) / 2) ** 2
+    centers = ((a[0] + a[2]) / 2 - (b[0] + b[2]) / 2) ** 2 + ((a[1] + a[3]) / 2 - (b[1] + b[3]) / 2) ** 2
     diagonal = hull_w**2 + hull_h**2
-    distance = iou - (centres / diagonal if diagonal else 0.0)
+    distance = iou - (centers / diagonal if diagonal else 0.0)
     if name == "complete_box_iou":
         v = 4 / math.pi**2 * (math.atan2(wb, hb) - math.atan2(wa, ha)) ** 2
         return distance - (v * v / (1 - iou + v) if v else 0.0)

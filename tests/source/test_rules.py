@@ -173,7 +173,7 @@ def test_comments_name_the_rules_of_a_table() -> None:
     assert {field.name for field in all_fields(Protocol) if field.table} <= {name for _, name in RULES}
     assert rule_of("matching", "threshold_closed") == rule_of("matching", "least_threshold") == "thresholds"
     assert rule_of("matching", "equal_scores") == rule_of("ap", "tie_order") == "equal scores"
-    assert rule_of("ignore", "unlabelled") == rule_of("keypoints", "sigmas") == "keypoints"
+    assert rule_of("ignore", "unlabeled") == rule_of("keypoints", "sigmas") == "keypoints"
     assert len(set(RULES.values())) > 25
 
 

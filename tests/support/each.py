@@ -1,4 +1,4 @@
-"""One test over many values: as clear a failure as a parametrised one, without a test's overhead for each."""
+"""One test over many values: as clear a failure as a parametrized one, without a test's overhead for each."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def _code(code: Record, as_list: bool) -> Record:
 
 
 def keypoint_case(seed: int, *, joints: int = 17) -> tuple[Record, list[Record]]:
-    """A small data set of keypoints: none labelled, crowds, counts that lie, no area, ties."""
+    """A small data set of keypoints: none labeled, crowds, counts that lie, no area, ties."""
     random = np.random.default_rng(seed)
     annotations: list[Record] = []
     results: list[Record] = []

@@ -223,7 +223,7 @@ def test_a_coco_object_keeps_the_rest_of_it(run: Run, raw: Path) -> None:
             {"id": 3, "name": "dog"},
         ],
         "annotations": RAW,
-        "licence": None,
+        "license": None,
     }
     raw.write_text(json.dumps(whole))
     groups = raw.parent / "groups.txt"

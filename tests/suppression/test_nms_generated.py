@@ -343,10 +343,10 @@ def small_ensemble(seed):
     random = np.random.default_rng(seed)
     models = int(random.integers(1, 4))
     boxes, scores, groups = [], [], []
-    centres = random.random((4, 2))
+    centers = random.random((4, 2))
     for _ in range(models):
         count = int(random.integers(0, 14))
-        corner = centres[random.integers(0, 4, count)] + random.normal(0, 0.03, (count, 2))
+        corner = centers[random.integers(0, 4, count)] + random.normal(0, 0.03, (count, 2))
         boxes.append(np.concatenate([corner, corner + 0.3 + random.normal(0, 0.03, (count, 2))], axis=1))
         scores.append(random.integers(0, 6, count) / 5 if random.random() < 0.3 else random.random(count))
         groups.append(random.integers(0, 3, count))

@@ -20,10 +20,10 @@ def detections(count, seed, *, side=400.0):
     objects = random.random((max(1, count // 8), 2)) * side
     size = random.uniform(20, 120, (len(objects), 2))
     which = random.integers(0, len(objects), count)
-    centre = objects[which] + random.normal(0, 0.08, (count, 2)) * size[which]
+    center = objects[which] + random.normal(0, 0.08, (count, 2)) * size[which]
     size = size[which] * np.exp(random.normal(0, 0.12, (count, 2)))
     scores = random.permutation(count) / count * 0.98 + 0.01
-    return np.concatenate([centre - size / 2, centre + size / 2], axis=1), scores
+    return np.concatenate([center - size / 2, center + size / 2], axis=1), scores
 
 
 CASES = [(count, threshold) for count in (10, 300, 3000) for threshold in (0.1, 0.5, 0.8)]
@@ -159,8 +159,8 @@ def polygons(boxes):
 
 def rotated(count, seed):
     random = np.random.default_rng(seed)
-    centre, size = random.random((count, 2)) * 60, random.uniform(1, 40, (count, 2))
-    return np.concatenate([centre, size, random.uniform(-4, 4, (count, 1))], axis=1)
+    center, size = random.random((count, 2)) * 60, random.uniform(1, 40, (count, 2))
+    return np.concatenate([center, size, random.uniform(-4, 4, (count, 1))], axis=1)
 
 
 def test_shapely_rotated_iou():

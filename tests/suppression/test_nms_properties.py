@@ -111,12 +111,12 @@ def test_soft_scores_only_fall(case, method):
 @st.composite
 def rotated(draw):
     count = draw(st.integers(1, 6))
-    centre = draw(arrays(float, (count, 2), elements=st.floats(-5, 5)))
+    center = draw(arrays(float, (count, 2), elements=st.floats(-5, 5)))
     size = draw(arrays(float, (count, 2), elements=st.just(0.0) | st.floats(0.1, 8)))
     angle = draw(
         arrays(float, (count, 1), elements=st.floats(-6, 6) | st.sampled_from([0, np.pi / 4, np.pi / 2]))
     )
-    return np.concatenate([centre, size, angle], axis=1)
+    return np.concatenate([center, size, angle], axis=1)
 
 
 @pytest.mark.long
@@ -138,8 +138,8 @@ def test_rotated_iou_is_symmetric_and_turns_along(boxes, turn):
 @given(boxes_and_scores())
 def test_rotated_boxes_that_are_upright_equal_upright_boxes(case):
     boxes, scores = case
-    centre, size = (boxes[:, :2] + boxes[:, 2:]) / 2, boxes[:, 2:] - boxes[:, :2]
-    upright = np.concatenate([centre, size, np.zeros((len(boxes), 1))], axis=1)
+    center, size = (boxes[:, :2] + boxes[:, 2:]) / 2, boxes[:, 2:] - boxes[:, :2]
+    upright = np.concatenate([center, size, np.zeros((len(boxes), 1))], axis=1)
     iou = box_iou(boxes, boxes)
     assert np.allclose(rotated_box_iou(upright, upright), iou, atol=1e-6)
     if not (np.abs(iou - 0.4) < 1e-5).any():

@@ -175,7 +175,7 @@ def test_diou():
     boxes = [[0, 0, 10, 10], [0, 3.2, 10, 13.2]]  # IoU .5151515, DIoU .4778120
     assert nms(boxes, [0.9, 0.8], iou_threshold=0.5).tolist() == [0]
     assert diou_nms(boxes, [0.9, 0.8], iou_threshold=0.5).tolist() == [0, 1]
-    # DIoU of neighbours in V2: .5050043
+    # DIoU of neighbors in V2: .5050043
     assert diou_nms(V2, V2_SCORES, iou_threshold=0.505004).tolist() == [0, 2]
     assert diou_nms(V2, V2_SCORES, iou_threshold=0.505005).tolist() == [0, 1, 2]
 

@@ -148,7 +148,7 @@ def compare_coco(
     except Exception as error:  # whatever it raises of such data
         raw = error
     try:
-        plain, records, rules, chosen = normalised(truth, results, kind, images, classes)
+        plain, records, rules, chosen = normalized(truth, results, kind, images, classes)
         if kind == "segm" and not plain["annotations"]:  # no mask is looked at
             return Judged("documented" if all(map(math.isnan, numbers)) else "differs", "no annotations")
         if not records:
@@ -230,7 +230,7 @@ def _spelled(identifier: Any, known: Mapping[Any, int], rules: set[str]) -> Any:
     return same[0]
 
 
-def normalised(
+def normalized(
     truth: Any, results: Any, kind: str, images: Any = None, classes: Any = None
 ) -> tuple[Record, list[Record], set[str], tuple[Any, Any]]:
     """Undo the documented differences; return the data, the names of the differences, and what was chosen."""
@@ -300,7 +300,7 @@ def normalised(
         if isinstance(record.get("segmentation"), list):
             rules.add("polygons in results")
             row = max(n for n, one in enumerate(images_listed) if image_ranks[one] == record["image_id"])
-            record["segmentation"] = _rasterised(record["segmentation"], truth["images"][row])
+            record["segmentation"] = _rasterized(record["segmentation"], truth["images"][row])
     if kind == "keypoints" and records:
         length = max(len(record.get("keypoints") or []) for record in [*annotations, *records])
         for record in records:
@@ -402,7 +402,7 @@ def _sized(image: Record, own: Record) -> Record:
     return {**known, **sizes} if _has_no_size(image) else known
 
 
-def _rasterised(polygons: Any, image: Record) -> Any:
+def _rasterized(polygons: Any, image: Record) -> Any:
     """Polygons as pycocotools' annToRLE has them."""
     from pycocotools import mask as coco_mask
 

@@ -29,12 +29,12 @@ def _chunk(kind: bytes, content: bytes, rng: random.Random) -> bytes:
 
 def _png(rng: random.Random) -> bytes:
     """A PNG whose header, pixels and order may be wrong."""
-    width, height, depth, colour = 12, 10, 8, rng.choice([0, 2, 3, 6])
-    channels = {0: 1, 2: 3, 3: 1, 6: 4}[colour]
+    width, height, depth, color = 12, 10, 8, rng.choice([0, 2, 3, 6])
+    channels = {0: 1, 2: 3, 3: 1, 6: 4}[color]
     pixels = b"".join(
         b"\0" + bytes(rng.randrange(256) for _ in range(width * channels)) for _ in range(height)
     )
-    fields = [width, height, depth, colour, 0, 0, rng.choice([0, 0, 1])]
+    fields = [width, height, depth, color, 0, 0, rng.choice([0, 0, 1])]
     for _ in range(rng.choice([0, 1, 1, 2])):
         place = rng.randrange(7)
         fields[place] = rng.choice(SIDES) if place < 2 else rng.choice([0, 1, 2, 3, 4, 5, 16, 255])

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from boxscore._utils.text import wrapped
 from boxscore.cli.arguments import HEADINGS, INPUT, INPUTS, NOT_IN_FILES, OUTPUT_GROUP, TOPICS, Option
-from boxscore.cli.streams import coloured, terminal_width
+from boxscore.cli.streams import colored, terminal_width
 
 COLUMN, SHORT_COLUMN = 24, 28
 """Column of the texts of options, in the full and the short help."""
@@ -40,12 +40,12 @@ def program_help(groups: Mapping[str, Sequence[str]], summaries: Mapping[str, st
         "The box score for object detectors: exact COCO and VOC evaluation, NMS and reports.",
     ]
     for heading, names in groups.items():
-        lines += ["", coloured(heading, "bold")]
+        lines += ["", colored(heading, "bold")]
         for name in names:
             lines += _entry(name, summaries[name], column=20)
     lines += [
         "",
-        coloured("options", "bold"),
+        colored("options", "bold"),
         *_entry("-h, --help", "print this help; boxscore COMMAND --help explains a command", column=20),
         *_entry("-V, --version", "print the version", column=20),
         *_entry(
@@ -77,7 +77,7 @@ def command_help(
         lines += ["", wrapped(paragraph, _width())]
     # Description, examples, and the meaning of the two files.
     if examples:
-        lines += ["", coloured("examples", "bold"), *(line for each in examples for line in _example(each))]
+        lines += ["", colored("examples", "bold"), *(line for each in examples for line in _example(each))]
     if sides:
         what = {"GT": "ground truth", "DT": "detections"}
         words = " and ".join(what[side.split(" ")[0]] for side in sides)
@@ -91,7 +91,7 @@ def command_help(
     lines += _full_options(shown, topics) if every else _short_options(name, shown)
     if every:
         for topic in topics:
-            lines += ["", coloured(topic, "bold")]
+            lines += ["", colored(topic, "bold")]
             for option in options:
                 if option.topic == topic:
                     lines += _entry(_call(option), _explanation(option))
@@ -105,7 +105,7 @@ def command_help(
 def _full_options(options: Sequence[Option], topics: Sequence[str]) -> Iterator[str]:
     """Explain options by heading."""
     for heading, chosen in _by_heading(options):
-        yield from ("", coloured(heading, "bold"))
+        yield from ("", colored(heading, "bold"))
         for option in chosen:
             yield from _entry(_call(option), _explanation(option))
         if heading == OUTPUT_GROUP:
@@ -124,7 +124,7 @@ def _short_options(name: str, options: Sequence[Option]) -> Iterator[str]:
         if option not in shared
     ]
     for heading, chosen in _by_heading(listed):
-        yield from ("", coloured(heading, "bold"))
+        yield from ("", colored(heading, "bold"))
         for option in chosen:
             text = option.brief or _explanation(option, longest=SHORT_CHOICES)
             yield from _entry(_call(option, longest=SHORT_CHOICES), text, column=SHORT_COLUMN)

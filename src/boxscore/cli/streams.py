@@ -112,7 +112,7 @@ def say(text: str, *, name: str = "", color: str = "", quiet: bool = True) -> No
             text = wrapped(text, columns, indent="  ", whole=True)
         if color:
             first, colon, rest = text.partition(":")
-            text = f"{coloured(first + colon, color, stream=sys.stderr)}{rest}"
+            text = f"{colored(first + colon, color, stream=sys.stderr)}{rest}"
         with contextlib.suppress(OSError):
             print(f"{name}: {text}" if name else text, file=sys.stderr, flush=True)
 
@@ -165,7 +165,7 @@ def signature_lines(signature: str) -> str:
     return folded(signature, terminal_width(), after="|")
 
 
-def coloured(text: str, color: str, *, stream: TextIO | None = None) -> str:
+def colored(text: str, color: str, *, stream: TextIO | None = None) -> str:
     """Color a text for stdout or another stream, if the stream supports it."""
     stream = sys.stdout if stream is None else stream
     if not text or not _wants_color(stream):

@@ -131,8 +131,8 @@ def check_protocol(protocol: Protocol) -> None:
         "ap.precision_epsilon = numpy.spacing(1)": protocol.ap.precision_epsilon == np.spacing(1),
         "matching.max_detections": bool(protocol.matching.max_detections),
         "matching.per_class = true for keypoints": per_class or protocol.similarity != "keypoints",
-        'ignore.unlabelled = "ignore"': (protocol.similarity == "keypoints")
-        == (protocol.ignore.unlabelled == "ignore"),
+        'ignore.unlabeled = "ignore"': (protocol.similarity == "keypoints")
+        == (protocol.ignore.unlabeled == "ignore"),
     }
     for rule, holds in reasons.items():
         if not holds:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.array_types import IntArray
 from boxscore._utils.ordering import inverse_order, stable_order
-from boxscore.data.base import neighbours
+from boxscore.data.base import neighbors
 from boxscore.data.hints import ask
 from boxscore.data.lazy import LazyColumns
 from boxscore.data.lookup import chosen_images, rows_of_other_images
@@ -266,7 +266,7 @@ def _join_column(tables: Sequence[BoxTable], name: str, *, into_views: bool) -> 
     columns = [getattr(table, name) for table in tables]
     if not into_views or len({(column.dtype, column.shape[1:]) for column in columns}) > 1:
         return np.concatenate(columns)
-    whole = neighbours(columns)
+    whole = neighbors(columns)
     if whole is not None:
         return whole
     # Copy one table at a time, and replace its column by a view of the result, which frees the old array.

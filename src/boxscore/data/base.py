@@ -203,7 +203,7 @@ def _freeze(values: Mapping[str, Any]) -> dict[str, Any]:
     return {**frozen, "columns": {name: read_only(column) for name, column in values["columns"].items()}}
 
 
-def neighbours(arrays: Sequence[NDArray[Any]]) -> NDArray[Any] | None:
+def neighbors(arrays: Sequence[NDArray[Any]]) -> NDArray[Any] | None:
     """Return arrays that are adjacent in memory as one array, without a copy; otherwise None."""
     room = arrays[0].base
     if room is None or any(array.base is not room or not array.flags.c_contiguous for array in arrays):

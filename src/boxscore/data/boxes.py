@@ -103,8 +103,8 @@ def box_convert(boxes: ArrayLike, in_fmt: BoxFormat, out_fmt: BoxFormat) -> Floa
         return corners
     if out_fmt == "xywh":
         return np.hstack([corners[:, :2], sizes])
-    centre = (corners[:, :2] + corners[:, 2:]) / 2 if in_fmt == "xyxy" else corners[:, :2] + sizes / 2
-    return np.hstack([centre, sizes])
+    center = (corners[:, :2] + corners[:, 2:]) / 2 if in_fmt == "xyxy" else corners[:, :2] + sizes / 2
+    return np.hstack([center, sizes])
 
 
 def corners_and_sizes(

@@ -189,7 +189,7 @@ def evaluate(
                 ground_truth.source, ground_truth.categories, ground_truth.image_labels, chosen
             )
         if shares > 1 and len(detections) >= SUMMARY_SHARED_FROM and matcher.similarity.forks_for(detections):
-            result._summarise_in_processes(shares)
+            result._summarize_in_processes(shares)
         _warn_of_symptoms(result, shares)
         # Warn if the tables have more precise shapes than the protocol compares.
         fallbacks = matcher.similarity.fallbacks(ground_truth, detections)

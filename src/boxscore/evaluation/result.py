@@ -358,13 +358,13 @@ class Evaluation(PicklesFields):
 
     def _total(self, row: SummaryRow) -> float:
         """Value of a summary metric over all classes."""
-        return self._once(("total", row.key), lambda: self._summarised(summary_total, row))
+        return self._once(("total", row.key), lambda: self._summarized(summary_total, row))
 
     def _values_of_classes(self, row: SummaryRow) -> NDArray[np.float64]:
         """Value of a summary metric of each class, [K]."""
-        return self._once(("values", row.key), lambda: self._summarised(summary_values, row))
+        return self._once(("values", row.key), lambda: self._summarized(summary_values, row))
 
-    def _summarised(
+    def _summarized(
         self, compute: Callable[[SummaryRow, Protocol, CurvesOf], Answer], row: SummaryRow
     ) -> Answer:
         """Compute a summary row from curves, then free the inputs of these."""
@@ -379,7 +379,7 @@ class Evaluation(PicklesFields):
             curves.release()
         return answer
 
-    def _summarise_in_processes(self, workers: int) -> None:
+    def _summarize_in_processes(self, workers: int) -> None:
         """Compute the summary now, in several processes, by area range and max detections.
 
         Parameters

@@ -261,11 +261,11 @@ def open_at(path: Path, name: str = "auto", *, side: Side | None = None) -> Open
     return opened_as(path, name, *found)
 
 
-def opened_as(path: Path, name: str, recognised: str, reason: str) -> Opened:
+def opened_as(path: Path, name: str, recognized: str, reason: str) -> Opened:
     """Open a path in the detected format; raise if ``name`` is another format."""
-    if name not in ("auto", recognised):
-        raise FileFormatError(f"{path}", f"be in the {name} format", got=f"{reason} ({recognised})")
-    return Opened(path, format_named(recognised), reason, path)
+    if name not in ("auto", recognized):
+        raise FileFormatError(f"{path}", f"be in the {name} format", got=f"{reason} ({recognized})")
+    return Opened(path, format_named(recognized), reason, path)
 
 
 def _open_several(several: Several, name: str, side: Side | None) -> Opened:

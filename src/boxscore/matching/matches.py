@@ -42,7 +42,7 @@ from boxscore._utils.ordering import (
 )
 from boxscore._utils.records import NamedTuple, PicklesFields, record
 from boxscore._utils.text import counted
-from boxscore.data.base import neighbours
+from boxscore.data.base import neighbors
 from boxscore.data.vocabulary import Categories, Images, rows_where
 from boxscore.errors import InputError
 from boxscore.protocols.acting import Axis, ExtraColumn
@@ -564,7 +564,7 @@ def merge(parts: Iterable[Matches]) -> Matches:
         rows = image_rows if name.endswith("image") else category_rows if name.endswith("category") else None
         if rows is not None:
             values = [new if old is None else old[new] for old, new in zip(rows, values, strict=True)]
-        whole = neighbours(values)
+        whole = neighbors(values)
         return np.concatenate(values) if whole is None else whole
 
     # Order the joined rows as one matching of all images would: detections by class, descending score and

@@ -49,9 +49,7 @@ A rule can be descriptive, prepare tables before anything else, decide how well 
 rows take part, decide matches and their counting, or turn matches into numbers.
 """
 
-Way = Literal[
-    "together", "batches", "parts", "streams", "ranges", "cuts", "plain_tables", "unlabelled_images"
-]
+Way = Literal["together", "batches", "parts", "streams", "ranges", "cuts", "plain_tables", "unlabeled_images"]
 """Modes of computing that a rule may reject.
 
 together
@@ -69,7 +67,7 @@ cuts
     Detections are matched only one time; those below a score are dropped afterwards.
 plain_tables
     Tables have only boxes: no extra columns, image sizes or file order.
-unlabelled_images
+unlabeled_images
     Images lack the labels that list the verified classes.
 """
 

@@ -190,10 +190,12 @@ def _similarity(protocol: Any) -> str:
     if protocol.similarity == "keypoints":
         spread = protocol.keypoints.spread
         return f"oks/{len(spread)}/{spread.sum():.4g}"
+    # Signatures keep the spelling "centre", so that signatures in published tables stay valid.
+    anchor = "centre" if protocol.distance.anchor == "center" else protocol.distance.anchor
     if protocol.similarity == "distance":
-        return f"distance/{protocol.distance.anchor}/{number_text(protocol.distance.largest)}"
+        return f"distance/{anchor}/{number_text(protocol.distance.largest)}"
     if protocol.similarity in ("point_in_box", "point_in_mask"):
-        return f"{protocol.similarity.replace('_', '-')}/{protocol.distance.anchor}"
+        return f"{protocol.similarity.replace('_', '-')}/{anchor}"
     return "" if protocol.similarity == "box" else protocol.similarity
 
 

@@ -24,7 +24,7 @@ from boxscore.errors import InputError
 COSTS = frozenset(
     {
         *("FP", "FN", "false_positives", "false_negatives", "false_positive", "false_negative"),
-        *("cost", "lrp", "localisation", "expected_error", "maximum_error", "localisation_expected_error"),
+        *("cost", "lrp", "localization", "expected_error", "maximum_error", "localization_expected_error"),
         *("debiased_error", "standard_error", "suspicion"),
     }
 )

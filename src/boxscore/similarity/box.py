@@ -34,7 +34,7 @@ from boxscore.similarity.pairs import (
     Columns,
     Comparison,
     PairValues,
-    centre_distance,
+    center_distance,
     check_paired,
     hull_length,
     over,
@@ -176,7 +176,7 @@ def distance_box_iou(
     [[0.477812]]
     """
     pair = _prepare(boxes1, boxes2, box_format, pixel_offset, paired)
-    return pair.iou_and_union()[0] - pair.centre_penalty()
+    return pair.iou_and_union()[0] - pair.center_penalty()
 
 
 def complete_box_iou(
@@ -201,7 +201,7 @@ def complete_box_iou(
     pair = _prepare(boxes1, boxes2, box_format, pixel_offset, paired)
     iou, _ = pair.iou_and_union()
     v = 4 / np.pi**2 * (np.arctan2(pair.width2, pair.height2) - np.arctan2(pair.width1, pair.height1)) ** 2
-    return iou - pair.centre_penalty() - v * _divide(v, 1 - iou + v)
+    return iou - pair.center_penalty() - v * _divide(v, 1 - iou + v)
 
 
 def intersection_and_union(
@@ -239,8 +239,8 @@ class _Pair(NamedTuple):
         union = over(intersection, area1, self.width2 * self.height2)
         return _divide(intersection, union), union
 
-    def centre_penalty(self) -> FloatArray:
-        return _divide(*centre_distance(self.x, self.y, self.offset))
+    def center_penalty(self) -> FloatArray:
+        return _divide(*center_distance(self.x, self.y, self.offset))
 
 
 def _prepare(

@@ -30,7 +30,7 @@ import numpy as np
 from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore.data.boxes import BoxFormat, corners_and_sizes
-from boxscore.similarity.pairs import Overlap, centre_distance, over, shared_length
+from boxscore.similarity.pairs import Overlap, center_distance, over, shared_length
 
 
 class Measure(Protocol):
@@ -100,7 +100,7 @@ class BoxMeasure:
         with np.errstate(divide="ignore", invalid="ignore"):
             shared /= over(shared, self.area.take(first), self.area.take(second), self.kind)
             if self.kind == "diou":
-                apart, around = centre_distance(
+                apart, around = center_distance(
                     (self.x1.take(first), self.x2.take(first), self.x1.take(second), self.x2.take(second)),
                     (self.y1.take(first), self.y2.take(first), self.y1.take(second), self.y2.take(second)),
                     self.offset,

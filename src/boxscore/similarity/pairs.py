@@ -146,7 +146,7 @@ def over(shared: FloatArray, area1: FloatArray, area2: FloatArray, kind: Overlap
     return area1
 
 
-def centre_distance(
+def center_distance(
     x: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
     y: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
     offset: float,

@@ -100,18 +100,18 @@ def expand(low: IntArray, high: IntArray, chunk: int = CHUNK) -> Iterator[Pairs]
 class _Extents:
     """The columns that the grid reads: start, width, height, center, group and level."""
 
-    __slots__ = ("centre", "group", "height", "level", "width", "x1")
+    __slots__ = ("center", "group", "height", "level", "width", "x1")
 
     def __init__(
         self,
         x1: FloatArray,
         width: FloatArray,
         height: FloatArray,
-        centre: FloatArray,
+        center: FloatArray,
         level: IntArray,
         group: IntArray | None,
     ) -> None:
-        self.x1, self.width, self.height, self.centre = x1, width, height, centre
+        self.x1, self.width, self.height, self.center = x1, width, height, center
         self.level, self.group = level, group
 
     @classmethod
@@ -132,7 +132,7 @@ class _Extents:
             self.x1.take(rows),
             self.width.take(rows),
             self.height.take(rows),
-            self.centre.take(rows),
+            self.center.take(rows),
             self.level.take(rows),
             None if self.group is None else self.group.take(rows),
         )
@@ -178,8 +178,8 @@ class Grid:
         # A strip is twice as high as the centers of two partners of its level can be apart, so a box reaches
         # at most two strips of it, three by rounding. Without a size bound, a minimum height limits the
         # strips that a tall box queries among low ones.
-        centres = extents.centre
-        least = max(8 * self._rounding, float(centres.max() - centres.min()) / MOST_STRIPS)
+        centers = extents.center
+        least = max(8 * self._rounding, float(centers.max() - centers.min()) / MOST_STRIPS)
         self._strip = np.maximum(2 * self._top * self._spread, 8 * self._rounding if self._bound else least)
         self._far = 4 * reach > FARTHEST * float(self._strip[0])
         # Skip empty levels in queries. The widest box of each level [L] bounds how far to the left a partner
@@ -190,7 +190,7 @@ class Grid:
         np.maximum.at(self._widest, extents.level, extents.width)
         # Sort by row and x1 in one key, [M]: a query is then one range of the table, found by two binary
         # searches.
-        rows = self._row_ids(extents.group, extents.level, self._strips(extents.centre, extents.level))
+        rows = self._row_ids(extents.group, extents.level, self._strips(extents.center, extents.level))
         keys = self._keys_at(rows, extents.x1)
         small = len(keys) <= SMALL
         order = np.argsort(keys, kind="stable") if small else radix_order(keys, ROW_BITS + self._x_bits)
@@ -198,12 +198,12 @@ class Grid:
         self._rows, self._keys = rows.take(order), keys.take(order)
 
     def _fit(self, extents: _Extents, iou_threshold: float) -> float:
-        """Choose bounds that hold in spite of rounding, and the quantisation of ``x1``."""
+        """Choose bounds that hold in spite of rounding, and the quantization of ``x1``."""
         x1, width, height = extents.x1, extents.width, extents.height
         # No coordinate or size exceeds ``reach``, so each computed bound is off by a few units in the last
         # place of it at most.
         left, right = float(x1.min()), float(x1.max())
-        reach = max(abs(left), abs(right), float(np.abs(extents.centre).max()))
+        reach = max(abs(left), abs(right), float(np.abs(extents.center).max()))
         reach += float(width.max()) + float(height.max())
         self._rounding = 8 * np.finfo(np.float64).eps * reach
         # Corners computed from a width and a position far away hold that width only roughly: lower the
@@ -269,7 +269,7 @@ class Grid:
             extents = self._extents if len(numbers) == len(self) else self._extents.take(numbers)
             yield from self._candidates(self._members, *self._ranges_once(extents, numbers), chunk)
 
-    def neighbours(self, positions: IntArray, chunk: int = CHUNK) -> Iterator[Pairs]:
+    def neighbors(self, positions: IntArray, chunk: int = CHUNK) -> Iterator[Pairs]:
         """Candidates (position, member) of some members; each also meets itself, and some meet twice."""
         if len(self) == 0:
             return
@@ -282,7 +282,7 @@ class Grid:
         self._set_levels(extents)
         extents.level -= self._lowest
         # In the order of the grid, neighboring look-ups stay in the cache.
-        rows = self._row_ids(extents.group, extents.level, self._strips(extents.centre, extents.level))
+        rows = self._row_ids(extents.group, extents.level, self._strips(extents.center, extents.level))
         order = np.argsort(self._keys_at(rows, extents.x1))
         extents, positions = extents.take(order), positions.take(order)
         # Look up some queries at a time in every level that may hold partners: one below, its own and one
@@ -328,9 +328,9 @@ class Grid:
         # ``highest``.
         right = self._right(extents)
         reach = self._reach(extents, self._top.take(extents.level))
-        lowest = self._strips(extents.centre - reach, extents.level)
-        strip = self._strips(extents.centre, extents.level)
-        highest = self._strips(extents.centre + reach, extents.level)
+        lowest = self._strips(extents.center - reach, extents.level)
+        strip = self._strips(extents.center, extents.level)
+        highest = self._strips(extents.center + reach, extents.level)
         # In its own strip, a box meets those that start no further right than ``right``.
         rows = self._rows.take(numbers)
         parts = [(numbers, self._keys_at(rows, extents.x1), self._keys_at(rows, right), rows)]
@@ -377,8 +377,8 @@ class Grid:
         # ``strips`` [Q] counts the strips of the target level above the first one, ``strip``, that can hold a
         # partner.
         reach = self._reach(extents, self._top.take(target))
-        strip = self._strips(extents.centre - reach, target)
-        strips = self._strips(extents.centre + reach, target)
+        strip = self._strips(extents.center - reach, target)
+        strips = self._strips(extents.center + reach, target)
         strips -= strip
         rows = self._row_ids(extents.group, target, strip)
         right = self._right(extents)

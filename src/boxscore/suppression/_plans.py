@@ -167,7 +167,7 @@ class _Around:
 
     def __iter__(self) -> Iterator[ValuedPairs]:
         """Iterate over the pairs."""
-        for better, worse in self._grid.neighbours(self._survivors):
+        for better, worse in self._grid.neighbors(self._survivors):
             real = np.flatnonzero(better < worse)
             better, worse = better.take(real), worse.take(real)
             overlap = np.minimum(self._measure.between(better, worse), 1)
@@ -197,7 +197,7 @@ def _best_in_stages(block: Block, grid: Grid, threshold: float, best: IntArray) 
             grid = Grid(block.measure, np.union1d(queries, undecided), threshold, group)
         # Keep pairs whose query is the better box. A minimum over positions finds the best one, in any order
         # of the pairs and if a pair comes twice.
-        for better, worse in grid.neighbours(queries):
+        for better, worse in grid.neighbors(queries):
             real = np.flatnonzero(better < worse)
             better, worse = better.take(real), worse.take(real)
             above = np.flatnonzero(block.measure.between(better, worse) > threshold)
@@ -417,7 +417,7 @@ def _staged(block: Block, members: IntArray, threshold: float, suppressor: IntAr
         best_by = np.full(len(suppressor) if owners else 0, len(suppressor))
         # Drop waiting boxes above the threshold, strictly. Pairs come in any order, some twice: for owners, a
         # minimum over positions names the best survivor.
-        for better, worse in grid.neighbours(best.compress(suppressor.take(best) < 0)):
+        for better, worse in grid.neighbors(best.compress(suppressor.take(best) < 0)):
             undecided = np.flatnonzero(waiting.take(worse))
             better, worse = better.take(undecided), worse.take(undecided)
             above = np.flatnonzero(measure.between(better, worse) > threshold)

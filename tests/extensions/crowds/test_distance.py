@@ -1,4 +1,4 @@
-"""AP by distance: nuScenes' loop in plain Python, exact bounds, points and centres, and what is refused."""
+"""AP by distance: nuScenes' loop in plain Python, exact bounds, points and centers, and what is refused."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def tables(truths: list[Place], found: list[Place], scores: list[float]) -> tupl
     return truth, detections
 
 
-@each([(seed, anchor) for anchor in ["point", "centre"] for seed in range(40)])
+@each([(seed, anchor) for anchor in ["point", "center"] for seed in range(40)])
 def test_it_is_the_loop_of_the_devkit(seed: int, anchor: str) -> None:
     given = drawn(seed)
     rules = {**RULES, "distance": {"largest": 80, "anchor": anchor}}
@@ -128,5 +128,5 @@ def test_points_that_are_missing_are_refused() -> None:
         boxscore.evaluate(truth, found, protocol=RULES)
     assert str(error.value) == (
         "ground truth must have point, two numbers, in every row, which the protocol compares. Got none in "
-        'arrays; distance.anchor = "centre" uses box centers.'
+        'arrays; distance.anchor = "center" uses box centers.'
     )

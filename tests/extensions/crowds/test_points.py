@@ -64,7 +64,7 @@ BOXES = np.array([[0, 0, 10, 10], [4, 0, 30, 10]], dtype=float)
         ([(10, 10, 0.9)], "t"),  # a point on the corner is inside
         ([(30.5, 5, 0.9)], "f"),
         ([(5, 5, 0.9), (6, 5, 0.8)], "tt"),  # the second has the second box
-        ([(5, 5, 0.9), (2, 5, 0.8)], "tf"),  # the nearer centre was taken
+        ([(5, 5, 0.9), (2, 5, 0.8)], "tf"),  # the nearer center was taken
         ([(16, 5, 0.9), (9, 5, 0.8), (8, 5, 0.7)], "ttf"),
     ],
 )

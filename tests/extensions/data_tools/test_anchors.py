@@ -130,8 +130,8 @@ def test_nearly_the_best_of_all_partitions(seed: int) -> None:
 
 def test_clusters_that_lie_apart_are_their_medians() -> None:
     random = np.random.default_rng(3)
-    centres = np.array([[10, 10], [40, 10], [30, 90], [200, 180]])
-    boxes = (centres[:, None] * random.uniform(0.9, 1.1, (4, 25, 2))).reshape(-1, 2)
+    centers = np.array([[10, 10], [40, 10], [30, 90], [200, 180]])
+    boxes = (centers[:, None] * random.uniform(0.9, 1.1, (4, 25, 2))).reshape(-1, 2)
     fitted = boxscore.table_anchors(table_of(boxes), 4)
     medians = np.median(table_of(boxes).sizes.reshape(4, 25, 2), axis=1)
     assert fitted.sizes.tolist() == medians.tolist()

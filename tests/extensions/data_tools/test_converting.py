@@ -73,12 +73,12 @@ def test_coco_comes_back_to_the_bit(tmp_path: Path) -> None:
     same_bits(truth, again)
     boxscore.save_as(again, tmp_path / "b.npz")
     boxscore.save_as(boxscore.load_ground_truth(tmp_path / "b.npz"), tmp_path / "c.json")
-    rasterised = boxscore.load_ground_truth(tmp_path / "c.json")
-    same_bits(truth.replaced(masks=None), rasterised.replaced(masks=None))
+    rasterized = boxscore.load_ground_truth(tmp_path / "c.json")
+    same_bits(truth.replaced(masks=None), rasterized.replaced(masks=None))
     assert truth.masks is not None
-    assert rasterised.masks is not None
+    assert rasterized.masks is not None
     codes = [coco_mask.decode(code).tolist() for code in truth.masks.codes()]
-    assert codes == [coco_mask.decode(code).tolist() for code in rasterised.masks.codes()]
+    assert codes == [coco_mask.decode(code).tolist() for code in rasterized.masks.codes()]
     truth_of_file = json.loads((tmp_path / "a.json").read_text())
     keys = ("id", "image_id", "category_id", "bbox", "area", "iscrowd", "segmentation")
     assert truth_of_file["annotations"] == [

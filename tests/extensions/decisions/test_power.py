@@ -88,8 +88,8 @@ def test_a_mean_by_hand():
     assert plan.detectable[0] == pytest.approx(test.detectable(0.8), rel=0.04)
     assert plan.power[0] == pytest.approx(test.power(0.05, 80), abs=0.01)
     # The range is that of a variance by its fourth moment.
-    centred = (difference - difference.mean()) ** 2
-    uneven = (centred**2).sum() / centred.sum() ** 2 - 1 / 80
+    centered = (difference - difference.mean()) ** 2
+    uneven = (centered**2).sum() / centered.sum() ** 2 - 1 / 80
     freedom = 2 / (max(uneven, 2 / 79) + 2 / 5000)
     low, high = _variance_range(freedom)
     assert plan.images_needed_low[0] / plan.images_needed[0] == pytest.approx(low, rel=0.01)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import boxscore
 from boxscore.diagnostics import (
     bootstrap_intervals,
-    localisation_recall_precision,
+    localization_recall_precision,
     tie_bounds,
     top_confusions,
 )
@@ -104,8 +104,8 @@ def test_lrp_of_any_partitions(
         with asked_again(truth, path, load_protocol("coco"), partition=partition, at_least=1) as result:
             options = {"at_score": at_score, "iou_threshold": 0.6}
             equal(
-                localisation_recall_precision(whole, **options),
-                localisation_recall_precision(result, **options),
+                localization_recall_precision(whole, **options),
+                localization_recall_precision(result, **options),
             )
 
 
@@ -130,7 +130,7 @@ def test_rules_that_partitions_cannot_keep_are_named(protocol: Any, message: str
         asked_again(groups, tmp_path / "found.parquet", load_protocol(protocol), partition=200) as result,
         pytest.raises(boxscore.InputError, match=message),
     ):
-        localisation_recall_precision(result)
+        localization_recall_precision(result)
 
 
 def test_a_class_too_large_has_no_expectation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

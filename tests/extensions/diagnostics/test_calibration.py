@@ -26,7 +26,7 @@ def direct(evaluation, label, bins):
     rows = rows[rows["outcome"].isin(["true positive", "false positive"])]
     if label != "(all)":
         rows = rows[rows["class"] == label]
-    expected, worst, localised = 0.0, 0.0, 0.0
+    expected, worst, localized = 0.0, 0.0, 0.0
     for b in range(bins):
         low, high = b / bins, (b + 1) / bins
         inside = rows[((rows["score"] > low) | (b == 0)) & (rows["score"] <= high + 1e-15)]
@@ -39,8 +39,8 @@ def direct(evaluation, label, bins):
         share = len(inside) / len(rows)
         expected += share * gap
         worst = max(worst, gap)
-        localised += share * abs(accuracy * overlap - confidence)
-    return expected, worst, localised
+        localized += share * abs(accuracy * overlap - confidence)
+    return expected, worst, localized
 
 
 @pytest.mark.long
@@ -51,7 +51,7 @@ def test_equal_to_a_loop(scene, seed, bins):
     table = calibration_error(evaluation, bins=bins).printed_frame().set_index("class")
     for label in [*evaluation.labels, "(all)"]:
         if table.loc[label, "detections"]:
-            row = table.loc[label, ["expected_error", "maximum_error", "localisation_expected_error"]]
+            row = table.loc[label, ["expected_error", "maximum_error", "localization_expected_error"]]
             np.testing.assert_allclose(row.astype(float), direct(evaluation, label, bins), atol=1e-12)
 
 
@@ -73,7 +73,7 @@ def test_perfect_detector():
     errors = calibration_error(boxscore.evaluate(truth, found)).per_class
     assert errors.expected_error.tolist() == [0]
     assert errors.maximum_error.tolist() == [0]
-    assert errors.localisation_expected_error.tolist() == [0]
+    assert errors.localization_expected_error.tolist() == [0]
 
 
 def test_scores_must_be_probabilities(scene):

@@ -102,9 +102,9 @@ def test_rows_are_objects(scene):
     np.testing.assert_array_equal(rows, evaluation.per_class["ground_truths"].to_numpy())
 
 
-@pytest.mark.parametrize(("normalise", "axis"), [("truth", 1), ("predicted", 0)])
-def test_shares(scene, normalise, axis):
-    shares = confusion_matrix(boxscore.evaluate(*scene(2)), normalise=normalise)
+@pytest.mark.parametrize(("normalize", "axis"), [("truth", 1), ("predicted", 0)])
+def test_shares(scene, normalize, axis):
+    shares = confusion_matrix(boxscore.evaluate(*scene(2)), normalize=normalize)
     sums = shares.to_frame().sum(axis=axis, min_count=1).dropna()
     assert sums.to_numpy() == pytest.approx(1.0)
 

@@ -16,7 +16,7 @@ from boxscore.diagnostics import error_list, error_types
 from support.each import each
 
 THRESHOLD, BACKGROUND = 0.5, 0.1
-SIX = ("classification", "localisation", "both", "duplicate", "background", "missed")
+SIX = ("classification", "localization", "both", "duplicate", "background", "missed")
 Box = tuple[float, float, float, float]
 Row = tuple[int, int, Box]
 """Image, class, corners."""
@@ -80,7 +80,7 @@ class ByHand:
         other = {g: value for g, value in overlaps.items() if self.objects[g][1] != kind}
         if same and BACKGROUND <= max(same.values()) <= THRESHOLD:
             self.about[d] = max(same, key=lambda g: same[g])
-            return "localisation"
+            return "localization"
         if other and max(other.values()) >= THRESHOLD:
             self.about[d] = max(other, key=lambda g: other[g])
             return "classification"

@@ -25,7 +25,7 @@ PERSON = [[100.0, 100.0], [200.0, 100.0], [300.0, 100.0]]
 OTHER = [[100.0, 500.0], [200.0, 500.0], [300.0, 500.0]]
 
 
-def errors(found: list[list[float]], labelled: tuple[int, ...] = (2, 2, 2)) -> Any:
+def errors(found: list[list[float]], labeled: tuple[int, ...] = (2, 2, 2)) -> Any:
     def of(points: list[list[float]], seen: tuple[int, ...]) -> list[list[float]]:
         return [[*point, see] for point, see in zip(points, seen, strict=True)]
 
@@ -34,7 +34,7 @@ def errors(found: list[list[float]], labelled: tuple[int, ...] = (2, 2, 2)) -> A
         ["person"] * 2,
         [[50, 50, 350, 150], [50, 450, 350, 550]],
         area=[AREA, AREA],
-        keypoints=[of(PERSON, labelled), of(OTHER, (2, 2, 2))],
+        keypoints=[of(PERSON, labeled), of(OTHER, (2, 2, 2))],
     )
     detections = Detections.from_arrays([1], ["person"], None, [0.9], keypoints=[of(found, (1, 1, 1))])
     return keypoint_errors(boxscore.evaluate(truth, detections, protocol=RULES))
@@ -64,8 +64,8 @@ def test_what_is_wrong_with_the_left_eye(place: list[float], kind: str) -> None:
     assert frame["compared"].tolist() == [1, 1, 1, 3]
 
 
-def test_what_is_not_labelled_is_neither_compared_nor_a_choice() -> None:
-    frame = errors([PERSON[0], PERSON[2], PERSON[2]], labelled=(2, 2, 0)).to_frame().set_index("keypoint")
+def test_what_is_not_labeled_is_neither_compared_nor_a_choice() -> None:
+    frame = errors([PERSON[0], PERSON[2], PERSON[2]], labeled=(2, 2, 0)).to_frame().set_index("keypoint")
     assert frame["compared"].tolist() == [1, 1, 0, 2]
     assert frame.loc["left_eye", "miss"] == 1
     assert math.isnan(frame.loc["right_eye", "similarity"])
@@ -117,13 +117,13 @@ def test_boxes_are_refused() -> None:
 def test_pck_by_hand() -> None:
     truth = np.zeros((3, 2, 2))
     found = np.array([[[0, 5], [0, 6]], [[0, 5], [0, 4]], [[0, 9], [0, 9]]], dtype=float)
-    labelled = [[True, True], [True, False], [True, True]]
-    result = correct_keypoints(found, truth, [10, 10, 0], labelled=labelled, names=["a", "b"])
-    assert result.labelled.tolist() == [2, 1]  # the third person has no normaliser
+    labeled = [[True, True], [True, False], [True, True]]
+    result = correct_keypoints(found, truth, [10, 10, 0], labeled=labeled, names=["a", "b"])
+    assert result.labeled.tolist() == [2, 1]  # the third person has no normalizer
     assert result.share.tolist() == [1, 0]
     assert result.mean == pytest.approx(2 / 3, rel=1e-15)
     assert result.distance == pytest.approx((0.5 + 0.6 + 0.5) / 3, rel=1e-15)
-    opened = correct_keypoints(found, truth, [10, 10, 0], labelled=labelled, closed=False, mean="plain")
+    opened = correct_keypoints(found, truth, [10, 10, 0], labeled=labeled, closed=False, mean="plain")
     assert (opened.share.tolist(), opened.mean) == ([0, 0], 0)
     assert result.to_frame()["keypoint"].tolist() == ["a", "b", "(mean)"]
 

@@ -35,7 +35,7 @@ PROTOCOL = load_protocol(RULES)
 
 
 def drawn(seed: int, images: int) -> tuple[GroundTruth, Detections]:
-    """Draw persons of all sizes, crowds, joints that are not labelled; equal scores; images with nothing."""
+    """Draw persons of all sizes, crowds, joints that are not labeled; equal scores; images with nothing."""
     rng = np.random.default_rng(seed)
     persons, found = int(rng.integers(1, 3 * images)), int(rng.integers(0, 5 * images))
     place = np.array([[20.0, 10.0], [10.0, 5.0], [30.0, 5.0], [20.0, 60.0]])
@@ -89,7 +89,7 @@ def test_every_kind_is_there() -> None:
     with quiet():
         result = keypoint_errors(boxscore.evaluate(truth, found, protocol=PROTOCOL))
     assert (result.counts[:3].sum(axis=0) > 0).all()
-    assert 0 < result.analysed <= result.matched
+    assert 0 < result.analyzed <= result.matched
 
 
 def test_means_are_those_of_exact_sums() -> None:

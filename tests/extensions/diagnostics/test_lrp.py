@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import boxscore
-from boxscore.diagnostics import localisation_recall_precision
+from boxscore.diagnostics import localization_recall_precision
 
 
 def test_worked_by_hand():
@@ -22,15 +22,15 @@ def test_worked_by_hand():
         [1, 1, 1], [1] * 3, [[0, 0, 10, 9], [200, 0, 210, 10], [50, 0, 60, 6]], [0.9, 0.8, 0.7]
     )
     evaluation = boxscore.evaluate(truth, found)
-    best = localisation_recall_precision(evaluation).to_frame().iloc[0]
+    best = localization_recall_precision(evaluation).to_frame().iloc[0]
     assert best["score"] == 0.9
     assert best["lrp"] == pytest.approx(2.2 / 3)
-    assert best["localisation"] == pytest.approx(0.1)
+    assert best["localization"] == pytest.approx(0.1)
     assert best["false_positive"] == 0
     assert best["false_negative"] == pytest.approx(2 / 3)
-    last = localisation_recall_precision(evaluation, at_score=0.7).to_frame().iloc[0]
+    last = localization_recall_precision(evaluation, at_score=0.7).to_frame().iloc[0]
     assert last["lrp"] == pytest.approx(0.75)
-    assert last["localisation"] == pytest.approx(0.25)
+    assert last["localization"] == pytest.approx(0.25)
     assert last["false_positive"] == pytest.approx(1 / 3)
     assert last["false_negative"] == pytest.approx(1 / 3)
 
@@ -39,7 +39,7 @@ def test_worked_by_hand():
 @pytest.mark.parametrize("seed", range(4))
 def test_equal_to_a_loop(scene, seed):
     evaluation = boxscore.evaluate(*scene(seed, images=30, decimals=1 if seed % 2 else None))
-    result = localisation_recall_precision(evaluation)
+    result = localization_recall_precision(evaluation)
     table = result.to_frame().set_index("class")
     rows = evaluation.matches
     for label, positive in evaluation.per_class.set_index("class")["ground_truths"].items():
@@ -60,13 +60,13 @@ def test_equal_to_a_loop(scene, seed):
 
 
 def test_parts_make_the_whole(scene):
-    table = localisation_recall_precision(boxscore.evaluate(*scene(2, images=40)), at_score=0.4).to_frame()
+    table = localization_recall_precision(boxscore.evaluate(*scene(2, images=40)), at_score=0.4).to_frame()
     table = table[table["lrp"].notna()]
     hits = table["true_positives"]
     whole = hits + table["false_positives"] + table["false_negatives"]
     kept = hits + table["false_positives"]
     total = (
-        hits * table["localisation"].fillna(0) / 0.5
+        hits * table["localization"].fillna(0) / 0.5
         + kept * table["false_positive"].fillna(0)
         + (hits + table["false_negatives"]) * table["false_negative"]
     )

@@ -79,7 +79,7 @@ def test_confusion(boxes_for_masks: boxscore.Evaluation, two_triangles: boxscore
 
 
 def test_errors(boxes_for_masks: boxscore.Evaluation, two_triangles: boxscore.Evaluation) -> None:
-    for result, kind in ((boxes_for_masks, "localisation"), (two_triangles, "classification")):
+    for result, kind in ((boxes_for_masks, "localization"), (two_triangles, "classification")):
         errors = diagnostics.error_types(result)
         assert errors.total.counts[errors.errors.index(kind)] == 1
 

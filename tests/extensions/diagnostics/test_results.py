@@ -18,7 +18,7 @@ PER_CLASS = {
     "error_curves": {},
     "froc_curve": {},
     "froc_scores": {},
-    "localisation_recall_precision": {},
+    "localization_recall_precision": {},
     "operating_points": {},
     "reliability": {},
     "threshold_guarantee": {"recall": 0.5},

@@ -10,7 +10,7 @@ from boxscore.diagnostics import error_list, error_types
 from oracles import tide as slow
 
 TOLERANCE = 1e-12
-KINDS = ["classification", "localisation", "both", "duplicate", "background", "missed"]
+KINDS = ["classification", "localization", "both", "duplicate", "background", "missed"]
 
 
 def run_tidecv(truth, detections, iou=0.5):

@@ -78,7 +78,7 @@ def test_counts_are_those_of_the_evaluation(protocol: str) -> None:
         area, hits = first_area(result), result.class_counts["true_positives"]
         outcomes = result.matches["outcome"].tolist()
         right, wrong = (outcomes.count(name) for name in ("true positive", "false positive"))
-        lrp = diagnostics.localisation_recall_precision(result, area=area, at_score=EVERYTHING)
+        lrp = diagnostics.localization_recall_precision(result, area=area, at_score=EVERYTHING)
         points = diagnostics.operating_points(result, area=area, at_score=EVERYTHING)
         images = diagnostics.image_scores(result, area=area, score_threshold=EVERYTHING)
         calibration = diagnostics.reliability(result, area=area)
@@ -213,7 +213,7 @@ def test_errors_are_of_what_took_part(protocol: str) -> None:
         errors = diagnostics.error_types(result)
         listed = diagnostics.error_list(result).to_frame()["error"].value_counts()
         for name, count in zip(errors.errors, errors.total.counts.tolist(), strict=True):
-            if name in ("classification", "localisation", "both", "duplicate", "background", "missed"):
+            if name in ("classification", "localization", "both", "duplicate", "background", "missed"):
                 assert listed.get(name, 0) == count
         suspects = diagnostics.label_suspects(result, score_threshold=0.3).to_frame()
         assert len(suspects) <= len(result.detections)

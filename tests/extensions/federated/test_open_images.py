@@ -189,7 +189,7 @@ def test_counts_where_a_group_is_half_an_object() -> None:
     best = diagnostics.operating_points(result).to_frame()
     assert best["true_positives"].tolist() == [1.5, 1.0]
     assert diagnostics.froc_curve(result).to_frame()["sensitivity"].tolist() == [0.5 / 1.5, 1.0, 1.0, 1.0]
-    errors = diagnostics.localisation_recall_precision(result).to_frame()
+    errors = diagnostics.localization_recall_precision(result).to_frame()
     assert errors["lrp"].tolist() == [0.0, 0.0]
     assert errors["false_negatives"].tolist() == [0.0, 0.0]
 

@@ -162,7 +162,7 @@ def test_readings_have_all_three(tmp_path: Path) -> None:
     assert choices["xview-every-object"] == ("objects of undetected classes: counted",)
 
 
-def test_its_files_are_recognised(tmp_path: Path) -> None:
+def test_its_files_are_recognized(tmp_path: Path) -> None:
     gt, dt = written(tmp_path, *made_up(3))
     assert detect_format(gt) == ("xview", "xView's GeoJSON")
     assert detect_format(dt) == ("xview", "xView's text files")

@@ -288,9 +288,9 @@ def test_the_class_of_via_is_the_only_attribute_or_must_be_said(tmp_path: Path) 
     assert objects(load_ground_truth(via([{"kind": "cat"}], tmp_path)))[0][1] == "cat"
     assert objects(load_ground_truth(via([{"x": "", "Class": "dog"}], tmp_path)))[0][1] == "dog"
     assert objects(load_ground_truth(via([{"kind": {"cat": True, "dog": False}}], tmp_path)))[0][1] == "cat"
-    path = via([{"kind": "cat", "colour": "red"}], tmp_path)
+    path = via([{"kind": "cat", "color": "red"}], tmp_path)
     with pytest.raises(
-        InputError, match=r"the class of a region must be its only attribute.*'colour', 'kind'"
+        InputError, match=r"the class of a region must be its only attribute.*'color', 'kind'"
     ):
         load_ground_truth(path)
     assert objects(load_ground_truth(path, classes=["cat", "dog"]))[0][1] == "cat"
@@ -472,7 +472,7 @@ def test_short_names_stay_different() -> None:
 
 
 def test_boxes_turn_clockwise() -> None:
-    corners = rotated_corners((0, 0, 2, 1), 90, centre=(0, 0)).round(9) + 0
+    corners = rotated_corners((0, 0, 2, 1), 90, center=(0, 0)).round(9) + 0
     assert corners.tolist() == [[0, 0], [0, 2], [-1, 2], [-1, 0]]
 
 

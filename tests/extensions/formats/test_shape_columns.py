@@ -25,7 +25,7 @@ Tables = tuple[GroundTruth, Detections]
 
 
 def keypoints(*, boxes: bool) -> Tables:
-    """Persons with 17 joints, some not labelled; detections with or without boxes of their own."""
+    """Persons with 17 joints, some not labeled; detections with or without boxes of their own."""
     rng = np.random.default_rng(3)
     image = rng.choice(IMAGES[:-1], 12)  # the last image has no person
     points = np.concatenate([rng.uniform(5, 90, (12, 17, 2)), rng.integers(0, 3, (12, 17, 1))], axis=2)

@@ -809,7 +809,7 @@ PAIRS = "kitty,cat\ndoggy,dog\n"
         "kitty,1\ndoggy,2\n",
     ],
 )
-def test_a_head_line_is_recognised(
+def test_a_head_line_is_recognized(
     text: str | bytes, cats: Callable[..., tuple[int, str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cats("--class-map", "map.csv", text, capsys) == (0, "1.0")

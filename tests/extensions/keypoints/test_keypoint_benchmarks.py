@@ -49,9 +49,9 @@ def overlaps(paths: list[Path], **changes: Any) -> list[float]:
     return [float(value) for value in boxscore.evaluate(*paths, protocol=rules(**changes)).matches["iou"]]
 
 
-def oks(moved: float, area: float, labelled: int) -> float:
-    """OKS where one of the labelled keypoints is moved by some pixels."""
-    return (float(np.exp(-(moved**2) / (0.1**2) / (area + np.spacing(1)) / 2)) + labelled - 1) / labelled
+def oks(moved: float, area: float, labeled: int) -> float:
+    """OKS where one of the labeled keypoints is moved by some pixels."""
+    return (float(np.exp(-(moved**2) / (0.1**2) / (area + np.spacing(1)) / 2)) + labeled - 1) / labeled
 
 
 def test_parts_are_joined_in_their_order(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_parts_are_joined_in_their_order(tmp_path: Path) -> None:
 def test_a_part_that_a_row_lacks_has_no_keypoint(tmp_path: Path) -> None:
     truth = [{"keypoints": ONE, "hand": ONE}, {"keypoints": ONE, "image_id": 1}]
     paths = write(tmp_path, truth, [{"keypoints": ONE, "hand": ONE}])
-    changes = {"keypoints": {"parts": ["hand"]}, "ignore": {"unlabelled_by": "visibility"}}
+    changes = {"keypoints": {"parts": ["hand"]}, "ignore": {"unlabeled_by": "visibility"}}
     result = boxscore.evaluate(*paths, protocol=rules(**changes))
     assert (result.counts["ground_truths"], result.counts["ignored"]) == (1, 1)
     assert result["AR"] == 1
@@ -127,16 +127,16 @@ def test_detections_without_placed_keypoints(tmp_path: Path) -> None:
 
 def test_objects_without_keypoints_agree_with_nothing_where_asked(tmp_path: Path) -> None:
     paths = write(tmp_path, [{"keypoints": [0] * 6, "num_keypoints": 0}], [{"keypoints": ONE}])
-    count = {"unlabelled": "count"}
+    count = {"unlabeled": "count"}
     assert boxscore.evaluate(*paths, protocol=rules(ignore=count))["AP50"] == pytest.approx(1, abs=1e-15)
-    zero = {"unlabelled_similarity": "zero"}
+    zero = {"unlabeled_similarity": "zero"}
     assert boxscore.evaluate(*paths, protocol=rules(ignore=count, keypoints=zero))["AP"] == 0
 
 
-def test_who_is_unlabelled(tmp_path: Path) -> None:
+def test_who_is_unlabeled(tmp_path: Path) -> None:
     paths = write(tmp_path, [{"keypoints": ONE, "num_keypoints": 0}], [{"keypoints": ONE}])
     assert np.isnan(boxscore.evaluate(*paths, protocol=rules())["AP"])
-    by_visibility = {"unlabelled_by": "visibility"}
+    by_visibility = {"unlabeled_by": "visibility"}
     assert boxscore.evaluate(*paths, protocol=rules(ignore=by_visibility))["AP50"] == pytest.approx(
         1, abs=1e-15
     )

@@ -94,7 +94,7 @@ def test_similarity_is_its_formula() -> None:
     random = np.random.default_rng(0)
     found, truth = random.uniform(0, 100, (4, 6, 3)), random.uniform(0, 100, (3, 6, 3))
     truth[:, :, 2] = random.integers(0, 3, (3, 6))
-    truth[2, :, 2] = 0  # nothing labelled: the doubled box decides
+    truth[2, :, 2] = 0  # nothing labeled: the doubled box decides
     sigmas, area = random.uniform(0.02, 0.1, 6), np.array([900.0, 400.0, 2500.0])
     boxes = np.array([[0, 0, 9, 9], [0, 0, 9, 9], [40, 40, 50, 60]], dtype=float)
     oks = object_keypoint_similarity(found, truth, area=area, sigmas=sigmas, boxes=boxes)
@@ -126,10 +126,10 @@ def test_a_perfect_detection() -> None:
     evaluation = boxscore.evaluate(truth, found, protocol=own)
     assert evaluation.metrics["AP"] == pytest.approx(1)
     assert "sim:oks/3" in evaluation.signature
-    unlabelled = boxscore.GroundTruth.from_arrays(
+    unlabeled = boxscore.GroundTruth.from_arrays(
         [1], ["person"], [[0, 0, 40, 40]], keypoints=points, keypoint_count=[0]
     )
-    assert np.isnan(boxscore.evaluate(unlabelled, found, protocol=own).metrics["AP"])
+    assert np.isnan(boxscore.evaluate(unlabeled, found, protocol=own).metrics["AP"])
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_pairs_that_may_reach_the_lowest_keep_every_bit() -> None:
 
 
 ONE: list = [[[10, 10, 2], [20, 10, 2]]]
-UNLABELLED: list = [[[10, 10, 0], [20, 10, 0]]]
+UNLABELED: list = [[[10, 10, 0], [20, 10, 0]]]
 
 
 @pytest.mark.parametrize("nothing", [[], np.empty((0, 2, 3)), np.empty((0, 17, 3))])
@@ -233,4 +233,4 @@ def test_a_side_without_anyone(nothing: list) -> None:
 def test_arrays_that_do_not_fit(options: dict, message: str) -> None:
     given = {"area": [400], "sigmas": [0.05, 0.05], "boxes": [[0, 0, 9, 9]], **options}
     with pytest.raises(boxscore.InputError, match=message):
-        object_keypoint_similarity(ONE, UNLABELLED, **given)
+        object_keypoint_similarity(ONE, UNLABELED, **given)

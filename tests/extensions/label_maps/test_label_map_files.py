@@ -18,16 +18,16 @@ from boxscore.label_maps import panoptic_quality_of_files, semantic_iou_of_folde
 from support.running import Run
 
 pytest.importorskip("PIL")
-GRAY, COLOURS, PALETTE = 0, 2, 3
+GRAY, COLORS, PALETTE = 0, 2, 3
 
 
-def png(rows: Any, *, colour: int = GRAY, depth: int = 8) -> bytes:
+def png(rows: Any, *, color: int = GRAY, depth: int = 8) -> bytes:
     """Write a PNG by hand: Pillow does not write every kind that there is."""
     array = np.asarray(rows)
     kind = ">u2" if depth == 16 else np.uint8
     lines = b"".join(b"\0" + row.astype(kind).tobytes() for row in array)
-    head = struct.pack(">IIBBBBB", array.shape[1], array.shape[0], depth, colour, 0, 0, 0)
-    parts = [(b"IHDR", head), *([(b"PLTE", bytes(range(256)) * 3)] if colour == PALETTE else [])]
+    head = struct.pack(">IIBBBBB", array.shape[1], array.shape[0], depth, color, 0, 0, 0)
+    parts = [(b"IHDR", head), *([(b"PLTE", bytes(range(256)) * 3)] if color == PALETTE else [])]
     parts += [(b"IDAT", zlib.compress(lines)), (b"IEND", b"")]
     return b"\x89PNG\r\n\x1a\n" + b"".join(
         struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
@@ -35,7 +35,7 @@ def png(rows: Any, *, colour: int = GRAY, depth: int = 8) -> bytes:
     )
 
 
-def colours(ids: Any) -> Any:
+def colors(ids: Any) -> Any:
     ids = np.asarray(ids)
     return np.stack([ids & 255, ids >> 8 & 255, ids >> 16], axis=-1)
 
@@ -61,7 +61,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for place, maps_of in (("pgt", MAPS), ("pdt", PREDICTED)):
         annotations = []
         for name, ids in maps_of.items():
-            (tmp_path / place / f"{name}.png").write_bytes(png(colours(ids), colour=COLOURS))
+            (tmp_path / place / f"{name}.png").write_bytes(png(colors(ids), color=COLORS))
             annotations.append({"image_id": name, "file_name": f"{name}.png", "segments_info": TABLE})
         categories = [
             {"id": 1, "name": "cat", "isthing": 1, "color": [1, 2, 3]},
@@ -157,7 +157,7 @@ def test_maps_by_ending_in_folders_of_folders(folder: Path) -> None:
         place.mkdir(parents=True)
         (place / f"{name}_gtFine_labelIds.png").write_bytes(png(truth))
         (place / f"{name}_gtFine_color.png").write_bytes(b"")
-        (folder / "dt" / f"{name}_pred.png").write_bytes(png(prediction, colour=PALETTE))
+        (folder / "dt" / f"{name}_pred.png").write_bytes(png(prediction, color=PALETTE))
     deep = semantic_iou_of_folders(
         "deep", "dt", truth_ending="_gtFine_labelIds.png", prediction_ending="_pred.png"
     )
@@ -165,7 +165,7 @@ def test_maps_by_ending_in_folders_of_folders(folder: Path) -> None:
 
 
 def test_gray_of_16_bits_and_palettes_are_labels(folder: Path) -> None:
-    for kind in ({"depth": 16}, {"colour": PALETTE}):
+    for kind in ({"depth": 16}, {"color": PALETTE}):
         rows = np.array([[0, 200, 7]]) + (1000 if "depth" in kind else 0)
         (folder / "one.png").write_bytes(png(rows, **kind))
         result = semantic_iou_of_folders("one.png", "one.png")
@@ -236,9 +236,9 @@ REFUSED: dict[str, tuple[list[str], Any, str]] = {
         "the truth must have labels that are classes or ignored. Got label 3 on 3 pixels in image 'c'; "
         "are these other classes, trainIds instead of ids, or another ignore label?",
     ),
-    "a coloured picture": (
+    "a colored picture": (
         SEMANTIC,
-        lambda: write("dt/a.png", png(colours([[1, 2]]), colour=COLOURS)),
+        lambda: write("dt/a.png", png(colors([[1, 2]]), color=COLORS)),
         "a label map must be gray (8 or 16 bits) or have a palette. Got RGB, 8 bits in dt/a.png; is it a "
         "color visualization? boxscore needs the label values.",
     ),
@@ -301,22 +301,22 @@ REFUSED: dict[str, tuple[list[str], Any, str]] = {
     ),
     "panoptic: an id that the table lacks": (
         PANOPTIC,
-        lambda: write("pdt/b.png", png(colours([[300, 70_000, 5, 6]]), colour=COLOURS)),
+        lambda: write("pdt/b.png", png(colors([[300, 70_000, 5, 6]]), color=COLORS)),
         "an id of the prediction's map must be listed for its image. Got 5, 6 in pdt/b.png.",
     ),
     "panoptic: an id that the map lacks": (
         PANOPTIC,
-        lambda: write("pdt/b.png", png(colours([[300] * 4]), colour=COLOURS)),
+        lambda: write("pdt/b.png", png(colors([[300] * 4]), color=COLORS)),
         "a segment of the prediction must have pixels in the map. Got id 70000 in pdt/b.png.",
     ),
     "panoptic: the same in the truth": (
         [*PANOPTIC, "--rules", "counted"],
-        lambda: write("pgt/b.png", png(colours([[300] * 3 + [9]]), colour=COLOURS)),
+        lambda: write("pgt/b.png", png(colors([[300] * 3 + [9]]), color=COLORS)),
         "an id of the truth's map must be listed for its image. Got 9 in pgt/b.png.",
     ),
     "panoptic: sizes that differ": (
         PANOPTIC,
-        lambda: write("pdt/b.png", png(colours([[300, 70_000]]), colour=COLOURS)),
+        lambda: write("pdt/b.png", png(colors([[300, 70_000]]), color=COLORS)),
         "the prediction's map must be as large as the truth (4 x 1). Got 2 x 1 in pdt/b.png; resize it "
         "with nearest-neighbor interpolation.",
     ),
@@ -328,7 +328,7 @@ REFUSED: dict[str, tuple[list[str], Any, str]] = {
     ),
     "panoptic: a palette": (
         PANOPTIC,
-        lambda: write("pgt/b.png", png([[30]], colour=PALETTE)),
+        lambda: write("pgt/b.png", png([[30]], color=PALETTE)),
         "a panoptic map must be RGB of 8 bits, ids as R + 256 G + 65536 B. Got palette, 8 bits in pgt/b.png.",
     ),
     "panoptic: an unknown class": (

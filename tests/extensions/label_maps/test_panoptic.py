@@ -142,11 +142,11 @@ def test_a_group_without_classes_is_nan_and_the_others_are_not() -> None:
     assert math.isnan(result.metrics["PQ_stuff"])
 
 
-def test_colours_and_frames_are_maps_and_tables() -> None:
+def test_colors_and_frames_are_maps_and_tables() -> None:
     ids = np.array([[70_000, 70_000, 256]])
-    colours = np.stack([ids & 255, ids >> 8 & 255, ids >> 16], axis=-1).astype(np.uint8)
+    colors = np.stack([ids & 255, ids >> 8 & 255, ids >> 16], axis=-1).astype(np.uint8)
     table = pd.DataFrame({"id": [70_000, 256], "category_id": [3, 9]})
-    result = panoptic_quality((colours, table), (ids, table), categories={3: True, 9: False})
+    result = panoptic_quality((colors, table), (ids, table), categories={3: True, 9: False})
     assert result.metrics["PQ"] == 1
     assert result.classes.names == ("3", "9")
 

@@ -152,7 +152,7 @@ def test_coco_stuff_reads_nothing_as_the_last_class() -> None:
     prediction = np.array([[0, 183, 92, 92, 92]])
     result = semantic_iou(truth, prediction, rules="coco-stuff")
     assert result.metrics["pAcc"] == 1
-    rules = {"extends": "coco-stuff", "relabelled_predictions": []}
+    rules = {"extends": "coco-stuff", "relabeled_predictions": []}
     assert semantic_iou(truth, prediction, rules=rules).metrics["pAcc"] == pytest.approx(2 / 3)
 
 
@@ -308,7 +308,7 @@ def test_own_rules_from_a_file(tmp_path: Any) -> None:
         ({"average": "all"}, "a key must be known. Got average; did you mean 'averaged'?"),
         ({"classes": [1, 1]}, "classes must be unique. Got [1, 1]."),
         ({"classes": [1], "class_names": ["a", "b"]}, "class_names must be as long as classes (1). Got 2."),
-        ({"relabelled_predictions": [3]}, "relabelled_predictions must be pairs [from, to]. Got 3."),
+        ({"relabeled_predictions": [3]}, "relabeled_predictions must be pairs [from, to]. Got 3."),
         ({"ignored_labels": ["x"]}, "ignored_labels must be a whole number >= -2147483648. Got 'x'."),
         ({"extends": 3}, "extends must be the name of rules. Got 3."),
     ]

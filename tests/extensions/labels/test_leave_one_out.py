@@ -32,7 +32,7 @@ def some_edits(evaluation: boxscore.Evaluation, rng: np.random.Generator, count:
     return LabelEdits.joined(
         [
             LabelEdits.removing(truth, labels[0]),
-            LabelEdits.relabelling(truth, labels[1], rng.integers(0, len(truth.categories), count)),
+            LabelEdits.relabeling(truth, labels[1], rng.integers(0, len(truth.categories), count)),
             LabelEdits.from_detections(evaluation, rows[0]),
             LabelEdits.from_detections(evaluation, rows[1], np.array(taken)),
         ]
@@ -117,7 +117,7 @@ def test_every_metric_of_every_protocol(protocol: str) -> None:
     truth, found = evaluation.ground_truth, evaluation.detections
     rng = np.random.default_rng(0)
     edits = some_edits(evaluation, rng, 3)
-    to_first = LabelEdits.relabelling(truth, rng.integers(0, len(truth), 2), np.zeros(2, dtype=int))
+    to_first = LabelEdits.relabeling(truth, rng.integers(0, len(truth), 2), np.zeros(2, dtype=int))
     edits = LabelEdits.joined([edits, to_first])  # ignored regions, where there are any
     if protocol in (*NOT_ALONE, *OF_COLUMNS, *LONGER):
         with pytest.raises(InputError, match="the protocol must"):
@@ -158,10 +158,10 @@ def test_what_each_edit_is(scene: Any) -> None:
     evaluation = boxscore.evaluate(truth, found)
     removed = LabelEdits.removing(truth, np.array([2])).applied_to(truth)
     assert removed.ids.tolist() == [g for g in truth.ids.tolist() if g != truth.ids[2]]
-    relabelled = LabelEdits.relabelling(truth, np.array([2]), np.array([3])).applied_to(truth)
-    assert np.flatnonzero(relabelled.category != truth.category).tolist() in ([2], [])
-    assert relabelled.category[2] == 3
-    assert relabelled.ids.tolist() == truth.ids.tolist()
+    relabeled = LabelEdits.relabeling(truth, np.array([2]), np.array([3])).applied_to(truth)
+    assert np.flatnonzero(relabeled.category != truth.category).tolist() in ([2], [])
+    assert relabeled.category[2] == 3
+    assert relabeled.ids.tolist() == truth.ids.tolist()
     added = LabelEdits.from_detections(evaluation, np.array([4])).applied_to(truth)
     assert added.boxes[-1].tolist() == found.boxes[4].tolist()
     assert added.ids[-1] not in truth.ids.tolist()
@@ -257,7 +257,7 @@ def test_edits_of_the_file_change_the_same_labels_of_chosen_images_and_classes(c
     rows = np.array([1, 2, 3])
     several = [
         LabelEdits.removing(truth, rows),
-        LabelEdits.relabelling(truth, rows, np.array([2, 2, 1])),  # c, c and b
+        LabelEdits.relabeling(truth, rows, np.array([2, 2, 1])),  # c, c and b
         LabelEdits.joined(
             [LabelEdits.removing(truth, rows[:1]), LabelEdits.removing(evaluation.ground_truth, [])]
         ),
@@ -304,4 +304,4 @@ def test_edits_of_other_labels_are_refused() -> None:
             label_costs(evaluation, LabelEdits.removing(other, np.array([0])))
     chosen = boxscore.evaluate(truth, found, classes=["b"])
     with pytest.raises(InputError, match=r"the class of an added label must be in the evaluation\. Got 'c'"):
-        label_costs(chosen, LabelEdits.relabelling(truth, np.array([1]), np.array([2])))
+        label_costs(chosen, LabelEdits.relabeling(truth, np.array([1]), np.array([2])))

@@ -52,9 +52,9 @@ def test_what_costs_most_comes_first():
         "cost: gain in AP if the label were what the detector predicts\nsorted by AP cost"
     )
     truth, found = evaluation.ground_truth, evaluation.detections
-    relabelled = truth.replaced(category=np.where(truth.ids == 101, 0, truth.category).astype(np.int32))
+    relabeled = truth.replaced(category=np.where(truth.ids == 101, 0, truth.category).astype(np.int32))
     wrong = suspects.kind.tolist().index(0)
-    assert evaluation["AP"] + suspects.cost[wrong] == boxscore.evaluate(relabelled, found)["AP"]
+    assert evaluation["AP"] + suspects.cost[wrong] == boxscore.evaluate(relabeled, found)["AP"]
 
 
 def places(values):

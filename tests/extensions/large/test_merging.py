@@ -120,7 +120,7 @@ def test_a_jaccard_index_needs_all_overlaps(monkeypatch: pytest.MonkeyPatch) -> 
         ("confusion_matrix", {}),
         ("image_scores", {}),
         ("label_suspects", {}),
-        ("localisation_recall_precision", {}),
+        ("localization_recall_precision", {}),
         ("tie_bounds", {}),
         ("calibration_error", {}),
         ("reliability", {}),

@@ -194,7 +194,7 @@ REFUSED = {
     "image_scores": "scores of images",
     "label_costs": "the cost of labels",
     "label_suspects": "label suspects",
-    "localisation_recall_precision": "LRP",
+    "localization_recall_precision": "LRP",
     "pair_overlaps": "overlaps of pairs",
     "reliability": "calibration",
     "tie_bounds": "bounds over ties",

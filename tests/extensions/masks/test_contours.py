@@ -55,7 +55,7 @@ def test_the_areas_of_rings_add_up_to_the_pixels(arrays: Mask) -> None:
     areas = np.bincount(rings.mask, weights=rings.area, minlength=len(arrays))
     assert areas[position].tolist() == arrays.sum(axis=(1, 2)).tolist()
     for mask, own in enumerate(position.tolist()):
-        # Pixels that touch at a corner are together: as many outer rings as parts of 8 neighbours.
+        # Pixels that touch at a corner are together: as many outer rings as parts of 8 neighbors.
         assert ((rings.mask == own) & (rings.area > 0)).sum() == parts(arrays[mask])
 
 

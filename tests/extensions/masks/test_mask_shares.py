@@ -82,7 +82,7 @@ def test_what_children_have_measured_is_not_measured_again(
     masks = detections.masks
     assert masks is not None
     measured = masks.area
-    monkeypatch.setattr(boxscore.extensions.masks.rasterising, "spans_of", None)
+    monkeypatch.setattr(boxscore.extensions.masks.rasterizing, "spans_of", None)
     assert masks.area.tobytes() == measured.tobytes()
     monkeypatch.undo()
     fresh = boxscore.extensions.masks.column.Masks(
@@ -131,12 +131,12 @@ def test_a_damaged_mask_of_a_child_is_named(tmp_path: Path, monkeypatch: pytest.
 def test_every_mask_is_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ground_truth, detections = load(tmp_path, *mask_case(6))
     decoded: list[int] = []
-    spans_of = boxscore.extensions.masks.rasterising.spans_of
+    spans_of = boxscore.extensions.masks.rasterizing.spans_of
 
     def counted(columns: Any, rows: Any, place: Any) -> Any:
         decoded.append(len(rows))
         return spans_of(columns, rows, place)
 
-    monkeypatch.setattr(boxscore.extensions.masks.rasterising, "spans_of", counted)
+    monkeypatch.setattr(boxscore.extensions.masks.rasterizing, "spans_of", counted)
     boxscore.evaluate(ground_truth, detections, protocol="coco-segm", digest=False)
     assert len(detections) < sum(decoded) <= len(ground_truth) + len(detections)

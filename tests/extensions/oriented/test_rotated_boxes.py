@@ -81,7 +81,7 @@ def test_boxes_of_four_numbers_are_not_rotated(tmp_path: Path) -> None:
     truth, detections = rotated_case(1)
     for row in (*truth["annotations"], *detections):
         del row["bbox"][4]
-    with quiet():  # they are centres, so many reach outside
+    with quiet():  # they are centers, so many reach outside
         truth_table, table = load_both(*write(tmp_path, truth, detections))
     assert (truth_table.rotated, table.rotated) == (None, None)
     with pytest.raises(

@@ -81,7 +81,7 @@ def slow_errors(result: boxscore.Evaluation) -> tuple[list[str], list[Any], list
             nearest = max(own, key=lambda g: iou[d, g], default=None)
             stranger = max(other, key=lambda g: iou[d, g], default=None)
             if nearest is not None and 0.1 <= iou[d, nearest] <= 0.5:
-                kind[d], about[d] = "localisation", nearest
+                kind[d], about[d] = "localization", nearest
             elif stranger is not None and iou[d, stranger] >= 0.5:
                 kind[d], about[d] = "classification", stranger
             elif any(iou[d, g] >= 0.5 and g in matched for g in own):
@@ -137,7 +137,7 @@ def test_numbers_of_mistakes(seed: int, noise: float) -> None:
     base = slow_ap(result)
     choices = Choices.of(result)
     sentences = {each.topic: each for each in _mistakes(result, choices)}
-    for name in ("missed", "localisation", "classification", "duplicate", "background", "both"):
+    for name in ("missed", "localization", "classification", "duplicate", "background", "both"):
         cost = max(slow_ap(result, name) - base, 0.0)
         assert (name in sentences) == (cost > NEGLIGIBLE), name
         if name not in sentences:

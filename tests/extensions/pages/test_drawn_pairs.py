@@ -18,7 +18,7 @@ matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 plots = pytest.importorskip("boxscore.reports.plots")
 
-GREEN, RED = (matplotlib.colors.to_rgba(colour) for colour in ("#0a8f3c", "#d81b1b"))
+GREEN, RED = (matplotlib.colors.to_rgba(color) for color in ("#0a8f3c", "#d81b1b"))
 
 
 @pytest.fixture(autouse=True)
@@ -34,9 +34,9 @@ def texts(figure: Any) -> list[str]:
     return [text.get_text() for text in figure.axes[0].texts]
 
 
-def outlines(figure: Any, colour: tuple[float, ...]) -> list[list[float]]:
-    """Left, top, right and bottom of each box of a colour."""
-    shapes = [patch for patch in figure.axes[0].patches if patch.get_edgecolor() == colour]
+def outlines(figure: Any, color: tuple[float, ...]) -> list[list[float]]:
+    """Left, top, right and bottom of each box of a color."""
+    shapes = [patch for patch in figure.axes[0].patches if patch.get_edgecolor() == color]
     return [[*shape.get_path().get_extents().extents] for shape in shapes]
 
 
@@ -99,8 +99,8 @@ def test_masks() -> None:
     iou = (masks[0] & masks[1]).sum() / (masks[0] | masks[1]).sum()
     assert texts(figure) == [f"IoU: {iou:.4f} (no match)"]
     middles = np.stack(np.meshgrid(np.arange(40) + 0.5, np.arange(30) + 0.5), axis=-1).reshape(-1, 2)
-    for colour, mask in ((GREEN, masks[0]), (RED, masks[1])):
-        tinted = [patch for patch in figure.axes[0].patches if patch.get_facecolor() == (*colour[:3], 0.25)]
+    for color, mask in ((GREEN, masks[0]), (RED, masks[1])):
+        tinted = [patch for patch in figure.axes[0].patches if patch.get_facecolor() == (*color[:3], 0.25)]
         assert len(tinted) == 1
         inside = tinted[0].get_path().contains_points(middles).reshape(30, 40)
         assert (inside == mask).all()

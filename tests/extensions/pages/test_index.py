@@ -103,7 +103,7 @@ def slowly(gallery: Gallery, asked: Filter, order: Order) -> tuple[list[int], in
 FILTERS = [
     Filter(),
     Filter(category=1),
-    Filter(kind=KINDS.index("localisation")),
+    Filter(kind=KINDS.index("localization")),
     Filter(kind=KINDS.index("missed"), category=0),
     Filter(score_from=0.4, score_to=0.8),
     Filter(iou_from=0.2, iou_to=0.6),
@@ -153,7 +153,7 @@ def test_the_tallies_count_every_mistake() -> None:
     index, listed = MistakeIndex(gallery), every_mistake(gallery)
     kinds, classes = index.tallies()
     assert sum(kinds.values()) == len(index) == len(listed)
-    assert kinds["localisation"] == sum(KINDS[one.kind] == "localisation" for one in listed)
+    assert kinds["localization"] == sum(KINDS[one.kind] == "localization" for one in listed)
     for k, count in enumerate(classes.tolist()):
         assert count == sum(k in (one.category, one.other) for one in listed)
     assert index.counts[:, :2].sum() == len(index)

@@ -87,10 +87,10 @@ def test_every_image_is_browsed_and_filtered(page: Page) -> None:
         asked = client.ask("detector-1/images?class=1").json
         expected = f"{asked['images']} images of 60, {asked['mistakes']} mistakes"
         assert page.text("#gallery-shown") == expected
-        choose(page, "#gallery-kind", "localisation")
+        choose(page, "#gallery-kind", "localization")
         choose(page, "#gallery-iou-low", "0.3")
         choose(page, "#gallery-size", "large")
-        asked = client.ask("detector-1/images?class=1&kind=localisation&iou_from=0.3&size=large").json
+        asked = client.ask("detector-1/images?class=1&kind=localization&iou_from=0.3&size=large").json
         assert len(page.every("#worst-cards .card")) == asked["images"] > 0
         assert page.every("#worst-cards .lit")
         assert "IoU 0." in page.text("#worst-cards .card figcaption")

@@ -43,7 +43,7 @@ OBJECT = [0, 0, 100, 100]
     ("found", "expected"),
     [
         ((2, [0, 0, 100, 80], 0.9), [1, "classification", 0, 0.8, None]),
-        ((1, [0, 0, 100, 42], 0.9), [0, "localisation", 0, 0.42, None]),
+        ((1, [0, 0, 100, 42], 0.9), [0, "localization", 0, 0.42, None]),
         ((2, [0, 0, 100, 42], 0.9), [1, "both", 0, 0.42, None]),
         ((1, [300, 300, 350, 350], 0.9), [0, "background", None, None, None]),
         ((1, [0, 0, 100, 9], 0.9), [0, "background", None, None, None]),

@@ -1,4 +1,4 @@
-"""In a notebook: results show as tables in the notebook's own colours, plots once; shortcuts of a result."""
+"""In a notebook: results show as tables in the notebook's own colors, plots once; shortcuts of a result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pyplot = pytest.importorskip("matplotlib.pyplot")
 
 
 class Shown(HTMLParser):
-    """The tables of a page, cell by cell; refuses what a notebook would run, fetch or colour."""
+    """The tables of a page, cell by cell; refuses what a notebook would run, fetch or color."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class Shown(HTMLParser):
             if name == "style":
                 properties = {part.partition(":")[0] for part in (value or "").split(";") if part}
                 layout = {"text-align", "overflow-x", "border-collapse", "white-space", "margin", "font-size"}
-                assert properties <= layout | {"border-bottom"}  # no colour, no url()
+                assert properties <= layout | {"border-bottom"}  # no color, no url()
         if tag == "table":
             self.tables.append([])
         elif tag == "tr":
@@ -109,7 +109,7 @@ DIAGNOSTICS = [
     "froc_curve",
     "image_scores",
     "label_suspects",
-    "localisation_recall_precision",
+    "localization_recall_precision",
     "operating_points",
     "reliability",
     "tie_bounds",

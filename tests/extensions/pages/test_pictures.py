@@ -83,7 +83,7 @@ def test_a_large_picture_is_drawn_small_at_its_own_size(
 
 @pytest.mark.slow
 def test_a_small_file_of_very_many_pixels(tmp_path: Path) -> None:
-    """13,000 x 13,000: 8 GB as the floating-point colours of a figure."""
+    """13,000 x 13,000: 8 GB as the floating-point colors of a figure."""
     png_of(tmp_path / "a.png", 13_000, 13_000)
     program = (
         "import resource, boxscore\n"

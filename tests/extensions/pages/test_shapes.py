@@ -136,7 +136,7 @@ def test_keypoints_are_drawn_with_their_visibility() -> None:
         [500, 100, 2, 520, 130, 2, 0, 0, 0],
         [400, 100, 2, 420, 130, 2, 440, 90, 2],  # no point has a third number: all are drawn
         [10, 20, 2, 31, 40, 1, 0, 0, 0],
-        None,  # nothing is labelled: its box is drawn
+        None,  # nothing is labeled: its box is drawn
     ]
     # A box made from keypoints is drawn around those that are there.
     assert [box[:4] for box in record["boxes"]][:2] == [[500, 100, 20, 30], [400, 90, 40, 40]]

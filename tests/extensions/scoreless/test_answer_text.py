@@ -272,7 +272,7 @@ def test_every_convention_is_tested() -> None:
 
 @each(
     [
-        ("centres of two cells", 33, 67, [15, 22.5, 35, 37.5]),
+        ("centers of two cells", 33, 67, [15, 22.5, 35, 37.5]),
         ("sides of one cell", 33, 33, [10, 15, 20, 30]),
         ("sides in one row", 32, 34, [0, 15, 30, 30]),
     ]

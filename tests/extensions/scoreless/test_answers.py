@@ -121,8 +121,8 @@ def test_every_box_is_of_the_phrase_that_was_asked_for(tmp_path: Path) -> None:
     of_questions = GroundTruth.from_arrays(
         [1], [1], [[0, 0, 9, 9]], images=questions, categories={1: "object"}
     )
-    labelled = written(tmp_path / "b.jsonl", [{**CAT, "label": "tabby"}])
-    assert read(labelled, of_questions).category.tolist() == [0]
+    labeled = written(tmp_path / "b.jsonl", [{**CAT, "label": "tabby"}])
+    assert read(labeled, of_questions).category.tolist() == [0]
 
 
 def test_what_was_counted_stays_with_the_table_and_is_said(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What detection libraries return scores as the arrays in it do, recognised by attributes alone."""
+"""What detection libraries return scores as the arrays in it do, recognized by attributes alone."""
 
 from __future__ import annotations
 
@@ -209,9 +209,9 @@ def test_rotated_boxes() -> None:
     cosine, sine = np.cos(rotated[:, 4]), np.sin(rotated[:, 4])
     across = np.column_stack([cosine, sine]) * rotated[:, 2:3] / 2
     along = np.column_stack([-sine, cosine]) * rotated[:, 3:4] / 2
-    centre = rotated[:, :2]
-    corners = np.stack([centre - across - along, centre + across - along, centre + across + along], axis=1)
-    corners = np.concatenate([corners, (centre - across + along)[:, None]], axis=1)
+    center = rotated[:, :2]
+    corners = np.stack([center - across - along, center + across - along, center + across + along], axis=1)
+    corners = np.concatenate([corners, (center - across + along)[:, None]], axis=1)
     outputs = make.supervision({**side, "boxes": np.zeros((2, 4))})
     outputs.data["xyxyxyxy"] = corners
     evaluation = scored([outputs], truth, protocol="coco-rotated", classes=NAMES)

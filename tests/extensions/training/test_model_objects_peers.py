@@ -113,13 +113,13 @@ def test_torch() -> None:
 
 
 def test_torch_of_other_layouts() -> None:
-    """Sparse, quantised and 8-bit tensors are read; one without values is refused."""
+    """Sparse, quantized and 8-bit tensors are read; one without values is refused."""
     torch = library("torch")
     boxes = torch.tensor([[0.0, 0, 16, 16], [0, 8, 8, 24]])
     side = {"labels": torch.tensor([1, 2]), "scores": torch.tensor([0.5, 0.25])}
     expected = Detections.from_predictions([{**side, "boxes": boxes}], image_ids=[1])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch is about to drop quantised tensors
+        warnings.simplefilter("ignore")  # torch is about to drop quantized tensors
         forms = (boxes.to_sparse(), torch.quantize_per_tensor(boxes, 1.0, 0, torch.quint8))
     for form in forms:
         table = Detections.from_predictions([{**side, "boxes": form}], image_ids=[1])

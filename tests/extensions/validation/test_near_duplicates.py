@@ -1,4 +1,4 @@
-"""Near duplicates: the search of neighbours finds what comparing every pair finds."""
+"""Near duplicates: the search of neighbors finds what comparing every pair finds."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def overlaps(
 def keypoint_similarities(truths: Sequence[Record], detections: Sequence[Record], params: Any) -> Any:
     """Object keypoint similarity [D, G], or an empty list if a side is empty.
 
-    Without a labelled keypoint, the distance is to the ground truth's box, enlarged to three times its sides
+    Without a labeled keypoint, the distance is to the ground truth's box, enlarged to three times its sides
     around the center.
     """
     # Go pair by pair with the reference's formula, in its order of operations.
@@ -66,19 +66,19 @@ def keypoint_similarities(truths: Sequence[Record], detections: Sequence[Record]
     for column, truth in enumerate(truths):
         # Compute the terms of each object before the loop over detections.
         points = np.array(truth["keypoints"])
-        labelled = points[2::3] > 0
+        labeled = points[2::3] > 0
         (x, y, w, h), scale = truth["bbox"][:4], truth["area"] + np.spacing(1)
         for row, detected in enumerate(keypoints):
             # Without a labeled keypoint, measure how far each point is outside the enlarged box.
-            if labelled.any():
+            if labeled.any():
                 dx, dy = detected[0::3] - points[0::3], detected[1::3] - points[1::3]
             else:
                 dx = _outside(detected[0::3], x - w, x + w * 2, len(variances))
                 dy = _outside(detected[1::3], y - h, y + h * 2, len(variances))
             # Average over the labeled keypoints, or over all of them.
             error = (dx**2 + dy**2) / variances / scale / 2
-            if labelled.any():
-                error = error[labelled]
+            if labeled.any():
+                error = error[labeled]
             similarities[row, column] = np.sum(np.exp(-error)) / error.shape[0]
     return similarities
 

@@ -165,7 +165,7 @@ class PointInMaskSimilarity(PointInBoxSimilarity):
 
 def _places(table: BoxTable, anchor: str) -> FloatArray:
     """Return the points of a table, [N, 2]."""
-    if anchor == "centre":
+    if anchor == "center":
         return np.asarray((table.boxes[:, :2] + table.boxes[:, 2:]) / 2)
     points = table.columns.get("point")
     if points is not None and points.ndim == 2 and points.shape[1] == 2:
@@ -177,5 +177,5 @@ def _places(table: BoxTable, anchor: str) -> FloatArray:
         "have point, two numbers, in every row, which the protocol compares",
         got="none" if points is None else "others",
         place=table.source,
-        cause='distance.anchor = "centre" uses box centers',
+        cause='distance.anchor = "center" uses box centers',
     )

@@ -107,7 +107,7 @@ def score_levels(
     names = ground_truth.categories.names.tolist()
     for k in np.flatnonzero(is_evaluated).tolist():
         # Objects of the class and of its neighbors can take detections; neighbors do not count.
-        others = protocol.score_levels.neighbours.get(names[k], ())
+        others = protocol.score_levels.neighbors.get(names[k], ())
         of_class = np.isin(
             ground_truth.category, [k, *(names.index(name) for name in others if name in names)]
         )

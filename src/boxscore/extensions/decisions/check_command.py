@@ -37,7 +37,7 @@ from boxscore.cli.arguments import ALLOW, DETECTIONS, GROUND_TRUTH, INPUTS, OUTP
 from boxscore.cli.choices import readers
 from boxscore.cli.inputs import Inputs, evaluate_inputs, read_inputs
 from boxscore.cli.output import Section, remembered_warnings, written
-from boxscore.cli.streams import coloured, say, show, signature_lines, table_width
+from boxscore.cli.streams import colored, say, show, signature_lines, table_width
 from boxscore.data.unlisted import listing
 from boxscore.diagnostics import compare_detectors
 from boxscore.errors import InputError
@@ -492,5 +492,5 @@ def _annotate(done: Sequence[gate.Check]) -> None:
 
 
 def _color_result(_: int, name: str, text: str) -> str:
-    colours = {"FAILED": "red", "passed": "green"}
-    return coloured(text, colours[text.strip()]) if name == "result" and text.strip() in colours else text
+    colors = {"FAILED": "red", "passed": "green"}
+    return colored(text, colors[text.strip()]) if name == "result" and text.strip() in colors else text

@@ -27,7 +27,7 @@ from boxscore._utils.text import counted, printable
 from boxscore.cli.arguments import DETECTIONS, INPUTS, OUTPUT, PER_CLASS, ROWS, SHOW, Option
 from boxscore.cli.choices import chosen, readers
 from boxscore.cli.output import Remembered, Section, remembered_warnings, rows_of, written
-from boxscore.cli.streams import as_typed, coloured, say, show
+from boxscore.cli.streams import as_typed, colored, say, show
 from boxscore.data.class_names import EVERY_CLASS
 from boxscore.diagnostics import compare_detectors
 from boxscore.errors import InputError
@@ -420,5 +420,5 @@ def _units(how: Resampling) -> str:
 
 
 def _color_verdict(_: int, name: str, text: str) -> str:
-    colours = {"better": "green", "worse": "red"}
-    return coloured(text, colours[text.strip()]) if name == "verdict" and text.strip() in colours else text
+    colors = {"better": "green", "worse": "red"}
+    return colored(text, colors[text.strip()]) if name == "verdict" and text.strip() in colors else text

@@ -95,10 +95,10 @@ def fits(
     plain = more <= ({*_beyond_plain(asked)} if asked is not None else set())
     if not plain or not fits_scores(protocol, detections):
         return False
-    labelled = ground_truth.image_labels is not None
-    if not labelled and not protocol.scope.allows("unlabelled_images"):
+    labeled = ground_truth.image_labels is not None
+    if not labeled and not protocol.scope.allows("unlabeled_images"):
         return False
-    if protocol.group.treatment == "merge" and not (labelled or ground_truth.group.any()):
+    if protocol.group.treatment == "merge" and not (labeled or ground_truth.group.any()):
         return False
     return _holds_what_is_compared(ground_truth, detections, protocol)
 

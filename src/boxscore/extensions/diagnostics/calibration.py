@@ -89,7 +89,7 @@ class ReliabilityBins(NamedTuple):
     """Mean IoU of the true positives."""
     gap: Floats
     """Accuracy - confidence."""
-    localisation_gap: Floats
+    localization_gap: Floats
     """Accuracy * mean IoU - confidence."""
 
 
@@ -129,7 +129,7 @@ class CalibrationErrors(NamedTuple):
     """Upper end of the interval of the ECE; NaN for too few images. The lower end is ``low``."""
     maximum_error: Floats
     """MCE."""
-    localisation_expected_error: Floats
+    localization_expected_error: Floats
     """LaECE."""
     confidence: Floats
     """Mean score."""
@@ -384,7 +384,7 @@ def _errors(
         low,
         high,
         np.where(total == 0, np.nan, np.nan_to_num(gap).max(axis=-1)),
-        weighted(np.abs(bins.localisation_gap)),
+        weighted(np.abs(bins.localization_gap)),
         weighted(bins.confidence),
         weighted(bins.accuracy),
     )

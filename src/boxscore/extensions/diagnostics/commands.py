@@ -356,7 +356,7 @@ DIAGNOSTICS = {
         sort=None,
         unset={"score_threshold": _best_score},
         in_title={"and_score": _score_phrase},
-        examples=("", "--score-threshold 0.25", "--normalise truth --output csv", "--top 20"),
+        examples=("", "--score-threshold 0.25", "--normalize truth --output csv", "--top 20"),
     ),
     "operating-points": Diagnostic(
         "Choose a score threshold: the one with the best F-score, or the one that reaches a given "
@@ -406,7 +406,7 @@ DIAGNOSTICS = {
     "lrp": Diagnostic(
         "Print the localization recall precision (LRP) error: localization, false positives and misses "
         "in one number.",
-        "localisation_recall_precision",
+        "localization_recall_precision",
         "Localization recall precision (LRP) error",
         examples=("", "--at-score 0.5"),
     ),

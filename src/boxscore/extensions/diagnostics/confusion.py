@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Assign = Literal["score", "iou"]
-Normalise = Literal["none", "truth", "predicted", "all"]
+Normalize = Literal["none", "truth", "predicted", "all"]
 
 SCORE_THRESHOLD = 0.25
 """The default score threshold."""
@@ -80,7 +80,7 @@ class ConfusionMatrix(DiagnosticResult):
         Positions in ``labels`` of the nonzero cells, row by row.
     count : ndarray of int64, [N]
         Counts of the cells.
-    normalise : {"none", "truth", "predicted", "all"}
+    normalize : {"none", "truth", "predicted", "all"}
         How :attr:`values` are normalized.
     """
 
@@ -88,7 +88,7 @@ class ConfusionMatrix(DiagnosticResult):
     truth: NDArray[np.intp]
     predicted: NDArray[np.intp]
     count: NDArray[np.int64]
-    normalise: Normalise = "none"
+    normalize: Normalize = "none"
 
     @functools.cached_property
     def counts(self) -> NDArray[np.int64]:
@@ -116,9 +116,9 @@ class ConfusionMatrix(DiagnosticResult):
     @property
     def values(self) -> NDArray[np.int64] | NDArray[np.float64]:
         """Return the counts, or fractions of a row, a column or the total; [K + 1, K + 1], 0/0 is NaN."""
-        if self.normalise == "none":
+        if self.normalize == "none":
             return self.counts
-        axis = {"truth": 1, "predicted": 0, "all": None}[self.normalise]
+        axis = {"truth": 1, "predicted": 0, "all": None}[self.normalize]
         total = self.counts.sum(axis=axis, keepdims=True)
         shares = np.full(self.counts.shape, np.nan)
         np.divide(self.counts, total, out=shares, where=total > 0)
@@ -267,7 +267,7 @@ def confusion_matrix(
     iou_threshold: float = 0.5,
     score_threshold: float | None = None,
     assign: Assign | None = None,
-    normalise: Normalise = "none",
+    normalize: Normalize = "none",
 ) -> ConfusionMatrix:
     """Count how often each true class was predicted as each class.
 
@@ -280,7 +280,7 @@ def confusion_matrix(
         Leave out detections that score below this (default: 0.25; without scores, all are kept).
     assign : {"score", "iou"}, optional
         Match by descending score, or pairs by descending IoU (default: score; IoU without scores).
-    normalise : {"none", "truth", "predicted", "all"}, default "none"
+    normalize : {"none", "truth", "predicted", "all"}, default "none"
         Counts, or fractions of the true class, of the predicted class, or of the total. 0/0 is NaN.
 
     Returns
@@ -292,11 +292,11 @@ def confusion_matrix(
     InputError
         When an option is out of range, such as a score threshold above 0 for detections without scores.
     """
-    checks.one_of(normalise, get_args(Normalise), name="normalise")
+    checks.one_of(normalize, get_args(Normalize), name="normalize")
     options = {"iou_threshold": iou_threshold, "score_threshold": score_threshold, "assign": assign}
     cell, count = _add_up(source_of(evaluation).answers("confusions", _count_cells, options))
     labels = _labels(evaluation)
-    return ConfusionMatrix(labels, *np.divmod(cell, len(labels)), count, normalise)
+    return ConfusionMatrix(labels, *np.divmod(cell, len(labels)), count, normalize)
 
 
 @once_per_evaluation

@@ -5,7 +5,7 @@ Conventions
 - At a confidence threshold, ``LRP = (sum over true positives of (1 - IoU) / (1 - t) + FP + FN) / (TP + FP +
   FN)`` with ``t`` the IoU threshold: 0 is perfect, 1 is worst. The optimal LRP is the minimum over all
   confidence thresholds, and its threshold is the recommended one.
-- Components at that threshold: ``localisation`` is the mean ``1 - IoU`` of the true positives,
+- Components at that threshold: ``localization`` is the mean ``1 - IoU`` of the true positives,
   ``false_positive`` is 1 - precision, ``false_negative`` is 1 - recall.
 - The mean over classes leaves out classes without ground truth, and undefined components.
 - A class with ground truth but no detections has LRP 1. LRPs at different IoU thresholds are not comparable.
@@ -39,7 +39,7 @@ from boxscore.extensions.diagnostics._result import (
 from boxscore.extensions.large.questions import source_of
 from boxscore.scoring.score_counts import ScoreCounts
 
-MEANS = ("lrp", "localisation", "false_positive", "false_negative")
+MEANS = ("lrp", "localization", "false_positive", "false_negative")
 COUNTS = ("true_positives", "false_positives", "false_negatives")
 
 
@@ -49,7 +49,7 @@ class LrpParts(NamedTuple):
     score: Floats
     """The threshold."""
     lrp: Floats
-    localisation: Floats
+    localization: Floats
     false_positive: Floats
     false_negative: Floats
     true_positives: Counts
@@ -58,7 +58,7 @@ class LrpParts(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class LocalisationRecallPrecision(ClassResult):
+class LocalizationRecallPrecision(ClassResult):
     """LRP of each class, and the mean over classes.
 
     Attributes
@@ -75,13 +75,13 @@ class LocalisationRecallPrecision(ClassResult):
 
 
 @once_per_evaluation
-def localisation_recall_precision(
+def localization_recall_precision(
     evaluation: Evaluation,
     *,
     iou_threshold: float | None = None,
     area: str = "all",
     at_score: float | None = None,
-) -> LocalisationRecallPrecision:
+) -> LocalizationRecallPrecision:
     """Compute the optimal LRP of each class, or LRP at a given confidence.
 
     Parameters
@@ -96,7 +96,7 @@ def localisation_recall_precision(
 
     Returns
     -------
-    LocalisationRecallPrecision
+    LocalizationRecallPrecision
 
     Raises
     ------
@@ -108,7 +108,7 @@ def localisation_recall_precision(
     >>> from boxscore import Detections, GroundTruth, evaluate
     >>> truth = GroundTruth.from_arrays([1, 1], ["cat", "cat"], [[0, 0, 10, 10], [50, 50, 60, 60]])
     >>> detections = Detections.from_arrays([1], ["cat"], [[0, 0, 10, 8]], [0.9])  # IoU .8
-    >>> result = localisation_recall_precision(evaluate(truth, detections))
+    >>> result = localization_recall_precision(evaluate(truth, detections))
     >>> round(float(result.total.lrp), 6)  # (.2 / .5 + 0 + 1) / 2
     0.7
     """
@@ -133,7 +133,7 @@ def localisation_recall_precision(
         **{name: mean_over_classes(getattr(parts, name), evaluation._class_weights) for name in MEANS},
         **{name: getattr(parts, name).sum() for name in COUNTS},
     )
-    return LocalisationRecallPrecision(evaluation.labels, parts, total)
+    return LocalizationRecallPrecision(evaluation.labels, parts, total)
 
 
 def _keep_point(counts: ScoreCounts, *, threshold: float, at_score: float | None) -> list[int]:

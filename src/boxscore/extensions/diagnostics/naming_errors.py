@@ -31,7 +31,7 @@ from boxscore.extensions.diagnostics._reading import (
 from boxscore.matching.matcher import CrossPairs
 from boxscore.matching.outcomes import IGNORED, TRUE_POSITIVE, outcomes_by_row
 
-ERROR_TYPES = ("classification", "localisation", "both", "duplicate", "background", "missed")
+ERROR_TYPES = ("classification", "localization", "both", "duplicate", "background", "missed")
 NO_ERROR = -1
 MOST_DETECTIONS = 100
 """Detections per image over all classes, if detections are ranked."""
@@ -152,7 +152,7 @@ def _name_errors(
         np.maximum(same, other) <= background_iou,
     ]
     order = [
-        ERROR_TYPES.index(name) for name in ("localisation", "classification", "duplicate", "background")
+        ERROR_TYPES.index(name) for name in ("localization", "classification", "duplicate", "background")
     ]
     kind = np.select(rules, order, ERROR_TYPES.index("both")).astype(np.int8)
     # True positives, excused detections and detections beyond the limit are not errors.
@@ -163,7 +163,7 @@ def _name_errors(
     # A localization or classification error refers to one object. It is fixed if the object is unmatched and
     # no higher-scoring error refers to it: candidates come by descending score, so the first one of each
     # object wins.
-    about = np.where(kind == ERROR_TYPES.index("localisation"), same_row, other_row)
+    about = np.where(kind == ERROR_TYPES.index("localization"), same_row, other_row)
     open_object = (kind == 0) | (kind == 1)
     open_object &= ~matched[about] if G else False
     fixes, usable = np.zeros(D, dtype=bool), np.zeros(G, dtype=bool)

@@ -25,7 +25,7 @@ from boxscore.cli.arguments import GROUPS, OUTPUT, PER_CLASS, SHOW, Option, inpu
 from boxscore.cli.choices import group_options
 from boxscore.cli.inputs import read_inputs
 from boxscore.cli.output import Section, written
-from boxscore.cli.streams import coloured, show
+from boxscore.cli.streams import colored, show
 from boxscore.errors import InputError
 from boxscore.extensions.diagnostics.sweeping import Sweep, best_settings, sweep
 from boxscore.extensions.pages.options import PLOT, PLOT_FORMS
@@ -237,7 +237,7 @@ def _best_of(frame: pd.DataFrame, protocol: Protocol) -> Callable[[int, str, str
     values = {name: frame[name].tolist() for name in best}
 
     def paint(row: int, name: str, text: str) -> str:
-        return coloured(text, "green") if name in best and values[name][row] == best[name] else text
+        return colored(text, "green") if name in best and values[name][row] == best[name] else text
 
     return paint
 

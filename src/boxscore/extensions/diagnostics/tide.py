@@ -7,7 +7,7 @@ if only that kind were fixed.
 
 Conventions
 -----------
-- A false positive has the first kind that applies: ``localisation`` (the best object of its class overlaps it
+- A false positive has the first kind that applies: ``localization`` (the best object of its class overlaps it
   by ``background_iou`` to ``iou_threshold``), ``classification`` (an object of another class overlaps it by
   ``iou_threshold`` or more), ``duplicate`` (an already matched object of its class overlaps it by
   ``iou_threshold`` or more), ``background`` (no object overlaps it by more than ``background_iou``), or

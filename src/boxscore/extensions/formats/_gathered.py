@@ -311,13 +311,13 @@ def box_around(points: Sequence[float] | FloatArray) -> Corners:
     return min(points[0::2]), min(points[1::2]), max(points[0::2]), max(points[1::2])
 
 
-def rotated_corners(box: Corners, degrees: float, *, centre: tuple[float, float]) -> FloatArray:
+def rotated_corners(box: Corners, degrees: float, *, center: tuple[float, float]) -> FloatArray:
     """Return the corners [4, 2] of a box rotated clockwise on the screen about a point."""
     x1, y1, x2, y2 = box
-    offsets = np.array([(x1, y1), (x2, y1), (x2, y2), (x1, y2)], dtype=np.float64) - centre
+    offsets = np.array([(x1, y1), (x2, y1), (x2, y2), (x1, y2)], dtype=np.float64) - center
     angle = math.radians(math.fmod(degrees, 360)) if math.isfinite(degrees) else math.nan
     cosine, sine = math.cos(angle), math.sin(angle)
-    return np.asarray(offsets @ np.array([[cosine, sine], [-sine, cosine]]) + centre)
+    return np.asarray(offsets @ np.array([[cosine, sine], [-sine, cosine]]) + center)
 
 
 def short_names(names: Sequence[Id]) -> list[Id]:

@@ -210,8 +210,8 @@ def _add(
     if rotation % 360 == 0:
         gathered.add_box(image, label, (x1, y1, x2, y2), "xyxy", origin)
         return
-    centre = ((x1 + x2) / 2, (y1 + y2) / 2)
-    gathered.add_rotated(image, label, rotated_corners((x1, y1, x2, y2), rotation, centre=centre), origin)
+    center = ((x1 + x2) / 2, (y1 + y2) / 2)
+    gathered.add_rotated(image, label, rotated_corners((x1, y1, x2, y2), rotation, center=center), origin)
 
 
 def _add_mask(

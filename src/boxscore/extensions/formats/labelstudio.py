@@ -220,7 +220,7 @@ def _add(
         if value.rotation:
             x1, y1 = value.x * across / 100, value.y * down / 100
             box = (x1, y1, x1 + value.width * across / 100, y1 + value.height * down / 100)
-            corners = rotated_corners(box, value.rotation, centre=(x1, y1))
+            corners = rotated_corners(box, value.rotation, center=(x1, y1))
             gathered.add_rotated(image, labels[0], corners, region_origin, score=points)
             continue
         numbers, size = (value.x, value.y, value.width, value.height), (across, down)

@@ -53,13 +53,13 @@ def with_compared_keypoints(
         area = ground_truth.sizes[:, 0] * ground_truth.sizes[:, 1] * rules.box_share
         ground_truth = ground_truth.replaced(area=area)
     # Count labeled keypoints by visibility if the protocol does not use ``num_keypoints``.
-    if protocol.ignore.unlabelled_by == "visibility" and ground_truth.keypoints is not None:
+    if protocol.ignore.unlabeled_by == "visibility" and ground_truth.keypoints is not None:
         labeled = (ground_truth.keypoints[:, :, 2] > 0).sum(axis=1)
         ground_truth = ground_truth.replaced(keypoint_count=labeled)
     return ground_truth, detections
 
 
-def ignoring_unlabelled(
+def ignoring_unlabeled(
     ground_truth: GroundTruth, protocol: Protocol, ignoring: Ignoring, matched: Any
 ) -> Ignoring:
     """Ignore ground truths without labeled keypoints."""

@@ -45,7 +45,7 @@ class CorrectKeypoints(DiagnosticResult):
     Attributes
     ----------
     names : ndarray of object, [J]
-    labelled : ndarray of int64, [J]
+    labeled : ndarray of int64, [J]
         Number of defined distances per keypoint.
     share : ndarray of float64, [J]
         PCK of each keypoint; NaN without labels.
@@ -60,7 +60,7 @@ class CorrectKeypoints(DiagnosticResult):
     """
 
     names: NDArray[np.object_]
-    labelled: NDArray[np.int64]
+    labeled: NDArray[np.int64]
     share: FloatArray
     mean: float
     area: float
@@ -74,7 +74,7 @@ class CorrectKeypoints(DiagnosticResult):
         return pd.DataFrame(
             {
                 "keypoint": [*self.names.tolist(), "(mean)"],
-                "labelled": [*self.labelled.tolist(), int(self.labelled.sum())],
+                "labeled": [*self.labeled.tolist(), int(self.labeled.sum())],
                 "PCK": [*self.share.tolist(), self.mean],
             }
         )
@@ -83,9 +83,9 @@ class CorrectKeypoints(DiagnosticResult):
 def correct_keypoints(
     predicted: ArrayLike,
     truth: ArrayLike,
-    normaliser: ArrayLike,
+    normalizer: ArrayLike,
     *,
-    labelled: ArrayLike | None = None,
+    labeled: ArrayLike | None = None,
     threshold: float = 0.5,
     closed: bool = True,
     mean: Mean = "weighted",
@@ -99,10 +99,10 @@ def correct_keypoints(
     ----------
     predicted, truth : array_like, [N, J, 2]
         Pixel coordinates; rows pair persons. For MPII, add 1 to zero-based predictions.
-    normaliser : array_like, [N] or a number
+    normalizer : array_like, [N] or a number
         Divisor of distances: 0.6 times the diagonal of the head box (PCKh), the longer side of the person's
         box (PCK), a torso length, or a number of pixels.
-    labelled : array_like of bool, [N, J], optional
+    labeled : array_like of bool, [N, J], optional
         Which keypoints are labeled. Default: all.
     threshold : float, default 0.5
     closed : bool, default True
@@ -133,7 +133,7 @@ def correct_keypoints(
     >>> correct_keypoints(found, truth, 10, threshold=0.5).share.tolist()
     [0.5, 1.0]
     """
-    # Check shapes: places [N, J, 2], ``normaliser`` [N], ``labelled`` [N, J].
+    # Check shapes: places [N, J, 2], ``normalizer`` [N], ``labeled`` [N, J].
     checks.one_of(mean, ("weighted", "plain"), name="mean")
     checks.one_of(precision, ("double", "single"), name="precision")
     places = [_points(values, name) for values, name in ((predicted, "predicted"), (truth, "truth"))]
@@ -146,12 +146,12 @@ def correct_keypoints(
     # Use one scale per person, or one for all.
     N, J, _ = places[0].shape
     scale = np.broadcast_to(
-        checks.float_array(np.atleast_1d(np.asarray(normaliser)), name="normaliser"), (N,)
+        checks.float_array(np.atleast_1d(np.asarray(normalizer)), name="normalizer"), (N,)
     )
     # Distances of persons with a scale of 0 are undefined.
-    known = np.ones((N, J), dtype=bool) if labelled is None else np.asarray(labelled, dtype=bool)
+    known = np.ones((N, J), dtype=bool) if labeled is None else np.asarray(labeled, dtype=bool)
     if known.shape != (N, J):
-        raise InputError("labelled", f"have shape [{N}, {J}]", got=f"shape {list(known.shape)}")
+        raise InputError("labeled", f"have shape [{N}, {J}]", got=f"shape {list(known.shape)}")
     known = known & (scale > 0)[:, None]
     checks.number_between(threshold, 0, np.inf, name="threshold")
     # Set undefined distances to NaN, which fails every comparison.

@@ -59,7 +59,7 @@ class KeypointErrors(DiagnosticResult):
         Good, jitter, inversion, swap and miss.
     similarity : ndarray of float64, [J]
         Mean similarity of each keypoint to its own, 1 if exact; NaN without comparisons.
-    matched, analysed : int
+    matched, analyzed : int
         Number of matched detections, and of those whose object has keypoints.
     """
 
@@ -67,7 +67,7 @@ class KeypointErrors(DiagnosticResult):
     counts: NDArray[np.int64]
     similarity: FloatArray
     matched: int
-    analysed: int
+    analyzed: int
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per keypoint, and the total in the last row."""
@@ -115,7 +115,7 @@ def keypoint_errors(evaluation: Evaluation) -> KeypointErrors:
     found = _added(source_of(evaluation).answers("keypoint errors", _compared, {}))
     total = found.counts.sum(axis=1)
     mean = np.divide(rounded(found.digits), total, out=np.full(len(names), np.nan), where=total > 0)
-    return KeypointErrors(np.array(names, dtype=object), found.counts, mean, found.matched, found.analysed)
+    return KeypointErrors(np.array(names, dtype=object), found.counts, mean, found.matched, found.analyzed)
 
 
 class _Compared(NamedTuple):
@@ -126,12 +126,12 @@ class _Compared(NamedTuple):
     digits: IntArray
     """Sum of the similarities of each keypoint to its own, as exact digits, [digits, J]."""
     matched: int
-    analysed: int
+    analyzed: int
 
 
 def _added(answers: Sequence[_Compared]) -> _Compared:
-    counts, digits, matched, analysed = zip(*answers, strict=True)
-    return _Compared(np.sum(counts, axis=0), np.sum(digits, axis=0), sum(matched), sum(analysed))
+    counts, digits, matched, analyzed = zip(*answers, strict=True)
+    return _Compared(np.sum(counts, axis=0), np.sum(digits, axis=0), sum(matched), sum(analyzed))
 
 
 def _compared(evaluation: Evaluation, place: Place) -> _Compared:
@@ -147,14 +147,14 @@ def _compared(evaluation: Evaluation, place: Place) -> _Compared:
     # Use COCO's stated number of labeled keypoints.
     stated = truth.keypoint_count
     has_points = np.ones(len(truth), dtype=bool) if stated is None else stated > 0
-    analysed = [(d, g) for d, g in pairs if has_points[g]]
+    analyzed = [(d, g) for d, g in pairs if has_points[g]]
     # Group the objects by image: only objects of one image can be confused.
     mirrored = mirror_of(protocol)
     variances = (2 * protocol.keypoints.spread) ** 2
     of_image: dict[int, list[int]] = {}
     for row, image in enumerate(truth.image.tolist()):
         of_image.setdefault(image, []).append(row)
-    for d, g in analysed:
+    for d, g in analyzed:
         # Compare with the matched object, the other objects of the image, and all of them mirrored,
         # [2 x O, J].
         others = [row for row in of_image[int(truth.image[g])] if row != g]
@@ -175,7 +175,7 @@ def _compared(evaluation: Evaluation, place: Place) -> _Compared:
         keypoint.append(labeled)
     # Add the similarities as exact digits, independent of the order of images.
     digits = added(np.concatenate(keypoint), np.concatenate(own), J)
-    return _Compared(counts, digits, len(pairs), len(analysed))
+    return _Compared(counts, digits, len(pairs), len(analyzed))
 
 
 def _kinds(similarity: FloatArray, objects: int) -> NDArray[np.intp]:

@@ -220,7 +220,7 @@ class KeypointSimilarity(Similarity):
     def __init__(self, protocol: Protocol) -> None:
         super().__init__(protocol)
         self.sigmas = protocol.keypoints.spread
-        self.unlabelled_is_zero = protocol.keypoints.unlabelled_similarity == "zero"
+        self.unlabeled_is_zero = protocol.keypoints.unlabeled_similarity == "zero"
 
     def complete(self, ground_truth: GroundTruth, detections: Detections) -> Detections:
         """Check that every row has one keypoint per sigma."""
@@ -264,7 +264,7 @@ class KeypointSimilarity(Similarity):
             )
             # Some protocols use 0 for ground truths without labeled keypoints, instead of the distance to the
             # box.
-            if self.unlabelled_is_zero:
+            if self.unlabeled_is_zero:
                 labeled = np.count_nonzero(truths[here, :, 2] > 0, axis=1)
                 similarity[labeled[truth - chunk.start] == 0] = 0.0
             return similarity

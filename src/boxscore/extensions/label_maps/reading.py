@@ -24,7 +24,7 @@ from boxscore.extensions.label_maps.panoptic import (
     panoptic_classes,
     segments_of_columns,
 )
-from boxscore.extensions.masks._png import COLOURS, COLOURS_ALPHA, decoded_png, png_head
+from boxscore.extensions.masks._png import COLORS, COLORS_ALPHA, decoded_png, png_head
 from boxscore.formats._json import check_utf8, explain
 
 # ---------------------------------------------------------------- maps
@@ -33,7 +33,7 @@ from boxscore.formats._json import check_utf8, explain
 def read_segment_ids(path: Path) -> LabelMap:
     """Read a map of segment ids, uint32 [H, W]: R + 256 G + 65536 B."""
     head = png_head(path)
-    if head.colour not in (COLOURS, COLOURS_ALPHA) or head.depth != 8:
+    if head.color not in (COLORS, COLORS_ALPHA) or head.depth != 8:
         cause = "Cityscapes' instanceIds? make panoptic files of them" if head.depth == 16 else ""
         rule = "be RGB of 8 bits, ids as R + 256 G + 65536 B"
         raise FileFormatError("a panoptic map", rule, got=str(head), place=str(path), cause=cause)

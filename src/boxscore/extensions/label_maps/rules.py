@@ -137,14 +137,14 @@ class SemanticRules(Rules):
         doc="Predicted labels that are neither classes nor ignored.",
         word=Word("outside"),
     )
-    relabelled_predictions: tuple[tuple[int, int], ...] = rule(
+    relabeled_predictions: tuple[tuple[int, int], ...] = rule(
         (),
         check=list_of(Check("[from, to]", _pair), "a list of pairs [from, to]"),
         doc="Predicted labels that count as another.",
         word=Word(
             "relabel",
             silent=(),
-            text=lambda rules: "+".join(f"{old}>{new}" for old, new in rules.relabelled_predictions),
+            text=lambda rules: "+".join(f"{old}>{new}" for old, new in rules.relabeled_predictions),
         ),
     )
     reduced: Literal["none", "truth", "both"] = rule(

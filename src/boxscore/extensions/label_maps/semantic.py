@@ -159,9 +159,9 @@ class SemanticIoU(ResampledImages):
             truth = _reduce_labels(truth)
         if self.rules.reduced == "both":
             prediction = _reduce_labels(prediction)
-        if self.rules.relabelled_predictions:
+        if self.rules.relabeled_predictions:
             prediction = prediction.copy()
-            for before, after in self.rules.relabelled_predictions:
+            for before, after in self.rules.relabeled_predictions:
                 if self.given is None or after in self.given.labels:
                     prediction[self.counts.prediction == before] = after
         return truth, prediction

@@ -69,7 +69,7 @@ class LabelEdits:
         return cls(np.asarray(rows, dtype=np.intp), np.full(len(rows), -1), truth, truth)
 
     @classmethod
-    def relabelling(cls, truth: GroundTruth, rows: IntArray, category: NDArray[np.integer]) -> LabelEdits:
+    def relabeling(cls, truth: GroundTruth, rows: IntArray, category: NDArray[np.integer]) -> LabelEdits:
         """Make edits that change the class of labels.
 
         Parameters

@@ -304,7 +304,7 @@ def proposals(
     wrong = np.flatnonzero(kind == WRONG_CLASS)
     category = evaluation.detections.category[rows[wrong]]
     both = LabelEdits.joined(
-        [from_detections, LabelEdits.relabelling(evaluation.ground_truth, annotation[wrong], category)]
+        [from_detections, LabelEdits.relabeling(evaluation.ground_truth, annotation[wrong], category)]
     )
     place = np.arange(len(rows))
     place[wrong] = len(rows) + np.arange(len(wrong))

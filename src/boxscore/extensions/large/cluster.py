@@ -61,7 +61,7 @@ PATIENCE = 30
 
 LOGGERS = ("client", "core", "comm", "batched", "utils")
 
-LOST = "a lost connection, or tasks that were cancelled"
+LOST = "a lost connection, or tasks that were canceled"
 
 POLL = 0.01
 """Seconds between polls for results."""

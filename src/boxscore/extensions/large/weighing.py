@@ -391,7 +391,7 @@ class _Job:
             pieces = plan.pieces(Cut(0, len(plan.detections)), "classes")
             return submit("weighted-classes", _score_alone, pieces, sent, self._rows, plan.images)
         return submit(
-            "summarise",
+            "summarize",
             _summaries,
             [self._score(block, sent) for block in self._blocks],
             [self._score(block, sent) for block in self._pooled],

@@ -25,13 +25,13 @@ LabelMap = NDArray[np.integer[Any]]
 MOST_PIXELS = 1 << 26
 """Maximum size of a map, 8192 x 8192; a small file may claim any size."""
 
-GRAY, COLOURS, PALETTE, GRAY_ALPHA, COLOURS_ALPHA = 0, 2, 3, 4, 6
+GRAY, COLORS, PALETTE, GRAY_ALPHA, COLORS_ALPHA = 0, 2, 3, 4, 6
 _KINDS = {
     GRAY: "gray",
-    COLOURS: "RGB",
+    COLORS: "RGB",
     PALETTE: "palette",
     GRAY_ALPHA: "gray with alpha",
-    COLOURS_ALPHA: "RGBA",
+    COLORS_ALPHA: "RGBA",
 }
 _BROKEN = (OSError, SyntaxError, ValueError, EOFError, IndexError, struct.error, zlib.error)
 """Exceptions that Pillow raises for damaged files."""
@@ -43,10 +43,10 @@ class Head(NamedTuple):
     width: int
     height: int
     depth: int
-    colour: int
+    color: int
 
     def __str__(self) -> str:
-        return f"{_KINDS.get(self.colour, 'an unknown kind')}, {self.depth} bits"
+        return f"{_KINDS.get(self.color, 'an unknown kind')}, {self.depth} bits"
 
 
 def require_pillow() -> Any:
@@ -63,10 +63,10 @@ def require_pillow() -> Any:
 def read_labels(path: Path) -> LabelMap:
     """Read a label map, [H, W] of uint8 or wider."""
     head = png_head(path)
-    if not (head.colour == PALETTE or (head.colour == GRAY and head.depth >= 8)):
+    if not (head.color == PALETTE or (head.color == GRAY and head.depth >= 8)):
         cause = "is it a color visualization? boxscore needs the label values"
         rule = "be gray (8 or 16 bits) or have a palette"
-        cause = cause if head.colour != GRAY else "save the labels with 8 bits"
+        cause = cause if head.color != GRAY else "save the labels with 8 bits"
         raise FileFormatError("a label map", rule, got=str(head), place=str(path), cause=cause)
     return np.asarray(decoded_png(path))
 

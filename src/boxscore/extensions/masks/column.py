@@ -10,7 +10,7 @@ Conventions
   boxes are cached for later selections of those rows.
 - Only NumPy's compiled code is used: hostile masks cost time and memory in proportion to their text, their
   outlines and the sides of their images, within the limits of
-  :mod:`~boxscore.extensions.masks.rasterising`.
+  :mod:`~boxscore.extensions.masks.rasterizing`.
 
 References
 ----------
@@ -218,8 +218,8 @@ class Masks:
 
     @property
     def weights(self) -> FloatArray:
-        """Fraction of a batch that each mask takes, [N]; see ``batches`` of ``rasterising``."""
-        from boxscore.extensions.masks.rasterising import weights
+        """Fraction of a batch that each mask takes, [N]; see ``batches`` of ``rasterizing``."""
+        from boxscore.extensions.masks.rasterizing import weights
 
         return weights(self._columns_of_rows())
 
@@ -229,7 +229,7 @@ class Masks:
 
     def spans(self) -> tuple[Spans, NDArray[np.intp]]:
         """Return the spans of these masks(at most one batch), in any order, and the position of each row."""
-        from boxscore.extensions.masks.rasterising import spans_of
+        from boxscore.extensions.masks.rasterizing import spans_of
 
         store = self._store
         spans, position = spans_of(store.columns, self._rows, store.place)
@@ -323,7 +323,7 @@ class Masks:
     def _batches(self) -> Iterator[Masks]:
         """Split these rows into batches."""
         if len(self):
-            from boxscore.extensions.masks.rasterising import batches
+            from boxscore.extensions.masks.rasterizing import batches
 
             for low, high in batches(self.weights):
                 yield self._at(self._rows[low:high])

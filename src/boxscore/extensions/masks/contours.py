@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from boxscore._utils.array_types import FloatArray, Positions
 from boxscore._utils.ordering import ragged_ranges, rank_in_runs
 from boxscore.extensions.masks.column import Masks
-from boxscore.extensions.masks.rasterising import batches
+from boxscore.extensions.masks.rasterizing import batches
 from boxscore.extensions.masks.spans import Spans
 
 MOST_CORNERS = 40

@@ -31,7 +31,7 @@ from boxscore._utils.ordering import ragged_ranges, run_starts
 from boxscore._utils.processes import Forked
 from boxscore.extensions.masks.column import Masks
 from boxscore.extensions.masks.column_runs import column_runs, shared_pixels
-from boxscore.extensions.masks.rasterising import batches
+from boxscore.extensions.masks.rasterizing import batches
 from boxscore.similarity.pairs import (
     CollectedPairs,
     Comparison,

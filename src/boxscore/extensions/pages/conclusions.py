@@ -166,10 +166,10 @@ def _mistakes(evaluation: Evaluation, choices: Choices) -> list[Conclusion]:
     # Describe only the kinds that cost something; some descriptions are expensive.
     words: dict[str, tuple[str, Callable[[], list[Part]]]] = {
         "missed": ("Missed objects", lambda: _missed(evaluation, choices.missed)),
-        "localisation": (
+        "localization": (
             "Localization errors",
             lambda: [
-                Part(f"{have('localisation')} an {measure} of only 0.1 to 0.5 with an object of their class")
+                Part(f"{have('localization')} an {measure} of only 0.1 to 0.5 with an object of their class")
             ],
         ),
         "duplicate": (

@@ -42,7 +42,7 @@ from boxscore.scoring.kinds import kind_of
 MOST_CONFUSED = 80
 """Maximum number of classes in the confusion matrix: those with the most confusions."""
 
-MOST_ANALYSED = 200
+MOST_ANALYZED = 200
 """Maximum number of classes in COCO's error analysis: those with the most objects."""
 
 STEP_TOLERANCE = 0.004
@@ -157,7 +157,7 @@ def analysis_view(evaluation: Evaluation, choices: Choices) -> dict[str, Any] | 
     defined = np.flatnonzero(~np.isnan(curves.precision[:, 0, 0]))
     if not len(defined):
         return None
-    shown = defined[np.sort(np.argsort(-choices.objects[defined], kind="stable")[:MOST_ANALYSED])].tolist()
+    shown = defined[np.sort(np.argsort(-choices.objects[defined], kind="stable")[:MOST_ANALYZED])].tolist()
     by_class = np.array(areas.per_class).T  # [K,7]
     return {
         "steps": list(curves.steps),

@@ -117,7 +117,7 @@ def _of_detections(
     detected = same_class & (outcome[truth] == TRUE_POSITIVE)
     twice, twice_overlap = largest_overlaps(detection, truth, overlap, detected, count)
     # Apply TIDE's rules in TIDE's order: the first that holds decides.
-    kinds = [KINDS.index(name) for name in ("localisation", "classification", "duplicate", "background")]
+    kinds = [KINDS.index(name) for name in ("localization", "classification", "duplicate", "background")]
     rules = [
         (same_overlap >= BACKGROUND_IOU) & (same_overlap <= threshold),
         other_overlap >= threshold,

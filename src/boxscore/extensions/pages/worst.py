@@ -98,7 +98,7 @@ class ClassMistakes(NamedTuple):
     objects: IntArray
     """[C]"""
     missed: IntArray
-    localised: IntArray
+    localized: IntArray
     called: IntArray
     """Localized objects by predicted class, if it is another one, [C, K]."""
     detections: IntArray
@@ -120,7 +120,7 @@ class ClassMistakes(NamedTuple):
         above = ranked_by(detections) >= score_threshold
         outcome = evaluation.outcomes.truth(score_threshold)
         at, called = place[truth.category], _predicted(evaluation, above)
-        objects, missed, localised = (
+        objects, missed, localized = (
             np.bincount(at[(at >= 0) & chosen], minlength=C)
             for chosen in (outcome != IGNORED, outcome == MISSED, called >= 0)
         )
@@ -136,7 +136,7 @@ class ClassMistakes(NamedTuple):
         return cls(
             objects,
             missed,
-            localised,
+            localized,
             np.bincount(at[other] * K + called[other], minlength=C * K).reshape(C, K),
             np.bincount(of_detection[shown], minlength=C),
             np.bincount(of_detection[wrong] * E + kind[wrong], minlength=C * E).reshape(C, E),
@@ -232,7 +232,7 @@ class _Reasons:
         # State the count, the cost, and the misses if they are most of the class.
         count = int(self._mistakes.kinds[at, ERROR_TYPES.index(kind)])
         words = {
-            "localisation": "poorly localized",
+            "localization": "poorly localized",
             "both": "of the wrong class and poorly localized",
             "duplicate": "duplicate" if count == 1 else "duplicates",
             "background": "on the background",
@@ -252,15 +252,15 @@ class _Reasons:
         With ``always``, only report the class that most of its localized objects are predicted as.
         """
         k, lost, taken = int(self._rows[at]), self._mistakes.called[at], self._mistakes.taken[at]
-        localised = int(self._mistakes.localised[at])
-        if always and (2 * lost.max() <= localised or lost.max() < FEWEST_ALIKE):
+        localized = int(self._mistakes.localized[at])
+        if always and (2 * lost.max() <= localized or lost.max() < FEWEST_ALIKE):
             return "", None
         if not lost.any() and not taken.any():
             return "", None
         if always or lost.max() >= taken.max():
             other = int(lost.argmax())
             are = verb(int(lost[other]), "are")
-            return f"{lost[other]:,} of {localised:,} localized {are} predicted as", (k, other)
+            return f"{lost[other]:,} of {localized:,} localized {are} predicted as", (k, other)
         other = int(taken.argmax())
         are = verb(int(taken[other]), "are")
         return f"{taken[other]:,} of {self._detections(at)} {are} on", (other, k)

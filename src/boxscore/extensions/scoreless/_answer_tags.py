@@ -103,7 +103,7 @@ _PATCH = re.compile(r"<patch_index_([0-9]{1,4})>")
 _BINS = re.compile(r"<([0-9]{1,4})>")
 
 
-def _labelled_before(token: re.Pattern[str]) -> Callable[[str], TaggedBoxes]:
+def _labeled_before(token: re.Pattern[str]) -> Callable[[str], TaggedBoxes]:
     """Parse tokens that follow their label."""
 
     def read(text: str) -> TaggedBoxes:
@@ -223,7 +223,7 @@ _rex_in_tags = _sections(
 
 def _rex(text: str) -> TaggedBoxes:
     """Parse tokens between tags; without tags, groups of four that follow their label."""
-    return _rex_in_tags(text) if "<|box_start|>" in text else _labelled_before(_BINS)(text)
+    return _rex_in_tags(text) if "<|box_start|>" in text else _labeled_before(_BINS)(text)
 
 
 def _cogvlm(text: str) -> TaggedBoxes:
@@ -262,7 +262,7 @@ def _molmo(text: str) -> TaggedBoxes:
 
 NOTATIONS = (
     Notation("kosmos-2", "kosmos-2", _PATCH, _kosmos),
-    Notation("florence-2", "florence-2", _FLORENCE, _labelled_before(_FLORENCE)),
+    Notation("florence-2", "florence-2", _FLORENCE, _labeled_before(_FLORENCE)),
     Notation("paligemma", "paligemma", _PALIGEMMA, _paligemma),
     Notation(
         "deepseek-vl2",

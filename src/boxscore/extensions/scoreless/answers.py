@@ -138,10 +138,10 @@ class _Reading:
         kept = ~boxes.repeated(labels, self._image[boxes.answer]) | (
             options.further.get("repeated") != "once"
         )
-        unlabelled = np.array([label is None for label in labels], dtype=bool)
-        boxes.count_rows("without_label", unlabelled)
-        self._warn_of_unlabelled(unlabelled)
-        kept &= ~unlabelled
+        unlabeled = np.array([label is None for label in labels], dtype=bool)
+        boxes.count_rows("without_label", unlabeled)
+        self._warn_of_unlabeled(unlabeled)
+        kept &= ~unlabeled
         # From here on, rows are the boxes that are kept.
         distinct = collected([label for label, keep in zip(labels, kept.tolist(), strict=True) if keep])  # type: ignore[misc]
         answer = boxes.answer[kept]
@@ -230,10 +230,10 @@ class _Reading:
                 "height?"
             )
 
-    def _warn_of_unlabelled(self, unlabelled: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
-        count = int(unlabelled.sum())
+    def _warn_of_unlabeled(self, unlabeled: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
+        count = int(unlabeled.sum())
         if count:
-            line = self._lines[int(self._boxes.answer[int(np.argmax(unlabelled))])]
+            line = self._lines[int(self._boxes.answer[int(np.argmax(unlabeled))])]
             warn_user(
                 f"{self._path}: ignoring {counted(count, 'box')} without a label (first: {line.place}): "
                 'with several classes, boxes need labels; or add a "phrase" to the answer to set the '

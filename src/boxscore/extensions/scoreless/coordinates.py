@@ -47,7 +47,7 @@ class Convention(NamedTuple):
 
     what: str
     steps: float
-    centre: float = 0.0
+    center: float = 0.0
     y_first: bool = False
 
 
@@ -59,9 +59,9 @@ COORDINATES = {
     "unit": Convention("fractions of the image's sides", 1),
     "unit-yx": Convention("fractions, y before x", 1, y_first=True),
     "percent": Convention("percent of the image's sides", 100),
-    "florence-2": Convention("the thousand bins of Florence-2", 1000, centre=0.5),
+    "florence-2": Convention("the thousand bins of Florence-2", 1000, center=0.5),
     "paligemma": Convention("PaliGemma's 1,024 bins, y before x", 1024, y_first=True),
-    "kosmos-2": Convention("Kosmos-2's 32 x 32 cells", 32, centre=0.5),
+    "kosmos-2": Convention("Kosmos-2's 32 x 32 cells", 32, center=0.5),
     "molmo": Convention("Molmo's points, in percent", 100),
 }
 """The conventions by name: the values of ``--coordinates``."""
@@ -246,7 +246,7 @@ def in_fractions(written: FloatArray, name: str) -> FloatArray:
     """Return corners, x first, of boxes as written in a relative convention, [N, 4]: fractions."""
     convention = COORDINATES[name]
     corners = written[:, [1, 0, 3, 2]] if convention.y_first else written
-    parts = corners + convention.centre
+    parts = corners + convention.center
     if name == "kosmos-2":
         parts[_in_one_line(corners)] += (-0.5, -0.5, 0.5, 0.5)
     return np.asarray(parts / convention.steps)

@@ -100,12 +100,12 @@ def sample_of(item: Any, kind: str, place: str) -> Sample:
     # Then try other mappings and objects by their attributes, without importing a library.
     source = _Source(kind, place)
     if is_mapping:
-        for recognises, read in _OF_MAPPINGS:
-            if recognises(item):
+        for recognizes, read in _OF_MAPPINGS:
+            if recognizes(item):
                 return _read(item, read, source)
         return _torchvision(item)
-    for recognises, read in _OF_OBJECTS:
-        if recognises(item):
+    for recognizes, read in _OF_OBJECTS:
+        if recognizes(item):
             return _read(item, read, source)
     raise source.unknown(item, _advice(item))
 
@@ -145,8 +145,8 @@ def one_per_image(items: Any, kind: str) -> Sequence[Any]:
     elif isinstance(items, Mapping):
         batch = _unbatch(items, kind)
     else:
-        known = (recognises for recognises, _ in _OF_OBJECTS if recognises is not _is_list)
-        if any(recognises(items) for recognises in known) or not isinstance(items, Iterable):
+        known = (recognizes for recognizes, _ in _OF_OBJECTS if recognizes is not _is_list)
+        if any(recognizes(items) for recognizes in known) or not isinstance(items, Iterable):
             raise _sequence_error(items, kind)
         batch = list(items)
     # The rows of one image look like a batch: reject them, because each would count as an image.

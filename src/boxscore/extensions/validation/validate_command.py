@@ -36,7 +36,7 @@ from boxscore.cli.arguments import (
 )
 from boxscore.cli.inputs import detection_arguments, ground_truth_arguments
 from boxscore.cli.output import Section, written
-from boxscore.cli.streams import as_typed, coloured, say, show, signature_lines, width
+from boxscore.cli.streams import as_typed, colored, say, show, signature_lines, width
 from boxscore.errors import InputError, is_refused
 from boxscore.extensions.large.options import MEMORY_LIMIT
 from boxscore.extensions.validation._findings import refused
@@ -131,7 +131,7 @@ def _digest(findings: Sequence[Finding]) -> str:
 def _text(findings: Sequence[Finding], protocol: Protocol) -> str:
     lines = []
     for finding in findings:
-        severity = coloured(
+        severity = colored(
             finding.severity, {"error": "red", "warning": "yellow"}.get(finding.severity, "bold")
         )
         lines.append(f"{severity}: {finding.code} ({finding.count:,})")

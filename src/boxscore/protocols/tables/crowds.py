@@ -177,16 +177,16 @@ class JaccardRules(Rules):
     )
 
 
-def _neighbours(value: Any, name: str) -> dict[str, tuple[str, ...]]:
+def _neighbors(value: Any, name: str) -> dict[str, tuple[str, ...]]:
     if not isinstance(value, Mapping):
         raise ProtocolError(name, "be a table of class = [class, ...]", got=repr(value))
     check = list_of(text, "a list")
     return {text(key, name): check(names, f"{name}.{key}") for key, names in value.items()}
 
 
-def _neighbours_text(protocol: Any) -> str:
+def _neighbors_text(protocol: Any) -> str:
     """Name the classes with neighbors, and the neighbors; empty without any."""
-    of_class = protocol.score_levels.neighbours
+    of_class = protocol.score_levels.neighbors
     return ",".join(f"{name}={'+'.join(others)}" for name, others in of_class.items())
 
 
@@ -224,13 +224,13 @@ class ScoreLevelRules(Rules):
 
     PREFIX = "score_levels."
 
-    neighbours: Mapping[str, tuple[str, ...]] = rule(
+    neighbors: Mapping[str, tuple[str, ...]] = rule(
         {},
-        check=Check("class = [class, ...]", _neighbours),
+        check=Check("class = [class, ...]", _neighbors),
         doc="Classes whose objects become ignored ones of another class, given by name, where objects "
         "choose their detections: a van that is detected as a car (KITTI).",
-        word=Word("neighbours", text=_neighbours_text, note="classes whose objects another class ignores"),
-        step=Step("objects of like classes", "matching", _neighbours_text),
+        word=Word("neighbours", text=_neighbors_text, note="classes whose objects another class ignores"),
+        step=Step("objects of like classes", "matching", _neighbors_text),
         scope=matches(Scope.IMAGE),
         columns=(LEVEL_COUNTS, LEVEL_SIMILARITY, ORIENTED),
         does=(Does("after", "boxscore.extensions.crowds.score_levels:with_score_levels", _asks_for_levels),),

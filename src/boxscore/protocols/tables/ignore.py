@@ -31,8 +31,8 @@ IgnoreRule = Literal["ignore", "count", "delete"]
 FlaggedRule = Literal["ignore", "iof", "count", "delete"]
 DetectionArea = Literal["box", "mask", "box_or_mask"]
 Outside = Literal["ignore", "absorb", "iof"]
-UnlabelledBy = Literal["num_keypoints", "visibility"]
-UnlabelledRule = Literal["count", "ignore"]
+UnlabeledBy = Literal["num_keypoints", "visibility"]
+UnlabeledRule = Literal["count", "ignore"]
 Share = Literal["each", "sum"]
 
 
@@ -114,10 +114,10 @@ def _ends(ends: tuple[float, float]) -> str:
     return f"{number_text(ends[0])}-{number_text(ends[1])}"
 
 
-def _unlabelled(protocol: Any) -> str:
+def _unlabeled(protocol: Any) -> str:
     """Describe the treatment of objects without keypoints, and how they are recognized."""
     rules = protocol.ignore
-    return "counted" if rules.unlabelled == "count" else f"ignored, by {rules.unlabelled_by}"
+    return "counted" if rules.unlabeled == "count" else f"ignored, by {rules.unlabeled_by}"
 
 
 def _sums(protocol: Any) -> bool:
@@ -189,29 +189,29 @@ class IgnoreRules(Rules):
         scope=matches(Scope.ROW),
     )
     # keypoints
-    unlabelled: UnlabelledRule = rule(
+    unlabeled: UnlabeledRule = rule(
         "count",
-        check=choice(UnlabelledRule),
-        doc="Ground truths without a labelled keypoint: counted, or ignored.",
+        check=choice(UnlabeledRule),
+        doc="Ground truths without a labeled keypoint: counted, or ignored.",
         word=Word("nokpt", silent="count"),
-        step=Step("objects without keypoints", "tables", _unlabelled),
+        step=Step("objects without keypoints", "tables", _unlabeled),
         scope=matches(Scope.ROW),
         does=(
             Does(
                 "ignore",
-                "boxscore.extensions.keypoints.joining:ignoring_unlabelled",
-                lambda protocol: protocol.ignore.unlabelled == "ignore",
+                "boxscore.extensions.keypoints.joining:ignoring_unlabeled",
+                lambda protocol: protocol.ignore.unlabeled == "ignore",
             ),
         ),
     )
-    unlabelled_by: UnlabelledBy = rule(
+    unlabeled_by: UnlabeledBy = rule(
         "num_keypoints",
-        check=choice(UnlabelledBy),
-        doc="How ground truths without a labelled keypoint are recognized: `num_keypoints` is 0 (COCO; "
+        check=choice(UnlabeledBy),
+        doc="How ground truths without a labeled keypoint are recognized: `num_keypoints` is 0 (COCO; "
         "CrowdPose, which does not count head and neck), or every keypoint has visibility 0 "
         "(xtcocotools).",
         word=Word("nokptby", silent="num_keypoints"),
-        step="ignore.unlabelled",
+        step="ignore.unlabeled",
         scope=prepares(Scope.ROW),
     )
     # ranges

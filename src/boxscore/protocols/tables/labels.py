@@ -252,7 +252,7 @@ class LabelRules(Rules):
             },
         ),
         scope=ranks(_unlisted),
-        refuses=(Refusal("unlabelled_images", lambda protocol: protocol.labels.unlisted == "drop"),),
+        refuses=(Refusal("unlabeled_images", lambda protocol: protocol.labels.unlisted == "drop"),),
         does=(
             Does("eligible", "boxscore.extensions.federated.listing:listed", _drops_unlisted),
             Does(
@@ -277,7 +277,7 @@ class LabelRules(Rules):
         word=Word("notexhaustive", silent="count"),
         step=Step("classes not annotated in full", "tables", {"count": "counted", "ignore": "ignored"}),
         scope=matches(_exhaustive),
-        refuses=(Refusal("unlabelled_images", _ignores_unmatched),),
+        refuses=(Refusal("unlabeled_images", _ignores_unmatched),),
         does=(
             Does("unmatched", "boxscore.extensions.federated.listing:counted_unmatched", _ignores_unmatched),
         ),

@@ -70,7 +70,7 @@ class MaskRules(Rules):
 # ---------------------------------------------------------------- keypoints
 
 KeypointScale = Literal["area", "box"]
-UnlabelledSimilarity = Literal["box", "zero"]
+UnlabeledSimilarity = Literal["box", "zero"]
 Unplaced = Literal["count", "drop"]
 
 
@@ -166,10 +166,10 @@ class KeypointRules(Rules):
         step="keypoints.scale",
         scope=prepares(Scope.ROW),
     )
-    unlabelled_similarity: UnlabelledSimilarity = rule(
+    unlabeled_similarity: UnlabeledSimilarity = rule(
         "box",
-        check=choice(UnlabelledSimilarity),
-        doc="Similarity of a detection and a ground truth without a labelled keypoint: from its distance to "
+        check=choice(UnlabeledSimilarity),
+        doc="Similarity of a detection and a ground truth without a labeled keypoint: from its distance to "
         "the doubled box (pycocotools), or 0 (ultralytics).",
         word=Word("nokptsim", silent="box"),
         step=Step("similarity without keypoints", "overlaps"),
@@ -204,7 +204,7 @@ class KeypointRules(Rules):
 
 # ---------------------------------------------------------------- distances
 
-DistanceAnchor = Literal["centre", "point"]
+DistanceAnchor = Literal["center", "point"]
 
 
 def _largest(protocol: Any) -> str:
@@ -234,7 +234,7 @@ class DistanceRules(Rules):
         scope=measures(Scope.ROW),
     )
     anchor: DistanceAnchor = rule(
-        "centre",
+        "center",
         check=choice(DistanceAnchor),
         doc="The point of an object for distances, and the point of a detection that must be inside a box "
         "or mask: the center of its box, or the key or column `point`, x and y.",

@@ -89,10 +89,10 @@ class LineChart {
       root.append(svg("circle", { class: "dot", cx: x, cy: y, r: 5 }), svg("text", { class: "curve-label strong", x: left, y: y - 11 }, mark.text));
     }
     const bounds = { left: edge.left + 1, right: width - 2, top: edge.top - 8, bottom: height - edge.bottom - 1 };
-    const labelled = this.series.filter((line) => line.label && line.x.length).sort((a, b) => this.weight(b) - this.weight(a));
-    const asked = labelled.map((line) => ({ text: short(line.label, width < 420 ? 18 : 30), points: this.sampled(line, 48).map(([x, y]) => [toX(x), toY(y)]), prefer: line.main ? 0.5 : this.settings.prefer ?? 1 }));
+    const labeled = this.series.filter((line) => line.label && line.x.length).sort((a, b) => this.weight(b) - this.weight(a));
+    const asked = labeled.map((line) => ({ text: short(line.label, width < 420 ? 18 : 30), points: this.sampled(line, 48).map(([x, y]) => [toX(x), toY(y)]), prefer: line.main ? 0.5 : this.settings.prefer ?? 1 }));
     placeLabels(asked, bounds, taken).forEach((place, i) => {
-      const line = labelled[i];
+      const line = labeled[i];
       if (place) root.append(svg("text", { class: `curve-label ${line.tone ? `t${line.tone}` : line.main ? "strong" : line.rank || ""}`, x: place.x, y: place.y }, place.text));
     });
     this.dot = svg("circle", { class: "dot", r: 4.5, visibility: "hidden" });

@@ -11,7 +11,7 @@ import numpy as np
 from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray
 from boxscore.evaluation import Evaluation
-from boxscore.extensions.pages.plots._style import COLOURS, Display, label, tidy
+from boxscore.extensions.pages.plots._style import COLORS, Display, label, tidy
 from boxscore.protocols.metric_names import metric_named
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class PerClassDisplay(Display):
         return _bar_size(len(self.labels))
 
     def _draw(self, ax: Any) -> None:
-        ax.barh(range(len(self.labels)), self.values, color=COLOURS[0], height=0.7)
+        ax.barh(range(len(self.labels)), self.values, color=COLORS[0], height=0.7)
         _name_bars(ax, self.labels)
         ax.set(xlabel=self.metric, xlim=(0, 1))
         tidy(ax, grid="x")
@@ -123,9 +123,9 @@ class ErrorsDisplay(Display):
 
     def _draw(self, ax: Any) -> None:
         special = [kind.startswith("false") for kind in self.kinds]
-        colours = [COLOURS[1] if flag else COLOURS[0] for flag in special]
+        colors = [COLORS[1] if flag else COLORS[0] for flag in special]
         positions = np.arange(len(self.kinds)) + 0.5 * np.array(special, dtype=float)
-        bars = ax.barh(positions, np.nan_to_num(self.costs), color=colours, height=0.7)
+        bars = ax.barh(positions, np.nan_to_num(self.costs), color=colors, height=0.7)
         ax.bar_label(bars, [f"{cost:.3f}" for cost in self.costs], padding=3, fontsize=8)
         ax.set_yticks(positions, self.kinds, fontsize=8)
         ax.invert_yaxis()
@@ -189,8 +189,8 @@ class CompareDisplay(Display):
     def _draw(self, ax: Any) -> None:
         # Draw two kinds of points: intervals that exclude 0, and the others.
         sure = (self.low > 0) | (self.high < 0)
-        for chosen, colour, marker, text in (
-            (sure, COLOURS[0], "o", "interval excludes 0"),
+        for chosen, color, marker, text in (
+            (sure, COLORS[0], "o", "interval excludes 0"),
             (~sure, "#666666", "D", "cannot tell"),
         ):
             rows = np.flatnonzero(chosen)
@@ -203,7 +203,7 @@ class CompareDisplay(Display):
             if len(rows):
                 spread = [side[rows] for side in reach]
                 ax.errorbar(
-                    self.delta[rows], rows, xerr=spread, fmt=marker, color=colour, markersize=4, label=text
+                    self.delta[rows], rows, xerr=spread, fmt=marker, color=color, markersize=4, label=text
                 )
         # Draw the line at 0 for comparison.
         ax.axvline(0, color="black", linewidth=0.8)

@@ -47,7 +47,7 @@ class Style(NamedTuple):
     """The style of a kind of box."""
 
     name: str
-    colour: str
+    color: str
     line: Any
     width: float
 
@@ -234,7 +234,7 @@ def _write(ax: Axes, box: NDArray[np.float64], code: int, text: str, frame: tupl
 
 def write(ax: Axes, at: tuple[float, float], text: str, style: Style, *, size: int, **sides: Any) -> None:
     """Write white text on the color of a style."""
-    box = {"facecolor": style.colour, "edgecolor": "none", "pad": 1.2, "alpha": 0.9}
+    box = {"facecolor": style.color, "edgecolor": "none", "pad": 1.2, "alpha": 0.9}
     ax.text(*at, text, fontsize=size, color="white", clip_on=True, bbox=box, **sides)
 
 
@@ -258,8 +258,8 @@ def _draw_rings(ax: Axes, rings: Sequence[Ring], style: Style, *, tint: float) -
     closed = [Line([*ring.tolist(), ring[0].tolist()], closed=True) for ring in rings]
     line = Line.make_compound_path(*closed)
     if tint:
-        ax.add_patch(PathPatch(line, facecolor=style.colour, alpha=tint, linewidth=0))
-    shape = PathPatch(line, fill=False, edgecolor=style.colour, linestyle=style.line, linewidth=style.width)
+        ax.add_patch(PathPatch(line, facecolor=style.color, alpha=tint, linewidth=0))
+    shape = PathPatch(line, fill=False, edgecolor=style.color, linestyle=style.line, linewidth=style.width)
     shape.set_path_effects([Stroke(linewidth=style.width + 1.2, foreground="white", alpha=0.7), Normal()])
     ax.add_patch(shape)
 
@@ -271,14 +271,14 @@ def _draw_joints(
     (x, y), seen = joints[:, :2].T, joints[:, 2]
     for ends in limbs:
         if seen[list(ends)].all():
-            ax.plot(x[list(ends)], y[list(ends)], color=style.colour, linewidth=style.width)
-    for visible, filling in ((2, style.colour), (1, "white")):
+            ax.plot(x[list(ends)], y[list(ends)], color=style.color, linewidth=style.width)
+    for visible, filling in ((2, style.color), (1, "white")):
         ax.scatter(
             x[seen == visible],
             y[seen == visible],
             s=14,
             facecolor=filling,
-            edgecolor=style.colour,
+            edgecolor=style.color,
             linewidth=style.width / 2,
             zorder=3,
         )
@@ -289,7 +289,7 @@ def draw_legend(ax: Axes, styles: Sequence[Style]) -> None:
     from matplotlib.lines import Line2D
 
     handles = [
-        Line2D([], [], color=style.colour, linestyle=style.line, linewidth=style.width, label=style.name)
+        Line2D([], [], color=style.color, linestyle=style.line, linewidth=style.width, label=style.name)
         for style in styles
     ]
     ax.legend(

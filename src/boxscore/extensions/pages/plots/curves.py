@@ -11,7 +11,7 @@ import numpy as np
 from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray
 from boxscore.evaluation import Evaluation
-from boxscore.extensions.pages.plots._style import COLOURS, GREY, Display, label, tidy
+from boxscore.extensions.pages.plots._style import COLORS, GRAY, Display, label, tidy
 from boxscore.scoring.blocks import mean_of_lines
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ FROC_VALUES = 512
 
 MOST_TICKS = 12
 
-STEP_COLOURS = ("#FFFFFF", "#E8EBEF", "#56B4E9", "#D55E00", "#009E73", "#CC79A7", "#E69F00")
+STEP_COLORS = ("#FFFFFF", "#E8EBEF", "#56B4E9", "#D55E00", "#009E73", "#CC79A7", "#E69F00")
 """Colors of the steps of COCO's analysis, in the familiar order and hues."""
 
 
@@ -143,11 +143,11 @@ class ConfidenceDisplay(Display):
 
     def _draw(self, ax: Any) -> None:
         lines = ((self.precision, "precision", "--"), (self.recall, "recall", ":"), (self.f1, "F1", "-"))
-        for (values, name, style), colour in zip(lines, COLOURS, strict=False):
-            ax.plot(self.score, values, style, color=colour, label=name, linewidth=1.8)
+        for (values, name, style), color in zip(lines, COLORS, strict=False):
+            ax.plot(self.score, values, style, color=color, label=name, linewidth=1.8)
         if self.best == self.best:
             top = float(np.nanmax(self.f1))
-            ax.plot([self.best], [top], "o", color=COLOURS[2])
+            ax.plot([self.best], [top], "o", color=COLORS[2])
             text = f"F1 {top:.3f} at {self.best:.3g}"
             ax.annotate(text, (self.best, top), (4, 6), textcoords="offset points", fontsize="small")
         ax.set(xlabel="score threshold", ylim=(0, 1.05))
@@ -340,9 +340,9 @@ class MissRateDisplay(Display):
 
     def _draw(self, ax: Any) -> None:
         for number, (line, name) in enumerate(zip(self.missed, self.labels, strict=True)):
-            ax.plot(self.fppi, line, color=COLOURS[number % len(COLOURS)], linewidth=1.5, label=label(name))
+            ax.plot(self.fppi, line, color=COLORS[number % len(COLORS)], linewidth=1.5, label=label(name))
         for anchor in self.anchors.tolist():
-            ax.axvline(anchor, color=GREY, linewidth=0.5, alpha=0.5)
+            ax.axvline(anchor, color=GRAY, linewidth=0.5, alpha=0.5)
         ax.set_xscale("log")
         ax.set_yscale("log")
         ax.set(xlim=(self.fppi[0], self.fppi[-1]), ylim=(0.01, 1.1), xlabel="false positives per image")
@@ -419,7 +419,7 @@ class ErrorCurvesDisplay(Display):
         below = np.zeros(len(self.recall))
         for number, (step, line, area) in enumerate(zip(self.steps, self.precision, self.areas, strict=True)):
             words = f"{step} {area:.3f}"
-            ax.fill_between(self.recall, below, line, color=STEP_COLOURS[number], linewidth=0, label=words)
+            ax.fill_between(self.recall, below, line, color=STEP_COLORS[number], linewidth=0, label=words)
             ax.plot(self.recall, line, color="black", linewidth=0.6)
             below = line
         ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="recall", ylabel="precision")
@@ -466,9 +466,9 @@ def _check_classes(evaluation: Evaluation, names: Sequence[str]) -> None:
 def _highlight(ax: Any, x: FloatArray, rows: FloatArray, labels: list[str], names: Sequence[str]) -> None:
     """Draw the lines of all classes faint, and some in color with a label."""
     for row in rows:
-        ax.plot(x, row, color=GREY, linewidth=0.6, alpha=0.35)
+        ax.plot(x, row, color=GRAY, linewidth=0.6, alpha=0.35)
     for number, name in enumerate(names):
         if name in labels:
-            style = ("-", "--", "-.", ":")[number // len(COLOURS) % 4]
-            colour = COLOURS[number % len(COLOURS)]
-            ax.plot(x, rows[labels.index(name)], style, color=colour, linewidth=1.5, label=label(name))
+            style = ("-", "--", "-.", ":")[number // len(COLORS) % 4]
+            color = COLORS[number % len(COLORS)]
+            ax.plot(x, rows[labels.index(name)], style, color=color, linewidth=1.5, label=label(name))

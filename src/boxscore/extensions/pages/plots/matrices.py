@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore.evaluation import Evaluation
-from boxscore.extensions.pages.plots._style import COLOURS, Display, label, tidy
+from boxscore.extensions.pages.plots._style import COLORS, Display, label, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -141,7 +141,7 @@ class ReliabilityDisplay(Display):
         text = "detector"
         if self.error == self.error:
             text += f"\n(expected error {self.error:.3f}, debiased {self.debiased_error:.3f})"
-        ax.plot(self.confidence, self.precision, "o-", color=COLOURS[0], label=text)
+        ax.plot(self.confidence, self.precision, "o-", color=COLORS[0], label=text)
         ax.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="mean score", ylabel="precision")
         tidy(ax, legend=True)
 

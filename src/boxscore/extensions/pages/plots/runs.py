@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from boxscore.extensions.decisions.gate import same_rules
 from boxscore.extensions.decisions.history import Record
-from boxscore.extensions.pages.plots._style import COLOURS, Display, label, tidy
+from boxscore.extensions.pages.plots._style import COLORS, Display, label, tidy
 from boxscore.protocols.metric_names import metric_named
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class HistoryDisplay(Display):
         # Break a line where the data or the protocol changed, because numbers are not comparable across it.
         run = np.arange(len(self.runs))
         for number, (name, values) in enumerate(self.values.items()):
-            style = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
+            style = {"color": COLORS[number % len(COLORS)], "marker": MARKERS[number % len(MARKERS)]}
             for part in np.split(run, self.breaks):
                 text = label(name) if part[0] == 0 else "_nolegend_"
                 ax.plot(part, values[part], markersize=3.5, label=text, **style)

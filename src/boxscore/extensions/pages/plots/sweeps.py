@@ -10,7 +10,7 @@ import numpy as np
 from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray
 from boxscore.data.class_names import EVERY_CLASS
-from boxscore.extensions.pages.plots._style import COLOURS, GREY, Display, label, tidy
+from boxscore.extensions.pages.plots._style import COLORS, GRAY, Display, label, tidy
 from boxscore.protocols.metric_names import metric_named
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class SweepDisplay(Display):
         for line in self.lines:
             number, style = methods.index(line.method), STYLES[rests.index(line.rest) % len(STYLES)]
             name = label(line.name, longest=60)
-            style_of_line = {"color": COLOURS[number % len(COLOURS)], "linestyle": style, "label": name}
+            style_of_line = {"color": COLORS[number % len(COLORS)], "linestyle": style, "label": name}
             if len(line.iou_thresholds):
                 marker = MARKERS[number % len(MARKERS)]
                 ax.plot(line.iou_thresholds, line.values, marker=marker, markersize=3.5, **style_of_line)
@@ -111,7 +111,7 @@ class SweepDisplay(Display):
         line = self.lines[best]
         at = int(np.argmax(defined[best]))
         point = (line.iou_thresholds[at], line.values[at])
-        self.ax_.plot(*point, "o", markersize=10, fillstyle="none", color=GREY)
+        self.ax_.plot(*point, "o", markersize=10, fillstyle="none", color=GRAY)
         self.ax_.annotate(
             f"{point[1]:.4f} at {point[0]:g}", point, (6, 6), textcoords="offset points", fontsize="small"
         )
