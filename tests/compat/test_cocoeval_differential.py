@@ -351,3 +351,61 @@ def test_calls_in_the_wrong_order() -> None:
         assert evaluation.stats == []
         with pytest.raises(Exception, match="iouType not supported"):
             library.COCOeval(iouType="boxes")
+
+
+def change_scores(truth: Any, found: Any) -> None:
+    for record in found.dataset["annotations"]:
+        record["score"] = 1 - record["score"]
+
+
+def change_geometry(truth: Any, found: Any) -> None:
+    for record in truth.dataset["annotations"] + found.dataset["annotations"]:
+        record["bbox"][0] += 7
+        record["area"] = 1
+        if "keypoints" in record:
+            record["keypoints"] = [value + 5 for value in record["keypoints"]]
+
+
+def change_ids_and_crowds(truth: Any, found: Any) -> None:
+    for record in truth.dataset["annotations"]:
+        record["iscrowd"], record["id"] = 1 - record["iscrowd"], record["id"] + 1000
+    for record in found.dataset["annotations"]:
+        record["id"] += 1000
+
+
+@pytest.mark.parametrize("change", [change_scores, change_geometry, change_ids_and_crowds])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(3))
+def test_annotations_changed_after_evaluate(kind: str, change: Any, seed: int) -> None:
+    dataset, results = random_dataset(np.random.default_rng([seed, 41]), kind)
+    for pooled in (False, True):
+        pair = []
+        for library in (REFERENCE, OURS):
+            truth, found = load(library, dataset, results)
+            evaluation = library.COCOeval(truth, found, kind)
+            evaluation.params.useCats = int(not pooled)
+            outcome(evaluation.evaluate)
+            change(truth, found)
+            outcome(evaluation.accumulate)
+            outcome(evaluation.summarize)
+            pair.append(evaluation)
+        assert_same_evaluation(*pair)
+
+
+@pytest.mark.parametrize("cap", [0, 1, 2, 5, 100])
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_image_with_fewer_max_detections(kind: str, cap: int) -> None:
+    dataset, results = random_dataset(np.random.default_rng(6), kind, images=1, detections=40)
+    pair = []
+    for library in (REFERENCE, OURS):
+        evaluation = library.COCOeval(*load(library, dataset, results), kind)
+        outcome(evaluation.evaluate)
+        pair.append(
+            [
+                outcome(
+                    lambda it=evaluation, k=category: it.evaluateImg(it.params.imgIds[0], k, [0, 1e10], cap)
+                )
+                for category in evaluation.params.catIds
+            ]
+        )
+    assert same(*pair)

@@ -127,14 +127,10 @@ class LVISEval:
         """Overlaps by image and category, [D, G] each; an empty list if a side is empty."""
         if "ious" not in self._made:
             with paused_collector():
-                categories = _core.categories_of(self._evaluated)
-                filled = {*self._gts, *self._dts}
                 self._made["ious"] = {
-                    (image, category): self.compute_iou(image, category)
-                    if not self._evaluated.useCats or (image, category) in filled
-                    else []
+                    (image, category): self._measure(image, category)
                     for image in self._evaluated.imgIds
-                    for category in categories
+                    for category in _core.categories_of(self._evaluated)
                 }
         return self._made["ious"]
 
@@ -228,6 +224,13 @@ class LVISEval:
             return []
         return _per_image.overlaps(gts, dts, _spelled_as_pycocotools(self.params), crowds=False)
 
+    def _measure(self, img_id: Any, cat_id: Any) -> Any:
+        """Return overlaps of an image and category as they were at the last ``evaluate``."""
+        if self._run is None:
+            return self.compute_iou(img_id, cat_id)
+        gts, dts = self._run.measured(img_id, cat_id)
+        return _per_image.overlaps(gts, dts, self._evaluated, crowds=False)
+
     def evaluate_img(self, img_id: Any, cat_id: Any, area_rng: Any) -> Record | None:
         """Match one image and category in one area range; an entry of ``eval_imgs``."""
         gts, dts = self._get_gt_dt(img_id, cat_id)
@@ -236,7 +239,7 @@ class LVISEval:
         outcome = _per_image.evaluate_image(
             gts,
             dts,
-            lambda: self.ious[img_id, cat_id] if "ious" in self._made else self.compute_iou(img_id, cat_id),
+            lambda: self.ious[img_id, cat_id] if "ious" in self._made else self._measure(img_id, cat_id),
             _spelled_as_pycocotools(self.params),
             {"image_id": img_id, "category_id": cat_id, "aRng": area_rng, "maxDet": _NO_CAP},
             crowds=False,
@@ -258,6 +261,8 @@ class LVISEval:
         # Otherwise accumulate the outcomes, like lvis-api.
         if arrays is None:
             outcomes = [_renamed(outcome, _TO_PYCOCOTOOLS) for outcome in self.eval_imgs]
+            # Pooled categories are one, -1.
+            params.catIds = _core.categories_of(params)
             arrays = accumulate_images(outcomes, params, params)
         # Drop the axis of caps, which has length one.
         precision, recall = (np.ascontiguousarray(arrays[key][..., 0]) for key in ("precision", "recall"))

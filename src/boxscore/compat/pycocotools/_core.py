@@ -17,6 +17,7 @@ Conventions
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
@@ -82,12 +83,23 @@ class CoreRun:
         Its ``matched`` includes matches with id 0.
     caps : list of int
         ``maxDets``, which may repeat.
+    keys : tuple of list
+        Ids of the images and categories, by the numbers of the tables.
+    truth_ids, detection_ids, scores : list
+        Values of the records at ``evaluate``: callers may change the records afterwards.
+    shapes : tuple of list
+        The segmentations of both sides at ``evaluate``; empty for other similarities.
     """
 
     truths: list[Record]
     detections: list[Record]
     result: Evaluation
     caps: list[int]
+    keys: tuple[list[Any], list[Any]]
+    truth_ids: list[Any]
+    detection_ids: list[Any]
+    scores: list[Any]
+    shapes: tuple[list[Any], list[Any]]
 
     @property
     def matches(self) -> Matches:
@@ -119,8 +131,37 @@ class CoreRun:
         }
 
     def _without_id_zero(self) -> Matches:
-        zero = np.array([truth["id"] == 0 for truth in self.truths], dtype=bool)
+        zero = np.array([identifier == 0 for identifier in self.truth_ids], dtype=bool)
         return self.matches.without_true_positives_of(zero) if zero.any() else self.matches
+
+    def measured(self, image: Any, category: Any) -> tuple[list[Record], list[Record]]:
+        """Return the ground truths and detections of a pair with the values that were measured."""
+        return tuple(side.get((image, category), []) for side in self._measured)  # type: ignore[return-value]
+
+    @functools.cached_property
+    def _measured(self) -> tuple[dict[Pair, list[Record]], dict[Pair, list[Record]]]:
+        truth, found = self.result.ground_truth, self.result.detections
+        flags = {"iscrowd": truth.crowd.tolist(), "area": truth.area.tolist()}
+        return self._groups(truth, 0, flags), self._groups(found, 1, {"score": self.scores})
+
+    def _groups(
+        self, table: GroundTruth | Detections, side: int, columns: dict[str, list[Any]]
+    ) -> dict[Pair, list[Record]]:
+        """Rebuild the records of a table, by image and category."""
+        columns["bbox"] = np.hstack([table.boxes[:, :2], table.sizes]).tolist()
+        if self.shapes[side]:
+            columns["segmentation"] = self.shapes[side]
+        if self.result.protocol.similarity == "keypoints":
+            columns["keypoints"] = [points.ravel() for points in table.instances["keypoints"]]
+        images, categories = self.keys
+        pooled = categories == [-1]
+        groups: dict[Pair, list[Record]] = {}
+        for i, k, values in zip(
+            table.image.tolist(), table.category.tolist(), zip(*columns.values(), strict=True), strict=True
+        ):
+            record = dict(zip(columns, values, strict=True))
+            groups.setdefault((images[i], categories[0 if pooled else k]), []).append(record)
+        return groups
 
 
 def categories_of(params: Any) -> Any:
@@ -223,7 +264,21 @@ def _run(
     if min(area.min(initial=0), truth_table.area.min(initial=0)) < 0 and len(params.areaRng) == 1:
         raise _NotOrdinaryError  # below a range from 0 to infinity, which takes everything here
     matches = Matcher(truth_table, table, protocol, areas=area).match()
-    return CoreRun(truth_rows, rows, Evaluation(truth_table, table, protocol, matches), list(params.maxDets))
+    return CoreRun(
+        truth_rows,
+        rows,
+        Evaluation(truth_table, table, protocol, matches),
+        list(params.maxDets),
+        keys=(list(params.imgIds), list(categories_of(params))),
+        truth_ids=list(map(itemgetter("id"), truth_rows)),
+        detection_ids=list(map(itemgetter("id"), rows)),
+        scores=list(map(itemgetter("score"), rows)),
+        shapes=(_shapes(truth_rows, params), _shapes(rows, params)),
+    )
+
+
+def _shapes(records: list[Record], params: Any) -> list[Any]:
+    return list(map(itemgetter("segmentation"), records)) if params.iouType == "segm" else []
 
 
 def _labels(

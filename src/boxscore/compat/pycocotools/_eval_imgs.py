@@ -24,11 +24,11 @@ def eval_imgs(run: CoreRun, params: Any) -> list[Record | None]:
     order = np.lexsort((matches.rank, group))
     group = group[order]
     rows = matches.row[order].tolist()
-    detection_ids = [run.detections[row]["id"] for row in rows]
-    scores = [run.detections[row]["score"] for row in rows]
+    detection_ids = [run.detection_ids[row] for row in rows]
+    scores = [run.scores[row] for row in rows]
     # Do the same for ground truths; ``position`` [P] gives each pair's detection in the new order.
     truth_group = matches.truth_category.astype(np.int64) * I + matches.truth_image
-    truth_ids = [truth["id"] for truth in run.truths]
+    truth_ids = run.truth_ids
     position = inverse_order(order)[matches.pair_detection]
     cap = params.maxDets[-1]
 

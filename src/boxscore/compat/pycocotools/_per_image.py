@@ -124,8 +124,18 @@ def evaluate_image(
     # Match all thresholds together, and write ids and flags of the matches.
     similarity = measure()
     if len(similarity):
+        # ``maxDet`` may be lower than that of the overlaps; the reference cannot read more than these.
+        if len(similarity) < len(detections):
+            raise IndexError(
+                f"index {len(similarity)} is out of bounds for axis 0 with size {len(similarity)}"
+            )
         chosen = _match(
-            similarity[:, columns], ignored == 1, crowd, detections, truth_matches, params.iouThrs
+            similarity[: len(detections), columns],
+            ignored == 1,
+            crowd,
+            detections,
+            truth_matches,
+            params.iouThrs,
         )
         for row, match in enumerate(chosen):
             for t in np.flatnonzero(match >= 0):

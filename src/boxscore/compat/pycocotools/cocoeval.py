@@ -7,8 +7,9 @@ written for the reference uses.
 
 Conventions
 -----------
-- ``evaluate`` keeps the core's matches; ``evalImgs``, ``ious``, ``_gts`` and ``_dts`` are made lazily from
-  them. After the first access they replace the matches, because the caller may have changed them.
+- ``evaluate`` keeps the core's matches and the values of the annotations; ``evalImgs``, ``ious``, ``_gts``
+  and ``_dts`` are made lazily from them. Annotations that change afterwards count at the next call. After the
+  first access the attributes replace the matches, because the caller may have changed them.
 - A subclass that overrides ``computeIoU``, ``computeOks`` or ``evaluateImg`` is evaluated through them.
 - Axis letters as in :mod:`boxscore.data.tables`; undefined is -1.
 
@@ -73,6 +74,7 @@ class COCOeval:
         self.cocoGt = cocoGt
         self.cocoDt = cocoDt
         self._run: _core.CoreRun | None = None
+        self._measured: _core.CoreRun | None = None  # the last run, whose overlaps ``_prepare`` keeps
         self._flat: dict[str, _core.Grouped] = {}
         self._made: dict[str, Any] = {}
         self.evalImgs = defaultdict(list)
@@ -93,7 +95,7 @@ class COCOeval:
         print(text)
 
     def __setstate__(self, state: Record) -> None:
-        self._run, self._flat, self._made = None, {}, {}
+        self._run, self._measured, self._flat, self._made = None, None, {}, {}
         for name, value in state.items():
             setattr(self, name, dict(value) if name in ("_flat", "_made") else value)
 
@@ -206,7 +208,7 @@ class COCOeval:
         if _core.is_plain(self, _REPLACED_METHODS):
             run = _core.run(self._grouped("_gts"), self._grouped("_dts"), params)
         if run is not None:
-            self._run = run
+            self._run = self._measured = run
             for name in ("evalImgs", "ious"):
                 self._made.pop(name, None)
             run.mark_ignored_truths()
@@ -228,26 +230,17 @@ class COCOeval:
     def _all_ious(self) -> dict[tuple[Any, Any], Any]:
         """Return overlaps under the parameters of the last ``evaluate``."""
         params = self._evaluated
-        filled = {key for groups in (self._gts, self._dts) for key, records in groups.items() if records}
-        return {
-            (i, k): self._measure(i, k, params) if not params.useCats or (i, k) in filled else []
-            for i in params.imgIds
-            for k in _core.categories_of(params)
-        }
+        return {(i, k): self._measure(i, k) for i in params.imgIds for k in _core.categories_of(params)}
 
-    def _measure(self, imgId: Any, catId: Any, params: Any) -> Any:
-        """Return overlaps of an image and category under the parameters of an earlier ``evaluate``."""
-        if imgId not in params.imgIds or catId not in _core.categories_of(params):
+    def _measure(self, imgId: Any, catId: Any) -> Any:
+        """Return overlaps of an image and category as they were at the last ``evaluate``."""
+        params, run = self._evaluated, self._measured
+        if run is None or imgId not in params.imgIds or catId not in _core.categories_of(params):
             raise KeyError((imgId, catId))
-        current, self.params = self.params, params
-        try:
-            return (
-                self.computeOks(imgId, catId)
-                if params.iouType == "keypoints"
-                else self.computeIoU(imgId, catId)
-            )
-        finally:
-            self.params = current
+        gts, dts = run.measured(imgId, catId)
+        if params.iouType == "keypoints":
+            return _per_image.keypoint_similarities(gts, dts, params)
+        return _per_image.overlaps(gts, dts, params)
 
     def _of(self, groups: Groups, imgId: Any, catId: Any) -> list[Record]:
         if self.params.useCats:
@@ -275,7 +268,7 @@ class COCOeval:
     def _iou(self, imgId: Any, catId: Any) -> Any:
         if "ious" in self._made:
             return self._made["ious"][imgId, catId]
-        return self._measure(imgId, catId, self._evaluated)
+        return self._measure(imgId, catId)
 
     def accumulate(self, p: Any = None) -> None:
         """Turn the outcomes into precision, recall and scores: ``eval``.
