@@ -136,3 +136,18 @@ def test_rotated_boxes_of_patches() -> None:
 def test_names_that_are_no_patches(name: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         merge_patches(Detections.from_arrays([name], [1], [[0, 0, 1, 1]], [0.5]))
+
+
+@pytest.mark.parametrize("width", ["1024", "512", "682", "16", "600.0"])
+def test_a_width_in_the_name_of_a_patch_is_not_a_scale(width: str) -> None:
+    names = ["P1__1__0___0", f"P0003__{width}__0___824"]
+    table = Detections.from_arrays(names, ["ship"] * 2, [[0, 0, 10, 10]] * 2, [0.9, 0.8])
+    with pytest.raises(InputError, match=rf"Got {float(width):g} in 'P0003__{width}__0___824'.* shifted"):
+        merge_patches(table)
+    assert merge_patches(table, "shifted").boxes.tolist() == [[0, 0, 10, 10], [0, 824, 10, 834]]
+
+
+@pytest.mark.parametrize("scale", [0.25, 0.5, 1, 1.5, 2, 4])
+def test_scales_of_the_devkit_divide(scale: float) -> None:
+    table = Detections.from_arrays([f"P1__{scale}__6___12"], ["ship"], [[0, 0, 12, 24]], [0.9])
+    assert merge_patches(table).boxes.tolist() == [[6 / scale, 12 / scale, 18 / scale, 36 / scale]]

@@ -3,7 +3,8 @@
 Conventions
 -----------
 - Patches are named ``<image>__<scale>__<x>___<y>``: the image, its scale before cutting, and the corner of
-  the patch, as the splitters of DOTA_devkit and mmrotate write it.
+  the patch, as the splitter of DOTA_devkit writes it. Those of mmrotate and ultralytics do not scale, and
+  write the width of the patch instead.
 - Duplicates stay: an object on an edge is detected in several patches. Run NMS afterwards.
 
 References
@@ -23,6 +24,9 @@ from boxscore.data.tables import Detections
 from boxscore.data.vocabulary import Id, Images
 from boxscore.errors import InputError
 
+LARGEST_SCALE = 16.0
+"""Smaller numbers in a name are scales; this and larger ones are widths of patches."""
+
 _NAME = re.compile(r"(.+)__(\d*\.?\d+)__(-?\d+)___(-?\d+)")
 
 
@@ -35,7 +39,7 @@ def merge_patches(detections: Detections, form: str = "scaled") -> Detections:
         Images named ``<image>__<scale>__<x>___<y>``; images with other names stay as they are.
     form : {"scaled", "shifted"}, default "scaled"
         ``"scaled"``: add the corner of the patch, then divide by the scale (DOTA_devkit); ``"shifted"``: only
-        add the corner (mmrotate).
+        add the corner (mmrotate, ultralytics).
 
     Returns
     -------
@@ -45,7 +49,8 @@ def merge_patches(detections: Detections, form: str = "scaled") -> Detections:
     Raises
     ------
     InputError
-        If no image has such a name, a scale is 0, or there are masks or keypoints.
+        If no image has such a name, a scale is 0, a name has the width of the patch instead, or there are
+        masks or keypoints.
 
     Examples
     --------
@@ -71,6 +76,17 @@ def merge_patches(detections: Detections, form: str = "scaled") -> Detections:
     scale = np.array([float(part[2]) if part else 1.0 for part in parts])
     if (scale == 0).any():
         raise InputError("the scale of a patch", "be above 0", got=repr(names[int(np.argmin(scale))]))
+    # The devkit scales by 0.5 to 2; divided by a width, all boxes would be a few pixels large.
+    wide = np.flatnonzero(scale >= LARGEST_SCALE)
+    if form == "scaled" and len(wide):
+        raise InputError(
+            "the scale in the name of a patch",
+            f"be below {LARGEST_SCALE:g}",
+            got=f"{scale[wide[0]]:g} in {names[wide[0]]!r}",
+            place=detections.source,
+            cause="mmrotate and ultralytics write the width of a patch there: use --merge-patches shifted, "
+            'or merge_patches(table, "shifted")',
+        )
     if form == "shifted":
         scale = np.ones(len(names))
     corner = np.array([[float(part[3]), float(part[4])] if part else [0.0, 0.0] for part in parts])
