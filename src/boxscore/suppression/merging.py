@@ -10,8 +10,9 @@ Conventions
 - *Greedy*: the members are the best box and all it would drop in hard NMS.
 - *Transitive* (``nmm``): a box joins the best box it overlaps, and goes where that one goes; so members need
   not overlap the box they end in, only form a chain.
-- Overlap is by more than ``iou_threshold``, of the boxes as given. SAHI, whose names these are, compares with
-  ``>=``, defaults to IoS, and asks again whether the growing box still overlaps each member.
+- Overlap is by more than ``iou_threshold``, of the boxes as given, and every member is covered.
+- SAHI, whose names these are, makes the same groups but other boxes: a member that does not overlap the box
+  as merged so far is dropped and not covered. SAHI also compares with ``>=`` and defaults to IoS.
 
 References
 ----------
@@ -47,6 +48,8 @@ def greedy_nmm(
 ) -> Suppression:
     """Merge into each kept box those it would drop in hard NMS.
 
+    The groups are those of SAHI's ``GREEDYNMM``; the boxes can be larger, because SAHI drops some members.
+
     Parameters and errors as in :func:`boxscore.batched_nms`; ``groups`` are its ``idxs``, None is one group.
 
     Returns
@@ -79,6 +82,8 @@ def nmm(
     pre_top_k: int | None = None,
 ) -> Suppression:
     """Merge chains of overlapping boxes.
+
+    The groups are those of SAHI's ``NMM``; the boxes can be larger, because SAHI drops some members.
 
     Parameters, results and errors as in :func:`greedy_nmm`.
 
