@@ -251,6 +251,37 @@ def test_labelme_shapes(tmp_path: Path) -> None:
     assert table.area.round(4).tolist() == [28.2743, 4]
 
 
+def anylabeling(folder: Path, *shapes: tuple[str, list[list[float]]]) -> Path:
+    records = [{"label": "a", "points": points, "shape_type": kind} for kind, points in shapes]
+    content = {"flags": {}, "shapes": records, "imagePath": "x.png", "imageData": None}
+    return dump(folder / "x.json", content)
+
+
+def test_rectangles_of_four_points(tmp_path: Path) -> None:
+    corners = [[10, 20], [110, 20], [110, 70], [10, 70]]
+    turned = [corners[at] for at in (2, 1, 0, 3)]
+    path = anylabeling(tmp_path, ("rectangle", corners), ("rectangle", turned), ("rectangle", corners[::2]))
+    assert load_ground_truth(path).boxes.tolist() == [[10, 20, 110, 70]] * 3
+    for points, words in (
+        ([[10, 20], [110, 25], [110, 70], [10, 70]], "a rectangle must be upright if it has four points"),
+        ([[10, 20], [110, 20], [110, 70]], "a rectangle must have two points, or four. Got 3"),
+    ):
+        with pytest.raises(FileFormatError, match=words):
+            load_ground_truth(anylabeling(tmp_path, ("rectangle", points)))
+
+
+def test_rotations_are_rotated_boxes(tmp_path: Path) -> None:
+    # A square of side 5, turned by the angle of the triangle 3, 4, 5.
+    points = [[10.0, 10.0], [14.0, 13.0], [11.0, 17.0], [7.0, 14.0]]
+    table = load_ground_truth(anylabeling(tmp_path, ("rotation", points), ("rectangle", [[0, 0], [4, 2]])))
+    assert table.boxes.tolist() == [[7, 10, 14, 17], [0, 0, 4, 2]]
+    assert table.area.tolist() == [25, 8]
+    assert table.rotated is not None
+    assert table.rotated[:, :4].round(6).tolist() == [[10.5, 13.5, 5, 5], [2, 1, 4, 2]]
+    with pytest.raises(FileFormatError, match=r"a rotation must have four points\. Got 3"):
+        load_ground_truth(anylabeling(tmp_path, ("rotation", points[:3])))
+
+
 def test_labelme_is_told_behind_the_image_in_it(tmp_path: Path) -> None:
     content = {"imageData": "QUJD" * 20_000, "imagePath": "x.png", "shapes": []}
     assert detect_format(dump(tmp_path / "x.json", content))[0] == "labelme"

@@ -2,8 +2,8 @@
 
 Conventions
 -----------
-- A rectangle is two opposite corners in any order, a polygon its points, a circle its center and a point on
-  it.
+- A rectangle is two opposite corners in any order, or all four, as X-AnyLabeling writes it; a polygon its
+  points; a circle its center and a point on it; X-AnyLabeling's rotation the four corners of a rotated box.
 - The image name is ``imagePath`` without its folder; ``imageData`` is ignored.
 - Points and lines are skipped with a warning. A ``mask`` counts as its rectangle.
 
@@ -18,9 +18,10 @@ import math
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from boxscore.errors import FileFormatError
-from boxscore.extensions.formats._gathered import Gathered, Origin, decoded
+from boxscore.extensions.formats._gathered import Gathered, Origin, box_around, decoded
 from boxscore.extensions.formats._json_folders import first_json, json_files
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import RowFormat, Rows
@@ -81,12 +82,24 @@ FORMAT = LabelMeFormat()
 
 
 def _add(shape: _Shape, image: int, origin: Origin, gathered: Gathered) -> None:
-    # Shapes of two points: opposite corners, or a circle's center and a point on it.
+    # X-AnyLabeling writes all four corners of boxes.
     kind, points, score = shape.shape_type or "polygon", shape.points, shape.score
     label = str(shape.label)
-    if kind in ("rectangle", "mask", "circle"):
+    corners = [number for point in points for number in point]
+    if kind == "rectangle" and len(points) == 4:
+        x1, y1, x2, y2 = box_around(corners)
+        if {*points} != {(x1, y1), (x2, y1), (x2, y2), (x1, y2)}:
+            rule, cause = "be upright if it has four points", "is it a rotation or a polygon?"
+            raise FileFormatError("a rectangle", rule, got=points, place=str(origin), cause=cause)
+        gathered.add_box(image, label, (x1, y1, x2, y2), "xyxy", origin, score=score)
+    elif kind == "rotation":
+        if len(points) != 4:
+            raise FileFormatError("a rotation", "have four points", got=len(points), place=str(origin))
+        gathered.add_rotated(image, label, np.array(points, dtype=np.float64), origin, score=score)
+    # Shapes of two points: opposite corners, or a circle's center and a point on it.
+    elif kind in ("rectangle", "mask", "circle"):
         if len(points) != 2:
-            rule = "have two points"
+            rule = "have two points, or four" if kind == "rectangle" else "have two points"
             raise FileFormatError(f"a {kind}", rule, got=len(points), place=str(origin))
         (x1, y1), (x2, y2) = points
         if kind != "circle":
@@ -99,7 +112,6 @@ def _add(shape: _Shape, image: int, origin: Origin, gathered: Gathered) -> None:
         gathered.add(image, label, (x1, y1, x2, y2), origin, score=score, area=area)
     # Add polygons; count lines and points as skipped.
     elif kind == "polygon":
-        flat = [number for point in points for number in point]
-        gathered.add_polygon(image, label, flat, origin, score=score)
+        gathered.add_polygon(image, label, corners, origin, score=score)
     else:
         gathered.leave_out(f"{kind[:20]}s")
