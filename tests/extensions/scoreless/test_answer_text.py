@@ -176,6 +176,30 @@ def test_depth_is_no_matter() -> None:
     assert boxes_of(read_answer('{"a": ' * 30_000 + CAT)) == BOTH[:1]
 
 
+@each(
+    [
+        ("deepseek", "<|ref|>cat<|/ref|><|det|>[[50, <|ref|>dog<|/ref|><|det|>[[1, 2, 3, 4]]<|/det|>", 1),
+        ("deepseek", "<|ref|>cat<|/ref|><|det|>[[1, 2, 3, 4], [5, 6, <|det|>[[1, 2, 3, 4]]<|/det|>", 2),
+        ("qwen", "<|box_start|>(50,200),(5<|box_start|>(1,2),(3,4)<|box_end|>", 1),
+        ("internvl", "<ref>cat</ref><box>[[50, 200, <ref>dog</ref><box>[[1, 2, 3, 4]]</box>", 1),
+        ("nothing inside", "<ref>cat</ref><box><ref>dog</ref><box>[[1, 2, 3, 4]]</box>", 1),
+    ]
+)
+def test_a_tag_that_is_cut_in_the_middle(name: str, text: str, boxes: int) -> None:
+    read = read_answer(text)
+    assert (read.status, len(read.boxes), read.damaged) == ("truncated", boxes, 0), name
+
+
+def test_a_missing_end_of_complete_boxes_is_not_a_cut() -> None:
+    read = read_answer("<ref>cat</ref><box>[[1, 2, 3, 4]]<ref>dog</ref><box>[[5, 6, 7, 8]]</box>")
+    assert (read.status, len(read.boxes)) == ("read", 2)
+
+
+@each([("json", f"[{CAT}]"), ("tags", "cat<loc_1><loc_2><loc_3><loc_4>")])
+def test_a_byte_order_mark_changes_nothing(name: str, text: str) -> None:
+    assert read_answer("\ufeff" + text) == read_answer(text), name
+
+
 # ---------------------------------------------------------------- what the numbers are
 
 

@@ -186,6 +186,7 @@ def _sections(
         boxes: list[tuple[str | None, list[float]]] = []
         label: str | None = None
         damaged, opened, at = 0, "", 0
+        is_cut = False
 
         # Boxes with another number of coordinates are damaged.
         def take(content: str) -> None:
@@ -200,13 +201,14 @@ def _sections(
         for found in tag.finditer(text):
             if opened == opens_box and found[0] in (closes_box, opens_label, opens_box):
                 take(text[at : found.start()])
+                is_cut |= found[0] != closes_box and _is_open(text[at : found.start()])
             if opened == opens_label and found[0] == closes_label:
                 label = _label(text[at : found.start()])
             opened = found[0] if found[0] in (opens_label, opens_box) else ""
             at = found.end()
         # Text may end inside a box: complete boxes in it count, and the rest is truncated, not damaged.
-        is_cut = opened == opens_box
-        if is_cut:
+        if opened == opens_box:
+            is_cut = True
             before = damaged
             take(text[at:])
             # Do not count the truncated one.
@@ -214,6 +216,13 @@ def _sections(
         return TaggedBoxes(boxes, damaged, is_cut or opened == opens_label)
 
     return read
+
+
+def _is_open(content: str) -> bool:
+    """Return whether a bracket of a section that is not closed is open, or the section is empty."""
+    return (
+        any(content.count(left) > content.count(right) for left, right in ("[]", "()")) or not content.strip()
+    )
 
 
 _rex_in_tags = _sections(

@@ -193,7 +193,7 @@ def _finite(value: Any) -> float | None:
 
 def read_answer(answer: str, *, loose: bool = False) -> ReadAnswer:
     """Read the boxes of an answer."""
-    text, is_endless_thought = _without_thoughts(answer)
+    text, is_endless_thought = _without_thoughts(answer.removeprefix("\ufeff"))
     if is_endless_thought:
         return ReadAnswer("truncated", [])
     block, has_more = _first_block(text)
