@@ -160,6 +160,19 @@ def test_scores_above_one_in_fusion_are_warned_about():
         weighted_boxes_fusion([BOX], [[87]])
 
 
+def test_fused_scores_above_one_are_warned_about():
+    boxes, scores = [[BOX[0], BOX[0]], []], [[1.0, 1.0], []]
+    with pytest.warns(
+        BoxscoreWarning, match=r"fused scores reach 1\.33333.*--confidence box_and_model_average"
+    ):
+        weighted_boxes_fusion(boxes, scores, weights=[2, 1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        weighted_boxes_fusion([BOX, BOX, []], [[1.0], [1.0], []], weights=[1, 1, 1])
+        for confidence in ("max", "box_and_model_average", "absent_model_aware_average"):
+            weighted_boxes_fusion(boxes, scores, weights=[2, 1], confidence=confidence)
+
+
 def test_bad_rotated():
     with pytest.raises(InputError, match=r"boxes must have shape \[N, 5\]"):
         rotated_nms(BOX, [0.5], iou_threshold=0.5)

@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
             files,
             fused_part,
             lambda _: options,
-            before_writing=lambda counts: warn_of_scale(counts.largest),
+            before_writing=lambda counts: warn_of_scale(counts.largest, counts.largest_made),
         )
         _say(counts.made, counts.given, len(files), arguments.output)
         return 0

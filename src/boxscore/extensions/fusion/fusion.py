@@ -73,6 +73,10 @@ class Fused(NamedTuple):
     """For each input box, all models concatenated, the row of its fused box; -1 if left out, [N]."""
 
 
+ROUNDING = 1e-9
+"""Amount by which a fused score may exceed 1 by rounding."""
+
+
 def weighted_boxes_fusion(
     boxes: Sequence[ArrayLike],
     scores: Sequence[ArrayLike],
@@ -141,7 +145,7 @@ def weighted_boxes_fusion(
     """
     models = Models(boxes, scores, groups, weights, score_threshold, box_format)
     fused = fused_by_clusters(models, iou_threshold, confidence, allow_overflow=allow_overflow)
-    warn_of_scale(_largest(scores))
+    warn_of_scale(_largest(scores), 0 if allow_overflow else _largest([fused.scores]))
     return fused
 
 
@@ -221,12 +225,17 @@ def fused_into_best(models: Models, iou_threshold: float) -> Fused:
     return _average(ensemble, cluster, weight, score, models.box_format)
 
 
-def warn_of_scale(largest: float) -> None:
-    """Warn if the largest score shows that scores are not on a scale from 0 to 1."""
+def warn_of_scale(largest: float, fused: float = 0.0) -> None:
+    """Warn of scores above 1: of the largest given one, otherwise of the largest fused one."""
     if largest > 1:
         warn_user(
             f"scores reach {largest:g}; fusion compares scores across models, so they should share a "
             "scale from 0 to 1."
+        )
+    elif fused > 1 + ROUNDING:
+        warn_user(
+            f"fused scores reach {fused:g}, because the average divides by the weights of all models; "
+            "--confidence box_and_model_average (in Python confidence=) keeps them below 1."
         )
 
 

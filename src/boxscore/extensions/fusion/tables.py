@@ -46,7 +46,9 @@ def fused_table(
         When a class has two names.
     """
     table = fused_part(tables, method, weights, iou_threshold, score_threshold, **options)
-    warn_of_scale(max((each.scores.max(initial=0) for each in tables), default=0))
+    warn_of_scale(
+        max((each.scores.max(initial=0) for each in tables), default=0), float(table.scores.max(initial=0))
+    )
     return table
 
 

@@ -83,7 +83,8 @@ class RewriteTask(PicklesFields):
             made = rewrite(tables, **options)
         FORMAT.save(made.take(np.argsort(made.image, kind="stable")), self.output)
         largest = max(float(table.scores.max(initial=0)) for table in tables)
-        return Counted(len(made), sum(map(len, tables)), largest, tuple(one.message for one in caught))
+        messages = tuple(one.message for one in caught)
+        return Counted(len(made), sum(map(len, tables)), largest, float(made.scores.max(initial=0)), messages)
 
 
 class Counted(NamedTuple):
@@ -93,6 +94,8 @@ class Counted(NamedTuple):
     given: int
     largest: float
     """Largest score read."""
+    largest_made: float
+    """Largest score written."""
     warnings: tuple[Warning | str, ...] = ()
 
 
@@ -108,6 +111,7 @@ def rewritten(
         sum(one.made for one in counts),
         sum(one.given for one in counts),
         max(one.largest for one in counts),
+        max(one.largest_made for one in counts),
     )
 
 
