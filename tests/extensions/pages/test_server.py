@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import boxscore
-from boxscore.extensions.pages.server import LONGEST_PATH, MOST_REQUESTS, PAGE, Server, Site
+from boxscore.extensions.pages.server import LONGEST_PATH, MOST_REQUESTS, PAGE, Server, Site, _Handler
 from boxscore.reports import ReportOptions
 from support.evaluations import HOSTILE, evaluation, hostile_evaluation, shapes
 from support.samples import SHAPES
@@ -486,3 +486,17 @@ def test_many_at_once_are_the_same(client: Client) -> None:
         thread.join(20)
     assert len(replies) == 8
     assert len(set(replies)) == 1
+
+
+def test_a_head_that_drips_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_Handler, "timeout", 1)
+    with served(shapes()) as client:
+        with socket.create_connection(("127.0.0.1", client.port), timeout=20) as connection:
+            # Each byte arrives within the timeout, and all of them do not.
+            start = time.monotonic()
+            with contextlib.suppress(OSError):
+                for _ in range(40):
+                    connection.sendall(b"G")
+                    time.sleep(0.2)
+            assert time.monotonic() - start < 6
+        assert client.ask("").status == 200

@@ -25,6 +25,7 @@ import json
 import os
 import re
 import secrets
+import socket
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -65,7 +66,7 @@ SMALL_PICTURES = 256
 BLOCK = 1 << 16
 
 SECONDS = 30
-"""Timeout of an idle connection in seconds."""
+"""Timeout in seconds of an idle connection, and of the head of a request, however slowly it arrives."""
 
 SHOWN_AS_THEY_ARE = {
     ".jpg": "image/jpeg",
@@ -434,6 +435,26 @@ class _Handler(BaseHTTPRequestHandler):
     server: Server
     protocol_version, server_version, sys_version = "HTTP/1.1", f"boxscore/{__version__}", ""
     timeout = SECONDS
+
+    def handle_one_request(self) -> None:
+        """Answer a request, unless its head takes too long; ``timeout`` only bounds each read."""
+        self._deadline = threading.Timer(self.timeout, self._hang_up)
+        self._deadline.daemon = True
+        self._deadline.start()
+        try:
+            super().handle_one_request()
+        finally:
+            self._deadline.cancel()
+
+    def parse_request(self) -> bool:
+        """Parse the head of a request; the answer may take longer."""
+        is_valid = super().parse_request()
+        self._deadline.cancel()
+        return is_valid
+
+    def _hang_up(self) -> None:
+        with contextlib.suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
 
     def do_GET(self) -> None:
         self._respond()
