@@ -3,7 +3,7 @@
     python benchmarks/beyond_memory.py 1000000 10000000 100000000 --results beyond.jsonl
     python benchmarks/beyond_memory.py --results beyond.jsonl --docs docs/contributing
 
-Ten detections and four objects an image, 80 classes, one with 60 % of all. The data set is written to a
+Ten detections and four objects an image, 80 classes, one with 60% of all. The data set is written to a
 folder in part files of 2.5 million rows, image by image, float32. Then ``boxscore evaluate`` runs in each of
 the ways of :data:`WAYS`; the resident memory of it and of its workers is read every 50 ms, with the processor
 time of all of them. The numbers of all ways must be equal in every digit. At once it is left out where it
@@ -54,7 +54,7 @@ ROW_GROUP = 500_000
 
 
 def labels(rng: np.random.Generator, count: int) -> np.ndarray:
-    """Draw classes; the first has 60 %."""
+    """Draw classes; the first has 60%."""
     return np.where(rng.random(count) < LARGEST, 0, rng.integers(1, CLASSES, count)).astype(np.int32)
 
 

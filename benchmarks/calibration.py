@@ -5,7 +5,7 @@ python benchmarks/calibration.py --images 20 --repetitions 100
 
 A score is drawn from a mixture of two beta distributions, and a detection is true with the probability that
 a curve gives for its score. Images differ in the number of detections and in difficulty, which all detections
-of an image share (a Gaussian copula of correlation 0.3). Eight classes have 35 to 2 % of the detections.
+of an image share (a Gaussian copula of correlation 0.3). Eight classes have 35 to 2% of the detections.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def main() -> None:
                 below, above = np.mean(true < low), np.mean(true > high)
                 # + 0.0: no -0.000
                 entries[0].append(f"{plain.mean():.3f} / {round(debiased.mean(), 3) + 0.0:.3f}")
-                entries[1].append(f"{100 * (1 - below - above):.1f} %")
+                entries[1].append(f"{100 * (1 - below - above):.1f}%")
                 entries[2].append(f"{100 * below:.1f} / {100 * above:.1f}")
             for table, row in zip(tables.values(), entries, strict=True):
                 table.append(f"| {name} | {kind} | {true:.3f} | {' | '.join(row)} |")

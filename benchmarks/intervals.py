@@ -3,7 +3,7 @@
     python benchmarks/intervals.py --images 20 --repetitions 1000     one row of the tables in
                                                                      docs/contributing/interval-coverage.md
 
-The world has eight classes (35 % to 2 % of the objects), about four objects in an image, and images that are
+The world has eight classes (35% to 2% of the objects), about four objects in an image, and images that are
 hard or easy for both detectors. Its true scores are those of very many images. Each repetition draws a fresh
 sample, asks boxscore, and notes whether the interval holds the true score, and whether equal detectors are
 called different.

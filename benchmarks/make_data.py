@@ -207,7 +207,7 @@ def make(spec: DataSpec, ground_truth: Path, detections: Path) -> None:
     """
     if spec.detections > 0.6 * spec.images * spec.image_cap and spec.layout != "one_image":
         raise ValueError(
-            "detections must stay below 60 % of images x image_cap, or drawing them takes forever"
+            "detections must stay below 60% of images x image_cap, or drawing them takes forever"
         )
     random = np.random.default_rng(spec.seed)
     world = make_world(spec, random)

@@ -88,7 +88,7 @@ def values(_: object) -> object:
         _panel(ax, 175, 175, f"IoU {got:.2f}")
         _box(ax, boxes[0], GREEN)
         _box(ax, boxes[1], RED, dashed=True)
-        ax.text(10, 165, f"{move:.0f} % of a side, both ways", fontsize=9, color=INK, va="bottom")
+        ax.text(10, 165, f"{move:.0f}% of a side, both ways", fontsize=9, color=INK, va="bottom")
     return figure
 
 

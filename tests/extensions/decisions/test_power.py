@@ -46,7 +46,7 @@ def some(images, seed=0, rates=(0.6, 0.75)):
 
 
 def exact_power(standardized, units):
-    """Power of the t test of one sample, two-sided at 5 %, one side counted: the noncentral t by quadrature."""
+    """Power of the t test of one sample, two-sided at 5%, one side counted: the noncentral t by quadrature."""
     freedom = units - 1
     critical = student_quantile(0.975, freedom)
     root = np.linspace(1e-6, 3, 1501)  # of chi-square over its degrees of freedom

@@ -306,7 +306,7 @@ def test_refused(options, message):
 @pytest.mark.long
 @each([0.2, 0.9])
 def test_calibrated_scores_may_be_calibrated(score):
-    """Of 40 calibrated detectors of one score, with 40 detections each; 2.5 % are 1."""
+    """Of 40 calibrated detectors of one score, with 40 detections each; 2.5% are 1."""
     random = np.random.default_rng(1)
     ends = np.array(
         [
@@ -326,7 +326,7 @@ def test_calibrated_scores_may_be_calibrated(score):
 
 @pytest.mark.long
 def test_the_interval_of_overconfident_scores():
-    """Of 40 detectors that are right in 60 % of cases at 0.8, with 40 detections each."""
+    """Of 40 detectors that are right in 60% of cases at 0.8, with 40 detections each."""
     random = np.random.default_rng(2)
     holds = [
         errors.low <= 0.2 <= errors.high

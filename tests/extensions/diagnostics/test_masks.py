@@ -21,7 +21,7 @@ BOX = [10, 10, 40, 40]
 LOWER_LEFT = [[10, 10, 10, 50, 50, 50]]
 UPPER_RIGHT = [[10, 10, 50, 10, 50, 50]]
 LETTER_L = [[10, 10, 18, 10, 18, 42, 50, 42, 50, 50, 10, 50]]
-"""Covers 36 % of its box."""
+"""Covers 36% of its box."""
 
 
 def truth_of(*shapes: tuple[str, Any]) -> dict[str, Any]:

@@ -132,7 +132,7 @@ def test_three_annotators_share_units() -> None:
 
 @pytest.mark.long
 def test_known_errors_are_recovered() -> None:
-    """Wilson's 95 % intervals hold the true rates in nearly all of 20 simulated pairs."""
+    """Wilson's 95% intervals hold the true rates in nearly all of 20 simulated pairs."""
     held = np.zeros(3)
     for seed in range(20):
         row = annotator_agreement(simulated(seed + 1)).pairs[0].as_row()

@@ -160,7 +160,7 @@ FALLING = {
 @pytest.mark.long
 @pytest.mark.parametrize("name", FALLING)
 def test_the_interval_holds_the_number_of_the_next_fifty(name: str) -> None:
-    """In 95 % of lists with a known share, give or take three standard errors of 200 of them."""
+    """In 95% of lists with a known share, give or take three standard errors of 200 of them."""
     rng = np.random.default_rng(7)
     held = 0
     for _ in range(200):

@@ -202,7 +202,7 @@ def test_a_range_without_true_positives_at_one_threshold_reads_nothing_of_the_ne
     ],
 )
 def test_sizes_follow_from_the_data(boxes: int, memory: int | None, partition: int, most: int) -> None:
-    """Of one class with 60 %; beyond a number of tasks they grow, as far as workers have memory."""
+    """Of one class with 60%; beyond a number of tasks they grow, as far as workers have memory."""
     usual = partition_of(boxes, 1 << 20, memory)
     parts = -(-boxes // usual)
     (header,) = headers_of(Here(), [part_of(boxscore.evaluate(GT, DT))])

@@ -10,7 +10,7 @@ import pytest
 
 from boxscore.extensions.weights.resampling import interval, student_quantile
 
-T_TABLE = {  # two-sided 5 %, to ten digits
+T_TABLE = {  # two-sided 5%, to ten digits
     1: 12.7062047364,
     2: 4.30265272991,
     3: 3.18244630528,
