@@ -69,7 +69,7 @@ class InputError(BoxscoreError, ValueError):
     place : str, optional
         Where the value is: the row, the key, the file.
     cause : str, optional
-        The likely cause, or what to do next.
+        The likely cause, or the next step.
 
     Attributes
     ----------

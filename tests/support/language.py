@@ -26,7 +26,7 @@ class Text(NamedTuple):
 
 
 RULES = {
-    "negate the verb, not the noun": r"\b(?:is|are|was|were|be|has|have|had) no(?:ne)?\b(?! more | longer )"
+    "negate the verb, not the noun": r"(?<![Tt]here )\b(?:is|are|was|were|be) no(?:ne)?\b(?! more | longer | faster |')"
     r"|\bno (?:bit|object|number) (?:changes|moves)\b",
     "'what ...' as a noun": r"(?:^|[.!:;] )What (?![^?]*\?)|\b(?:of|from|for|with|to|beyond|beside|as|than|in|on|by|all|"
     r"and|or|only|but|into|like) what\b",
@@ -40,8 +40,8 @@ RULES = {
     "a sentence that begins with a participle": r"(?:^|[.!?] )(?:Matched|Refused|Ignored|Counted|Kept|Read|Dropped|"
     r"Wanted|Asked|Given|Left|Taken|Needed) (?:are|is|were|was)\b",
     "'Left:' for 'Rejected:'": r"(?:^|[.!?] |\*\*)Left:",
-    "British spelling": r"\b\w*(?:colour|normalis|localis|initialis|maximis|minimis|optimis|summaris|recognis|"
-    r"neighbour|behaviour|favour|centre|licence|analys(?:e[sd]?|ing)|artefact|catalogue|grey)\w*\b",
+    "British spelling": r"\b\w*(?:colour|normalis|localis|initialis|maximis|minimis|optimis(?!tic)|summaris|recognis|"
+    r"neighbour|behaviour|favour|centre|licence|analys(?:ed?|ing)\b|labell(?:ed|ing)\b|rasteris|artefact|catalogue|grey)\w*\b",
 }
 """What the rule wants, and what breaks it."""
 

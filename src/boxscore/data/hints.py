@@ -41,7 +41,7 @@ FEWEST = 10
 FEWEST_OF_CLASS = 3
 """Minimum number of confident detections on annotations to judge a single class."""
 
-SAID_OF_NUMBERING = "said of numbering"
+SAID_OF_NUMBERING = "hint about numbering"
 """Key of a result for the hint that its classes may be numbered differently."""
 
 

@@ -17,7 +17,7 @@ Boxes are put in *levels* by height (a level spans a ratio of 1/t, so partners a
 and inside a level in *strips* by center. Level and strip, hashed together with the group, are the row of the
 grid; a row is sorted by ``x1``, and a query is a range of it. Rows with equal hashes only add candidates. For
 measures that may exceed the IoU the same windows are used with t = 0 (boxes that meet), where the ratio of
-heights is no bound and every level is queried.
+heights bounds nothing and every level is queried.
 
 Rounding is covered by a slack, so a candidate is never missed: t is lowered by one part in 10^9, and
 coordinates are given some units in the last place.

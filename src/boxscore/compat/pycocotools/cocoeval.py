@@ -276,7 +276,7 @@ class COCOeval:
         Parameters
         ----------
         p : Params, optional
-            Parameters to use instead of ``params``; they select a part of what :meth:`evaluate` covered.
+            Parameters to use instead of ``params``; they select a part of the evaluation of :meth:`evaluate`.
         """
         self._say("Accumulating evaluation results...")
         tic = time.time()

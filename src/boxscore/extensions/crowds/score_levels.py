@@ -100,7 +100,7 @@ def score_levels(
     with_row[ragged_ranges(overlaps.starts, overlaps.counts)] = np.repeat(
         np.arange(len(detections)), overlaps.counts
     )
-    # Detections too small for a range compete in the first pass whatever their class, even one that is not
+    # Detections too small for a range compete in the first pass, even if their class is not
     # evaluated, as in the devkit.
     is_evaluated = evaluated(ground_truth.categories, protocol)
     takes_part = ranked | ~is_evaluated[detections.category]

@@ -247,7 +247,7 @@ class LabelRules(Rules):
                 "count": "counted",
                 "drop": "dropped",
                 "drop_without_object": "dropped without an object",
-                "drop_beside_others": "dropped beside objects of other classes",
+                "drop_beside_others": "dropped next to objects of other classes",
                 "unmatched_without_object": "unmatched without an object",
             },
         ),

@@ -453,7 +453,7 @@ class MatchingRules(Rules):
             Refusal(
                 "together",
                 lambda protocol: protocol.matching.per_class and any(map(protocol.asks_for, OF_IMAGES)),
-                "be false where a metric is of whole images, whatever their classes",
+                "be false where a metric is of whole images, not of classes",
                 got="true",
             ),
         ),
