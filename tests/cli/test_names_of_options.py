@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from boxscore.cli import COMMANDS, load_command
+from boxscore.cli.arguments import EVERYWHERE
 from boxscore.cli.streams import as_typed
 from support import sources
 from support.running import Run
@@ -89,3 +90,50 @@ def test_a_command_names_its_option(tmp_path: Path, run: Run) -> None:
     message = " ".join(run.error("evaluate", truth, results).split())
     assert "--unlisted-images drop ignores this image, background adds it" in message
     assert "in Python" not in message
+
+
+YOLO = "0 0.5 0.5 0.2 0.2 0.3\n0 0.4 0.5 0.2 0.2 0.3\n"
+TABLE = "foo,bar,x1,y1,x2,y2\na,b,1,2,3,4\n"
+SECOND_ROW = "image,class,score,x1,y1,x2,y2\na,b,.5,1,2,3,4\na,b,nan,1,2,3,4\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "nms IN -o OUT --iou-threshold .5",
+        "fuse IN IN -o OUT",
+        "evaluate IN IN",
+        "stats IN",
+        "validate IN IN",
+        "compare IN IN IN",
+        "suspects IN IN",
+        "convert --gt IN --to coco -o OUT",
+    ],
+)
+@pytest.mark.parametrize(("name", "content"), [("p/a.txt", YOLO), ("t.csv", TABLE), ("u.csv", SECOND_ROW)])
+def test_a_command_has_every_option_that_its_messages_name(
+    name: str, content: str, words: str, tmp_path: Path, run: Run
+) -> None:
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(content)
+    given = str(file if file.suffix == ".csv" else file.parent)
+    typed = [{"IN": given, "OUT": str(tmp_path / "out.json")}.get(word, word) for word in words.split()]
+    printed = run(*typed, status=(0, 1, 2)).err
+    command = typed[0]
+    known = {option.name for option in (*load_command(command).options, *EVERYWHERE)} | {"help"}
+    # What "boxscore convert" has, or another command, is named with it.
+    for line in printed.splitlines():
+        advice = re.sub(r"boxscore [a-z]+ has no --[a-z-]+", "", line).partition("boxscore convert ")[0]
+        named = set(re.findall(r"(?<![\w-])--([a-z][a-z-]*[a-z])", advice))
+        assert named <= known, line
+
+
+def test_an_option_that_the_command_lacks_is_not_advised(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "t.csv").write_text(TABLE)
+    said = run.error("nms", tmp_path / "t.csv", "-o", tmp_path / "o.csv", "--iou-threshold", "0.5")
+    assert said.endswith(
+        "in "
+        f"{tmp_path / 't.csv'}; boxscore nms has no --columns, boxscore convert has it: convert the file to "
+        "COCO first.\n"
+    )

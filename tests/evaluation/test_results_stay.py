@@ -39,7 +39,7 @@ def changeable(value: Any, path: str, seen: set[int], depth: int = 0) -> Iterato
             yield from changeable(one, f"{path}[{key}]", seen, depth + 1)
     elif type(value).__module__.startswith("boxscore") and id(value) not in seen and depth < 4:
         seen.add(id(value))
-        for name in dir(value):
+        for name in object.__dir__(value):
             inputs = (
                 "ground_truth",
                 "detections",

@@ -594,3 +594,15 @@ def test_an_image_called_classes_without_objects(tmp_path: Path) -> None:
         truth = boxscore.load_ground_truth(labels, classes=["cat"], image_folder=images)
     assert truth.images.ids.tolist() == ["a", "classes"]
     assert truth.images.ids[truth.image].tolist() == ["a"]
+
+
+def test_a_stale_path_is_found_by_its_last_components(tmp_path: Path) -> None:
+    label = {"sets/birds/labels/val/a.txt": "0 0.5 0.5 0.5 0.5\n", "sets/birds/images/val/a.jpg": ""}
+    stale = "path: {}\nval: images/val\nnames: [cat]\n"
+    for path in ("/home/me/data/sets/birds", "../sets/birds", "C:\\data\\sets\\birds"):
+        write(tmp_path, {**label, "birds.yaml": stale.format(path)})
+        table = load_ground_truth(tmp_path / "birds.yaml", image_sizes="10x10")
+        assert table.images.ids.tolist() == ["a"], path
+    write(tmp_path, {"birds.yaml": stale.format("/home/me/fish")})
+    with pytest.raises(FileFormatError, match=r"not there \(tried .*/images/val\)"):
+        load_ground_truth(tmp_path / "birds.yaml", image_sizes="10x10")

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import re
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -92,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return stop.code if isinstance(stop.code, int) else 2
     # Libraries for plots and tables crash if there is little address space.
     with_tables = ENTRIES[name].tables or any(option.needs for option in given(command.options, parsed))
-    return _run(command, parsed, room=LIBRARIES if with_tables else 0)
+    return _run(name, command, parsed, room=LIBRARIES if with_tables else 0)
 
 
 def _without_command(words: Sequence[str]) -> int:
@@ -168,7 +169,7 @@ def command_parser(name: str, command: Command) -> ArgumentParser:
     return parser
 
 
-def _run(command: Command, arguments: argparse.Namespace, *, room: int) -> int:
+def _run(name: str, command: Command, arguments: argparse.Namespace, *, room: int) -> int:
     # Always show warnings of boxscore, one per line.
     with warnings.catch_warnings():
         warnings.simplefilter("always", BoxscoreWarning)
@@ -194,19 +195,44 @@ def _run(command: Command, arguments: argparse.Namespace, *, room: int) -> int:
         except (BoxscoreError, BoxscoreWarning) as error:
             if is_out_of_memory(error):
                 return _out_of_memory(str(error))
-            _say(f"error: {error}")
+            _say(f"error: {_with_own_options(error, name)}")
             return 2
         except (MemoryError, ImportError, OSError, ValueError) as error:
             if is_out_of_memory(error):
                 return _out_of_memory(str(error))
             if not isinstance(error, OSError):
                 raise
-            name = f"{error.filename}: " if error.filename else ""
-            _say(shortened(f"error: {name}{error.strerror or error}."))
+            file_name = f"{error.filename}: " if error.filename else ""
+            _say(shortened(f"error: {file_name}{error.strerror or error}."))
             return 2
         except KeyboardInterrupt:
             _say("interrupted")
             return 130
+
+
+_NAMED = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])")
+
+
+def _with_own_options(error: BoxscoreError | BoxscoreWarning, name: str) -> str:
+    """Return an error, with other advice if it names an option that this command lacks."""
+    # Options after "boxscore COMMAND" are those of that command.
+    text = str(error)
+    named = [
+        match
+        for match in _NAMED.finditer(text.partition("boxscore ")[0])
+        if match[1] not in _names_of_options(name)
+    ]
+    start = text.rfind("; ", 0, named[0].start()) if named else -1
+    if start < 0:
+        return text
+    advice = f"boxscore {name} has no {named[0][0]}"
+    if named[0][1] in _names_of_options("convert"):
+        advice += ", boxscore convert has it: convert the file to COCO first"
+    return f"{text[:start]}; {advice}."
+
+
+def _names_of_options(name: str) -> set[str]:
+    return {option.name for option in (*load_command(name).options, *EVERYWHERE)}
 
 
 def _out_of_memory(reason: str) -> int:

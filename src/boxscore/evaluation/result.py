@@ -88,6 +88,10 @@ SHOWN_CLASSES = 20
 """Largest number of classes that a notebook shows."""
 
 
+_INTERNAL = frozenset({"answers", "class_rates", "curves_of", "has_scores", "matched", "outcomes"})
+"""Attributes of an evaluation that completion does not offer."""
+
+
 @record(frozen=True, eq=False)
 class Evaluation(PicklesFields):
     """The result of :func:`evaluate`.
@@ -125,6 +129,10 @@ class Evaluation(PicklesFields):
         from boxscore.protocols.metric_names import metric_named
 
         return self.metrics[metric_named(metric, list(self.metrics))]
+
+    def __dir__(self) -> list[str]:
+        """List the attributes that users need; extensions read the others."""
+        return sorted({*super().__dir__()} - _INTERNAL)
 
     def __repr__(self) -> str:
         values = [f"{key:<6} {value:.4f}" for key, value in self.metrics.items()]

@@ -329,12 +329,13 @@ def _yaml_source(path: Path) -> _Source:
             f"{path}: nc is {number}, but there {verb(len(names), 'are')} {counted(len(names), 'name')}; "
             "using the names.",
         )
-    # Paths are relative to "path" if that folder exists, else to the file: "path" may be of another machine.
+    # Paths are relative to "path" if that folder or its last components exist, else to the file: "path" may
+    # be of another machine.
     roots = [path.parent]
     root = content.get("path")
     if isinstance(root, str) and "\0" not in root:
-        inside = path.parent / root.replace("\\", "/")
-        if _is_folder(inside):
+        inside = _find_below(root, (path.parent,), _is_folder)
+        if inside is not None:
             roots.insert(0, inside)
     # Keypoints per object; a file without splits describes its own folder.
     shape = content.get("kpt_shape")
@@ -477,10 +478,11 @@ def _location_of(source: _Source, name: str, entry: Any) -> _Split | Path:
     for spelling in group:
         if spelling in layout:
             return layout[spelling]
+    tried = " and ".join(dict.fromkeys(str(root / entry) for root in source.roots))
     raise FileFormatError(
         name or "a split",
         "be a folder of images or labels, or a list of images",
-        got=f"{entry!r}, which is not there",
+        got=f"{entry!r}, which is not there (tried {tried})",
         place=str(source.path),
         cause=_cause_of_missing_labels(source.path.parent)
         or "pass the folder of the labels itself, and this file as class list (--gt-classes)",

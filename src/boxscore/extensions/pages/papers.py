@@ -39,7 +39,7 @@ class _Cell(NamedTuple):
 
     value: str
     estimate: str
-    """The metric without the bias of few images; empty if it has none, or there is no interval."""
+    """The metric corrected for small-sample bias; empty without such a bias or an interval."""
     interval: str
     bold: bool
 

@@ -345,7 +345,7 @@ class SuiteResult:
     def failed_frame(self) -> pd.DataFrame:
         """Return one row per cell without a result: ``set, model, state, counts_as, price, reason``.
 
-        ``price`` is the gain of the model's mean if this cell were left out.
+        ``price`` is how much the model's mean would rise without this cell.
         """
         import pandas as pd
 

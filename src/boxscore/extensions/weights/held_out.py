@@ -142,7 +142,7 @@ class HeldOutPrecision:
         return made
 
     def _is_absent(self, positive: NDArray[np.int64], detections: NDArray[np.int64]) -> BoolArray:
-        """Tell which classes have no curve, [K]."""
+        """Find the classes without a curve, [K]."""
         absent: BoolArray = positive == 0
         if self._rules.absent_classes == "all_zero":
             return np.zeros_like(absent)

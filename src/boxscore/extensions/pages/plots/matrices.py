@@ -86,7 +86,7 @@ def confusion_matrix(
     most: int = 40,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the confusion matrix; the shade is the fraction of the row.
+    """Draw the confusion matrix, shaded by the fraction of each row.
 
     Parameters
     ----------
