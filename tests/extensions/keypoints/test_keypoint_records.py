@@ -91,7 +91,7 @@ def test_numbers_and_records_give_the_same(
                 one[key] = value
     with np.errstate(all="ignore"):
         fast = tables(tmp_path, truth, detections, 1)
-        monkeypatch.setattr(_coco_records, "_numeric_with", lambda *_, **__: None)
+        monkeypatch.setattr(_coco_records, "_add_numeric_fields", lambda *_, **__: None)
         slow = tables(tmp_path, truth, detections, 1)
     assert len(fast) == len(slow)
     for one, other in zip(fast, slow, strict=True):
