@@ -38,6 +38,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.processes import Workers
 from boxscore._utils.progress import stage
@@ -67,6 +68,7 @@ from boxscore.extensions.weights.resampling import (
     LEAST_UNITS_OF_AREA,
     LEAST_UNITS_OF_CLASS,
     LEAST_UNITS_OF_TOTAL,
+    MOST_RESAMPLES,
     Draws,
     Method,
     Units,
@@ -183,6 +185,7 @@ def bootstrap_intervals(
     rows = chosen_rows(evaluation, metrics)
     check_intervals(confidence, "expanded_percentile")
     if resamples is not None:
+        checks.whole_number(resamples, 1, name="resamples", high=MOST_RESAMPLES)
         warn_user(
             "resamples (--resamples) has no effect: intervals no longer draw images, but leave out groups of "
             "them. Leave the option out."
