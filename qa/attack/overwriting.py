@@ -105,7 +105,7 @@ def fault_of(pair: Pair, kind: str, folder: Path) -> str:
     text = errors.getvalue()
     if status != 2 or output.getvalue():
         return f"exit status {status}: {text or output.getvalue()}"
-    if "must be another f" not in text:
+    if "must differ from" not in text:
         return f"something else is said: {text}"
     if sorted(folder.iterdir()) != before or {path.read_bytes() for path in before if path.is_file()} != {
         CONTENT

@@ -195,7 +195,7 @@ def _run(name: str, command: Command, arguments: argparse.Namespace, *, room: in
         except (BoxscoreError, BoxscoreWarning) as error:
             if is_out_of_memory(error):
                 return _out_of_memory(str(error))
-            _say(f"error: {_with_own_options(error, name)}")
+            _say(f"error: {_with_own_options(error, name, arguments)}")
             return 2
         except (MemoryError, ImportError, OSError, ValueError) as error:
             if is_out_of_memory(error):
@@ -213,14 +213,17 @@ def _run(name: str, command: Command, arguments: argparse.Namespace, *, room: in
 _NAMED = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])")
 
 
-def _with_own_options(error: BoxscoreError | BoxscoreWarning, name: str) -> str:
+def _with_own_options(
+    error: BoxscoreError | BoxscoreWarning, name: str, arguments: argparse.Namespace
+) -> str:
     """Return an error, with other advice if it names an option that this command lacks."""
-    # Options after "boxscore COMMAND" are those of that command.
+    # Options after "boxscore COMMAND" are those of that command. Those of the arguments are declared: only
+    # others need the modules of extensions that declare more.
     text = str(error)
     named = [
         match
         for match in _NAMED.finditer(text.partition("boxscore ")[0])
-        if match[1] not in _names_of_options(name)
+        if match[1].replace("-", "_") not in vars(arguments) and match[1] not in _names_of_options(name)
     ]
     start = text.rfind("; ", 0, named[0].start()) if named else -1
     if start < 0:

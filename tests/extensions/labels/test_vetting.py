@@ -179,7 +179,7 @@ def test_nothing_accepted_changes_nothing(evaluation: boxscore.Evaluation) -> No
     assert np.isnan(done.next_fifty[1:]).all()
     assert done.next_fifty.expected < 10
     words = f"about {done.next_fifty.expected:.0f} of the next 50 are worth reviewing"
-    assert done.sentences[-1] == f"{words} (an interval needs 50 vetted suspects)"
+    assert done.sentences[-1] == f"{words} (an interval needs 50 vetted)"
     enough = dataclasses.replace(done, next_fifty=NextFifty(4.4, 1.0, 9.0))
     condition = "if the share of real errors falls no faster than by half in fifty"
     words = "about 4 of the next 50 are worth reviewing"

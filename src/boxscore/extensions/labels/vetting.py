@@ -124,7 +124,7 @@ class VettedSuspects(DiagnosticResult):
         if count:
             interval = f"{low:.0f} to {high:.0f} {CONDITION}"
             if math.isnan(low):
-                interval = f"an interval needs {LEAST_VETTED} vetted suspects"
+                interval = f"an interval needs {LEAST_VETTED} vetted"
             lines.append(f"about {expected:.0f} of the next {NEXT} are worth reviewing ({interval})")
         return read_only(lines)
 
