@@ -31,7 +31,9 @@ SECONDS = 10.0
 
 PATIENCE = 6
 
-ADDRESS_SPACE = 4_000_000_000
+ADDRESS_SPACE, ROOM = 4_000_000_000, 3_000_000_000
+"""A child may take the first in all, and the second in addition to what its parent has at the fork."""
+
 FILE_SIZE = 200_000_000
 
 _STATE = struct.Struct(
@@ -71,7 +73,8 @@ class _Child:
         """Judge, and never return."""
         status = 1
         try:
-            resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
+            most = max(ADDRESS_SPACE, _taken() + ROOM)
+            resource.setrlimit(resource.RLIMIT_AS, (most, most))
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_SIZE, FILE_SIZE))
             signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -221,3 +224,12 @@ def _death(child: _Child, code: int, oracle: bool, seconds: float) -> Verdict:
     if oracle:
         return Verdict("unknown", f"the oracle: {kind} {text}", place)
     return Verdict(kind, f"{text} at {place}", child.stack.read_text(errors="replace")[:1500])
+
+
+def _taken() -> int:
+    """Return the address space of this process in bytes; 0 where the system does not say it."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+    except OSError:
+        return 0
+    return pages * resource.getpagesize()
