@@ -152,6 +152,10 @@ def on_files(files: Any, config: Any) -> Any:
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Fill in what is made from the command line's own parsers and the protocol's own classes."""
+    # Search finds short answers first, and pages for contributors last.
+    uri = page.file.src_uri
+    if uri == "how-to/recipes.md" or uri.startswith("contributing/"):
+        page.meta["search"] = {"boost": 0.3 if uri.startswith("contributing/") else 2}
     if page.file.src_uri == "reference/cli.md":
         return markdown.replace("<!-- commands -->", command_reference())
     if page.file.src_uri == "how-to/run-configurations.md":
