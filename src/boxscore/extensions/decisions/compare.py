@@ -151,7 +151,7 @@ class DetectorComparison(DiagnosticResult):
         Whether another order of equally scored detections could change the sign of the total ``delta``; None
         for metrics other than AP, and if merged partials do not contain this.
     intervals : Intervals, [N, M]
-        Scores of each result, the first one first, over all classes; from the same draws.
+        Scores of each result, the first one first, over all classes.
     draws : ndarray, float64 [N, resamples, M]
         Scores of each result in each draw of images, over all classes.
     unadjusted : ndarray, float64 [O, M]

@@ -421,7 +421,7 @@ class MatchingRules(Rules):
                 "have no metric that ranks detections (AP, FROC, MR, JI) where they have no scores",
                 field="summary",
                 got="one",
-                cause="AP_lowest, AP_expected and AP_highest are of all orders",
+                cause="AP_lowest, AP_expected and AP_highest cover all orders",
             ),
             Refusal(
                 "together",
