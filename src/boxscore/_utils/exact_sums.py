@@ -23,6 +23,9 @@ DIGITS = 3
 TOGETHER = 1 << 22
 """Number of digits that float64 sums exactly."""
 
+CACHED = 1 << 14
+"""Number of digits that fit the cache."""
+
 
 def digits_of(values: FloatArray, count: int = DIGITS) -> IntArray:
     """Split numbers [N] between -1 and 1 into digits [digits, N]."""
@@ -36,9 +39,11 @@ def added(place: Positions, values: FloatArray, size: int, count: int = DIGITS) 
     """Sum the digits of numbers [N] between -1 and 1 by place, [digits, size]."""
     total = np.zeros((count, size), dtype=np.int64)
     # Sum at most 2**22 digits below 2**31 in float64 with the fast ``bincount``: sums stay below 2**53, so
-    # they are exact. Accumulate these in int64.
-    for low in range(0, len(values), TOGETHER):
-        part = slice(low, low + TOGETHER)
+    # they are exact. Accumulate these in int64. Runs that fit the cache are faster, unless there are many
+    # places, since each run adds to all.
+    together = min(TOGETHER, max(CACHED, 4 * size))
+    for low in range(0, len(values), together):
+        part = slice(low, low + together)
         for row, digit in zip(total, _split(values[part], count), strict=True):
             row += np.bincount(place[part], digit, size).astype(np.int64)
     return total

@@ -42,6 +42,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -49,8 +50,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from boxscore._utils.array_types import FloatArray, IntArray, Positions
-from boxscore._utils.exact_sums import added, digits_of, rounded
-from boxscore._utils.ordering import stable_order
+from boxscore._utils.exact_sums import TOGETHER, added, rounded
+from boxscore._utils.ordering import MOST_FLAGS, distinct, stable_order
 from boxscore.extensions.diagnostics._result import mean_over_classes
 from boxscore.extensions.diagnostics._score_bins import CellSums, ScoredRows, cells_of, numbered
 from boxscore.extensions.large.packed import narrowed
@@ -63,6 +64,9 @@ DIGITS = 2
 
 HELD = 1 << 27
 """Bytes for the weights sent to all partitions at a time, and for the results that they return."""
+
+WEIGHED = 1 << 17
+"""Number of weights that are multiplied at a time: as float64 they fit the cache."""
 
 
 class Errors(NamedTuple):
@@ -82,6 +86,13 @@ class UnitSums(NamedTuple):
     residual: IntArray
     """Digits of the residual, [digits, C]."""
     detections: IntArray
+
+
+class BothSums(NamedTuple):
+    """The sums of each unit of a partition, in cells and in the bins of all classes together."""
+
+    cells: UnitSums
+    bins: UnitSums
 
 
 class Counted(NamedTuple):
@@ -131,7 +142,7 @@ class BinnedResiduals:
     Attributes
     ----------
     pieces : Pieces
-        UnitSums of each partition.
+        BothSums of each partition.
     spans : sequence of (int, int)
         First unit and end of the units of each partition.
     cells : Cells
@@ -170,6 +181,7 @@ class BinnedResiduals:
         by_unit = rows.then(_unit_sums, ends, sums.cell, units)
         if units is not None and rows.count > 1:
             by_unit = _gather_by_unit(by_unit, units, unit_count(images, units))
+        by_unit = by_unit.then(_with_bins, cells)
         counts, most, spans = zip(*by_unit.results(_count_units, cells), strict=True)
         total = Counted(*(functools.reduce(np.add, column) for column in zip(*counts, strict=True)))
         self = cls(by_unit, spans, cells, *(np.empty(0),) * 2, sums.detections, total.units, class_weights)
@@ -184,9 +196,8 @@ class BinnedResiduals:
         for batch in self._batches(weights):
             residual, detections = self._weighed(batch)
             sums = rounded(residual), rounded(self.cells.over_classes(residual))
-            counts = detections, self.cells.over_classes(detections)
-            each += [self._errors(*(one[number] for one in (*sums, *counts))) for number in range(len(batch))]
-        return Errors(*(np.array(values) for values in zip(*each, strict=True)))
+            each.append(self._errors(*sums, detections, self.cells.over_classes(detections)))
+        return Errors(*(np.concatenate(values) for values in zip(*each, strict=True)))
 
     def spread(self) -> FloatArray:
         """Return the standard error of the errors that follows from the noise of the bins, [K + 2]."""
@@ -224,19 +235,28 @@ class BinnedResiduals:
     def _errors(
         self, residual: FloatArray, total_residual: FloatArray, detections: IntArray, total: IntArray
     ) -> Errors:
+        """Compute the errors from sums of each set of weights: [sets, P], and [sets, Q] for bins."""
         # The noise of an empty bin is 0.
-        cells = self.cells
+        cells, K = self.cells, self.cells.classes
         noise, total_noise = self.noise * (detections > 0), self.total_noise * (total > 0)
-        of_class = cells.by_class(detections)
+        # Add up the cells of each class and set with one ``bincount``, which adds in the order of the cells.
+        sets = len(residual)
+        place = (np.arange(sets)[:, None] * K + cells.category).ravel()
+
+        def by_class(values: Any) -> FloatArray:
+            total = np.bincount(place, values.ravel(), sets * K).astype(np.float64, copy=False)
+            return total.reshape(sets, K)
+
+        of_class, of_all = by_class(detections), total.sum(axis=1)
 
         # Sum over bins by class, then divide once by the number of detections of the class; NaN for a class
         # without any.
         def over_bins(size: FloatArray, total_size: FloatArray) -> FloatArray:
-            whole = total_size.sum() / total.sum() if total.any() else np.nan
-            classes = np.divide(
-                cells.by_class(size), of_class, out=np.full(cells.classes, np.nan), where=of_class > 0
-            )
-            return np.concatenate([classes, [whole, mean_over_classes(classes, self.class_weights)]])
+            nan = np.full((sets, K + 1), np.nan)
+            whole = np.divide(total_size.sum(axis=1), of_all, out=nan[:, K], where=of_all > 0)
+            classes = np.divide(by_class(size), of_class, out=nan[:, :K], where=of_class > 0)
+            means = [mean_over_classes(one, self.class_weights) for one in classes]
+            return np.column_stack([classes, whole, means])
 
         # Take the absolute residual, and the residual without sampling noise.
         return Errors(
@@ -251,7 +271,9 @@ def half_sampled(residual: FloatArray, noise: FloatArray) -> FloatArray:
     # residual without noise keeps its size.
     size = np.abs(residual)
     z = np.divide(size, noise, out=np.full_like(size, np.inf), where=noise > 0)
-    sure = np.fromiter(map(math.erf, (z / math.sqrt(2)).tolist()), np.float64, len(z))
+    sure = np.fromiter(map(math.erf, (z / math.sqrt(2)).ravel().tolist()), np.float64, z.size).reshape(
+        z.shape
+    )
     debiased: FloatArray = size * sure - 2 * noise * np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
     return debiased
 
@@ -264,33 +286,36 @@ def _unit_sums(rows: ScoredRows, ends: FloatArray, cell: IntArray, units: Units 
     number = np.zeros(int(cell[-1]) + 1 if len(cell) else 0, dtype=np.int64)
     number[cell] = np.arange(len(cell))
     unit = rows.image if units is None else units[rows.image].astype(np.int64)
-    residual = digits_of(rows.true - rows.score, DIGITS)
-    ones = np.ones(len(unit), dtype=np.int64)
-    return _merge_groups(UnitSums(number[cells_of(rows, ends)], unit, residual, ones))
+    group, place, unit = _grouped(number[cells_of(rows, ends)], unit)
+    residual = added(group, rows.true - rows.score, len(place), DIGITS)
+    return UnitSums(place, unit, residual, np.bincount(group, minlength=len(place)))
 
 
 def _merge_groups(sums: UnitSums) -> UnitSums:
     """Add up the entries that share a cell and unit."""
-    order, start = _groups(sums.place, sums.unit)
-    if not len(start):
-        return sums
-    first = order[start]
-    return UnitSums(
-        sums.place[first],
-        sums.unit[first],
-        np.add.reduceat(sums.residual[:, order], start, axis=1),
-        np.add.reduceat(sums.detections[order], start),
-    )
+    group, place, unit = _grouped(sums.place, sums.unit)
+    residual = np.zeros((DIGITS, len(place)), dtype=np.int64)
+    detections = np.zeros(len(place), dtype=np.int64)
+    for total, values in zip((*residual, detections), (*sums.residual, sums.detections), strict=True):
+        np.add.at(total, group, values)
+    return UnitSums(place, unit, residual, detections)
 
 
-def _groups(high: IntArray, low: IntArray) -> tuple[Positions, Positions]:
-    """Sort pairs of numbers, and return the order and the start of each group of equal pairs."""
-    # Put both numbers into one key, shifted to start at 0, so that one stable integer sort orders the pairs.
+def _grouped(high: IntArray, low: IntArray) -> tuple[Positions, IntArray, IntArray]:
+    """Assign a number to each pair, ascending; return the number of each entry, and the distinct pairs."""
+    # Put both numbers into one key, shifted to start at 0.
     least = int(low.min(initial=0))
     span = int(low.max(initial=least)) + 1 - least
     keys = high * span + (low - least)
-    order = stable_order(keys, int(keys.max(initial=-1)) + 1)
-    return order, np.flatnonzero(np.diff(keys[order], prepend=-1))
+    # A table of all possible keys is faster than sorting, unless it is much larger than the number of keys.
+    if int(keys.max(initial=-1)) < MOST_FLAGS + 16 * len(keys):
+        group, present = numbered(keys)
+    else:
+        order = stable_order(keys, int(keys.max(initial=-1)) + 1)
+        starts = np.flatnonzero(np.diff(keys[order], prepend=-1))
+        present, group = keys[order[starts]], np.empty_like(order)
+        group[order] = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(order)))
+    return group, present // span, present % span + least
 
 
 def _gather_by_unit(by_unit: Pieces, units: Units, count: int) -> Pieces:
@@ -316,18 +341,18 @@ def _of_units(parts: Sequence[UnitSums]) -> UnitSums:
     return _merge_groups(UnitSums(*(np.concatenate(column, axis=-1) for column in zip(*parts, strict=True))))
 
 
-def _over_classes(sums: UnitSums, cells: Cells) -> UnitSums:
-    """Add up the classes in each unit and bin."""
-    return _merge_groups(sums._replace(place=cells.bin[sums.place]))
+def _with_bins(sums: UnitSums, cells: Cells) -> BothSums:
+    """Also add up the classes in each unit and bin."""
+    return BothSums(sums, _merge_groups(sums._replace(place=cells.bin[sums.place])))
 
 
-def _count_units(sums: UnitSums, cells: Cells) -> tuple[Counted, int, tuple[int, int]]:
+def _count_units(both: BothSums, cells: Cells) -> tuple[Counted, int, tuple[int, int]]:
     """Count units; also return the most detections of a unit in a bin, and the range of units."""
-    # Count the distinct units of each class with one sort of (class, unit) pairs.
-    P, K, total = len(cells.category), cells.classes, _over_classes(sums, cells)
-    of_class = cells.category[sums.place]
-    order, start = _groups(of_class, sums.unit)
-    units = np.bincount(of_class[order[start]], minlength=K)
+    # Count the distinct units of each class: the distinct pairs of class and unit.
+    sums, total = both
+    P, K = len(cells.category), cells.classes
+    _, of_class, _ = _grouped(cells.category[sums.place], sums.unit)
+    units = np.bincount(of_class, minlength=K)
     # Add up squared numbers of detections per cell and per bin of all classes. They are whole numbers, so
     # sums over partitions are exact in any order.
     squares, total_squares = np.zeros(P, dtype=np.int64), np.zeros(cells.bins, dtype=np.int64)
@@ -345,18 +370,28 @@ def _count_units(sums: UnitSums, cells: Cells) -> tuple[Counted, int, tuple[int,
     return counts, int(total.detections.max(initial=0)), span
 
 
-def _weighed(sums: UnitSums, weights: Any, first: int) -> tuple[Positions, IntArray, IntArray]:
+def _weighed(both: BothSums, weights: Any, first: int) -> tuple[Positions, IntArray, IntArray]:
     """Add up the units of each cell under sets of weights; return cells, [digits, sets, p] and [sets, p]."""
+    sums, sets = both.cells, len(weights)
+    # A digit of an entry is at most 2**31 times its detections. BLAS adds as many entries as stay below
+    # 2**53, which float64 holds exactly in any order. A single entry above that needs integers.
+    most = int(weights.max(initial=1)) * int(sums.detections.max(initial=1))
+    kind = np.float64 if most < TOGETHER else np.int64
+    rows = max(1, min(WEIGHED // sets, (TOGETHER - 1) // most))
+    # Split the entries into runs: at each cell, and at this number of rows.
     start = np.flatnonzero(np.diff(sums.place, prepend=-1))
-    residual = np.zeros((DIGITS, len(weights), len(start)), dtype=np.int64)
-    detections = np.zeros((len(weights), len(start)), dtype=np.int64)
+    ends = distinct(np.concatenate([start, np.arange(0, len(sums.place), rows), [len(sums.place)]]))
+    cell = np.searchsorted(start, ends, side="right") - 1
+    # Multiply the values [digits + 1, n] of each run by the weights of its units [n, sets].
+    values = np.stack([*sums.residual, sums.detections]).astype(kind)
+    of_unit = np.ascontiguousarray(weights.T)  # a row per unit
     at = sums.unit - first
-    for number, of_unit in enumerate(weights if len(start) else []):
-        weight = of_unit[at].astype(np.int64)
-        detections[number] = np.add.reduceat(weight * sums.detections, start)
-        for digit, values in zip(residual, sums.residual, strict=True):
-            digit[number] = np.add.reduceat(weight * values, start)
-    return sums.place[start], residual, detections
+    total = np.zeros((len(start), DIGITS + 1, sets), dtype=np.int64)
+    for number, (low, high) in zip(cell[:-1].tolist(), itertools.pairwise(ends.tolist()), strict=True):
+        weight = of_unit.take(at[low:high], axis=0).astype(kind)
+        total[number] += (values[:, low:high] @ weight).astype(np.int64)
+    residual, detections = np.split(np.moveaxis(total, 0, -1), [DIGITS])
+    return sums.place[start], residual, detections[0]
 
 
 # ---------------------------------------------------------------- noise
@@ -379,7 +414,7 @@ def _noises(
     # largest unit scales them to fit the digits, which is exact.
     gaps = [one[0] / one[1] for one in (of_cells, of_bins)]
     scale = 2.0 ** most.bit_length()
-    answers = by_unit.results(_squares_apart, cells, *gaps, scale)
+    answers = by_unit.results(_squares_apart, *gaps, scale)
     apart, total_apart = (
         rounded(functools.reduce(np.add, column)) * scale**2 for column in zip(*answers, strict=True)
     )
@@ -392,11 +427,11 @@ def _noises(
 
 
 def _squares_apart(
-    sums: UnitSums, cells: Cells, gap: FloatArray, total_gap: FloatArray, scale: float
+    both: BothSums, gap: FloatArray, total_gap: FloatArray, scale: float
 ) -> tuple[IntArray, IntArray]:
     """Add up squared differences of units from their mean in each cell and bin, in units of ``scale``."""
     answers = []
-    for one, mean in ((sums, gap), (_over_classes(sums, cells), total_gap)):
+    for one, mean in zip(both, (gap, total_gap), strict=True):
         differs = (rounded(one.residual) - one.detections * mean[one.place]) / scale
         answers.append(added(one.place, differs**2, len(mean)))
     return answers[0], answers[1]

@@ -143,4 +143,7 @@ def numbered(keys: IntArray) -> tuple[Positions, Positions]:
     """Assign a number to each key, ascending; return the number of each entry, and the key of each number."""
     is_there = np.zeros(int(keys.max(initial=-1)) + 1, dtype=bool)
     is_there[keys] = True
-    return (np.cumsum(is_there) - 1)[keys], np.flatnonzero(is_there)
+    present = np.flatnonzero(is_there)
+    number = np.empty(len(is_there), dtype=np.int32 if len(present) < 1 << 31 else np.intp)
+    number[present] = np.arange(len(present))
+    return number[keys].astype(np.intp), present
