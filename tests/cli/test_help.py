@@ -158,7 +158,7 @@ INPUT = [GT, DT]
         (["evaluate", GT], "evaluate needs --detections/--dt.", "For example: boxscore evaluate GT DT. See boxscore evaluate --help."),
         (["run"], "run needs config.", "See boxscore run --help for its options."),
         (["evaluate", *INPUT, "--ignore-classes", "cat"], "evaluate does not take --ignore-classes; did you mean --exclude-classes?", "See boxscore evaluate --help for its options."),
-        (["pr-curve", *INPUT], "unknown command 'pr-curve'.", f"Precision-recall curves, in boxscore-report/plots: boxscore report {GT} {DT} --plots png"),
+        (["verify", *INPUT], "unknown command 'verify'.", f"Compare every value with pycocotools: boxscore evaluate {GT} {DT} --verify"),
         (["coco2yolo", GT], "unknown command 'coco2yolo'.", f"Convert: boxscore convert {GT} --to yolo --output converted"),
         (["yolo_to_coco"], "unknown command 'yolo_to_coco'.", "Convert: boxscore convert GT --to coco --output converted.json"),
         (["evaluate", *INPUT, "--workers", "two"], "--workers must be a whole number. Got 'two'.", "See boxscore evaluate --help for its options."),

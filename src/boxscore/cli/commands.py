@@ -104,6 +104,11 @@ BY_GROUP: Mapping[str, Mapping[str, Entry]] = {
             "annotator agreement: misses, kappa, alpha, and the highest AP they allow",
             tables=True,
         ),
+        "plot": Entry(
+            "boxscore.extensions.pages.plot_command",
+            "draw one plot: PR curve, F1, confusion matrix, reliability, ...",
+            tables=True,
+        ),
         "draw": Entry(
             "boxscore.extensions.pages.draw_command",
             "draw boxes on the worst images, or on chosen ones",

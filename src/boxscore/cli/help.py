@@ -54,7 +54,7 @@ def program_help(groups: Mapping[str, Sequence[str]], summaries: Mapping[str, st
             column=20,
         ),
         "",
-        "Names that other tools use lead to these commands: boxscore tide runs errors, and boxscore pr-curve "
+        "Names that other tools use lead to these commands: boxscore tide runs errors, and boxscore soft-nms "
         "prints what to type.",
         "If boxscore is not on your PATH, use python -m boxscore.",
     ]
@@ -67,8 +67,8 @@ def command_help(
     """Return the help of a command, with the options that most people need, or with ``every`` one."""
     # Usage: required arguments in order.
     paragraphs, examples = _parts(description)
-    call = ["usage: boxscore", name, *sides]
-    call += [_call(option) for option in options if option.required and option.positional]
+    call = ["usage: boxscore", name]
+    call += [*(_call(option) for option in options if option.required and option.positional), *sides]
     names = ("ground_truth", "detections")
     needed = [o for o in options if o.required and not o.positional and not (sides and o.dest in names)]
     call += [f"--{option.name} {_value(option)}" for option in needed]

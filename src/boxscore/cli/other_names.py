@@ -30,6 +30,7 @@ SYNONYMS = {
     ),
     **dict.fromkeys(("f1-curve", "pr-table", "threshold-curve"), "operating-points --curve"),
     **dict.fromkeys(("precision", "recall", "precision-recall", "tp-fp-fn", "counts"), "operating-points"),
+    **dict.fromkeys(("pr-curve", "pr", "prc", "pr-curves", "curve", "curves", "roc", "roc-curve"), "plot pr"),
     **dict.fromkeys(("per-image", "image-scores", "worst", "worst-images"), "images"),
     **dict.fromkeys(("slice", "by-size", "size", "sizes", "area"), "slices"),
     **dict.fromkeys(("visualize", "visualise", "vis", "draw-boxes"), "draw"),
@@ -56,7 +57,6 @@ SYNONYMS = {
 }
 """The command, with options, for each synonym."""
 
-_CURVES = "Precision-recall curves, in boxscore-report/plots: boxscore report GT DT --plots png"
 _BOXES = "Boxes over images: boxscore draw GT DT"
 _BROWSE = "Every image in a browser: boxscore view GT DT"
 _EXACT = "Compare every value with pycocotools: boxscore evaluate GT DT --verify"
@@ -64,11 +64,12 @@ _SCORE = "Score what a detector wrote: boxscore evaluate GT DT"
 
 HINTS: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(
-        ("pr-curve", "pr", "prc", "pr-curves", "curve", "curves", "roc", "roc-curve"), (_CURVES,)
-    ),
-    **dict.fromkeys(
-        ("plot", "plots", "chart", "charts"),
-        ("All plots, in boxscore-report/plots: boxscore report GT DT --plots png", _BOXES),
+        ("plots", "chart", "charts"),
+        (
+            "One plot: boxscore plot pr GT DT",
+            "All plots, in boxscore-report/plots: boxscore report GT DT --plots png",
+            _BOXES,
+        ),
     ),
     "show": (_BROWSE, _BOXES),
     **dict.fromkeys(("verify", "pycocotools"), (_EXACT,)),

@@ -171,7 +171,9 @@ class ArgumentParser(argparse.ArgumentParser):
         if match := re.fullmatch("unrecognized arguments: (.*)", message, re.DOTALL):
             return self._unknown(match[1])
         if match := re.fullmatch("the following arguments are required: (.*)", message, re.DOTALL):
-            words = [*self.sides, *self._format_missing(match[1].split(", "))]
+            names = match[1].split(", ")
+            first = [one.known()[0] for one in self.options if one.positional and one.known()]
+            words = [*first, *self.sides, *self._format_missing(names)]
             calls = f"For example: boxscore {self.command} {' '.join(words)}" if self.sides else ""
             return f"{self.command} needs {match[1].replace(', ', ' and ')}.", (
                 f"{calls}. See boxscore {self.command} --help." if calls else ""
@@ -217,7 +219,7 @@ class ArgumentParser(argparse.ArgumentParser):
     def _explain_choice(self, name: str, got: str) -> tuple[str, str]:
         from boxscore._utils.checks import nearest
 
-        (option,) = (option for option in self.options if name == f"--{option.name}")
+        (option,) = (option for option in self.options if name in (f"--{option.name}", option.metavar))
         known = option.known()
         near = nearest(got.strip("'"), known)
         if len(known) > 8:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -299,13 +299,14 @@ def _join_list(value: Any) -> Any:
 
 
 def _plot_makers(evaluation: Evaluation) -> dict[str, Callable[[], Any]]:
+    from boxscore.extensions.pages.plots.bars import best_classes
     from boxscore.reports import plots
 
-    best: Sequence[str] = plots.PerClassDisplay.from_evaluation(evaluation, most=5).labels
+    best = best_classes(evaluation)
     return {
-        "pr_curve": lambda: plots.pr_curve(evaluation, classes=best if len(evaluation.labels) > 1 else ()),
+        "pr_curve": lambda: plots.pr_curve(evaluation, classes=best),
         "f1_curve": lambda: plots.f1_curve(evaluation),
-        "froc": lambda: plots.froc(evaluation, classes=best if len(evaluation.labels) > 1 else ()),
+        "froc": lambda: plots.froc(evaluation, classes=best),
         **({"miss_rate": lambda: plots.miss_rate(evaluation)} if evaluation.protocol.asks_for("MR") else {}),
         "confusion_matrix": lambda: plots.confusion_matrix(evaluation),
         "per_class": lambda: plots.per_class(evaluation),

@@ -89,6 +89,13 @@ def per_class(
     return PerClassDisplay.from_evaluation(evaluation, metric=metric, most=most).figure(ax)
 
 
+def best_classes(evaluation: Evaluation, most: int = 5) -> list[str]:
+    """Return the classes with the highest values of the first metric; empty for a single class."""
+    if len(evaluation.labels) < 2:
+        return []
+    return PerClassDisplay.from_evaluation(evaluation, most=most).labels
+
+
 @dataclasses.dataclass
 class ErrorsDisplay(Display):
     """The cost of each kind of error.

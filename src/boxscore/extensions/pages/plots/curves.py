@@ -26,6 +26,9 @@ FROC_VALUES = 512
 
 MOST_TICKS = 12
 
+STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
+"""Line styles of classes in color."""
+
 STEP_COLORS = ("#FFFFFF", "#E8EBEF", "#56B4E9", "#D55E00", "#009E73", "#CC79A7", "#E69F00")
 """Colors of the steps of COCO's analysis, in the familiar order and hues."""
 
@@ -45,6 +48,8 @@ class PrecisionRecallDisplay(Display):
         Classes drawn in color and labeled; the others are faint.
     weights : ndarray of float64, [K], optional
         Weight of each class in the mean.
+    average_precision : ndarray of float64, [K], optional
+        AP of each class at this IoU threshold, for the legend.
     """
 
     recall: FloatArray
@@ -53,6 +58,7 @@ class PrecisionRecallDisplay(Display):
     iou: float
     highlight: Sequence[str] = ()
     weights: FloatArray | None = None
+    average_precision: FloatArray | None = None
 
     @classmethod
     def from_evaluation(
@@ -71,13 +77,17 @@ class PrecisionRecallDisplay(Display):
         points = np.array(evaluation.protocol.ap.recall_points)
         iou = evaluation.protocol.matching.iou_thresholds[index]
         weights = None if evaluation._class_weights is None else evaluation._class_weights[defined]
-        return cls(points, precision, labels, iou, list(classes), weights)
+        values = curves.average_precision[index, defined]
+        return cls(points, precision, labels, iou, list(classes), weights, values)
 
     def _draw(self, ax: Any) -> None:
-        _highlight(ax, self.recall, self.precision, self.labels, self.highlight)
+        _highlight(ax, self.recall, self.precision, self.labels, self.highlight, self.average_precision)
         if len(self.precision):
             mean = mean_of_lines(self.precision.T, self.weights)
-            ax.plot(self.recall, mean, color="black", linewidth=2, label="mean over classes")
+            name = "mean over classes" if len(self.precision) > 1 else label(self.labels[0])
+            if self.average_precision is not None:
+                name += f", AP {np.average(self.average_precision, weights=self.weights):.3f}"
+            ax.plot(self.recall, mean, color="black", linewidth=2, label=name)
         ax.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="recall", ylabel=f"precision at IoU {self.iou:.2f}")
         tidy(ax, legend=len(self.precision) > 0)
 
@@ -463,12 +473,21 @@ def _check_classes(evaluation: Evaluation, names: Sequence[str]) -> None:
         checks.one_of(name, evaluation.labels, name="classes")
 
 
-def _highlight(ax: Any, x: FloatArray, rows: FloatArray, labels: list[str], names: Sequence[str]) -> None:
-    """Draw the lines of all classes faint, and some in color with a label."""
+def _highlight(
+    ax: Any,
+    x: FloatArray,
+    rows: FloatArray,
+    labels: list[str],
+    names: Sequence[str],
+    values: FloatArray | None = None,
+) -> None:
+    """Draw the lines of all classes faint, and some in color and style with a label and their AP."""
     for row in rows:
         ax.plot(x, row, color=GRAY, linewidth=0.6, alpha=0.35)
     for number, name in enumerate(names):
         if name in labels:
-            style = ("-", "--", "-.", ":")[number // len(COLORS) % 4]
-            color = COLORS[number % len(COLORS)]
-            ax.plot(x, rows[labels.index(name)], style, color=color, linewidth=1.5, label=label(name))
+            row = labels.index(name)
+            text = label(name) if values is None else f"{label(name)}, AP {values[row]:.3f}"
+            # Neighbors differ in style too, so that they can be told apart in grayscale.
+            style, color = STYLES[number % len(STYLES)], COLORS[number % len(COLORS)]
+            ax.plot(x, rows[row], linestyle=style, color=color, linewidth=1.5, label=text)

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
     from boxscore.extensions.diagnostics.confusion import ConfusionMatrix
 
-NUMBERED = 20
+FEW = 20
+"""Maximum number of classes with large cells."""
+
+NUMBERED = 50
 """Maximum number of classes for which each cell shows its count."""
 
 
@@ -32,10 +35,13 @@ class ConfusionDisplay(Display):
     counts : ndarray of int64, [n, n]
         Rows are true classes, columns predicted ones.
     labels : list of str, [n]
+        Classes in the order of the ground truth, then the background.
+    title : str
     """
 
     counts: NDArray[np.int64]
     labels: list[str]
+    title: str = ""
 
     @classmethod
     def from_evaluation(
@@ -48,35 +54,49 @@ class ConfusionDisplay(Display):
         checks.whole_number(most, 1, name="most")
         if score_threshold is None:
             score_threshold = max(evaluation.operating_score, EVERY_SCORE)
-        return cls.from_matrix(count(evaluation, score_threshold=score_threshold), most=most)
+        display = cls.from_matrix(count(evaluation, score_threshold=score_threshold), most=most)
+        if evaluation.has_scores and score_threshold > EVERY_SCORE:
+            display.title = f"score \N{GREATER-THAN OR EQUAL TO} {score_threshold:.3g}{display.title}"
+        return display
 
     @classmethod
     def from_matrix(cls, matrix: ConfusionMatrix, *, most: int = 40) -> Self:
         """Read a result of :func:`boxscore.diagnostics.confusion_matrix`."""
         checks.whole_number(most, 1, name="most")
         shown = [*matrix.most_confused(most).tolist(), len(matrix.labels) - 1]
-        return cls(matrix.counts_of(shown), [matrix.labels[row] for row in shown])
+        classes = len(matrix.labels) - 1
+        title = f", the {most} most confused of {classes:,} classes" if most < classes else ""
+        return cls(matrix.counts_of(shown), [matrix.labels[row] for row in shown], title)
 
     def _size(self) -> tuple[float, float]:
         n = len(self.labels)
-        side = min(14.0, 2.2 + 0.22 * n) if n > NUMBERED else 2.2 + 0.36 * n
-        return side, side
+        side = min(14.0, 2.2 + 0.22 * n) if n > FEW else 2.2 + 0.36 * n
+        return side + 0.8, side
 
     def _draw(self, ax: Any) -> None:
+        from matplotlib.colors import PowerNorm
+
         n = len(self.labels)
         total = self.counts.sum(axis=1, keepdims=True)
         shares = np.divide(self.counts, total, out=np.zeros(self.counts.shape), where=total > 0)
-        ax.imshow(np.sqrt(shares), cmap="Blues", vmin=0, vmax=1.05)
+        # Color by the square root, which separates small fractions; the bar has the fractions.
+        image = ax.imshow(shares, cmap="Blues", norm=PowerNorm(0.5, vmin=0, vmax=1.1))
+        bar = ax.figure.colorbar(image, ax=ax, fraction=0.04, pad=0.02, ticks=[0, 0.05, 0.2, 0.5, 1])
+        bar.set_label("fraction of the true class", fontsize="small")
+        bar.ax.tick_params(labelsize=8)
+        bar.ax.set_ylim(0, 1)
         names = [label(name, longest=18) for name in self.labels]
-        small = 8 if n <= NUMBERED else 6
+        small = 8 if n <= FEW else 6
         ax.set_xticks(range(n), names, rotation=90, fontsize=small)
         ax.set_yticks(range(n), names, fontsize=small)
         if n <= NUMBERED:
             for row, column in np.argwhere(self.counts > 0).tolist():
                 dark = "white" if shares[row, column] > 0.4 else "black"
                 number = f"{self.counts[row, column]}"
-                ax.text(column, row, number, ha="center", va="center", color=dark, fontsize=7)
+                size = 7 if n <= FEW else 4.5
+                ax.text(column, row, number, ha="center", va="center", color=dark, fontsize=size)
         ax.set(xlabel="prediction", ylabel="truth")
+        ax.set_title(self.title.removeprefix(", "), fontsize="medium")
 
 
 def confusion_matrix(
