@@ -8,6 +8,7 @@ Examples
   boxscore draw instances.json results.json
   boxscore draw instances.json results.json --image-folder val2017 --output pictures
   boxscore draw instances.json results.json --images 139 285 --at-score 0.5 --output pictures --form svg
+  boxscore draw instances.json results.json --only fn fp --class person --output mistakes
   boxscore draw instances.json results.json --pairs --images 139 --image-folder val2017 --output pictures
 """
 
@@ -15,9 +16,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -31,17 +33,25 @@ from boxscore.cli.inputs import evaluate_inputs, read_inputs
 from boxscore.cli.streams import say, show
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
+from boxscore.extensions.diagnostics.naming_errors import ERROR_TYPES
 from boxscore.extensions.large.options import MEMORY_LIMIT
 from boxscore.extensions.large.questions import source_of
 from boxscore.extensions.pages.options import PLOT_FORMS
+from boxscore.extensions.pages.plots.boxes import Chosen
 from boxscore.extensions.pages.report_output import picture
+from boxscore.matching.outcomes import FALSE_POSITIVE, MISSED, TRUE_POSITIVE
+from boxscore.matching.ranking import ranked_by
+
+OUTCOMES = {"tp": TRUE_POSITIVE, "fp": FALSE_POSITIVE, "fn": MISSED}
+ONLY = (*OUTCOMES, *ERROR_TYPES)
+"""Kinds of boxes that can be drawn alone."""
 
 OPTIONS = (
     *INPUTS,
     RESULTS_OUTPUT.but(
         help="output folder for the pictures",
         metavar="DIR",
-        writes=(".", "[0-9][0-9][0-9]_*"),
+        writes=(".", "[0-9][0-9][0-9]_*", "*/[0-9][0-9][0-9]_*"),
         required=False,
         default=Path("drawn"),
     ),
@@ -61,6 +71,18 @@ OPTIONS = (
         kind=bool,
         default=False,
     ),
+    Option(
+        "only",
+        "draw only these boxes, in a folder for each, the images with most of them first: tp, fp, fn (missed "
+        "at this score), or a kind of error: classification, localization, both, duplicate, background, "
+        "missed (at every score)",
+        choices=tuple(ONLY),
+        many=True,
+        metavar="KIND",
+        brief="draw only tp, fp, fn or kinds of error, in a folder for each",
+    ),
+    Option("class", "with --only: boxes of these classes", variable="of_class", many=True, metavar="CLASS"),
+    Option("size", "with --only: boxes of this area range, e.g. small", metavar="RANGE"),
     MEMORY_LIMIT,
     Option("form", "format of the pictures", default="png", choices=PLOT_FORMS),
 )
@@ -77,9 +99,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.at_score is not None:
         checks.number_between(arguments.at_score, -math.inf, math.inf, name="--at-score")
     existing_folder(arguments.image_folder, name="--image-folder")
+    _check_only(arguments)
     with _evaluate(arguments) as (evaluation, every):
         # Choose the images: the given ones, or those with the most mistakes.
         score = arguments.at_score if arguments.at_score is not None else evaluation.operating_score
+        if arguments.only is not None:
+            return _draw_only(evaluation, score, arguments)
         if every:
             chosen = list(range(evaluation._image_count))
         else:
@@ -114,12 +139,105 @@ def _evaluate(arguments: argparse.Namespace) -> Iterator[tuple[Evaluation, bool]
         yield evaluation, False
 
 
-def _draw_image(evaluation: Evaluation, row: int, score: float, arguments: argparse.Namespace) -> bytes:
+def _check_only(arguments: argparse.Namespace) -> None:
+    """Reject options that --only does not allow, or that need it."""
+    if arguments.only is None:
+        for name, given in (("--class", arguments.of_class), ("--size", arguments.size)):
+            if given is not None:
+                raise InputError(
+                    name, f"be used together with --only, e.g. --only {' '.join(OUTCOMES)}", got="none"
+                )
+    for name, given in (("--pairs", arguments.pairs), ("--memory-limit", arguments.memory_limit)):
+        if given and arguments.only is not None:
+            raise InputError("--only", f"not be combined with {name}", got=" ".join(arguments.only))
+
+
+def _draw_only(evaluation: Evaluation, score: float, arguments: argparse.Namespace) -> int:
+    """Draw the images with the most boxes of each kind, in a folder for each kind; return the exit status."""
+    ids, file_names = evaluation.ground_truth.images.ids, evaluation.ground_truth.images.file_names
+    kinds = {
+        kind: chosen_boxes(evaluation, kind, score, classes=arguments.of_class, size=arguments.size)
+        for kind in dict.fromkeys(arguments.only)
+    }
+    drawings = {}
+    for kind, chosen in kinds.items():
+        # Count the boxes of each image; draw those with the most first.
+        tables = (
+            evaluation.detections.image[chosen.detections],
+            evaluation.ground_truth.image[chosen.truths],
+        )
+        counts = np.bincount(np.concatenate(tables), minlength=evaluation._image_count)
+        order = np.argsort(-counts, kind="stable")
+        images = order[counts[order] > 0]
+        if not len(images):
+            say(f"{kind}: no such boxes")
+        elif len(images) > arguments.worst:
+            say(f"{kind}: {arguments.worst} of {len(images):,} images; --worst {len(images)} draws all")
+        for number, row in enumerate(images[: arguments.worst].tolist(), start=1):
+            stem = plain_file_name(str(file_names[row] or ids[row]))
+            drawings[f"{kind}/{number:03d}_{stem}.{arguments.form}"] = row, chosen
+    if not drawings:
+        return 0
+    drawn = (_draw_image(evaluation, row, score, arguments, only=chosen) for row, chosen in drawings.values())
+    write_folder(arguments.output, zip(drawings, drawn, strict=True))
+    show("\n".join(str(arguments.output / name) for name in drawings))
+    return 0
+
+
+def chosen_boxes(
+    evaluation: Evaluation,
+    kind: str,
+    score_threshold: float,
+    *,
+    classes: Sequence[str] | None = None,
+    size: str | None = None,
+) -> Chosen:
+    """Choose the boxes of a kind of :data:`ONLY` at a score, of some classes, or of an area range."""
+    from boxscore.extensions.pages.mistakes import KINDS, Mistakes
+
+    outcomes, tables = evaluation.outcomes, (evaluation.detections, evaluation.ground_truth)
+    nothing = [np.zeros(len(table), dtype=bool) for table in tables]
+    # A missed object is in the ground truth; all other kinds are detections.
+    if kind in ("fn", "missed"):
+        rows = outcomes.truth(score_threshold) == MISSED
+        if kind == "missed":
+            mistakes = Mistakes(evaluation, score_threshold=score_threshold)
+            rows &= mistakes.truths.kind == KINDS.index("missed")
+        chosen = Chosen(nothing[0], rows)
+    else:
+        rows = outcomes.detection == OUTCOMES.get(kind, FALSE_POSITIVE)
+        rows &= ranked_by(evaluation.detections) >= score_threshold
+        if kind not in OUTCOMES:
+            mistakes = Mistakes(evaluation, score_threshold=score_threshold)
+            rows &= mistakes.detections.kind == KINDS.index(kind)
+        chosen = Chosen(rows, nothing[1])
+    # Keep the boxes of the given classes and area range.
+    areas = evaluation._matcher.areas, evaluation.ground_truth.area
+    for rows, table, area in zip(chosen, tables, areas, strict=True):
+        if classes is not None:
+            labels = evaluation.ground_truth.categories.labels
+            wanted = [labels.index(checks.one_of(name, labels, name="--class")) for name in classes]
+            rows &= np.isin(table.category, wanted)
+        if size is not None:
+            ranges = evaluation.protocol.ignore.area_ranges
+            low, high = ranges[checks.one_of(size, list(ranges), name="--size")]
+            rows &= (area >= low) & (area <= high)
+    return chosen
+
+
+def _draw_image(
+    evaluation: Evaluation,
+    row: int,
+    score: float,
+    arguments: argparse.Namespace,
+    *,
+    only: Chosen | None = None,
+) -> bytes:
     """Draw one image."""
     from boxscore.extensions.pages.plots.boxes import draw_evaluated
     from boxscore.extensions.pages.plots.pairs import draw_evaluated_pairs
 
-    draw = draw_evaluated_pairs if arguments.pairs else draw_evaluated
+    draw = draw_evaluated_pairs if arguments.pairs else functools.partial(draw_evaluated, only=only)
     identifier = evaluation.ground_truth.images.ids[row : row + 1].tolist()[0]
     image = None if arguments.image_folder is None else _picture(evaluation, row, arguments.image_folder)
     try:

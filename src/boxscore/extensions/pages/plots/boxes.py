@@ -8,6 +8,9 @@ Conventions
   points. A point that is labeled but not visible is hollow.
 - Outcomes differ in color and line style: true positives are solid green, false positives dashed orange,
   missed objects dotted blue, ignored ones thin gray dots.
+- Labels do not cover each other: each takes the first free place at its box, the highest scores first. A
+  label without a free place is left out, and the title counts these.
+- If only some boxes are chosen, the other objects of the image are thin gray lines without a label.
 - For tables of several images, give ``image_id``. The protocol decides the outcomes.
 """
 
@@ -20,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.text import counted
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import InputError
@@ -42,6 +46,9 @@ LONGEST_SIDE = 2048
 TINT = 0.25
 """Opacity of the interior of a mask."""
 
+SIZE, GLYPH, LINE = 7, 0.62, 1.7
+"""Font size of a label in points; width of a character and height of a label, as fractions of it."""
+
 
 class Style(NamedTuple):
     """The style of a kind of box."""
@@ -62,6 +69,18 @@ class Canvas(NamedTuple):
     width: float
     height: float
 
+
+class Chosen(NamedTuple):
+    """Boxes to draw, if not all of them."""
+
+    detections: NDArray[np.bool_]
+    """[D]"""
+    truths: NDArray[np.bool_]
+    """[G]"""
+
+
+OTHER = Style("other object", "#7b828c", "-", 0.8)
+"""Style of objects around chosen boxes."""
 
 STYLES = {
     TRUE_POSITIVE: Style("true positive", "#009E73", "-", 1.6),
@@ -149,9 +168,10 @@ def draw_evaluated(
     score_threshold: float = -np.inf,
     labels: bool = True,
     legend: bool = True,
+    only: Chosen | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw one image of an evaluation; arguments as in :func:`draw_boxes`.
+    """Draw one image of an evaluation, or ``only`` some of its boxes; arguments as in :func:`draw_boxes`.
 
     Returns
     -------
@@ -159,42 +179,57 @@ def draw_evaluated(
     """
     # Get detections with their outcomes, and objects without a detection at this score.
     canvas = canvas_of(image, evaluation, image_id, ax=ax)
-    figure, panel, row, width, height = canvas
+    figure, panel, row = canvas[:3]
     outcomes = evaluation.outcomes
     truth, detections = evaluation.ground_truth, evaluation.detections
-    shown = shown_detections(evaluation, row, score_threshold)
+    shown = shown_detections(evaluation, row, score_threshold, only=only)
     outcome = outcomes.truth(score_threshold)
-    truths = np.flatnonzero((truth.image == row) & (outcome != TRUE_POSITIVE))[:MOST_BOXES]
-    # Collect outcomes that occur, for the legend.
-    used = set()
+    is_shown = outcome != TRUE_POSITIVE if only is None else only.truths
+    truths = np.flatnonzero((truth.image == row) & is_shown)[:MOST_BOXES]
+    # Draw the objects around chosen boxes below them.
+    others = np.flatnonzero((truth.image == row) & ~is_shown)[:MOST_BOXES] if only is not None else ()
+    for index in np.asarray(others, dtype=np.int64).tolist():
+        draw_shape(panel, truth, index, evaluation.protocol, OTHER)
+    # Collect outcomes that occur, for the legend, and the labels.
+    used = {}
     names = truth.categories.labels
+    written = Labels(canvas)
     # Draw low scores first, so that confident detections are on top.
     for index in reversed(shown.tolist()):
-        code, overlap = int(outcomes.detection[index]), outcomes.iou[index]
-        text = f"{label(names[detections.category[index]], longest=24)}{score_text(detections, index)}"
-        text += "" if np.isnan(overlap) else f" IoU {overlap:.2f}"
+        code = int(outcomes.detection[index])
         draw_shape(panel, detections, index, evaluation.protocol, STYLES[code])
-        _write(panel, detections.boxes[index], code, text if labels else "", (width, height))
-        used.add(code)
+        used[code] = STYLES[code]
     # Draw missed and ignored objects; matched ones have their detection.
     for index in truths.tolist():
-        code = int(outcome[index])
+        draw_shape(panel, truth, index, evaluation.protocol, STYLES[int(outcome[index])])
+        used[int(outcome[index])] = STYLES[int(outcome[index])]
+    # Write the labels, those of confident detections first.
+    for index in shown.tolist() if labels else ():
+        overlap = outcomes.iou[index]
+        text = f"{label(names[detections.category[index]], longest=24)}{score_text(detections, index)}"
+        text += "" if np.isnan(overlap) else f" IoU {overlap:.2f}"
+        written.add(detections.boxes[index], text, STYLES[int(outcomes.detection[index])])
+    for index in truths.tolist() if labels else ():
         text = label(names[truth.category[index]], longest=24)
-        draw_shape(panel, truth, index, evaluation.protocol, STYLES[code])
-        _write(panel, truth.boxes[index], code, text if labels else "", (width, height))
-        used.add(code)
-    # Show only the outcomes that occur in the legend.
+        written.add(truth.boxes[index], text, STYLES[int(outcome[index])])
+    if written.left_out:
+        panel.set_title(f"{counted(written.left_out, 'label')} left out", fontsize="small", color=OTHER.color)
+    # Show only the outcomes that occur in the legend, in a fixed order.
     if legend and used:
-        draw_legend(panel, [style for code, style in STYLES.items() if code in used])
+        styles = [style for code, style in STYLES.items() if code in used]
+        draw_legend(panel, [*styles, *([OTHER] if len(others) else [])])
     if ax is None and is_inline():
         pyplot().close(figure)
     return figure
 
 
-def shown_detections(evaluation: Evaluation, image: int, score_threshold: float) -> NDArray[np.int64]:
+def shown_detections(
+    evaluation: Evaluation, image: int, score_threshold: float, *, only: Chosen | None = None
+) -> NDArray[np.int64]:
     """Return the rows of an image's detections above a score, best first; at most ``MOST_BOXES``."""
     scores = ranked_by(evaluation.detections)
-    rows = np.flatnonzero((evaluation.detections.image == image) & (scores >= score_threshold))
+    shown = (evaluation.detections.image == image) & (scores >= score_threshold)
+    rows = np.flatnonzero(shown if only is None else shown & only.detections)
     return rows[np.argsort(-scores[rows], kind="stable")][:MOST_BOXES]
 
 
@@ -223,13 +258,51 @@ def canvas_of(image: Any, evaluation: Evaluation, image_id: Id, *, ax: Axes | No
     return Canvas(figure, panel, row, width, height)
 
 
-def _write(ax: Axes, box: NDArray[np.float64], code: int, text: str, frame: tuple[float, float]) -> None:
-    """Write above the top left corner of a box, inside the frame."""
-    if not text:
-        return
-    x = float(np.clip(box[0], 0, frame[0]))
-    y = float(np.clip(box[1], 0, frame[1]))
-    write(ax, (x, y), text, STYLES[code], size=7, va="bottom" if y > frame[1] * 0.04 else "top")
+class Labels:
+    """Writes labels at boxes so that none covers another.
+
+    Attributes
+    ----------
+    left_out : int
+        Number of labels without a free place.
+    """
+
+    def __init__(self, canvas: Canvas) -> None:
+        self._panel, self._frame = canvas.panel, (canvas.width, canvas.height)
+        # Convert points to the coordinates of the image; one scale holds for both axes.
+        inches = canvas.panel.bbox.width / canvas.figure.dpi, canvas.panel.bbox.height / canvas.figure.dpi
+        point = max(canvas.width / (72 * inches[0]), canvas.height / (72 * inches[1]))
+        self._glyph, self._line = SIZE * GLYPH * point, SIZE * LINE * point
+        # Left, top, right and bottom of the written labels.
+        self._taken: list[tuple[float, float, float, float]] = []
+        self.left_out = 0
+
+    def add(self, box: NDArray[np.float64], text: str, style: Style) -> None:
+        """Write a label in the first free place: above the box, below it, or inside from the top down."""
+        width, height = len(text) * self._glyph, self._line
+        left, right = (float(np.clip(side, 0, self._frame[0])) for side in box[[0, 2]])
+        top, bottom = (float(np.clip(side, 0, self._frame[1])) for side in box[[1, 3]])
+        inside = np.arange(top, max(bottom - height, top) + 0.1 * height, height).tolist()
+        places = [
+            (left, top - height),
+            (right - width, top - height),
+            (left, bottom),
+            (right - width, bottom),
+        ]
+        places += [(left, y) for y in inside] + [(right - width, y) for y in inside]
+        for x, y in places:
+            x = float(np.clip(x, 0, max(self._frame[0] - width, 0)))
+            one = (x, y, x + width, y + height)
+            if y >= 0 and one[3] <= self._frame[1] and not any(_overlap(one, other) for other in self._taken):
+                self._taken.append(one)
+                write(self._panel, (x, one[3]), text, style, size=SIZE, va="bottom")
+                return
+        self.left_out += 1
+
+
+def _overlap(one: Sequence[float], other: Sequence[float]) -> bool:
+    """Whether two rectangles overlap."""
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def write(ax: Axes, at: tuple[float, float], text: str, style: Style, *, size: int, **sides: Any) -> None:
