@@ -29,6 +29,7 @@ SYMPTOMS = {
     "file of another kind": _HINTS + "resemblance:looks_like",
     "folder without data": _HINTS + "data_below:data_below",
     "folders in a folder": _HINTS + "inner_folders:warn_of_unread",
+    "files of another format": _HINTS + "other_formats:check_other_formats",
     "annotation 0": _HINTS + "result_warnings:warn_of_id_zero",
     "few matches": _HINTS + "result_warnings:warn_of_numbering",
 }

@@ -114,25 +114,34 @@ class _Source:
 def read_elsewhere(path: Path) -> list[Path]:
     """Return the image lists and folders that the splits of a data set refer to."""
     source = _source(path)
-    entries = (
-        (name, entry)
-        for name, value in source.splits.items()
-        for entry in (value if isinstance(value, list) else [value])
-    )
-    read: list[Path | None] = []
-    for name, entry in entries:
-        try:
-            location = _location_of(source, name, entry)
-        except FileFormatError:  # a missing split, which may not be needed
-            continue
-        if isinstance(location, _Split):
-            read += [location.labels, location.images]
-        else:
-            lines = read_text(location, "a list of images", largest=LARGEST_LIST).splitlines()
-            parents = {line.strip().replace("\\", "/").rpartition("/")[0] for line in lines if line.strip()}
-            pairs = (_folder_listed(parent, (*source.roots, location.parent)) for parent in sorted(parents))
-            read += [location, *(folder for pair in pairs if pair is not None for folder in pair)]
-    return list(dict.fromkeys(part for part in read if part is not None))
+    read: list[Path] = []
+    for name, value in source.splits.items():
+        for entry in value if isinstance(value, list) else [value]:
+            try:
+                read += _paths_of(source, name, entry)
+            except FileFormatError:  # a missing split, which may not be needed
+                continue
+    return list(dict.fromkeys(read))
+
+
+def read_in_split(path: Path, image_set: str | Path | None) -> list[Path]:
+    """Return the image lists and folders of a split."""
+    source = _source(path)
+    name = _choose_split(source, None if image_set is None else str(image_set))
+    value = source.splits[name]
+    entries = value if isinstance(value, list) else [value]
+    return list(dict.fromkeys(part for entry in entries for part in _paths_of(source, name, entry)))
+
+
+def _paths_of(source: _Source, name: str, entry: Any) -> list[Path]:
+    """Return the image list and the folders that an entry of a split refers to."""
+    location = _location_of(source, name, entry)
+    if isinstance(location, _Split):
+        return [path for path in (location.labels, location.images) if path is not None]
+    lines = read_text(location, "a list of images", largest=LARGEST_LIST).splitlines()
+    parents = {line.strip().replace("\\", "/").rpartition("/")[0] for line in lines if line.strip()}
+    pairs = (_folder_listed(parent, (*source.roots, location.parent)) for parent in sorted(parents))
+    return [location, *(folder for pair in pairs if pair is not None for folder in pair)]
 
 
 def data_set(path: Path, image_set: str | Path | None) -> DataSet:
@@ -283,6 +292,11 @@ def _is_not_labels(file: str) -> bool:
         return False
     verdict = _looks_like_label(Path(file))
     return verdict is False or (verdict is None and name.lower() == "classes.txt")
+
+
+def is_label_file(file: Path) -> bool:
+    """Whether a text file holds YOLO labels: not a class list, a list of images or other text."""
+    return _looks_like_label(file) is True
 
 
 def _looks_like_label(file: Path) -> bool | None:

@@ -23,7 +23,7 @@ import numpy as np
 
 from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray
-from boxscore._utils.given_paths import path_of
+from boxscore._utils.given_paths import VirtualPath, path_of
 from boxscore._utils.lazy import loaded
 from boxscore._utils.processes import Workers, worker_count
 from boxscore._utils.records import NamedTuple, record
@@ -206,6 +206,7 @@ def read_ground_truth(path: str | Path | Opened, options: FileOptions = PLAIN) -
     _refuse_useless(options, file_format)
     with errors_named(opened.path, side="gt"):
         ground_truth = opened.load_ground_truth(options)
+    check_other_formats(opened, ground_truth, options)
     names_images = options.image_sizes is not None and options.unlisted_images is None
     if names_images and not file_format.lists_images(ground_truth):
         ground_truth = _add_named_images(ground_truth, options)
@@ -214,6 +215,16 @@ def read_ground_truth(path: str | Path | Opened, options: FileOptions = PLAIN) -
             ground_truth = loaded(option.applied)(ground_truth, options.further[name])
     warn_of_box_order(ground_truth, file_format, options, options.report)
     return ground_truth
+
+
+def check_other_formats(
+    opened: Opened, table: BoxTable, options: ReadOptions, ground_truth: GroundTruth | None = None
+) -> None:
+    """Name files of other formats in the folders of a table; raise if only they describe some images."""
+    for each in opened.files or (opened,):
+        is_listed = not isinstance(each.data, VirtualPath)
+        if is_listed and (each.data.is_dir() or each.format.folder_endings):
+            ask("files of another format", each, table, options, ground_truth)
 
 
 def _open(path: Path | Opened, options: FileOptions, side: Side) -> Opened:
@@ -288,6 +299,7 @@ def read_listed(
     both = with_unlisted(
         lambda truth: _read_detections(opened, truth, options), ground_truth, options.unlisted_images
     )
+    check_other_formats(opened, both[1], options, both[0])
     if options.columns is not None:
         options.columns.refuse_absent()
     return both[0], with_reader(both[1], opened, options)

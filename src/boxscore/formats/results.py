@@ -31,7 +31,7 @@ from boxscore.errors import InputError
 from boxscore.formats._format import Format, ReadOptions
 from boxscore.formats._sniffer import errors_named
 from boxscore.formats._survivors import Results, Survivors
-from boxscore.formats.reading import PLAIN, warn_of_box_order
+from boxscore.formats.reading import PLAIN, check_other_formats, warn_of_box_order
 from boxscore.formats.registry import capability, format_named, open_at
 
 
@@ -44,6 +44,7 @@ def load_results(path: str | Path, options: ReadOptions = PLAIN, *, oriented: bo
     snapshots = tuple(map(Snapshot, files))
     with errors_named(path, side="dt"):
         table = opened.load_detections(options, None)
+    check_other_formats(opened, table, options)
     if not oriented and (table.rotated is not None or table.quadrilaterals is not None):
         warn_user(f"{path}: rotated boxes; the upright boxes around them are suppressed or fused.")
     if table.boxes_given:
