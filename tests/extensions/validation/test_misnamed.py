@@ -10,6 +10,8 @@ import pytest
 
 import boxscore
 from boxscore import Detections, GroundTruth
+from boxscore.extensions.validation import _findings
+from boxscore.extensions.validation._findings import Context, quietly
 from boxscore.extensions.validation.digest import quick_findings
 from boxscore.validation import Finding, validate
 from support.evaluations import evaluation
@@ -141,3 +143,50 @@ def test_nearly_always_where_it_is_not_all() -> None:
         "1 class is nearly always predicted as another class: 11 of 12 localized objects of class hot dog are predicted "
         "as dog. Possible cause: class names truncated at a space or matched by a substring."
     )
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("protocol", ["coco", "voc2012", "lvis"])
+def test_the_effect_is_that_of_evaluating_every_class(
+    seed: int, protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """COCO's classes never meet: only those that a renaming changes are evaluated again."""
+    random = np.random.default_rng(seed)
+    given = evaluation(images=12, classes=7, boxes=9, seed=seed, protocol=protocol)
+    truth, detections = given.ground_truth, given.detections
+    if seed % 3 == 0:  # a class without objects
+        truth = truth.take(np.flatnonzero(truth.category != 2))
+    one, other, third = random.permutation(7)[:3]
+    category = detections.category.copy()
+    if seed % 4:
+        moved = (category == one) & (random.uniform(size=len(category)) < 0.6)
+        category[moved] = random.choice([other, third], int(moved.sum()))
+    else:  # too many classes for a shortcut
+        category = random.permutation(category)
+    renamed = dataclasses.replace(detections, category=category)
+
+    evaluated: list[int] = []
+
+    def counted(ground_truth: GroundTruth, *rest: Any) -> boxscore.Evaluation:
+        evaluated.append(len(ground_truth.categories))
+        return quietly(ground_truth, *rest)
+
+    context = Context(truth, detections, given.protocol)
+    assert context.value == context.value  # computed before the evaluations are counted
+    monkeypatch.setattr(_findings, "quietly", counted)
+    value = context.repaired_value(lambda c, _: (c.ground_truth, renamed, c.protocol))
+    expected = boxscore.evaluate(truth, renamed, protocol=given.protocol, digest=False)
+    assert value == next(iter(expected.metrics.values()))
+    few = protocol == "coco" and seed % 4
+    assert [count < 7 for count in evaluated] == [bool(few)]
+
+
+def test_boxes_that_move_too_are_evaluated_in_every_class() -> None:
+    given = evaluation(images=12, classes=7, boxes=9)
+    detections = given.detections
+    category = np.where(detections.category == 1, 2, detections.category).astype(np.int32)
+    moved = dataclasses.replace(detections, category=category, boxes=detections.boxes + 9.0)
+    value = Context(given.ground_truth, detections, given.protocol).repaired_value(
+        lambda c, _: (c.ground_truth, moved, c.protocol)
+    )
+    assert value == boxscore.evaluate(given.ground_truth, moved, digest=False)["AP"]

@@ -21,16 +21,21 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.ordering import distinct
 from boxscore._utils.records import NamedTuple, record
 from boxscore._utils.text import fixed
+from boxscore.data.alignment import select_rows
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Images
 from boxscore.errors import SEVERITIES, BoxscoreWarning, InputError, Severity
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.extensions.validation.completion import reaches
+from boxscore.protocols.loading import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import SummaryRow
-from boxscore.scoring.summary import summary_total
+from boxscore.scoring.blocks import HeldValues
+from boxscore.scoring.kinds import kind_of
+from boxscore.scoring.summary import summary_total, with_values
 
 if TYPE_CHECKING:
     from boxscore.extensions.hints.numbering import InferredClassMap
@@ -50,6 +55,9 @@ MOST_NAMED, LONGEST_NAME = 3, 40
 
 MOST_ROWS = {"box": 500_000, "quadrilateral": 20_000, "rotated": 50_000, "mask": 20_000, "keypoints": 50_000}
 """Maximum annotations and detections for another evaluation in a quick check, by the compared shape."""
+
+READ_BY_COCO = ("image", "boxes", "sizes", "scores")
+"""Columns of detections that the protocol ``coco`` reads, but for the class."""
 
 IN_PASSING, ON_A_PAGE, WHEN_ASKED = range(3)
 """Allowed effort: almost none, no second evaluation, or evaluations of repaired tables."""
@@ -270,7 +278,9 @@ class Context:
         if repaired not in self._repaired_values:
             truth, detections, protocol = repaired(self, self.detections)
             try:
-                value, key = _first_metric(quietly(truth, detections, protocol))
+                value, key = self._first_metric_if_renamed(truth, detections, protocol) or _first_metric(
+                    quietly(truth, detections, protocol)
+                )
             # The other protocol needs missing data: the number is NaN, but this is not an error.
             except InputError:
                 value, key = math.nan, ""
@@ -279,6 +289,42 @@ class Context:
             )
             self._repaired_values[repaired] = _Measured(value, key if other else "")
         return self._repaired_values[repaired]
+
+    def _first_metric_if_renamed(
+        self, truth: GroundTruth, detections: Detections, protocol: Protocol
+    ) -> tuple[float, str] | None:
+        """Return the first metric of detections with other classes; None if more or many classes changed.
+
+        Classes never meet in COCO's protocol, so only the changed ones are evaluated again.
+        """
+        given, result = self.detections, self.evaluation
+        assert given is not None
+        assert result is not None
+        if (
+            truth is not self.ground_truth
+            or protocol != load_protocol("coco")
+            or len(detections) != len(given)
+            or not all(
+                np.array_equal(getattr(detections, name), getattr(given, name)) for name in READ_BY_COCO
+            )
+        ):
+            return None
+        # Evaluate the changed classes, [k]: those that detections left, and those that they have now.
+        moved = detections.category != given.category
+        classes = distinct(np.append(given.category[moved], detections.category[moved]))
+        if 2 * len(classes) > len(truth.categories):
+            return None
+        some = quietly(*select_rows(truth, detections, classes=classes), protocol)
+        # Put their values, [T, R, k], in place of the old ones, [T, R, K], and take the mean as always.
+        row = protocol.rows[0]
+        kind, at = kind_of(row.metric), protocol.position_of(row)
+        old, new = (kind.values_of(one.curves_of(*at), protocol) for one in (result, some))
+        if not isinstance(old, HeldValues) or not isinstance(new, HeldValues):
+            return None
+        values = old.values.copy()
+        values[..., classes] = new.values
+        curves = with_values(result.curves_of(*at), protocol, row.metric, HeldValues(values))
+        return summary_total(row, protocol, lambda *_: curves), row.key
 
     @property
     def unread_flags(self) -> list[str]:

@@ -18,7 +18,14 @@ from numpy.typing import NDArray
 
 from boxscore._utils.text import counted, verb
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
-from boxscore.extensions.validation._findings import IN_PASSING, Context, Finding, Repair, RowCheck
+from boxscore.extensions.validation._findings import (
+    IN_PASSING,
+    WHEN_ASKED,
+    Context,
+    Finding,
+    Repair,
+    RowCheck,
+)
 from boxscore.formats.reading import boxes_look_right
 from boxscore.protocols.protocol import Protocol
 
@@ -50,8 +57,10 @@ def geometric_findings(context: Context) -> Iterator[Finding]:
     for table in tables:
         # Check the order of boxes first: if it is wrong, the other checks would only repeat it.
         warned = context.effort == IN_PASSING and context.was_read(table)
-        suspicious = not warned or (_evidence(table) is not None and context.is_below(HIGH))
-        order = list(_order(context, table)) if suspicious else []
+        evidence = _evidence(table)
+        order = []
+        if evidence is not None and not (warned and not context.is_below(HIGH)):
+            order = list(_order(context, table, evidence))
         yield from (
             one for one in order if not warned or (one.code in context.repairs and not one.effect <= 0)
         )
@@ -62,18 +71,11 @@ def geometric_findings(context: Context) -> Iterator[Finding]:
             yield from inverted.finding(context, table)
         # After a warning of the loader, report only repairable problems.
         if warned:
-            yield from _outside_in_passing(context, table)
+            if evidence is None and isinstance(table, GroundTruth) and _reaches_outside(table):
+                yield from outside.finding(context, table)
         elif not order and (context.effort > IN_PASSING or isinstance(table, GroundTruth)):
             yield from outside.finding(context, table)
     yield from _whole_numbers(context)
-
-
-def _outside_in_passing(context: Context, table: BoxTable) -> Iterator[Finding]:
-    """Test the box order only if boxes extend outside their image."""
-    if isinstance(table, GroundTruth) and _reaches_outside(table):
-        outside = list(OF_TRUTH[2].finding(context, table))
-        if outside and _evidence(table) is None:
-            yield from outside
 
 
 def _has_sizes(table: BoxTable) -> bool:
@@ -93,17 +95,17 @@ def _nouns(table: BoxTable) -> tuple[str, str]:
     return ("annotation", "ground truth") if isinstance(table, GroundTruth) else ("detection", "detections")
 
 
-def _order(context: Context, table: BoxTable) -> Iterator[Finding]:
-    sizes, evidence = _has_sizes(table), _evidence(table)
-    if evidence is None:
-        return
+def _order(context: Context, table: BoxTable, evidence: BoxOrder) -> Iterator[Finding]:
     from boxscore.extensions.hints.box_order import FRACTIONS, reread
 
     # Fractions concern every row; another order of the four numbers places boxes outside their image.
     noun, name = _nouns(table)
     reading = evidence.reading
-    rows = np.arange(len(table)) if reading == FRACTIONS else _rows_outside(table)
-    count = len(rows) if reading == FRACTIONS else round(evidence.outside * len(table))
+    count = len(table) if reading == FRACTIONS else round(evidence.outside * len(table))
+    # Only examples need the rows, and quick checks have none.
+    rows = np.arange(len(table))
+    if reading != FRACTIONS and context.effort == WHEN_ASKED:
+        rows = np.flatnonzero(_overhang(table) > SLACK)
     if reading is None:
         yield context.finding(
             f"{noun}-box-order", "geometric", "error", count, f"{name}: {evidence.message}",
@@ -111,7 +113,7 @@ def _order(context: Context, table: BoxTable) -> Iterator[Finding]:
         )  # fmt: skip
         return
     # The repair reads the same numbers in the other order.
-    corners = reread(table, reading, given_sizes=sizes)
+    corners = reread(table, reading, given_sizes=_has_sizes(table))
     # The loader rejects boxes of negative size, which the repair leaves out: the option would then not help.
     as_typed = context.was_read(table) and len(_regular(corners)) == len(table)
     yield context.finding(
@@ -121,10 +123,6 @@ def _order(context: Context, table: BoxTable) -> Iterator[Finding]:
         repaired=_with_boxes(table, corners),
         at_once=context.is_soon(context.protocol),
     )  # fmt: skip
-
-
-def _rows_outside(table: BoxTable) -> NDArray[np.intp]:
-    return np.flatnonzero(_overhang(table) > SLACK)
 
 
 def _overhang(table: BoxTable) -> NDArray[np.float64]:
