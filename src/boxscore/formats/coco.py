@@ -28,6 +28,7 @@ https://cocodataset.org/#format-data and #format-results; pycocotools ``coco.py`
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -179,21 +180,33 @@ class TruthReading:
         # Decode the top level; keep the annotations as text until their columns are known.
         self.path, self.options = (_annotations_in(path) or path) if path.is_dir() else path, options
         self._snapshot = Snapshot(self.path)
-        self._content = _ground_truth_object(self.path)
-        self.text = text_in_memory(self._content.annotations)
-        # The first record determines the columns and the width of boxes, so that one decoder fits all.
+        self._content = _ground_truth_object(self.path, guess=True)
         self.is_federated = _is_federated(self._content)
-        self._first = first_record(self.text)
-        self.kind = annotation_kind(options.instances, self._first, with_ignore=self.is_federated)
         columns = image_key_columns(self.path, options.image_keys)
         self.images, self._categories = _vocabularies(self._content, self.path, columns)
+        self._begin(self._content.annotations)
+
+    def _begin(self, annotations: msgspec.Raw) -> None:
+        # The first record determines the columns and the width of boxes, so that one decoder fits all.
+        self.text = text_in_memory(annotations)
+        self._first = first_record(self.text)
+        self.kind = annotation_kind(self.options.instances, self._first, with_ignore=self.is_federated)
 
     def records(self) -> Columns:
         """Read the columns of all annotations."""
-        with self.reading() as reading:
-            records = reading.columns()
+        try:
+            records = self._records()
+        except FileFormatError:
+            # The end of the annotations was a guess. If it was wrong, read them again; if it was right, the
+            # error is the same again.
+            self._begin(_ground_truth_object(self.path).annotations)
+            records = self._records()
         self._snapshot.check_reading()
         return records
+
+    def _records(self) -> Columns:
+        with self.reading() as reading:
+            return reading.columns()
 
     def reading(self) -> Reading:
         """Start to read the annotations."""
@@ -577,8 +590,11 @@ def _results_text(path: Path) -> Text:
     return text_in_file(path)
 
 
-def _ground_truth_object(path: Path) -> _File:
-    """Decode the top level of a ground-truth file, and check its three keys."""
+def _ground_truth_object(path: Path, *, guess: bool = False) -> _File:
+    """Decode the top level of a ground-truth file, and check its three keys.
+
+    With ``guess`` the end of the annotations may be wrong, and so their text invalid.
+    """
     # Reject a list before decoding the file.
     if _json.first_byte(path) == b"[":
         raise FileFormatError(
@@ -589,7 +605,7 @@ def _ground_truth_object(path: Path) -> _File:
             cause="is this a results file?",
         )
     # An empty list is valid; only reject missing keys.
-    content = _read_object(path)
+    content = _read_object(path, guess=guess)
     present = {
         "images": content.images is not None,
         "annotations": len(memoryview(content.annotations)) > 0,
@@ -602,17 +618,50 @@ def _ground_truth_object(path: Path) -> _File:
     return content
 
 
-def _read_object(path: Path) -> _File:
+def _read_object(path: Path, *, guess: bool = False) -> _File:
     """Decode the top level of a COCO object, and keep the annotations as text."""
     with _json.open_binary(path) as file:
         text = file.read().removeprefix(b"\xef\xbb\xbf")
     try:
         with paused_collector():
-            content = msgspec.json.decode(text, type=_File)
+            content = _decode_around_annotations(text) if guess else None
+            if content is None:
+                content = msgspec.json.decode(text, type=_File)
             _json.check_utf8(text)
             return content
     except DECODING_ERRORS as error:
         raise _explain_object(error, path, text) from None
+
+
+_ANNOTATIONS = re.compile(rb'"annotations"\s*:\s*(?=\[\s*\{)')
+"""The key of a list that is not empty; quotes inside a string are escaped."""
+_IN_PLACE = b"[0]"
+
+
+def _decode_around_annotations(text: bytes) -> _File | None:
+    """Decode all but the annotations, whose end is guessed; None if a guess fails.
+
+    The text of annotations is not decoded here, which is most of the file. The guess is right if this text is
+    valid JSON, since the rest is valid with another list in its place.
+    """
+    found = _ANNOTATIONS.search(text)
+    if found is None:
+        return None
+    # The list ends before the next of the other two keys, or is the last list of the file.
+    start, stop = found.end(), len(text)
+    for key in (b'"images"', b'"categories"'):
+        if text.find(key, 0, start) < 0:
+            stop = min(stop, text.rfind(key, start))
+    stop = text.rfind(b"]", start, max(stop, start)) + 1
+    try:
+        content = msgspec.json.decode(b"".join((text[:start], _IN_PLACE, text[stop:])), type=_File)
+    except DECODING_ERRORS:
+        return None
+    # The key may be that of another object.
+    if bytes(content.annotations) != _IN_PLACE or content.images is None or content.categories is None:
+        return None
+    content.annotations = msgspec.Raw(memoryview(text)[start:stop])
+    return content
 
 
 def _explain_object(error: Exception, path: Path, text: bytes) -> FileFormatError:
@@ -745,7 +794,7 @@ def _select_rows(
     # Unique ids, the normal case, only need a sort of integers.
     listed = (image >= 0) & (category >= 0)
     every = bool(listed.all())
-    if ids.dtype != object and (np.diff(np.sort(ids)) > 0).all():
+    if ids.dtype != object and ((np.diff(ids) > 0).all() or (np.diff(np.sort(ids)) > 0).all()):
         return slice(None) if every else np.flatnonzero(listed)
     # Other ids need a dictionary, as in pycocotools, where the last record with an id wins.
     last: dict[Id, int] = {identifier: row for row, identifier in enumerate(ids.tolist())}
