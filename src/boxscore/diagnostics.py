@@ -26,6 +26,7 @@ with lazy_imports(__name__):
     from boxscore.extensions.diagnostics.bootstrap import bootstrap_intervals as bootstrap_intervals
     from boxscore.extensions.diagnostics.calibration import calibration_error as calibration_error
     from boxscore.extensions.diagnostics.calibration import reliability as reliability
+    from boxscore.extensions.diagnostics.class_groups import class_group_scores as class_group_scores
     from boxscore.extensions.diagnostics.confidence import confidence_curve as confidence_curve
     from boxscore.extensions.diagnostics.confidence import operating_points as operating_points
     from boxscore.extensions.diagnostics.confusion import confusion_matrix as confusion_matrix

@@ -86,7 +86,7 @@ class Option(NamedTuple):
     exclusive : str
         Options with the same text here are mutually exclusive.
     combine : callable, optional
-        Combines the list of ``many`` into one value.
+        Converts the value, or combines the list of ``many`` into one value.
     writes : tuple of str
         Output files at the path: ``"."`` is the path itself; patterns match files inside. If empty, a path is
         an input, which must not be overwritten.
@@ -122,7 +122,7 @@ class Option(NamedTuple):
     ending: str | tuple[str, ...] = ""
     group: str = ""
     exclusive: str = ""
-    combine: Callable[[list[Any]], Any] | None = None
+    combine: Callable[[Any], Any] | None = None
     writes: tuple[str, ...] = ()
     mistyped_as: tuple[str, ...] = ()
     topic: str = ""

@@ -41,6 +41,10 @@ def call(name, truth, found):
         return diagnostics.threshold_guarantee(evaluation, recall=0.6)
     if name == "slice_scores":
         return diagnostics.slice_scores(evaluation, by="size")
+    if name == "class_group_scores":
+        protocol = {"extends": "coco", "summary": [{"key": "AP"}]}
+        evaluation = boxscore.evaluate(truth, found, protocol=protocol)
+        return diagnostics.class_group_scores(evaluation, {"all": ["*"]})
     if name == "explain":
         return diagnostics.explain(truth, found, "tide").table
     if name == "expansions":

@@ -140,3 +140,34 @@ def test_a_column_without_values_has_no_slices():
         InputError, match=r"slices by lens must have values to slice by\. Got no annotations\."
     ):
         slice_scores(boxscore.evaluate(truth, found), by="lens")
+
+
+def test_a_combination_is_slicing_the_images_alone(scene):
+    truth, detections = with_columns(scene(0, images=60))
+    result = boxscore.evaluate(truth, detections, digest=False)
+    table = slice_scores(result, by="camera, size").to_frame().set_index("slice")
+    for camera in ("left", "right", "top"):
+        chosen = truth.images.ids[truth.images.columns["camera"] == camera].tolist()
+        alone = slice_scores(boxscore.evaluate(truth, detections, images=chosen, digest=False), by="size")
+        for row, size in enumerate(alone.slices):
+            both = table.loc[f"{camera}, {size}"]
+            assert both[["images", "ground_truths", "detections"]].tolist() == [
+                alone.images[row],
+                alone.ground_truths[row],
+                alone.detections[row],
+            ]
+            np.testing.assert_allclose(both[alone.metrics].astype(float), alone.values[row], atol=1e-12)
+
+
+def test_columns_of_images_combine(scene):
+    truth, detections = with_columns(scene(0, images=40))
+    result = boxscore.evaluate(truth, detections, digest=False)
+    table = slice_scores(result, by="camera,crowdedness").to_frame()
+    assert len(table) == 3 * 5
+    assert table["images"].sum() == 40
+    camera = slice_scores(result, by="camera").to_frame()
+    assert table["ground_truths"].sum() == camera["ground_truths"].sum()
+    with pytest.raises(InputError, match="a column of annotations"):
+        slice_scores(result, by="camera,truncated")
+    with pytest.raises(InputError, match="bins must not be used with several names"):
+        slice_scores(result, by="camera,size", bins=3)

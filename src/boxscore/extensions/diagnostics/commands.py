@@ -15,6 +15,7 @@ from boxscore._utils import checks
 from boxscore._utils.records import NamedTuple
 from boxscore.cli.arguments import OUTPUT, PER_CLASS, ROWS, SHOW, Option, inputs_beside
 from boxscore.errors import InputError
+from boxscore.extensions.diagnostics.class_groups import groups_of_text
 from boxscore.extensions.large.options import MEMORY_LIMIT
 from boxscore.extensions.shell.parameters import METRICS, options_of
 
@@ -432,13 +433,15 @@ DIAGNOSTICS = {
         examples=("", "--score-threshold 0.5 --top 20", "--sort FP --output csv"),
     ),
     "slices": Diagnostic(
-        "Evaluate subsets of the data: by size, shape, crowdedness, or a column of images or annotations.",
+        "Evaluate subsets of the data: by size, shape, crowdedness, a column of images or annotations, or "
+        "groups of classes.",
         "slice_scores",
         "Slices by {by}",
         (
             Option(
                 "by",
-                "size, relative_size, aspect_ratio, crowdedness, or a column of images or annotations",
+                "size, relative_size, aspect_ratio, crowdedness, or a column of images or annotations; "
+                "several separated by commas give every combination",
                 default="size",
                 metavar="WHAT",
             ),
@@ -451,8 +454,22 @@ DIAGNOSTICS = {
                 metavar="EDGE",
                 combine=_edges_or_count,
             ),
+            Option(
+                "class-groups",
+                "metrics of groups of classes instead, e.g. 'novel=cat,dog;base=*', or a file of such lines",
+                metavar="GROUPS|FILE",
+                combine=groups_of_text,
+            ),
         ),
-        examples=("", "--by camera", "--by relative_size --bins 0 0.01 0.1 1"),
+        instead={"class_groups": "class_group_scores"},
+        not_with={"by": "class_groups", "bins": "class_groups"},
+        examples=(
+            "",
+            "--by camera",
+            "--by camera,size",
+            "--by relative_size --bins 0 0.01 0.1 1",
+            "--class-groups 'novel=cat,dog;base=*'",
+        ),
     ),
     "ties": Diagnostic(
         "Print the expected, lowest and highest AP over all orders of detections with tied scores.",

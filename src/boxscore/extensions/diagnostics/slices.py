@@ -8,6 +8,8 @@ Conventions
   Detections do not have annotation columns, so in slices by such a column an unmatched detection is a false
   positive in every slice.
 - Bins of numbers are ``[low, high)``, the last one closed; COCO's area ranges are closed at both ends.
+- Combinations such as ``camera,size`` are the intersections of the slices of each name; a value at the common
+  end of two closed ranges belongs to the higher one.
 """
 
 from __future__ import annotations
@@ -193,7 +195,8 @@ def slice_scores(evaluation: Evaluation, *, by: str = "size", bins: Bins = None)
         ``size`` (area in square pixels), ``relative_size`` (area over the image's area), ``aspect_ratio``
         (width over height), ``crowdedness`` (counted objects in the image), a column of the image table
         (``images.columns``), or of the annotation table (``ground_truth.columns``). An ambiguous name needs
-        its source: ``boxes.size``, ``images.size``, ``annotations.size``.
+        its source: ``boxes.size``, ``images.size``, ``annotations.size``. Several names separated by commas
+        give one slice per combination, ``"camera,size"``; a column of annotations cannot be one of them.
     bins : int or sequence of float, optional
         Bin edges, or a number of slices with equally many objects (or images). Defaults: COCO's sizes; 1% and
         10% of the image; 3/4 and 4/3; 0, 1, 2-4, 5-9 and more objects; one slice per value of a column.
@@ -205,8 +208,11 @@ def slice_scores(evaluation: Evaluation, *, by: str = "size", bins: Bins = None)
     Raises
     ------
     InputError
-        When ``by`` is unknown or ambiguous, the edges do not ascend, or there are more than 64 slices.
+        When ``by`` is unknown or ambiguous, the edges do not ascend, there are more than 64 slices, or bins
+        are given for several names.
     """
+    if isinstance(by, str) and "," in by and by not in slice_names(evaluation):
+        return _combined(evaluation, [name.strip() for name in by.split(",")], bins)
     # Slice by a column of images: weight the images and reuse the matches.
     whose, name = _one_named(evaluation, by)
     if whose == "images":
@@ -220,16 +226,75 @@ def slice_scores(evaluation: Evaluation, *, by: str = "size", bins: Bins = None)
         return _by_object(evaluation, values, chosen)
     # Crowdedness counts the objects of an image, so it is a value per image.
     if name == CROWDEDNESS:
-        counted = ~evaluation._matcher.ignoring.ignored
-        objects = np.bincount(truth.image[counted], minlength=len(truth.images)).astype(np.float64)
-        chosen = _edges_to_bins((0, 1, 2, 5, 10, np.inf) if bins is None else bins, objects, whole=True)
-        return _by_image(evaluation, objects, chosen)
+        return _by_image(evaluation, *_crowdedness(evaluation, bins))
     # Bin by the given edges, the default edges, or into equally many counted objects.
     quantity = QUANTITIES[name]
     measured = quantity.measure(truth, evaluation.protocol)[~evaluation._matcher.ignoring.ignored]
     edges = quantity.edges if bins is None else bins
     chosen = _coco_sizes() if edges is None else _edges_to_bins(edges, measured)
     return _by_object(evaluation, quantity.measure, chosen)
+
+
+def _combined(evaluation: Evaluation, names: Sequence[str], bins: Bins) -> SliceScores:
+    """Compute the slices of every combination of the slices of several names."""
+    if bins is not None:
+        raise InputError("bins", "not be used with several names", got=f"--by {','.join(names)}")
+    labels: list[list[str]] = []
+    of_images: list[tuple[int, FloatArray]] = []
+    of_tables: list[tuple[int, Measure, _Bins]] = []
+    for by in names:
+        # Number the slices of each name: of an image, or of each row of a table.
+        whose, name = _one_named(evaluation, by)
+        if whose == "annotations":
+            rule = "be columns of images, or of boxes, in combinations"
+            raise InputError("slices", rule, got=f"{by!r}, a column of annotations, which detections lack")
+        if whose == "images":
+            values, chosen = _column_bins(evaluation.images.columns[name], None, name, whose)
+        else:
+            evaluation._require_overlaps(f"slices by {by}")
+            if name == CROWDEDNESS:
+                values, chosen = _crowdedness(evaluation, None)
+            else:
+                edges = QUANTITIES[name].edges
+                chosen = _coco_sizes() if edges is None else _edges_to_bins(edges, np.empty(0))
+                of_tables.append((len(labels), QUANTITIES[name].measure, chosen))
+        if whose == "images" or name == CROWDEDNESS:
+            of_images.append((len(labels), _codes(values, chosen)))
+        labels.append(chosen.labels)
+    counts = [len(one) for one in labels]
+    every = [", ".join(words) for words in itertools.product(*labels)]
+    bins_of_all = _Bins(every, [(k, k) for k in range(len(every))])
+    strides = [int(np.prod(counts[at + 1 :])) for at in range(len(counts))]
+    # Add up the numbers of the slices; NaN is in no slice.
+    per_image = np.zeros(len(evaluation.images))
+    for at, codes in of_images:
+        per_image += strides[at] * codes
+    if not of_tables:
+        return _by_image(evaluation, np.where(np.isnan(per_image), -1, per_image), bins_of_all)
+
+    def numbered(table: Table, protocol: Protocol) -> FloatArray:
+        number = per_image[table.image]
+        for at, measure, chosen in of_tables:
+            number = number + strides[at] * _codes(measure(table, protocol), chosen)
+        return np.where(np.isnan(number), -1.0, number)
+
+    return _by_object(evaluation, numbered, bins_of_all)
+
+
+def _codes(values: FloatArray, chosen: _Bins) -> FloatArray:
+    """Return the slice of each value as a number; NaN for none."""
+    codes = np.full(len(values), np.nan)
+    for k, (low, high) in enumerate(chosen.ranges):
+        codes[(values >= low) & (values <= high)] = k
+    return codes
+
+
+def _crowdedness(evaluation: Evaluation, bins: Bins) -> tuple[FloatArray, _Bins]:
+    """Count the objects of each image, and choose slices of the counts."""
+    truth = evaluation.ground_truth
+    counted = ~evaluation._matcher.ignoring.ignored
+    objects = np.bincount(truth.image[counted], minlength=len(truth.images)).astype(np.float64)
+    return objects, _edges_to_bins((0, 1, 2, 5, 10, np.inf) if bins is None else bins, objects, whole=True)
 
 
 def _coco_sizes() -> _Bins:
