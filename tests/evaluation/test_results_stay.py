@@ -76,6 +76,7 @@ def test_nothing_of_a_diagnostic_is_writeable(name: str, evaluation: boxscore.Ev
     function = getattr(diagnostics, name)
     needed: dict[str, dict[str, Any]] = {
         "slice_scores": {"by": "size"},
+        "class_group_scores": {"class_groups": {"all": ["*"]}},
         "bootstrap_intervals": {},
         "threshold_guarantee": {"recall": 0.5},
         "compare_sequentially": {"batch": 12, "metric": "AP"},

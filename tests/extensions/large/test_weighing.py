@@ -177,6 +177,7 @@ def merged(tables: Tables, protocol: Any = "coco") -> boxscore.Evaluation:
 
 ANSWERED: dict[str, dict[str, Any]] = {
     "bootstrap_intervals": {},
+    "class_group_scores": {"class_groups": {"most": ["*"]}},
     "confidence_curve": {},
     "froc_curve": {},
     "froc_scores": {},

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore._utils.array_types import FloatArray
+from boxscore._utils.array_types import FloatArray, unchangeable
 from boxscore.data.class_names import EVERY_CLASS
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
@@ -151,7 +151,7 @@ def class_group_scores(evaluation: Evaluation, class_groups: Mapping[str, Sequen
         raise InputError("groups of classes", f"be one or more, {EXAMPLE}", got="none")
     members = _members(evaluation, class_groups)
     # Mark the classes of each group in a column, which rows of a summary can select.
-    categories = evaluation.ground_truth.categories
+    categories = evaluation.categories
     marks = {COLUMN.format(number): row for number, row in enumerate(members)}
     marked = dataclasses.replace(categories, columns={**categories.columns, **marks})
 
@@ -176,7 +176,8 @@ def class_group_scores(evaluation: Evaluation, class_groups: Mapping[str, Sequen
         names: list[str], of: NDArray[np.bool_], numbers: FloatArray, total: ClassGroupScores | None
     ) -> ClassGroupScores:
         counted = of @ defined, of @ counts["ground_truths"], of @ counts["detections"]
-        return ClassGroupScores(names, *counted, keys, numbers.reshape(-1, len(keys)), total)
+        result = ClassGroupScores(names, *counted, keys, numbers.reshape(-1, len(keys)), total)
+        return unchangeable(result)
 
     total = scores([EVERY_CLASS], every, np.array([evaluation.metrics[key] for key in keys]), None)
     return scores(list(class_groups), members, np.array(values), total)
@@ -184,7 +185,7 @@ def class_group_scores(evaluation: Evaluation, class_groups: Mapping[str, Sequen
 
 def _members(evaluation: Evaluation, class_groups: Mapping[str, Sequence[str]]) -> NDArray[np.bool_]:
     """Return whether each group has each class, [S, K]."""
-    categories = evaluation.ground_truth.categories
+    categories = evaluation.categories
     members = np.zeros((len(class_groups), len(categories)), dtype=bool)
     for row, names in zip(members, class_groups.values(), strict=True):
         words = [name for name in names if name != OTHERS]
