@@ -11,10 +11,7 @@ import pytest
 
 import boxscore
 from boxscore import Detections, GroundTruth, InputError
-from boxscore._utils.processes import Forked
-from boxscore.data.vocabulary import Categories
 from support.each import each
-from support.examples import first_of
 from support.samples import SHAPES
 
 COCO_KEYS = ["AP", "AP50", "AP75", "APs", "APm", "APl", "AR1", "AR10", "AR100", "ARs", "ARm", "ARl"]
@@ -57,47 +54,6 @@ def test_summary() -> None:
     assert frame["max_detections"].tolist() == [100] * 6 + [1, 10, 100, 100, 100, 100]
     voc = boxscore.evaluate(*small(), protocol="voc2007").summary
     assert voc["max_detections"].isna().all()
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("workers", first_of(1, [3, 2, 40]))
-@pytest.mark.parametrize("protocol", ["coco", "voc2007", "lvis"])
-def test_processes_share_the_summary(protocol: str, workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    random = np.random.default_rng(5)
-    low = random.integers(0, 300, (90, 2))
-    boxes = np.hstack([low, low + random.integers(5, 150, (90, 2))])
-    columns = {"frequency": ["r", "c", "f", "r"]}
-    image, category = random.integers(0, 9, 90), random.integers(0, 4, 90)
-    truth = GroundTruth.from_arrays(
-        image,
-        category,
-        boxes,
-        images=range(9),
-        categories=Categories.build(range(4), columns=columns),
-    )
-    found = Detections.from_arrays(
-        image,
-        category,
-        boxes + random.integers(0, 6, (90, 4)),
-        random.integers(0, 20, 90) / 20,
-        images=truth.images,
-        categories=truth.categories,
-    )
-    alone = boxscore.evaluate(truth, found, protocol=protocol)
-    started: list[int] = []
-    monkeypatch.setattr("boxscore.similarity.box.BoxSimilarity.forks_from", 0)
-    monkeypatch.setattr("boxscore.evaluation.SUMMARY_SHARED_FROM", 0)
-    monkeypatch.setattr(
-        "boxscore.evaluation.result.Forked", lambda tasks: started.append(len(tasks)) or Forked(tasks)
-    )
-    shared = boxscore.evaluate(truth, found, protocol=protocol, workers=workers)
-    others = {"coco": 5, "voc2007": 0, "lvis": 3}[protocol]  # area ranges and caps besides the first
-    assert started == [min(workers - 1, others)] * (others > 0)
-    assert list(shared.metrics) == list(alone.metrics)
-    assert np.array_equal(list(shared.metrics.values()), list(alone.metrics.values()), equal_nan=True)
-    assert list(shared.class_values) == list(alone.class_values)
-    for key, values in alone.class_values.items():
-        assert np.array_equal(shared.class_values[key], values, equal_nan=True)
 
 
 def test_per_class() -> None:

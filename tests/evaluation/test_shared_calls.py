@@ -24,10 +24,14 @@ import pytest
 from boxscore.extensions.weights.resampling import Draws
 from boxscore.diagnostics import compare_detectors
 from boxscore.similarity.box import BoxSimilarity
-from support.limits import little_worth_forking
+from support.limits import classes_always_shared, little_worth_forking
 
+IMAGE = {"extends": "coco", "matching": {"cap_scope": "image"}}  # classes meet
+truth = boxscore.load_ground_truth("truth.json")
+found = boxscore.load_detections("found.json", truth)
 CALLS = {
-    "evaluate": lambda: boxscore.evaluate("truth.json", "found.json", workers=3)["AP"],
+    "evaluate": lambda: boxscore.evaluate(truth, found, protocol=IMAGE, workers=3)["AP"],
+    "classes": lambda: boxscore.evaluate(truth, found, workers=3)["AP"],
     "draws": lambda: evaluation._weighted_metrics(
         evaluation.protocol.rows, Draws.of_seed(60, 60, seed=1), workers=3
     ).values.tobytes(),
@@ -37,6 +41,7 @@ CALLS = {
 }
 BoxSimilarity.forks_from = 0
 little_worth_forking(pytest.MonkeyPatch())
+classes_always_shared(pytest.MonkeyPatch())
 children, fork = [], os.fork
 
 def counted():
@@ -105,7 +110,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.long
 @pytest.mark.parametrize("act", ["interrupt", "kill"])
-@pytest.mark.parametrize("call", ["evaluate", "draws", "compare"])
+@pytest.mark.parametrize("call", ["evaluate", "classes", "draws", "compare"])
 def test_no_process_is_left_and_no_number_is_another(call: str, act: str, folder: Path) -> None:
     """At random moments: an interrupt ends the call, a killed child's part is done again."""
     done = subprocess.run(

@@ -457,5 +457,5 @@ def test_a_refusal_says_what_must_change() -> None:
     for field in FIELDS:
         for refusal in field.rule.refuses:
             assert isinstance(refusal, Refusal)
-            asked_only = refusal.way in ("ranges", "cuts", "plain_tables", "unlabeled_images")
+            asked_only = refusal.way in ("classes", "ranges", "cuts", "plain_tables", "unlabeled_images")
             assert bool(refusal.rule) != asked_only

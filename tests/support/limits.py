@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from boxscore.evaluation import by_class
 from boxscore.extensions.large import cluster, local, plan, reduction, result, score_ranges, source, weighing
 from boxscore.extensions.weights import shared, under_weights, weight_sums, weighted_curves
 from boxscore.suppression import _grid, _pairs
@@ -68,6 +69,13 @@ def few_true_positives_together(patch: pytest.MonkeyPatch, count: int) -> None:
 def few_pieces_together(patch: pytest.MonkeyPatch, count: int) -> None:
     """Add up the weights of so many pieces of a list of images at a time."""
     patch.setattr(weight_sums, "PIECES_TOGETHER", count)
+
+
+def classes_always_shared(patch: pytest.MonkeyPatch) -> None:
+    """Share the classes out among processes, however few detections there are."""
+    patch.setattr("boxscore.evaluation.SHARED_FROM", 0)
+    patch.setattr(by_class, "SHARED_BY_TWO_FROM", 0)
+    patch.setattr(by_class, "ROWS_OF_SHARE", 1)
 
 
 def little_worth_forking(patch: pytest.MonkeyPatch) -> None:

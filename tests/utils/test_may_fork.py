@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -112,6 +113,32 @@ def test_a_number_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "may_fork", lambda: True)
     monkeypatch.setattr(processes, "available_processors", lambda: 7)
     assert [worker_count(3), worker_count("auto")] == [3, 7]
+
+
+@pytest.mark.parametrize(
+    ("load", "cores", "idle"),
+    [
+        ("0.1 0.1 0.1 1/300 9", 4, 4),  # only this process
+        ("9 9 9 0/300 9", 4, 4),  # not counted
+        ("0.1 0.1 0.1 3/300 9", 4, 2),
+        ("0.1 0.1 0.1 9/300 9", 4, 1),  # at least this one
+        ("0.1 0.1 0.1 9/300 9", 16, 2),  # 8 of 16 are taken: 2 of these 4, as far as is known
+        ("0 0 0", 4, 4),
+        ("", 4, 4),
+        (None, 4, 4),  # not Linux
+    ],
+)
+def test_idle_processors(load: str | None, cores: int, idle: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(path: Path, **_: Any) -> str:
+        assert str(path) == "/proc/loadavg"
+        if load is None:
+            raise FileNotFoundError
+        return load
+
+    monkeypatch.setattr(processes, "available_processors", lambda: 4)
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    monkeypatch.setattr(Path, "read_text", read)
+    assert processes.idle_processors() == idle
 
 
 @pytest.mark.parametrize("value", ["Auto", "2", "", 0, -1, 1.5, None, True])

@@ -24,6 +24,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import BinaryIO, Generic, Literal, TypeVar, cast
 
 from boxscore._utils import checks, files
@@ -70,6 +71,21 @@ def available_processors() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def idle_processors() -> int:
+    """Return about how many of them have nothing to do, this one's included; at least 1.
+
+    Other programs may run on any of the system's, so their number counts in proportion.
+    """
+    available = available_processors()
+    try:
+        words = Path("/proc/loadavg").read_text(encoding="ascii").split()
+        running = int(words[3].partition("/")[0])  # right now, this process included
+    except (OSError, ValueError, IndexError):  # not Linux, or hidden
+        return available
+    others = max(running - 1, 0) * available / max(os.cpu_count() or 1, available)
+    return max(1, available - round(others))
 
 
 def may_fork() -> bool:
@@ -169,7 +185,8 @@ class Forked(Generic[Result]):
 
     def __del__(self) -> None:
         """Close the object if an interrupt prevented this."""
-        self.close()
+        if "_key" in vars(self):  # nothing is forked before
+            self.close()
 
     def close(self) -> None:
         """End all processes; kill those still running, because their results are no longer needed."""

@@ -454,9 +454,9 @@ IMAGES = Option(
 )
 WORKERS = Option(
     "workers",
-    "number of processes that read large files and match masks or a million boxes and more; fewer boxes "
+    "number of processes that read large files and match masks or 200,000 boxes and more; other shapes "
     "are matched by as many threads; the result is the same for any number (default: one process per CPU "
-    "core, one thread)",
+    "core, fewer where others are busy, and one thread)",
     kind=int,
     metavar="N",
     key="evaluation.workers",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from boxscore._utils.given_paths import path_of
+from boxscore._utils.processes import idle_processors
 from boxscore._utils.progress import stage
 from boxscore._utils.records import NamedTuple
 from boxscore.cli.arguments import DEFAULT_PROTOCOL
@@ -83,7 +84,7 @@ def read_inputs(arguments: argparse.Namespace, *others: Protocol) -> Inputs:
         protocol if detections.scored else protocol_without_scores(arguments),
         chosen(arguments.images, ground_truth.images),
         chosen_classes(arguments.classes, ground_truth.categories, arguments.exclude_classes),
-        arguments.workers or (processes if similarity_of(protocol).forks_for(detections) else 1),
+        arguments.workers or (1 if similarity_of(protocol).forks_from is None else idle_processors()),
     )
 
 

@@ -147,7 +147,8 @@ def select_rows(
     known_images, known_classes = ground_truth.images, ground_truth.categories
     image_rows = np.arange(len(known_images)) if images is None else images
     category_rows = np.arange(len(known_classes)) if classes is None else classes
-    images_left, classes_left = known_images.take(image_rows), known_classes.take(category_rows)
+    images_left = known_images if images is None else known_images.take(image_rows)
+    classes_left = known_classes if classes is None else known_classes.take(category_rows)
     image_numbers = _renumber(image_rows, len(known_images))
     category_numbers = _renumber(category_rows, len(known_classes))
 

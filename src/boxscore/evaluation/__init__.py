@@ -22,6 +22,7 @@ from boxscore.data.unlisted import check_how, with_unlisted
 from boxscore.data.vocabulary import Id
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.evaluation.result import (
+    Best,
     Evaluation,
     counts_of_classes,
     counts_of_tables,
@@ -52,8 +53,8 @@ __all__ = [
     "without_matches_of_id_zero",
 ]
 
-SUMMARY_SHARED_FROM = 1_000_000
-"""Number of detections above which processes also divide the summary."""
+SHARED_FROM = 200_000
+"""Number of detections from which several processes may share the classes."""
 
 MANY = 0.3
 """Share of the best detections that match their class above which class numbers look right."""
@@ -113,10 +114,11 @@ def evaluate(
         images named by ``image_sizes`` or ``image_folder`` are added without objects, and others are an
         error.
     workers : int or "auto", default "auto"
-        Number of processes, including this one, that read large COCO files, and match masks or the boxes of a
-        million detections and more. ``"auto"``: one per processor if forking is safe (on Linux, in the main
-        thread, without other Python threads, without libraries like torch, not in a daemon), else 1. With a
-        number, fewer boxes are matched in as many threads. The result does not depend on it.
+        Number of processes, including this one, that read large COCO files, and match masks or the boxes of
+        200,000 detections and more. ``"auto"``: one per processor if forking is safe (on Linux, in the main
+        thread, without other Python threads, without libraries like torch, not in a daemon), fewer where
+        others are busy, else 1. With a number, shapes that are not shared are matched in as many threads. The
+        result does not depend on it.
     digest : bool, default True
         Run the quick checks of the command line, and warn of doubtful input: truncated or percent scores,
         flags and shapes that the protocol does not read, ... It takes milliseconds.
@@ -181,16 +183,18 @@ def evaluate(
         if chosen.ap.class_weights:
             extension("check_class_weights")(chosen.ap, every_class, ground_truth.categories)
         # Match, then check what may make the numbers wrong.
-        shares = _shares_of_matching(workers, chosen, detections)
-        result = matched_tables(ground_truth, detections, chosen, shares, chosen_classes=classes is not None)
+        result = _evaluated_by_class(ground_truth, detections, chosen, workers, classes is not None)
+        if result is None:
+            shares = _shares_of_matching(workers, chosen, detections)
+            result = matched_tables(
+                ground_truth, detections, chosen, shares, chosen_classes=classes is not None
+            )
         matcher = result._matcher
         if chosen.labels.unlisted == "drop" or any(row.classes for row in chosen.rows):
             extension("check_class_labels")(
                 ground_truth.source, ground_truth.categories, ground_truth.image_labels, chosen
             )
-        if shares > 1 and len(detections) >= SUMMARY_SHARED_FROM and matcher.similarity.forks_for(detections):
-            result._summarize_in_processes(shares)
-        _warn_of_symptoms(result, shares)
+        _warn_of_symptoms(result, _shares_of_matching(workers, chosen, detections))
         # Warn if the tables have more precise shapes than the protocol compares.
         fallbacks = matcher.similarity.fallbacks(ground_truth, detections)
         both_rotated = ground_truth.rotated is not None and detections.rotated is not None
@@ -200,6 +204,31 @@ def evaluate(
             codes = extension("warn_of_findings")(result)
             held[:] = [warning for warning in held if warning.code not in codes]
         return result
+
+
+def _evaluated_by_class(
+    ground_truth: GroundTruth,
+    detections: Detections,
+    protocol: Protocol,
+    workers: Workers,
+    chosen_classes: bool,
+) -> Evaluation | None:
+    """Evaluate in processes that share the classes; None where that does not pay, or classes meet."""
+    if len(detections) < SHARED_FROM:
+        return None
+    from boxscore.evaluation import by_class
+
+    shares = by_class.shares_of_classes(ground_truth, detections, protocol, workers)
+    if shares == 1:
+        return None
+    return by_class.evaluated_by_class(
+        ground_truth,
+        detections,
+        protocol,
+        shares,
+        lambda matcher: matcher.match(workers=_shares_of_matching(workers, protocol, detections)),
+        chosen_classes=chosen_classes,
+    )
 
 
 @contextlib.contextmanager
@@ -232,23 +261,22 @@ def _warn_of_symptoms(result: Evaluation, workers: int) -> None:
 
 def _matches_are_few(result: Evaluation) -> bool:
     """Whether classes were left out, or few of the best detections match an object of their class."""
-    matched = result.matched
-    counted = int(matched.positives(0).sum())
-    if counted < FEWEST or not len(matched):
+    best: Best = result._once("best", lambda: Best.of(result.matched))
+    score, starts = best.score, best.starts
+    if best.counted < FEWEST or not len(score):
         return False  # too few to judge
     if result.detections.left_out:
         return True
     # Find the score of about as many best detections as there are objects, from a sample: an exact count is
     # not needed.
-    sample = matched.score[:: len(matched) // SAMPLED + 1]
-    below = max(len(sample) - max(counted * len(sample) // len(matched), 1), 0)
+    sample = score[:: len(score) // SAMPLED + 1]
+    below = max(len(sample) - max(best.counted * len(sample) // len(score), 1), 0)
     # Count these detections, and the true positives among them, by class. Both ascend in class order, so
     # bisection counts them.
-    best = np.flatnonzero(matched.score >= np.partition(sample, below)[below])
-    starts = matched.class_starts
-    of_class = np.diff(np.searchsorted(best, starts))
-    true = matched.pair_detection[matched.pairs_ever_true(0)]
-    true_of_class = np.searchsorted(true, starts[:-1] + of_class) - np.searchsorted(true, starts[:-1])
+    highest = np.flatnonzero(score >= np.partition(sample, below)[below])
+    of_class = np.diff(np.searchsorted(highest, starts))
+    low, high = np.searchsorted(best.true, [starts[:-1], starts[:-1] + of_class])
+    true_of_class = high - low
     # One class whose best detections never match may be a hard one. Two may be swapped.
     if ((of_class >= FEWEST_OF_CLASS) & (true_of_class == 0)).sum() > 1:
         return True
@@ -256,8 +284,9 @@ def _matches_are_few(result: Evaluation) -> bool:
 
 
 def _shares_of_matching(workers: Workers, protocol: Protocol, detections: Detections) -> int:
-    """Return the number of workers that match; ``"auto"`` only uses processes, not threads."""
-    if workers == "auto" and not similarity_of(protocol).forks_for(detections):
+    """Return the number of workers that match; ``"auto"`` only uses processes, and boxes never threads."""
+    similarity = similarity_of(protocol)
+    if not similarity.forks_for(detections) and (workers == "auto" or similarity.forks_from is not None):
         return 1
     return worker_count(workers)
 

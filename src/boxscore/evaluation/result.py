@@ -12,10 +12,8 @@ Conventions
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
-import itertools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -26,9 +24,9 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray, read_only, unchangeable
 from boxscore._utils.lazy import shortcut
-from boxscore._utils.processes import Forked, Workers
+from boxscore._utils.processes import Workers
 from boxscore._utils.progress import stage
-from boxscore._utils.records import PicklesFields, record
+from boxscore._utils.records import NamedTuple, PicklesFields, record
 from boxscore._utils.text import counted, enumerated, html_folded, html_summary, html_table
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.scores import ALL_EQUAL, SCORELESS, no_scores
@@ -88,6 +86,25 @@ SHOWN_CLASSES = 20
 """Largest number of classes that a notebook shows."""
 
 
+class Best(NamedTuple):
+    """The detections of each class by descending score, D of them, and those that are true positives."""
+
+    score: NDArray[np.float64]
+    """[D]"""
+    starts: NDArray[np.intp]
+    """Where each class starts, and the end, [K + 1]."""
+    true: NDArray[np.intp]
+    """Positions of true positives at any threshold in the first area range; ascending."""
+    counted: int
+    """Number of ground truths that count in the first area range."""
+
+    @classmethod
+    def of(cls, matched: Matches) -> Best:
+        """Read matches."""
+        true = matched.pair_detection[matched.pairs_ever_true(0)]
+        return cls(matched.score, matched.class_starts, true, int(matched.positives(0).sum()))
+
+
 _INTERNAL = frozenset({"answers", "class_rates", "curves_of", "has_scores", "matched", "outcomes"})
 """Attributes of an evaluation that completion does not offer."""
 
@@ -115,6 +132,22 @@ class Evaluation(PicklesFields):
     def __post_init__(self) -> None:
         """Make the matches read-only, since every number is computed from them."""
         unchangeable(self.matched)
+
+    @classmethod
+    def _later(
+        cls,
+        ground_truth: GroundTruth,
+        detections: Detections,
+        protocol: Protocol,
+        match: Callable[[], Matches],
+        chosen_classes: bool,
+    ) -> Evaluation:
+        """Make a result whose matches ``match`` makes when something asks for them."""
+        result = cls.__new__(cls)
+        vars(result).update(ground_truth=ground_truth, detections=detections, protocol=protocol)
+        vars(result).update(_chosen_classes=chosen_classes)
+        result._once("match", lambda: match)
+        return result
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Make the arrays read-only again, since unpickled arrays are not."""
@@ -322,7 +355,9 @@ class Evaluation(PicklesFields):
         per-class table. Objects that do not count are in ``crowds``, ``difficult`` or ``ignored``. Detections
         of unknown classes are ``left_out``.
         """
-        return read_only(counts_of_tables(self.ground_truth, self.detections, self.matched))
+        return read_only(
+            self._once("counts", lambda: counts_of_tables(self.ground_truth, self.detections, self.matched))
+        )
 
     @property
     def _counts_text(self) -> str:
@@ -387,38 +422,6 @@ class Evaluation(PicklesFields):
             curves.release()
         return answer
 
-    def _summarize_in_processes(self, workers: int) -> None:
-        """Compute the summary now, in several processes, by area range and max detections.
-
-        Parameters
-        ----------
-        workers : int
-        """
-        curves: dict[tuple[int, int], list[SummaryRow]] = {}
-        for row in self.protocol.rows:
-            curves.setdefault(self.protocol.position_of(row), []).append(row)
-        if len(curves) < 2:
-            return
-        # The first is usually the range of all areas, which is about as much work as the others together.
-        first, *others = curves.values()
-        shares = [
-            first,
-            *(list(itertools.chain(*others[start :: workers - 1])) for start in range(workers - 1)),
-        ]
-        tasks = [functools.partial(self._summary_of, share) for share in shares if share]
-        with contextlib.closing(Forked(tasks[1:])) as forked:
-            for part in (tasks[0](), *forked.results()):
-                self._cache.update(part)
-
-    def _summary_of(self, rows: list[SummaryRow]) -> dict[Hashable, Any]:
-        """Return the numbers of some rows: over all classes, and of each class if the row has a column."""
-        keys = self.protocol.class_keys
-        numbers: dict[Hashable, Any] = {("total", row.key): self._total(row) for row in rows}
-        for row in rows:
-            if row.key in keys:
-                numbers["values", row.key] = self._values_of_classes(row)
-        return numbers
-
     @property
     def _summary_classes(self) -> dict[str, list[str]]:
         """The column ``classes`` of the summary; empty if every metric is of all classes."""
@@ -442,7 +445,7 @@ class Evaluation(PicklesFields):
     @functools.cached_property
     def class_counts(self) -> dict[str, NDArray[np.int64]]:
         """Ground truths, detections, and true positives at the first threshold of each class, [K]."""
-        return read_only(counts_of_classes(self.matched))
+        return read_only(self._once("counts of classes", lambda: counts_of_classes(self.matched)))
 
     @property
     def operating_score(self) -> float:
@@ -707,6 +710,11 @@ class Evaluation(PicklesFields):
         return self.curves_of(0, -1).average_precision
 
     @property
+    def _is_scored(self) -> bool:
+        """Whether the curves of the summary are known before the matches."""
+        return "match" in self._cache
+
+    @property
     def _matcher(self) -> Matcher:
         """The matcher behind ``matched``, for further questions about the same tables."""
         return self._once("matcher", lambda: Matcher(self.ground_truth, self.detections, self.protocol))
@@ -951,6 +959,12 @@ class Evaluation(PicklesFields):
     @functools.cached_property
     def _cache(self) -> dict[Hashable, Any]:
         return {}
+
+
+# Where a result has no matches yet, the class makes them: an attribute of the result takes precedence.
+_late = functools.cached_property(lambda result: unchangeable(result._cache["match"]()))
+_late.__set_name__(Evaluation, "matched")
+Evaluation.matched = _late  # type: ignore[assignment]
 
 
 def extension(name: str) -> Any:

@@ -49,7 +49,9 @@ A rule can be descriptive, prepare tables before anything else, decide how well 
 rows take part, decide matches and their counting, or turn matches into numbers.
 """
 
-Way = Literal["together", "batches", "parts", "streams", "ranges", "cuts", "plain_tables", "unlabeled_images"]
+Way = Literal[
+    "together", "batches", "parts", "streams", "classes", "ranges", "cuts", "plain_tables", "unlabeled_images"
+]
 """Modes of computing that a rule may reject.
 
 together
@@ -61,6 +63,8 @@ parts
 streams
     Parquet is read partition by partition, without columns of images; of the columns of objects, only
     those that bound ranges are read.
+classes
+    Each class is matched and scored without the rows of others.
 ranges
     A class is split by score, and each range is computed in its own process.
 cuts

@@ -114,6 +114,12 @@ class ProtocolScope:
         """Whether the matches of an image depend only on that image."""
         return self.widest("prepares", "measures", "ranks", "matches") <= Scope.IMAGE
 
+    @property
+    def has_separate_classes(self) -> bool:
+        """Whether classes do not meet between the preparation of the tables and the mean over classes."""
+        acting = self._protocol.does.keys() - {"prepare"}  # functions may read other classes of an image
+        return not acting and self.allows("classes")
+
     def keys_read(self, of: Literal["rows", "images"]) -> tuple[str, ...]:
         """Return the keys of rows or images to read from files, without duplicates."""
         asked = [field.rule.reads for field in self._fields if field.rule.reads is not None]

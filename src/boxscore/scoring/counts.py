@@ -212,18 +212,19 @@ class TruePositiveCounts(SingleRuns):
     """Counts up to each true positive, every image counted one time.
 
     The N true positives of all thresholds are ordered by threshold, then class, then score. ``tie_order``
-    places the true positives among equal scores of their class. ``again`` recomputes released outcomes.
+    places the true positives among equal scores of their class. ``again`` computes outcomes that are released
+    or not given.
     """
 
     image_weights = None
 
     def __init__(
         self,
-        outcomes: Outcomes,
+        outcomes: Outcomes | None,
         tie_order: TieOrder = "as_ranked",
         again: Callable[[], Outcomes] | None = None,
     ) -> None:
-        self._outcomes: Outcomes | None = outcomes
+        self._outcomes = outcomes
         self._tie_order, self._again = tie_order, again
 
     @property

@@ -268,6 +268,10 @@ class Curves:
         known: Known = self._known[name]
         return known
 
+    def known_numbers(self) -> dict[str, FloatArray]:
+        """Return those of :data:`NUMBERS` that are computed already."""
+        return {name: self._known[name] for name in NUMBERS if name in self._known}
+
     # ------------------------------------------------------------ fields that fold, and closed curves
 
     def state(self, names: Iterable[str], compute: Callable[[], State]) -> State:

@@ -61,5 +61,5 @@ def test_ap_is_not_computed_where_it_is_high(monkeypatch: pytest.MonkeyPatch) ->
         raise AssertionError("computed")
 
     result = boxscore.evaluate(truth, found, digest=False)
-    monkeypatch.setattr("boxscore.extensions.validation._findings.summary_total", fail)
+    monkeypatch.setattr("boxscore.evaluation.result.summary_total", fail)
     assert quick_findings(result) == []

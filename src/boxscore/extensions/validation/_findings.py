@@ -253,19 +253,15 @@ class Context:
     @functools.cached_property
     def silent_classes(self) -> NDArray[np.bool_]:
         """Whether each class lacks detections, [K]."""
-        silent = np.ones(len(self.ground_truth.categories), dtype=bool)
-        # Matches are sorted by class.
-        if self.given is not None and self.protocol.matching.per_class:
-            silent = np.diff(self.given.matched.class_starts) == 0
-        # Some detections do not take part in matching.
-        if silent.any() and self.detections is not None:
-            silent[self.detections.category] = False
+        rows = np.empty(0, dtype=np.int32) if self.detections is None else self.detections.category
+        silent: NDArray[np.bool_] = np.bincount(rows, minlength=len(self.ground_truth.categories)) == 0
         return silent
 
     def is_below(self, bound: float) -> bool:
         """Return whether that metric is below a bound; it is not computed if counts prove otherwise."""
-        if "value" not in self.__dict__ and self.evaluation is not None and reaches(self.evaluation, bound):
-            return False
+        evaluation = self.evaluation
+        if "value" not in self.__dict__ and evaluation is not None and not evaluation._is_scored:
+            return not reaches(evaluation, bound) and self.value < bound
         return self.value < bound
 
     def repaired_value(self, repaired: Repair) -> float:
@@ -455,7 +451,7 @@ def _first_metric(evaluation: Evaluation | None) -> tuple[float, str]:
     row = None if evaluation is None else next(iter(evaluation.protocol.rows), None)
     if evaluation is None or row is None:
         return math.nan, ""
-    return summary_total(row, evaluation.protocol, evaluation.curves_of), row.key
+    return evaluation._total(row), row.key
 
 
 def refused(code: str, error: InputError) -> Finding:

@@ -267,6 +267,7 @@ class ApRules(Rules):
         word=Word("pool", silent="none"),
         step=Step("curves", "scoring", {"none": "one per class", "classes": "one for all classes"}),
         scope=scores(lambda protocol: Scope.CLASS if protocol.ap.pool == "none" else Scope.DATA_SET),
+        refuses=(Refusal("classes", lambda protocol: protocol.ap.pool != "none"),),
     )
     # curve
     precision_epsilon: float = rule(

@@ -141,6 +141,7 @@ def _cap_scope(protocol: Any) -> Scope:
 
 _CAPS_REFUSED = (
     Refusal("ranges", _over_data_set),
+    Refusal("classes", lambda protocol: protocol.matching.caps_image),
     Refusal(
         "batches",
         _over_data_set,
@@ -456,6 +457,7 @@ class MatchingRules(Rules):
                 "be false where a metric is of whole images, not of classes",
                 got="true",
             ),
+            Refusal("classes", lambda protocol: not protocol.matching.per_class),
         ),
     )
 

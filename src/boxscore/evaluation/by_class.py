@@ -1,0 +1,243 @@
+"""Match and score the classes of large data in several processes.
+
+Under rules like COCO's, classes do not meet before the mean over them. So each process takes some classes,
+from ranking to curves, and no rows return from it: only the curves, and counts.
+
+Conventions
+-----------
+- Processes are forked once, when both tables are in memory. This one takes a share too.
+- A class belongs to one share. The parent puts the numbers of classes side by side; nothing is added.
+- Matches are not returned. They are computed when something asks for them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.array_types import IntArray
+from boxscore._utils.processes import Forked, Workers, idle_processors, worker_count
+from boxscore._utils.progress import stage
+from boxscore._utils.records import NamedTuple
+from boxscore.data.alignment import select_rows
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.evaluation.result import Best, Evaluation, counts_of_classes, counts_of_tables
+from boxscore.matching.matcher import Matcher
+from boxscore.matching.matches import Matches
+from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.tables.ap import TieOrder
+from boxscore.scoring.blocks import MOST_VALUES
+from boxscore.scoring.counts import Outcomes, TruePositiveCounts
+from boxscore.scoring.curves import Curves
+from boxscore.scoring.kinds import kind_of, kinds_of
+from boxscore.scoring.summary import Key, summary_keys
+from boxscore.similarity.registry import similarity_of
+
+SHARED_BY_TWO_FROM = 400_000
+"""Number of detections from which two processes are enough: a share takes some time without any rows."""
+
+ROWS_OF_SHARE = 60_000
+"""Number of detections that are worth another process."""
+
+
+class _Sums(NamedTuple):
+    """The counts that curves need, without single detections; K classes."""
+
+    positive: NDArray[Any]
+    """[K]"""
+    true_positives: NDArray[Any]
+    """[T, K]"""
+    has_detections: NDArray[Any]
+    """[K]"""
+
+
+class _Share(NamedTuple):
+    """The numbers of some classes."""
+
+    curves: Mapping[Key, tuple[_Sums, Mapping[str, NDArray[Any]]]]
+    """Sums, and the numbers of the curves, by area range and max detections."""
+    of_tables: Mapping[str, int]
+    of_classes: Mapping[str, NDArray[Any]]
+    best: Best
+
+
+class _LateCounts(TruePositiveCounts):
+    """Counts whose sums are known; the outcomes are read when something asks for single detections."""
+
+    def __init__(
+        self, sums: _Sums, images: int, tie_order: TieOrder, outcomes: Callable[[], Outcomes]
+    ) -> None:
+        super().__init__(None, tie_order, again=outcomes)
+        self._sums, self._images = sums, images
+        vars(self)["true_positives"] = sums.true_positives
+
+    @property
+    def positive(self) -> NDArray[Any]:
+        """Counted ground truths of each class, [K]."""
+        return self._sums.positive
+
+    @property
+    def images(self) -> int:
+        """Number of evaluated images."""
+        return self._images
+
+    @property
+    def recalled(self) -> NDArray[Any]:
+        """True positives, [T, K]: rules that weigh them do not share classes."""
+        return self._sums.true_positives
+
+    @property
+    def has_detections(self) -> NDArray[np.bool_]:
+        """Whether there is a detection, counted or not, [K]."""
+        return self._sums.has_detections
+
+
+def shares_of_classes(
+    ground_truth: GroundTruth, detections: Detections, protocol: Protocol, workers: Workers
+) -> int:
+    """Return the number of processes that share the classes; 1 if they are not shared."""
+    similarity, values = similarity_of(protocol), len(protocol.matching.iou_thresholds)
+    values *= len(protocol.ap.recall_points) * len(ground_truth.categories)
+    if (
+        not hasattr(os, "fork")
+        or values > MOST_VALUES  # never in memory together
+        # Other shapes are compared in threads, or share their pairs.
+        or similarity.forks_from is None
+        or similarity.shares_pairs
+        or not protocol.scope.has_separate_classes
+        or not all(kind.of_numbers for kind in kinds_of(protocol))
+    ):
+        return 1
+    count = worker_count(workers)
+    if workers == "auto" and count > 1:
+        count = idle_processors()
+    count = min(count, len(detections) // ROWS_OF_SHARE, len(ground_truth.categories))
+    return count if count > 2 or len(detections) >= SHARED_BY_TWO_FROM else 1
+
+
+def evaluated_by_class(
+    ground_truth: GroundTruth,
+    detections: Detections,
+    protocol: Protocol,
+    shares: int,
+    match: Callable[[Matcher], Matches],
+    *,
+    chosen_classes: bool = False,
+) -> Evaluation:
+    """Match and score the classes in processes; ``match`` makes the matches if something asks for them."""
+    matcher = Matcher(ground_truth, detections, protocol)  # raises before anything is forked
+    result = Evaluation._later(
+        ground_truth, detections, protocol, functools.partial(match, matcher), chosen_classes
+    )
+    result._once("matcher", lambda: matcher)
+    # This process takes the first share, the largest.
+    stage("matching")
+    classes = _divided(ground_truth, detections, shares)
+    tasks = [functools.partial(_share, ground_truth, detections, protocol, rows) for rows in classes]
+    with contextlib.closing(Forked(tasks[1:])) as forked:
+        parts = [tasks[0](), *forked.results()]
+    stage("scoring")
+    # Add the counts, and put the numbers of classes side by side.
+    counts = {name: sum(part.of_tables[name] for part in parts) for name in parts[0].of_tables}
+    counts |= {"images": len(ground_truth.images), "left_out": sum(detections.left_out.values())}
+    result._once("counts", lambda: counts)
+    of_classes = _beside([part.of_classes for part in parts], classes)
+    result._once("counts of classes", lambda: of_classes)
+    best = _best([part.best for part in parts], classes)
+    result._once("best", lambda: best)
+    for key in parts[0].curves:
+        curves = _curves(result, key, [part.curves[key] for part in parts], classes)
+        result._once(("curves", *key), functools.partial(_same, curves))
+    return result
+
+
+def _divided(ground_truth: GroundTruth, detections: Detections, count: int) -> list[IntArray]:
+    """Divide the classes into shares: the largest first, each to the least loaded share."""
+    K = len(ground_truth.categories)
+    rows = np.bincount(ground_truth.category, minlength=K) + np.bincount(detections.category, minlength=K)
+    loads = [0] * count
+    shares: list[list[int]] = [[] for _ in range(count)]
+    for row in np.argsort(-rows, kind="stable").tolist():
+        least = loads.index(min(loads))
+        shares[least].append(row)
+        loads[least] += int(rows[row])
+    return [np.sort(np.array(share)) for share in shares if share]
+
+
+def _share(
+    ground_truth: GroundTruth, detections: Detections, protocol: Protocol, classes: IntArray
+) -> _Share:
+    """Match and score some classes."""
+    ground_truth, detections = select_rows(ground_truth, detections, classes=classes)
+    matched = Matcher(ground_truth, detections, protocol).match()
+    made = {}
+    for key, metrics in summary_keys(protocol.rows, protocol).items():
+        curves = Curves.of(matched, protocol, *key)
+        for metric in metrics:
+            kind_of(metric).values_of(curves, protocol)
+        counts = curves.counts
+        made[key] = (
+            _Sums(curves.positive, counts.true_positives, counts.has_detections),
+            curves.known_numbers(),
+        )
+        curves.release()
+    of_tables = counts_of_tables(ground_truth, detections, matched)
+    return _Share(made, of_tables, counts_of_classes(matched), Best.of(matched))
+
+
+# ---------------------------------------------------------------- classes side by side
+
+
+def _beside(
+    parts: Sequence[Mapping[str, NDArray[Any]]], classes: Sequence[IntArray]
+) -> dict[str, NDArray[Any]]:
+    """Put arrays whose last axis are the classes of shares into the order of all classes."""
+    count, joined = sum(map(len, classes)), {}
+    for name, first in parts[0].items():
+        joined[name] = np.empty((*first.shape[:-1], count), dtype=first.dtype)
+        for part, rows in zip(parts, classes, strict=True):
+            joined[name][..., rows] = part[name]
+    return joined
+
+
+def _best(parts: Sequence[Best], classes: Sequence[IntArray]) -> Best:
+    """Put the best detections of shares into the order of all classes."""
+    sizes = _beside([{"": np.diff(part.starts)} for part in parts], classes)[""]
+    starts = np.append(0, np.cumsum(sizes))
+    score, true = np.empty(starts[-1]), []
+    for part, rows in zip(parts, classes, strict=True):
+        # Each class moves as a block.
+        for row, values in zip(rows.tolist(), np.split(part.score, part.starts[1:-1]), strict=True):
+            score[starts[row] : starts[row + 1]] = values
+        of_class = np.searchsorted(part.starts, part.true, side="right") - 1
+        true.append(part.true + (starts[rows] - part.starts[:-1])[of_class])
+    return Best(score, starts, np.sort(np.concatenate(true)), sum(part.counted for part in parts))
+
+
+def _curves(
+    result: Evaluation,
+    key: Key,
+    parts: Sequence[tuple[_Sums, Mapping[str, NDArray[Any]]]],
+    classes: Sequence[IntArray],
+) -> Curves:
+    """Put the curves of shares side by side; single detections are matched again if something asks."""
+    protocol = result.protocol
+    sums = _Sums(**_beside([sums._asdict() for sums, _ in parts], classes))
+    counts = _LateCounts(
+        sums,
+        len(result.images),
+        protocol.ap.tie_order,
+        lambda: Outcomes.of(result.matched, protocol, *key),
+    )
+    known = _beside([numbers for _, numbers in parts], classes)
+    return Curves(counts, protocol.ap, known=known, categories=result.categories)
+
+
+def _same(curves: Curves) -> Curves:
+    return curves
