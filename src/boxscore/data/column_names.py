@@ -7,6 +7,8 @@ Conventions
 - If a box has several columns, their names define its form, except for ``x, y, w, h``, where ``x, y`` may be
   a corner or the center. A single column of four numbers does not define the form.
 - Columns without a role are user columns.
+- Whole numbers in a column such as ``class`` with texts in a column such as ``name`` are the number and the
+  name of a class (:func:`are_number_and_name`).
 - A user may map roles to columns (:class:`ColumnMap`). The mapping overrides names; other columns with names
   of that role become user columns. A map for two tables may contain columns that only one of them has; a
   column that neither has is rejected.
@@ -16,8 +18,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import IntArray
 from boxscore._utils.lazy import loaded
 from boxscore._utils.records import NamedTuple
 from boxscore._utils.text import short_list
@@ -89,6 +95,10 @@ _GROUPS: tuple[tuple[str, ...], ...] = (
 _SIZES_AND_BOXES = {name for names in (*_IMAGE_SIZES, *(keys for keys, _ in _BOXES)) for name in names}
 _KNOWN = {name for group in _GROUPS for name in group} | _SIZES_AND_BOXES | {"mask"}
 _EXAMPLE = "image, class, class_id, score, x1, y1, x2, y2, x, y, w, h, cx, cy, bbox, image_width, area, ..."
+
+
+MOST_NAMED = 0.9
+"""Minimum fraction of rows whose name is the most common one of their class number."""
 
 
 class ColumnMap(NamedTuple):
@@ -178,6 +188,13 @@ class ColumnParts(NamedTuple):
     """Columns of keypoints, rotated boxes and corners, as written by boxscore."""
     open_images: bool
     """Whether columns are in the order of Open Images: XMin, XMax, YMin, YMax."""
+    late_name: str | None = None
+    """Column such as ``name``, which holds class names if ``class_name`` holds numbers; one of ``other``."""
+
+    def with_number_and_name(self) -> ColumnParts:
+        """Return the columns with ``class_name`` as the class number and ``late_name`` as the class name."""
+        other = tuple(name for name in self.other if name != self.late_name)
+        return self._replace(class_id=self.class_name, class_name=self.late_name, other=other, late_name=None)
 
 
 def _normalize(name: str) -> str:
@@ -225,6 +242,10 @@ def column_parts(names: Sequence[str], *, place: str, column_map: ColumnMap | No
         (known[k] for k in _LATE_NAMES if k in known), None
     )
     class_id = next((known[key] for key in _NUMBERS if key in known), None)
+    late_name = None
+    if class_name is not None and class_id is None:
+        late = (known[key] for key in _LATE_NAMES if known.get(key, class_name) != class_name)
+        late_name = next((name for name in late if name not in (image, file_name)), None)
     score = next((known[key] for key in _SCORES if key in known), None)
     flags = {
         part: next(known[key] for key in keys if key in known)
@@ -271,7 +292,41 @@ def column_parts(names: Sequence[str], *, place: str, column_map: ColumnMap | No
         mask=known["mask"] if has_masks else None,
         shapes=shapes,
         open_images=open_images,
+        late_name=late_name if late_name not in used else None,
     )
+
+
+def are_number_and_name(
+    classes: Sequence[Any], class_of_row: IntArray, names: Sequence[Any], name_of_row: IntArray
+) -> bool:
+    """Whether two columns are the number and the name of a class.
+
+    The first must be whole numbers and the second texts, with another name for each number in at least
+    ``MOST_NAMED`` of the rows.
+
+    Parameters
+    ----------
+    classes, names : sequence
+        The distinct values of both columns.
+    class_of_row, name_of_row : ndarray of int, [N]
+        Index into them, -1 for an empty cell.
+    """
+    # Compare the types of the values that occur.
+    rows = np.flatnonzero((class_of_row >= 0) & (name_of_row >= 0))
+    numbers, texts = class_of_row[rows], name_of_row[rows]
+    used = [classes[at] for at in np.unique(numbers).tolist()]
+    given = [names[at] for at in np.unique(texts).tolist()]
+    if not used or any(isinstance(one, bool) or not isinstance(one, (int, np.integer)) for one in used):
+        return False
+    if not all(isinstance(one, str) for one in given):
+        return False
+    # Find the most common name of each number.
+    pairs, counts = np.unique(numbers.astype(np.int64) * len(names) + texts, return_counts=True)
+    order = np.lexsort((pairs, -counts, pairs // len(names)))
+    first = np.unique((pairs // len(names))[order], return_index=True)[1]
+    most = order[first]
+    distinct = len(np.unique(pairs[most] % len(names))) == len(most)
+    return bool(distinct and counts[most].sum() >= MOST_NAMED * len(rows))
 
 
 def _how_to_map(missing: Sequence[str], known: Mapping[str, str]) -> str:
@@ -311,6 +366,15 @@ def absent_score(column_map: ColumnMap | None, names: Sequence[str], place: str)
         place=place,
         cause=absent_of(column_map, names),
     )
+
+
+def late_name(names: Sequence[str], column_map: ColumnMap | None = None) -> str | None:
+    """Return the column such as ``name``; None if there is none, or if the user mapped the class."""
+    mapped = {} if column_map is None else column_map.columns
+    if not mapped.keys().isdisjoint((*_NAMES, *_LATE_NAMES, *_NUMBERS)):
+        return None
+    others = [name for name in names if name not in mapped.values()]
+    return next((name for key in _LATE_NAMES for name in others if _normalize(name) == key), None)
 
 
 def is_box(name: str, *, columns: int | None = None, column_map: ColumnMap | None = None) -> bool:

@@ -24,7 +24,15 @@ from boxscore.data.base import BaseTable
 from boxscore.data.box_reading import reading_of
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat, check_sizes_fit
 from boxscore.data.building import built_columns, categories_of, images_of, vocabulary_columns
-from boxscore.data.column_names import ColumnMap, absent_of, absent_score, column_parts, say_columns
+from boxscore.data.column_names import (
+    ColumnMap,
+    absent_of,
+    absent_score,
+    are_number_and_name,
+    column_parts,
+    late_name,
+    say_columns,
+)
 from boxscore.data.schema import CATEGORY_NAMES, IMAGE_NAMES, Column, Schema, check_one_number, in_frame
 from boxscore.data.scores import all_or_none
 from boxscore.data.vocabulary import Categories, Images, as_ids
@@ -134,6 +142,8 @@ def columns_of(
         if absent is not None:
             raise absent
     # Classes are given by id, by name, or both.
+    frame = _with_class_names(frame, columns, keeps_ids=categories is None)
+    names = list(frame.columns)
     label = "category_id" if "category_id" in frame else "class"
     corners = ["x1", "y1", "x2", "y2"]
     if label not in frame:
@@ -197,6 +207,39 @@ def columns_of(
         name: frame.attrs[name] for name in ATTRIBUTES if name in schema.values and name in frame.attrs
     }
     return {**table, **attributes, "source": "DataFrame"}
+
+
+def _with_class_names(
+    frame: pd.DataFrame, columns: Mapping[str, str] | ColumnMap | None, *, keeps_ids: bool
+) -> pd.DataFrame:
+    """Rename a class column of whole numbers and a ``name``; without ``keeps_ids``, only names remain."""
+    column_map = columns if columns is None or isinstance(columns, ColumnMap) else ColumnMap.of(columns)
+    late = late_name([name for name in frame.columns if isinstance(name, str)], column_map)
+    if "class" not in frame or "category_id" in frame or late is None or not len(frame):
+        return frame
+    # Compare distinct values, as the readers of files do.
+    (number, numbers), (text, texts) = (_distinct(frame[name].tolist()) for name in ("class", late))
+    if not are_number_and_name(numbers, number, texts, text):
+        return frame
+    # Every number must have one name.
+    first = np.full(len(numbers), -1, dtype=np.int64)
+    first[number[::-1]] = text[::-1]
+    wrong = first[number] != text
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        both = f"{texts[first[number[row]]]!r} and {texts[text[row]]!r}"
+        rule = f"have one name in the columns class and {late}"
+        raise InputError(f"class {numbers[number[row]]!r}", rule, got=both, place=f"row {row} of DataFrame")
+    if not keeps_ids:
+        return frame.drop(columns="class").rename(columns={late: "class"})
+    return frame.rename(columns={"class": "category_id", late: "class"})
+
+
+def _distinct(values: Sequence[Any]) -> tuple[NDArray[np.int64], list[Any]]:
+    """Return the position of each value among the distinct ones, and the distinct values."""
+    known: dict[Any, int] = {}
+    positions = [known.setdefault(value, len(known)) for value in values]
+    return np.array(positions, dtype=np.int64), list(known)
 
 
 def _missing_column(

@@ -30,7 +30,14 @@ from boxscore._utils.lazy import loaded
 from boxscore._utils.text import short_list
 from boxscore.data.box_reading import are_fractions, reading_of
 from boxscore.data.boxes import BoxFormat, check_sizes_fit
-from boxscore.data.column_names import ColumnParts, absent_of, absent_score, column_parts, say_columns
+from boxscore.data.column_names import (
+    ColumnParts,
+    absent_of,
+    absent_score,
+    are_number_and_name,
+    column_parts,
+    say_columns,
+)
 from boxscore.data.lookup import image_rows_by_name
 from boxscore.data.schema import GROUND_TRUTH, SHAPES_OF_TABLES
 from boxscore.data.scores import all_or_none
@@ -217,6 +224,7 @@ def rows_of(
     """Convert a table to rows; ``fractions`` says whether coordinates are fractions, None infers it."""
     # Identify columns by name, and reject results without scores.
     parts = column_parts(table.names, place=table.source, column_map=options.columns)
+    parts = with_class_names(table, parts, options)
     if of_results:
         absent = absent_score(options.columns, table.names, table.source)
         if absent is not None:
@@ -320,6 +328,14 @@ def rows_of(
         given=given | shapes,
         columns=columns,
     )
+
+
+def with_class_names(table: Table, parts: ColumnParts, options: ReadOptions) -> ColumnParts:
+    """Return the columns; a class column of whole numbers and a ``name`` are number and name of a class."""
+    if parts.late_name is None or parts.class_name is None or options.classes is not None:
+        return parts
+    both = (*table.distinct(parts.class_name), *table.distinct(parts.late_name))
+    return parts.with_number_and_name() if are_number_and_name(*both) else parts
 
 
 def images_of(table: Table, parts: ColumnParts) -> Distinct:

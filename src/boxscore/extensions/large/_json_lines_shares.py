@@ -76,6 +76,7 @@ def _plain_parts(block: RecordTable, options: ReadOptions) -> ColumnParts:
     """Return the columns by role; raise if they are more than image, class, score and box."""
     parts = column_parts(block.names, place=block.source, column_map=options.columns)
     wanted = parts.box and parts.score is not None and (parts.class_id is None) != (parts.class_name is None)
+    wanted = wanted and parts.late_name is None
     if not wanted or parts.mask is not None or parts.image_size is not None or parts.sides is not None:
         raise NeedsAllRowsError
     return parts

@@ -342,7 +342,8 @@ def _needed(
     pa, _ = arrow()
     flat, _ = by_box(table, place, column_map)
     parts = column_parts(list(flat), place=place, column_map=column_map)
-    other = {name for name in parts.other if further is not None and name not in further}  # user columns
+    kept = {parts.late_name, *(further or ())}
+    other = {name for name in parts.other if further is not None and name not in kept}  # user columns
     fields = [field for field in table.schema if field.name not in other]
     return pa.schema(fields, metadata=table.schema.metadata), tuple(
         name for name in flat if name not in other

@@ -51,7 +51,7 @@ from boxscore.formats._rows import (
     file_categories,
     ground_truth_of,
 )
-from boxscore.formats._tables import classes_of, images_of, refuse_without_scores, rows_of
+from boxscore.formats._tables import classes_of, images_of, refuse_without_scores, rows_of, with_class_names
 from boxscore.formats.reading import FileOptions, read_ground_truth
 from boxscore.formats.registry import is_parquet
 from boxscore.matching.ignoring import prepared
@@ -374,7 +374,7 @@ def _opened_truth(
 def categories_of_groups(truth: ParquetGroups, options: ReadOptions) -> Categories:
     """Collect the classes of a side in Parquet."""
     parts = truth.parts
-    columns = (parts.image, parts.class_name, parts.class_id, *parts.box[:1])
+    columns = (parts.image, parts.class_name, parts.class_id, parts.late_name, *parts.box[:1])
     every: Categories | None = None
     for group in progress(truth.groups, desc="classes", unit="row group"):
         some = _categories_of(truth.read_columns(group, columns), parts, options)
@@ -388,6 +388,7 @@ def _categories_of(table: BoxesTable, parts: ColumnParts, options: ReadOptions) 
     """Return the classes of rows with a box."""
     # A row without a box only lists an image.
     rows_with_boxes = np.flatnonzero(_have_boxes(table, parts))
+    parts = with_class_names(table, parts, options)
     labels, label, names = classes_of(
         table, parts, options, rows_with_boxes, lambda row: table.place(int(rows_with_boxes[row]))
     )
