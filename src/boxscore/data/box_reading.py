@@ -13,6 +13,7 @@ import itertools
 
 import numpy as np
 
+from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.checks import Place
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat, WrittenForm, box_convert
@@ -44,7 +45,7 @@ def in_pixels(boxes: FloatArray, written: WrittenForm, sizes: FloatArray, *, pla
     unknown = np.isnan(sizes).any(axis=1)
     if unknown.any():
         row, rule = int(np.argmax(unknown)), "have a known size where boxes are fractions of it"
-        raise InputError("an image", rule, got="none", place=place(row))
+        raise InputError("an image", rule, got="none", place=place(row), cause=checks.GIVE_SIZES)
     pixels: FloatArray = boxes * np.tile(sizes, 2)
     return pixels
 

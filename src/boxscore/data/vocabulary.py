@@ -50,6 +50,12 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
+def without_zeros(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return image sizes [N, 2] with NaN where a side is 0, which some programs write for an unknown size."""
+    zero = (sizes == 0).any(axis=1)
+    return np.where(zero[:, None], np.nan, sizes) if zero.any() else sizes
+
+
 def positions(rows: slice | ArrayLike, count: int) -> NDArray[np.intp]:
     """Convert a mask, a slice or row numbers to row numbers."""
     if isinstance(rows, slice):
@@ -233,7 +239,7 @@ class Images(Vocabulary):
     file_names : ndarray of object, [N]
         File name, or None if unknown.
     sizes : ndarray of float64, [N, 2]
-        Width and height in pixels; NaN if unknown.
+        Width and height in pixels; NaN if unknown. A side of 0, as some programs write, is unknown too.
     columns : mapping of str to ndarray, [N] each
         Additional columns (camera, weather), for slicing.
     """
@@ -245,7 +251,7 @@ class Images(Vocabulary):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "file_names", read_only(self.file_names))
-        object.__setattr__(self, "sizes", read_only(self.sizes))
+        object.__setattr__(self, "sizes", read_only(without_zeros(self.sizes)))
         columns = {name: read_only(column) for name, column in self.columns.items()}
         object.__setattr__(self, "columns", columns)
 

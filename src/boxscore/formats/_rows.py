@@ -38,7 +38,7 @@ from boxscore.data.hints import ask
 from boxscore.data.lookup import find_images, rows_of_ids
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, Schema, rotated_of_corners
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.data.vocabulary import Categories, Id, Images, as_ids
+from boxscore.data.vocabulary import Categories, Id, Images, as_ids, without_zeros
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import Format, ReadOptions
 from boxscore.formats.class_lists import list_name
@@ -365,7 +365,7 @@ def _sizes(rows: Rows, options: ReadOptions) -> FloatArray:
     sizes = (
         np.full((len(rows.images), 2), np.nan)
         if rows.sizes is None
-        else np.array(rows.sizes, dtype=np.float64)
+        else without_zeros(np.array(rows.sizes, dtype=np.float64))
     )
     given = known_sizes(options.image_sizes, rows.images, rows.file_names)
     return np.where(np.isnan(given), sizes, given)

@@ -42,7 +42,7 @@ from boxscore.data.lookup import image_rows_by_name
 from boxscore.data.schema import GROUND_TRUTH, SHAPES_OF_TABLES
 from boxscore.data.scores import all_or_none
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
-from boxscore.data.vocabulary import Id, as_ids
+from boxscore.data.vocabulary import Id, as_ids, without_zeros
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import RowFormat, Rows, detections_of
@@ -393,7 +393,7 @@ def _image_sizes(table: Table, parts: ColumnParts, count: int, image: IntArray) 
     if parts.image_size is None:
         return None
     # The first row of an image defines its size; the others must agree.
-    given = np.column_stack([table.numbers(name) for name in parts.image_size])
+    given = without_zeros(np.column_stack([table.numbers(name) for name in parts.image_size]))
     sizes = np.full((count, 2), np.nan)
     sizes[image[::-1]] = given[::-1]  # the last assignment counts: backwards, that of the first row
     different = (sizes[image] != given) & ~np.isnan(given)

@@ -40,7 +40,7 @@ from boxscore._utils.progress import progress
 from boxscore.data.box_reading import in_pixels
 from boxscore.data.boxes import CORNERS, WrittenForm
 from boxscore.data.tables import GroundTruth
-from boxscore.data.vocabulary import Images
+from boxscore.data.vocabulary import Images, without_zeros
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._label_files import file_stems
 
@@ -189,7 +189,7 @@ def joined_annotations(
     marks = np.array([mark for annotation in annotations for mark in annotation.flags], dtype=bool)
     marks = marks.reshape(-1, len(FLAGS))
     boxes = np.array([side for annotation in annotations for side in annotation.boxes], dtype=np.float64)
-    sizes = np.array([annotation.size for annotation in annotations]).reshape(-1, 2)
+    sizes = without_zeros(np.array([annotation.size for annotation in annotations]).reshape(-1, 2))
     # Number the classes 1, 2, ... in the order of their names.
     numbers = {label: index for index, label in enumerate(sorted(known), start=1)}
 
