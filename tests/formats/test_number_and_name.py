@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -119,3 +120,86 @@ def test_partitions_of_parquet(
     paths = [str(tmp_path / "gt.parquet"), str(tmp_path / "dt.parquet")]
     assert main(["evaluate", *paths, *limit]) == 0
     assert f"\nAP      {ap:.4f} " in capsys.readouterr().out
+
+
+NUMBERS = [1, 2, 1]
+"""The ids of the classes of the rows in the ground truth."""
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        (["night"] * 3, False),
+        (["a.jpg", "c.jpg", "a.jpg"], False),  # a file per class
+        (["left", "right", "left"], True),  # a camera per class
+        (["Katze", "Hund", "Katze"], True),  # or the classes in another language
+        (["left", "right", "rear"], False),
+    ],
+)
+@pytest.mark.parametrize("limit", [[], ["--memory-limit", "1GB"]])
+def test_a_column_name_without_classes_moves_no_number(
+    tmp_path: Path,
+    truth: Path,
+    kind: str,
+    names: list[str],
+    says: bool,
+    limit: list[str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if limit and kind != "parquet":
+        pytest.skip("only Parquet is read in partitions")
+    frame = pd.DataFrame(ROWS, columns=HEAD).assign(name=names, **{"class": NUMBERS})
+    path = written(tmp_path, kind, frame)
+    assert main(["evaluate", str(truth), str(path), *limit]) == 0
+    shown = capsys.readouterr()
+    assert "\nAP      1.0000 " in shown.out
+    assert ("no name of a known class" in shown.err) == says
+    # What is advised gives the other reading.
+    if says:
+        assert "--dt-columns class=name" in shown.err
+        assert main(["evaluate", str(truth), str(path), *limit, "--dt-columns", "class=name"]) == 0
+        assert "\nAP      0.0000 " in capsys.readouterr().out
+    given = bs.load_ground_truth(truth).categories
+    with pytest.warns(bs.BoxscoreWarning) if says else contextlib.nullcontext():
+        table = bs.Detections.from_pandas(frame, categories=given)
+    assert given.ids[table.category].tolist() == NUMBERS
+
+
+@pytest.mark.parametrize("numbers", [[0, 0, 0], [1, 1, 1]])
+def test_one_value_in_a_column_name_of_ground_truth_is_said(tmp_path: Path, numbers: list[int]) -> None:
+    frame = pd.DataFrame(ROWS, columns=HEAD).drop(columns="confidence")
+    frame = frame.assign(name="night", **{"class": numbers})
+    path = written(tmp_path, "csv", frame)
+    message = rf"one value, 'night', read as the name of class {numbers[0]}.*--gt-columns class=class"
+    with pytest.warns(bs.BoxscoreWarning, match=message):
+        assert bs.load_ground_truth(path).categories.names.tolist() == ["night"]
+    with pytest.warns(bs.BoxscoreWarning, match=message):
+        bs.GroundTruth.from_pandas(frame)
+    table = bs.load_ground_truth(path, columns={"class": "class"})
+    assert table.categories.names.tolist() == [str(numbers[0])]
+    assert table.columns["name"].tolist() == ["night"] * 3
+
+
+def test_ids_without_names_take_any_name(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    """Ground truth that has only numbers holds no name to compare."""
+    frame = pd.DataFrame(ROWS, columns=HEAD)
+    objects = frame.drop(columns=["confidence", "name"])
+    objects.to_csv(tmp_path / "gt.csv", index=False)
+    assert bs.evaluate(tmp_path / "gt.csv", written(tmp_path, "csv", frame))["AP"] == pytest.approx(1.0)
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("limit", [[], ["--memory-limit", "1GB"]])
+def test_a_partition_with_an_unknown_class_alone(
+    tmp_path: Path, truth: Path, limit: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The image b.jpg has a horse with the number of a class of the ground truth."""
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame(ROWS, columns=HEAD)
+    frame.loc[2, ["class", "name"]] = [2, "horse"]
+    frame.to_parquet(tmp_path / "dt.parquet", row_group_size=1)
+    command = ["evaluate", str(truth), str(tmp_path / "dt.parquet"), *limit]
+    assert main(command) == 0
+    # Of the two cats one is found, of the dogs all: (51/101 + 1) / 2.
+    assert f"\nAP      {(51 / 101 + 1) / 2:.4f} " in capsys.readouterr().out

@@ -17,7 +17,7 @@ Conventions
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from boxscore._utils.array_types import IntArray
 from boxscore._utils.lazy import loaded
 from boxscore._utils.records import NamedTuple
 from boxscore._utils.text import short_list
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.boxes import BoxFormat
 from boxscore.data.schema import SHAPES_OF_TABLES
 from boxscore.errors import FileFormatError, InputError
@@ -96,6 +97,8 @@ _SIZES_AND_BOXES = {name for names in (*_IMAGE_SIZES, *(keys for keys, _ in _BOX
 _KNOWN = {name for group in _GROUPS for name in group} | _SIZES_AND_BOXES | {"mask"}
 _EXAMPLE = "image, class, class_id, score, x1, y1, x2, y2, x, y, w, h, cx, cy, bbox, image_width, area, ..."
 
+
+_FILE_NAME = re.compile(r"\.[A-Za-z]{3,4}$")
 
 MOST_NAMED = 0.9
 """Minimum fraction of rows whose name is the most common one of their class number."""
@@ -196,6 +199,12 @@ class ColumnParts(NamedTuple):
         other = tuple(name for name in self.other if name != self.late_name)
         return self._replace(class_id=self.class_name, class_name=self.late_name, other=other, late_name=None)
 
+    def class_map(self, column_map: ColumnMap | None) -> ColumnMap:
+        """Return a mapping that fixes which columns hold the class, next to the given mapping."""
+        fixed = {"class": self.class_name, "categoryid": self.class_id}
+        given = ColumnMap({}) if column_map is None else column_map
+        return given._replace(columns=given.columns | {key: name for key, name in fixed.items() if name})
+
 
 def _normalize(name: str) -> str:
     """Normalize a column name for comparison."""
@@ -242,10 +251,7 @@ def column_parts(names: Sequence[str], *, place: str, column_map: ColumnMap | No
         (known[k] for k in _LATE_NAMES if k in known), None
     )
     class_id = next((known[key] for key in _NUMBERS if key in known), None)
-    late_name = None
-    if class_name is not None and class_id is None:
-        late = (known[key] for key in _LATE_NAMES if known.get(key, class_name) != class_name)
-        late_name = next((name for name in late if name not in (image, file_name)), None)
+    late = late_name(names, column_map) if class_name is not None and class_id is None else None
     score = next((known[key] for key in _SCORES if key in known), None)
     flags = {
         part: next(known[key] for key in keys if key in known)
@@ -292,41 +298,83 @@ def column_parts(names: Sequence[str], *, place: str, column_map: ColumnMap | No
         mask=known["mask"] if has_masks else None,
         shapes=shapes,
         open_images=open_images,
-        late_name=late_name if late_name not in used else None,
+        late_name=late if late not in used else None,
     )
 
 
 def are_number_and_name(
-    classes: Sequence[Any], class_of_row: IntArray, names: Sequence[Any], name_of_row: IntArray
+    pairs: Mapping[tuple[Any, Any], int],
+    *,
+    class_column: str,
+    name_column: str,
+    place: str,
+    of_results: bool,
+    known: Collection[str] | None = None,
 ) -> bool:
     """Whether two columns are the number and the name of a class.
 
-    The first must be whole numbers and the second texts, with another name for each number in at least
-    ``MOST_NAMED`` of the rows.
+    The first must be whole numbers and the second texts that are not files, with another name for each number
+    in at least ``MOST_NAMED`` of the rows. With class names of the ground truth, one must occur. Where the
+    columns leave doubt, a warning says how they are read.
 
     Parameters
     ----------
-    classes, names : sequence
-        The distinct values of both columns.
-    class_of_row, name_of_row : ndarray of int, [N]
-        Index into them, -1 for an empty cell.
+    pairs : mapping of pair to int
+        Number of rows of each pair of values; see :func:`count_pairs`.
+    class_column, name_column, place : str
+        For the warning.
+    of_results : bool
+        Whether these are detections.
+    known : collection of str, optional
+        Class names of the ground truth, empty if it has only ids.
     """
-    # Compare the types of the values that occur.
-    rows = np.flatnonzero((class_of_row >= 0) & (name_of_row >= 0))
-    numbers, texts = class_of_row[rows], name_of_row[rows]
-    used = [classes[at] for at in np.unique(numbers).tolist()]
-    given = [names[at] for at in np.unique(texts).tolist()]
-    if not used or any(isinstance(one, bool) or not isinstance(one, (int, np.integer)) for one in used):
+    numbers, names = {number for number, _ in pairs}, {name for _, name in pairs}
+    if not pairs or any(isinstance(one, bool) or not isinstance(one, (int, np.integer)) for one in numbers):
         return False
-    if not all(isinstance(one, str) for one in given):
+    if any(not isinstance(one, str) or _FILE_NAME.search(one) for one in names):
         return False
     # Find the most common name of each number.
-    pairs, counts = np.unique(numbers.astype(np.int64) * len(names) + texts, return_counts=True)
-    order = np.lexsort((pairs, -counts, pairs // len(names)))
-    first = np.unique((pairs // len(names))[order], return_index=True)[1]
-    most = order[first]
-    distinct = len(np.unique(pairs[most] % len(names))) == len(most)
-    return bool(distinct and counts[most].sum() >= MOST_NAMED * len(rows))
+    most: dict[Any, Any] = {}
+    for (number, name), _ in sorted(pairs.items(), key=lambda pair: pair[1]):
+        most[number] = name
+    common = sum(pairs[pair] for pair in most.items())
+    if len({*most.values()}) < len(most) or common < MOST_NAMED * sum(pairs.values()):
+        return False
+    # Unknown names may be cameras or remarks, and so may a single name for a single number.
+    first = next(iter(most.values()))
+    option = f"--{'dt' if of_results else 'gt'}-columns"
+    if known is not None and names.isdisjoint(known):
+        if known:
+            warn_user(
+                f"{place}: the column {name_column} has no name of a known class ({first!r}, ...), so the "
+                f"column {class_column} is read as the class. If the names are classes, use {option} "
+                f"class={name_column} (in Python columns=)."
+            )
+        return False
+    if not of_results and len(most) == 1:
+        warn_user(
+            f"{place}: the column {name_column} has one value, {first!r}, read as the name of class "
+            f"{next(iter(most))}. If it is not, use {option} class={class_column} (in Python columns=)."
+        )
+    return True
+
+
+def count_pairs(
+    first: Sequence[Any], first_of_row: IntArray, second: Sequence[Any], second_of_row: IntArray
+) -> dict[tuple[Any, Any], int]:
+    """Count the rows of each pair of values of two columns, given as distinct values and their indices.
+
+    An index of -1 is an empty cell, whose row does not count.
+    """
+    rows = np.flatnonzero((first_of_row >= 0) & (second_of_row >= 0))
+    # Count a pair by one number.
+    pairs, counts = np.unique(
+        first_of_row[rows].astype(np.int64) * len(second) + second_of_row[rows], return_counts=True
+    )
+    return {
+        (first[pair // len(second)], second[pair % len(second)]): count
+        for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True)
+    }
 
 
 def _how_to_map(missing: Sequence[str], known: Mapping[str, str]) -> str:

@@ -30,6 +30,7 @@ from boxscore.data.column_names import (
     absent_score,
     are_number_and_name,
     column_parts,
+    count_pairs,
     late_name,
     say_columns,
 )
@@ -141,8 +142,13 @@ def columns_of(
         absent = absent_score(columns, [str(name) for name in original.columns], "DataFrame")
         if absent is not None:
             raise absent
+    # Vocabularies may be DataFrames too.
+    if _is_frame(images):
+        images = images_of_frame(images)
+    if _is_frame(categories):
+        categories = categories_of_frame(categories)
     # Classes are given by id, by name, or both.
-    frame = _with_class_names(frame, columns, keeps_ids=categories is None)
+    frame = _with_class_names(frame, columns, categories, of_results=schema.name == "detections")
     names = list(frame.columns)
     label = "category_id" if "category_id" in frame else "class"
     corners = ["x1", "y1", "x2", "y2"]
@@ -153,11 +159,6 @@ def columns_of(
         categories = dict(
             zip(frame["category_id"].tolist(), frame["class"].astype(str).tolist(), strict=True)
         )
-    # Vocabularies may be DataFrames too.
-    if _is_frame(images):
-        images = images_of_frame(images)
-    if _is_frame(categories):
-        categories = categories_of_frame(categories)
     # Replace names of known classes by ids; unknown names are rejected below.
     labels = frame[label].to_numpy()
     if categories is not None and label == "class":
@@ -210,16 +211,23 @@ def columns_of(
 
 
 def _with_class_names(
-    frame: pd.DataFrame, columns: Mapping[str, str] | ColumnMap | None, *, keeps_ids: bool
+    frame: pd.DataFrame, columns: Mapping[str, str] | ColumnMap | None, categories: Any, *, of_results: bool
 ) -> pd.DataFrame:
-    """Rename a class column of whole numbers and a ``name``; without ``keeps_ids``, only names remain."""
+    """Rename a class column of whole numbers and a ``name``; with known ``categories``, only names remain."""
     column_map = columns if columns is None or isinstance(columns, ColumnMap) else ColumnMap.of(columns)
     late = late_name([name for name in frame.columns if isinstance(name, str)], column_map)
     if "class" not in frame or "category_id" in frame or late is None or not len(frame):
         return frame
     # Compare distinct values, as the readers of files do.
     (number, numbers), (text, texts) = (_distinct(frame[name].tolist()) for name in ("class", late))
-    if not are_number_and_name(numbers, number, texts, text):
+    if not are_number_and_name(
+        count_pairs(numbers, number, texts, text),
+        class_column="class",
+        name_column=late,
+        place="DataFrame",
+        of_results=of_results,
+        known=None if categories is None else categories_of(categories).given_names(),
+    ):
         return frame
     # Every number must have one name.
     first = np.full(len(numbers), -1, dtype=np.int64)
@@ -230,7 +238,7 @@ def _with_class_names(
         both = f"{texts[first[number[row]]]!r} and {texts[text[row]]!r}"
         rule = f"have one name in the columns class and {late}"
         raise InputError(f"class {numbers[number[row]]!r}", rule, got=both, place=f"row {row} of DataFrame")
-    if not keeps_ids:
+    if categories is not None:
         return frame.drop(columns="class").rename(columns={late: "class"})
     return frame.rename(columns={"class": "category_id", late: "class"})
 

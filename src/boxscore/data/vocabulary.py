@@ -426,6 +426,11 @@ class Categories(Vocabulary):
     def __repr__(self) -> str:
         return f"{super().__repr__()}\n  names: {short_list(self.names)}"
 
+    def given_names(self) -> set[str]:
+        """Return the class names, without those that only repeat the id."""
+        pairs = zip(self.ids.tolist(), self.names.tolist(), strict=True)
+        return {name for identifier, name in pairs if name != str(identifier) or isinstance(identifier, str)}
+
     def rows_of_names(self) -> dict[str, list[int]]:
         """Map each name to the rows that have it."""
         rows: dict[str, list[int]] = {}

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import abc
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -36,13 +37,14 @@ from boxscore.data.column_names import (
     absent_score,
     are_number_and_name,
     column_parts,
+    count_pairs,
     say_columns,
 )
 from boxscore.data.lookup import image_rows_by_name
 from boxscore.data.schema import GROUND_TRUTH, SHAPES_OF_TABLES
 from boxscore.data.scores import all_or_none
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
-from boxscore.data.vocabulary import Id, as_ids, without_zeros
+from boxscore.data.vocabulary import Categories, Id, as_ids, without_zeros
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import RowFormat, Rows, detections_of
@@ -224,7 +226,8 @@ def rows_of(
     """Convert a table to rows; ``fractions`` says whether coordinates are fractions, None infers it."""
     # Identify columns by name, and reject results without scores.
     parts = column_parts(table.names, place=table.source, column_map=options.columns)
-    parts = with_class_names(table, parts, options)
+    categories = None if ground_truth is None else ground_truth.categories
+    parts = with_class_names([table], parts, options, categories, of_results=of_results, place=table.source)
     if of_results:
         absent = absent_score(options.columns, table.names, table.source)
         if absent is not None:
@@ -330,12 +333,33 @@ def rows_of(
     )
 
 
-def with_class_names(table: Table, parts: ColumnParts, options: ReadOptions) -> ColumnParts:
-    """Return the columns; a class column of whole numbers and a ``name`` are number and name of a class."""
+def with_class_names(
+    tables: Iterable[Table],
+    parts: ColumnParts,
+    options: ReadOptions,
+    categories: Categories | None,
+    *,
+    of_results: bool,
+    place: str,
+) -> ColumnParts:
+    """Return the columns; a class column of whole numbers and a ``name`` are number and name of a class.
+
+    ``tables`` are the parts of a file, and ``categories`` the classes of the ground truth, if known.
+    """
     if parts.late_name is None or parts.class_name is None or options.classes is not None:
         return parts
-    both = (*table.distinct(parts.class_name), *table.distinct(parts.late_name))
-    return parts.with_number_and_name() if are_number_and_name(*both) else parts
+    pairs: Counter[tuple[Any, Any]] = Counter()
+    for table in tables:
+        pairs.update(count_pairs(*table.distinct(parts.class_name), *table.distinct(parts.late_name)))
+    are_both = are_number_and_name(
+        pairs,
+        class_column=parts.class_name,
+        name_column=parts.late_name,
+        place=place,
+        of_results=of_results,
+        known=None if categories is None else categories.given_names(),
+    )
+    return parts.with_number_and_name() if are_both else parts
 
 
 def images_of(table: Table, parts: ColumnParts) -> Distinct:

@@ -22,7 +22,7 @@ import itertools
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +57,8 @@ from boxscore.formats.registry import is_parquet
 from boxscore.matching.ignoring import prepared
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.registry import similarity_of
+
+Options = TypeVar("Options", bound=ReadOptions)
 
 PARTITION = 1 << 20
 """Approximate number of boxes per partition."""
@@ -283,8 +285,10 @@ def stream_tasks(
         categories = truth.categories
         check_class_labels(truth.source, categories, truth.image_labels, protocol)
     else:
+        truth, truth_options = with_class_columns(truth, truth_options, None, of_results=False)
         categories = categories_of_groups(truth, truth_options)
         check_class_labels(str(truth.path), categories, None, protocol)
+    parquet, options = with_class_columns(parquet, options, categories, of_results=True)
     some = None if classes is None else classes(categories)
     check_class_weights(protocol.ap, categories, categories if some is None else Categories.build([]))
     # Split by ids, or by file names if detections use these, so that an image is in one range.
@@ -371,10 +375,33 @@ def _opened_truth(
     return read_ground_truth(truth, options)
 
 
+def with_class_columns(
+    groups: ParquetGroups,
+    options: Options,
+    categories: Categories | None,
+    *,
+    of_results: bool,
+) -> tuple[ParquetGroups, Options]:
+    """Decide for all row groups whether a column such as ``name`` holds class names, and map the columns."""
+    parts = groups.parts
+    if parts.late_name is None or parts.class_name is None or options.classes is not None:
+        return groups, options
+    columns = (parts.image, parts.class_name, parts.late_name)
+    read = progress(groups.groups, desc="classes", unit="row group")
+    tables = (groups.read_columns(group, columns) for group in read)
+    decided = with_class_names(
+        tables, parts, options, categories, of_results=of_results, place=str(groups.path)
+    )
+    column_map = decided.class_map(options.columns)
+    return dataclasses.replace(groups, column_map=column_map), dataclasses.replace(
+        options, columns=column_map
+    )
+
+
 def categories_of_groups(truth: ParquetGroups, options: ReadOptions) -> Categories:
     """Collect the classes of a side in Parquet."""
     parts = truth.parts
-    columns = (parts.image, parts.class_name, parts.class_id, parts.late_name, *parts.box[:1])
+    columns = (parts.image, parts.class_name, parts.class_id, *parts.box[:1])
     every: Categories | None = None
     for group in progress(truth.groups, desc="classes", unit="row group"):
         some = _categories_of(truth.read_columns(group, columns), parts, options)
@@ -388,7 +415,6 @@ def _categories_of(table: BoxesTable, parts: ColumnParts, options: ReadOptions) 
     """Return the classes of rows with a box."""
     # A row without a box only lists an image.
     rows_with_boxes = np.flatnonzero(_have_boxes(table, parts))
-    parts = with_class_names(table, parts, options)
     labels, label, names = classes_of(
         table, parts, options, rows_with_boxes, lambda row: table.place(int(rows_with_boxes[row]))
     )

@@ -28,7 +28,7 @@ from boxscore.extensions.large.image_ranges import Cutter, IdRange
 from boxscore.extensions.large.joining import no_detections, under_classes
 from boxscore.extensions.large.parquet_groups import AT, KEY, ParquetGroups
 from boxscore.extensions.large.sides import Side, Source, located, side_of
-from boxscore.extensions.large.streaming import RANGES, categories_of_groups
+from boxscore.extensions.large.streaming import RANGES, categories_of_groups, with_class_columns
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import detections_of
 from boxscore.formats._tables import rows_of
@@ -135,7 +135,11 @@ def parquet_tasks(
     partition : int
     """
     # Use one list of classes for all files.
-    every = [groups.holding(folder / RANGES) for groups in every]
+    decided = [
+        with_class_columns(groups.holding(folder / RANGES), read, None, of_results=True)
+        for groups, read in zip(every, options, strict=True)
+    ]
+    every, options = zip(*decided, strict=True)
     classes = [categories_of_groups(*one) for one in zip(every, options, strict=True)]
     categories = classes_of_all(classes, [str(groups.path) for groups in every])
     sides = [side_of(*one, None, None, of_results=True) for one in zip(every, options, strict=True)]
