@@ -578,7 +578,6 @@ SAMPLES = {
     "labelstudio/tests/data/test_export_json_min/data.json": ("labelstudio", 1),
     "datumaro_cvat_dataset/tests/assets/cvat_dataset/for_video/annotations.xml": ("cvat", 1),
     "datumaro_cvat_dataset/tests/assets/cvat_dataset/for_images/export_task": ("cvat", 1),
-    "datumaro_datumaro_dataset/tests/assets/datumaro_dataset/legacy/annotations/train.json": ("datumaro", 0),
     "datumaro_vott_json_dataset/tests/assets/vott_json_dataset/dataset/train-export.json": ("vott", 4),
     "datumaro_tf_detection_api_dataset/tests/assets/tf_detection_api_dataset/train.tfrecord": ("tfrecord", 3),
     "datumaro_roboflow_dataset/tests/assets/roboflow_dataset/tfrecord/train": ("tfrecord", 2),
@@ -600,6 +599,8 @@ def test_samples_of_other_projects(sample: str) -> None:
 
 REFUSED = {
     "datumaro_labelme_dataset/tests/assets/labelme_dataset/Annotations/subset1": "LabelMe's old XML",
+    "datumaro_datumaro_dataset/tests/assets/datumaro_dataset/legacy/annotations/train.json": "labels of whole "
+    "images alone",
     "labelstudio/tests/data/test_export_json_min/data_repeater.json": "a task must have one image",
     "datumaro_tf_detection_api_dataset/tests/assets/tf_detection_api_dataset": "choose from test, train, val",
     "datumaro_kitti_dataset/tests/assets/kitti_dataset/kitti_raw/tracklet_labels.xml": "KITTI's tracklets",

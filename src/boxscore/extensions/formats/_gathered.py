@@ -7,6 +7,7 @@ Conventions
 - A rectangle is any two opposite corners. A rotated rectangle has its four corners and the box around them.
   Polygons and masks have their own area, not that of their box.
 - Points and lines are skipped with a warning that counts them.
+- Labels of whole images are skipped next to objects, and rejected if there is no object.
 """
 
 from __future__ import annotations
@@ -91,6 +92,7 @@ class Gathered:
         self._corners: list[FloatArray | None] = []
         self._origins: list[Origin] = []
         self._left_out: Counter[str] = Counter()
+        self._image_labels: Counter[str] = Counter()
         self._polygons = 0
         self._has_areas = False
 
@@ -217,8 +219,22 @@ class Gathered:
         """Count a shape that is skipped."""
         self._left_out[kind] += 1
 
+    def label_image(self, label: str) -> None:
+        """Count a label of a whole image."""
+        self._image_labels[label] += 1
+
     def rows(self, *, of_results: bool, classes: Sequence[str] | None = None, **given: Any) -> Rows:
         """Return all images and objects as rows; ``classes`` are the declared ones."""
+        # A classification data set has no objects, not even skipped ones.
+        if self._image_labels and not self._image and not self._left_out.keys() - {"label"}:
+            shown = ", ".join(repr(label)[:40] for label, _ in self._image_labels.most_common(3))
+            raise FileFormatError(
+                "detections" if of_results else "ground truth",
+                "have boxes or regions",
+                got=f"labels of whole images alone ({shown}{', ...' * (len(self._image_labels) > 3)})",
+                place=self.source,
+                cause="boxscore evaluates detection, not classification; is this the right export?",
+            )
         # Warn of skipped shapes. Scores count only if all objects have one.
         if self._left_out:
             counts = ", ".join(f"{count:,} {kind}" for kind, count in self._left_out.most_common(8))

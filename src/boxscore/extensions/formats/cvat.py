@@ -177,7 +177,9 @@ def _add(
     shape: Element, label: str | None, image: int, holder: Element, file: XmlFile, gathered: Gathered
 ) -> None:
     """Add a shape; ``holder`` has the image size."""
-    # Skip tags and attributes; count points and skeletons as skipped.
+    # A tag labels the image; count points and skeletons as skipped.
+    if shape.tag == "tag":
+        gathered.label_image(label or "")
     if shape.tag in ("tag", "attribute"):
         return
     if shape.tag not in ("box", "polygon", "ellipse", "mask"):

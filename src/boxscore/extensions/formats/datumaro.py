@@ -97,7 +97,12 @@ FORMAT = DatumaroFormat()
 
 
 def _add(annotation: _Annotation, names: list[str], image: int, origin: Origin, gathered: Gathered) -> None:
-    # Add boxes and polygons; count other kinds as skipped.
+    # Add boxes and polygons; count other kinds as skipped. A label is of the whole image.
+    if annotation.type == "label":
+        number = annotation.label_id
+        gathered.label_image(
+            names[number] if number is not None and 0 <= number < len(names) else str(number)
+        )
     if annotation.type not in ("bbox", "polygon"):
         gathered.leave_out(annotation.type[:20])
         return

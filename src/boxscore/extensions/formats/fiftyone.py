@@ -103,6 +103,9 @@ def _of_samples(path: Path, options: ReadOptions, of_results: bool) -> Rows:
         image = gathered.image(name, size.width, size.height)
         content = _value(sample, field, _Field, origin) if field is not None else None
         detections = [] if content is None else content.detections
+        for key, raw in sample.items() if field is None else ():
+            if bytes(raw)[:1] == b"{" and b'"Classification' in bytes(raw):
+                gathered.label_image(key)
         _add(gathered, image, detections, f"sample {number}, detection", path)
     return gathered.rows(of_results=of_results)
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -40,6 +41,7 @@ class _File(msgspec.Struct, gc=False):
     image_path: str | None = msgspec.field(default=None, name="imagePath")
     image_width: float | None = msgspec.field(default=None, name="imageWidth")
     image_height: float | None = msgspec.field(default=None, name="imageHeight")
+    flags: Any = None
 
 
 class LabelMeFormat(RowFormat):
@@ -73,6 +75,10 @@ class LabelMeFormat(RowFormat):
             image = gathered.image(
                 name if folder == "." else f"{folder}/{name}", content.image_width, content.image_height
             )
+            # A raised flag labels the image.
+            for flag, is_raised in content.flags.items() if isinstance(content.flags, dict) else ():
+                if is_raised is True:
+                    gathered.label_image(flag)
             for number, shape in enumerate(content.shapes):
                 _add(shape, image, Origin("shape", number, file), gathered)
         return gathered.rows(of_results=of_results)

@@ -45,6 +45,7 @@ class _Value(msgspec.Struct, gc=False):
     rectanglelabels: list[str] | None = None
     polygonlabels: list[str] | None = None
     labels: list[str] | None = None
+    choices: Any = None
     original_width: float | None = None
     original_height: float | None = None
 
@@ -195,6 +196,10 @@ def _add(
         labels = _labels(value)
         if not labels:
             kind = result.type or "regions without label"
+            if kind in ("choices", "taxonomy"):
+                gathered.label_image(
+                    ", ".join(map(str, value.choices)) if isinstance(value.choices, list) else kind
+                )
             if kind not in ("choices", "textarea", "rating", "taxonomy", "number"):
                 gathered.leave_out(kind[:30])
             continue

@@ -78,6 +78,8 @@ class SageMakerFormat(RowFormat):
             chosen = key or chosen
             if key is None:
                 gathered.image(source)
+                for label in _image_labels(content, place):
+                    gathered.label_image(label)
                 continue
             job = _read(bytes(content[key]), Path(place), _Job, "an object with annotations")
             size = job.image_size[0] if job.image_size else _Size(0, 0)
@@ -120,6 +122,17 @@ def _job(content: Mapping[str, msgspec.Raw], chosen: str | None, place: str) -> 
             "a line of the manifest", "have the boxes of one job", got=got, place=place, cause=cause
         )
     return keys[0] if keys else None
+
+
+def _image_labels(content: Mapping[str, msgspec.Raw], place: str) -> list[str]:
+    """Return the class names of jobs that label whole images."""
+    labels = []
+    for key, raw in content.items():
+        if key.endswith(METADATA) and b"image-classification" in bytes(raw):
+            metadata = _read(bytes(raw), Path(place), dict[str, msgspec.Raw], "an object")
+            name = metadata.get("class-name", msgspec.Raw(b'"several"'))
+            labels.append(_read(bytes(name), Path(place), str, "a string"))
+    return labels
 
 
 def _class_map(raw: msgspec.Raw | None, place: str) -> Mapping[str, str]:

@@ -15,6 +15,7 @@ https://docs.supervisely.com/data-organization/00_ann_format_navi
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -49,6 +50,7 @@ class _Object(msgspec.Struct, gc=False):
 class _File(msgspec.Struct, gc=False):
     objects: list[_Object]
     size: Size = msgspec.field(default_factory=Size)
+    tags: Any = None
 
 
 class SuperviselyFormat(RowFormat):
@@ -93,6 +95,8 @@ class SuperviselyFormat(RowFormat):
                 name = file.name[: -len(".json")]
                 name = f"{folder.parent.name}/{name}" if len(folders) > 1 else name
                 image = gathered.image(name, content.size.width, content.size.height)
+                for tag in content.tags if isinstance(content.tags, list) else ():
+                    gathered.label_image(str(tag.get("name", "")) if isinstance(tag, dict) else str(tag))
                 for number, class_ in enumerate(content.objects):
                     _add(class_, image, Origin("object", number, file), gathered)
         return gathered.rows(of_results=of_results, classes=classes)

@@ -53,6 +53,7 @@ class _Region(msgspec.Struct, gc=False):
 class _Image(msgspec.Struct, gc=False):
     filename: str
     regions: list[_Region] | dict[str, _Region] | None = None
+    file_attributes: Any = None
 
 
 class _Project(msgspec.Struct, gc=False):
@@ -87,6 +88,7 @@ class ViaFormat(RowFormat):
         else:
             images = decoded(path, dict[str, _Image], record="image", whole=whole)
         regions = [(image.filename, _region_list(image)) for image in images.values()]
+        of_images = [image.file_attributes for image in images.values()]
         attribute = _label(path, [region for _, listed in regions for region in listed], options.classes)
         gathered = Gathered(path, options)
         for name, listed in regions:
@@ -95,6 +97,11 @@ class ViaFormat(RowFormat):
                 origin = Origin(f"image {name!r}, region", number, path)
                 label = _value(region.region_attributes.get(attribute), origin)
                 _add(region.shape_attributes, label, image, origin, gathered)
+        # An attribute of a file labels the image.
+        for attributes in of_images:
+            for value in attributes.values() if isinstance(attributes, dict) else ():
+                if _text_of(value):
+                    gathered.label_image(_text_of(value))
         return gathered.rows(of_results=of_results)
 
 
