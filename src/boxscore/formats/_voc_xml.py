@@ -12,7 +12,10 @@ Conventions
   files, including invalid ones, go to the parser. Both paths give the same result; only the parser raises.
 - Elements of the standard library do not know their lines, so an invalid file is parsed again by expat, which
   counts lines.
-- Missing ``difficult``, ``truncated`` and ``occluded`` are 0.
+- Missing ``difficult``, ``truncated`` and ``occluded`` are 0. No metric reads the last two, so they may have
+  any value: a number above 0 is 1, and anything else 0, with a warning.
+- The root element may be ``Annotation`` too. An object with Labelbox's ``polygon`` (x1, y1, x2, ...) instead
+  of a ``bndbox`` has the box around it, with a warning.
 - Classes are the names that occur, sorted, with ids 1, 2, ... in that order.
 """
 
@@ -37,6 +40,8 @@ from boxscore._utils import checks
 from boxscore._utils.files import is_file, read_bytes
 from boxscore._utils.memory import paused_collector
 from boxscore._utils.progress import progress
+from boxscore._utils.text import counted
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.box_reading import in_pixels
 from boxscore.data.boxes import CORNERS, WrittenForm
 from boxscore.data.tables import GroundTruth
@@ -183,6 +188,7 @@ def joined_annotations(
     written: WrittenForm,
 ) -> GroundTruth:
     """Build a table from the annotations of these images; ``known`` are all classes."""
+    _say_odd(path, annotations)
     # Concatenate the lists of all images to columns.
     counts = [len(annotation.classes) for annotation in annotations]
     classes = [label for annotation in annotations for label in annotation.classes]
@@ -224,6 +230,33 @@ class Annotation(NamedTuple):
     classes: list[str]
     boxes: list[float]
     flags: list[bool]
+    odd: tuple[Odd, ...] = ()
+
+
+class Odd(NamedTuple):
+    """Values of one kind that are read in an unusual way."""
+
+    kind: str
+    objects: int
+    first: str
+
+
+_ODD = {
+    "flag": "in {count}, truncated or occluded is not 0 or 1; a number above 0 is read as 1, anything else "
+    "as 0. First: {first}",
+    "polygon": "{count} without a bndbox; the box around the polygon is read. First: {first}",
+}
+"""The warning for each kind."""
+
+
+def _say_odd(path: Path, annotations: Sequence[Annotation]) -> None:
+    """Warn once of each kind of odd values in a folder."""
+    odd = [one for annotation in annotations for one in annotation.odd]
+    for kind, text in _ODD.items():
+        some = [one for one in odd if one.kind == kind]
+        if some:
+            count = counted(sum(one.objects for one in some), "object")
+            warn_user(f"{path}: {text.format(count=count, first=some[0].first)}.")
 
 
 def _parsed(file: Path) -> Annotation:
@@ -239,7 +272,7 @@ def _parsed(file: Path) -> Annotation:
         )
     read = read_xml(file)
     root = read.root
-    if root.tag != "annotation":
+    if root.tag.lower() != "annotation":
         raise FileFormatError(
             "a VOC file",
             "be an <annotation>",
@@ -252,11 +285,19 @@ def _parsed(file: Path) -> Annotation:
     classes: list[str] = []
     boxes: list[float] = []
     flags: list[bool] = []
+    odd: dict[str, list[Element]] = {}
     for element in root.findall("object"):
         classes.append(_class_name(element, read))
-        boxes += _box(element, read)
-        flags += [_flag(element, tag, read) for tag in FLAGS]
-    return Annotation(file_name, size, classes, boxes, flags)
+        sides = _sides_of_polygon(element, read)
+        if sides is not None:
+            odd.setdefault("polygon", []).append(element)
+        boxes += _box(element, read) if sides is None else sides
+        texts = [_text_of(element, tag) for tag in FLAGS[1:]]
+        if not {*texts} <= {None, "0", "1"}:
+            odd.setdefault("flag", []).append(element)
+        flags += [_flag(element, FLAGS[0], read), *map(_loose_flag, texts)]
+    kinds = tuple(Odd(kind, len(some), read.place(some[0])) for kind, some in odd.items())
+    return Annotation(file_name, size, classes, boxes, flags, kinds)
 
 
 # ---------------------------------------------------------------- files of plain tags
@@ -426,6 +467,19 @@ def _box(element: Element, file: XmlFile) -> list[float]:
     return [_number(box, side, file) for side in SIDES]
 
 
+def _sides_of_polygon(element: Element, file: XmlFile) -> list[float] | None:
+    """Return the box around a polygon of x1, y1, x2, ... that has no bndbox; None for any other object."""
+    polygon = element.find("polygon")
+    if polygon is None or element.find("bndbox") is not None or polygon.find("x1") is None:
+        return None
+    points = [child.tag for child in polygon if re.fullmatch("[xy][0-9]+", child.tag)]
+    x, y = ([_number(polygon, tag, file) for tag in dict.fromkeys(points) if tag[0] == side] for side in "xy")
+    if len(x) != len(y):
+        got = f"{len(x)} and {len(y)}"
+        raise FileFormatError("a polygon", "have as many x as y", got=got, place=file.place(polygon))
+    return [min(x), min(y), max(x), max(y)]
+
+
 def _number(parent: Element, tag: str, file: XmlFile, *, default: float | None = None) -> float:
     text = _text_of(parent, tag)
     if text is None:
@@ -445,6 +499,14 @@ def _flag(element: Element, tag: str, file: XmlFile) -> bool:
     if text == "1":
         return True
     raise FileFormatError(tag, "be 0 or 1", got=repr(text), place=file.place(element))
+
+
+def _loose_flag(text: str | None) -> bool:
+    """Return a flag that no metric reads."""
+    try:
+        return text is not None and checks.plain_number(text) > 0
+    except ValueError:
+        return False
 
 
 # ---------------------------------------------------------------- writing

@@ -80,7 +80,7 @@ class VocFormat(Format):
             if _has_results(path):
                 return "a folder of comp*_det_*.txt files"
             return "a folder of XML annotations" if _has_annotations(path) else None
-        if path.suffix.lower() == ".xml" and re.search(r"<annotation[\s>]", sniffer.text) is not None:
+        if path.suffix.lower() == ".xml" and re.search(r"<[Aa]nnotation[\s>]", sniffer.text) is not None:
             raise FileFormatError(
                 "VOC ground truth", "be the folder of the XML files", got=f"one file, {path}"
             )

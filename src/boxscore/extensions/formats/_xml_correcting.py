@@ -35,7 +35,7 @@ def corrected_voc(
         text = _read_utf8(file)
         plain = _without_comments(text)
         objects = [*re.finditer(r"<object\b[^>]*>.*?</object\s*>", plain, re.DOTALL)]
-        end = plain.rfind("</annotation")
+        end = plain.lower().rfind("</annotation")
         # Collect new objects, and add them together at the end.
         spans: dict[tuple[int, int], str] = {}
         added = []
