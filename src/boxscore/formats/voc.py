@@ -240,10 +240,19 @@ def _image_names(path: Path, annotations: Path, image_set: str | Path | None) ->
 
 
 class ResultsReading:
-    """Read a folder of results files, class by class."""
+    """Read a folder of results files, class by class.
 
-    def __init__(self, path: Path, options: ReadOptions) -> None:
+    Parameters
+    ----------
+    path : Path
+    options : ReadOptions
+    files : sequence of Path, optional
+        Files whose stems are the classes, instead of the devkit's names.
+    """
+
+    def __init__(self, path: Path, options: ReadOptions, files: Sequence[Path] | None = None) -> None:
         self.path, self.options = path, options
+        self._named_by_class = files
         self.files: list[Path] = []
         """The files that were read, of known classes."""
 
@@ -259,13 +268,17 @@ class ResultsReading:
         """Return the table."""
         path = self.path
         # Find the class of each file from its name.
-        files = _results_files(path)
+        files = _results_files(path) if self._named_by_class is None else self._named_by_class
         ask("folders in a folder", path, lambda sniffer: _has_results(sniffer.path))
         if ground_truth is None:
             labels, known = [_stem_parts(file)[1] for file in files], None
         else:
             known = {str(label): row for row, label in enumerate(ground_truth.categories.names.tolist())}
-            labels = _results_classes(files, known)
+            labels = (
+                _results_classes(files, known)
+                if self._named_by_class is None
+                else [file.stem for file in files]
+            )
         # Read the files; only count the lines of unknown classes.
         left_out: dict[str, int] = {}
         read: list[tuple[str, ResultLines]] = []

@@ -10,6 +10,8 @@ Conventions
   ``box_format`` is required.
 - Fractions of the image size are the YOLO and darknet formats; here they are read if ``box_format`` is
   ``cxcywh``.
+- Detections in files named as classes of the ground truth, whose lines begin with its images, are VOC results
+  without the devkit's prefix, as darknet writes them.
 
 References
 ----------
@@ -25,6 +27,7 @@ import numpy as np
 
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.memory import paused_collector
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.boxes import BoxFormat
 from boxscore.data.hints import ask
 from boxscore.data.lookup import image_rows_by_name
@@ -39,6 +42,7 @@ from boxscore.formats._sniffer import Sniffer, is_text_file, listed
 from boxscore.formats._yolo_folders import TEXT, files_below
 from boxscore.formats._yolo_lines import is_number
 from boxscore.formats.image_sizes import known_sizes
+from boxscore.formats.voc import ResultsReading
 
 OUTSIDE, FEW = 0.05, 0.05
 """A reading is ruled out if more than ``FEW`` of the boxes exceed the image by ``OUTSIDE`` of a side."""
@@ -80,11 +84,37 @@ class TextFormat(RowFormat):
         self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
     ) -> Detections:
         """Read detections; infer the form of boxes with the image sizes of the ground truth."""
+        files = _class_files(path, ground_truth)
+        if files:
+            warn_user(
+                f"{path}: the files are named as classes of the ground truth and their lines begin with its "
+                "images, so they are read as VOC results: image score x1 y1 x2 y2."
+            )
+            return ResultsReading(path, options, files).detections(ground_truth)
         rows = _rows(path, options, ground_truth, of_results=True)
         return detections_of(rows, options, ground_truth)
 
 
 FORMAT = TextFormat()
+
+
+def _class_files(path: Path, ground_truth: GroundTruth | None) -> list[Path]:
+    """Return the files of a folder if they are named as classes, and have lines of images; else none."""
+    if ground_truth is None or not path.is_dir():
+        return []
+    # Names are classes and no images; darknet writes a file for each class, without the devkit's prefix.
+    files = [Path(file) for _, file in _files(path, below=False)]
+    stems = [file.stem for file in files]
+    if not {*stems} & {*ground_truth.categories.names.tolist()}:
+        return []
+    if (image_rows_by_name(as_ids(stems, name="image ids"), ground_truth.images) >= 0).any():
+        return []
+    # Each file that is not empty begins with an image and five numbers.
+    lines = [line.split() for line in (Sniffer(file).first_line for file in files) if line]
+    if not lines or any(len(line) != 6 or not all(map(is_number, line[1:])) for line in lines):
+        return []
+    images = as_ids([line[0] for line in lines], name="image ids")
+    return files if (image_rows_by_name(images, ground_truth.images) >= 0).all() else []
 
 
 def _rows(path: Path, options: ReadOptions, ground_truth: GroundTruth | None, *, of_results: bool) -> Rows:
