@@ -88,6 +88,10 @@ class InputError(BoxscoreError, ValueError):
         self.name, self.rule, self.got, self.place, self.cause = name, rule, got, place, cause
         super().__init__(_text(name, rule, got, place, cause) if rule else name)
 
+    def and_also(self, other: InputError | None) -> InputError:
+        """Return an error that also states another, so that all that is missing is asked for at once."""
+        return self if other is None else type(self)(f"{self} And {other}")
+
 
 def _text(name: str, rule: str, got: object, place: str, cause: str) -> str:
     """Join name, rule, value, place and likely cause into a message; limit the length of each."""

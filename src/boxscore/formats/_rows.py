@@ -417,17 +417,17 @@ def _category_rows(
     """Return each row's class in the ground truth, [N], -1 if unknown; and the counts of unknown classes."""
     # A class list maps numbers to names, unless the ground truth only has ids (names that repeat the ids).
     categories = ground_truth.categories
-    unnamed = categories.ids.dtype != object and categories.names.tolist() == list(
-        map(str, categories.ids.tolist())
-    )
+    unnamed = _are_unnamed(categories)
     numbered = all(isinstance(label, int) for label in rows.labels)
     class_list = rows.classes if options.classes is None else options.classes
     listed = class_list is not None and not (
         unnamed and numbered and not {*class_list} <= {*categories.names.tolist()}
     )
     names = _name_labels(rows, options) if listed else list(rows.labels)
-    if not unnamed and rows.numbers == "positions" and any(isinstance(name, int) for name in names):
-        _refuse_other_numbering(rows, categories)
+    if rows.numbers == "positions" and any(isinstance(name, int) for name in names):
+        error = other_numbering(rows.source, categories)
+        if error is not None:
+            raise error
     # Look up labels as pairs of id and name, as ids, or as words that may be either.
     if rows.label_names is not None and options.classes is None:
         names = list(rows.label_names)
@@ -530,14 +530,22 @@ def _check_unique(
     return known
 
 
-def _refuse_other_numbering(rows: Rows, categories: Categories) -> None:
-    """Reject class numbers that count from 0 if the class ids of the ground truth do not."""
+def _are_unnamed(categories: Categories) -> bool:
+    """Whether the classes have only ids, which the names repeat."""
     ids = categories.ids
-    if ids.dtype != object and len(ids) and ids[0] == 0 and ids[-1] == len(ids) - 1:
-        return
+    return ids.dtype != object and categories.names.tolist() == list(map(str, ids.tolist()))
+
+
+def other_numbering(source: str, categories: Categories) -> InputError | None:
+    """Return the error for class numbers that count from 0 if the class ids of the ground truth do not."""
+    ids = categories.ids
+    if _are_unnamed(categories) or (
+        ids.dtype != object and len(ids) and ids[0] == 0 and ids[-1] == len(ids) - 1
+    ):
+        return None
     known = ", ".join(map(repr, ids.tolist()[:3]))
-    raise InputError(
-        f"{rows.source} uses class numbers that count from 0, but the classes of the ground truth are {known}"
+    return InputError(
+        f"{source} uses class numbers that count from 0, but the classes of the ground truth are {known}"
         f"{', ...' * (len(ids) > 3)}. Pass the class names of the detections, one per line or as data.yaml: "
         "--dt-classes FILE (in Python classes=)."
     )

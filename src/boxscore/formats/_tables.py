@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore._utils.lazy import loaded
 from boxscore._utils.text import short_list
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.box_reading import are_fractions, reading_of
 from boxscore.data.boxes import BoxFormat, check_sizes_fit
 from boxscore.data.column_names import (
@@ -285,17 +286,23 @@ def rows_of(
         fractions |= options.written is not None and options.written.fractions
     # Infer the form of the boxes if necessary; look up image sizes only in that case.
     form: BoxFormat = "xyxy"
+    classless = absent_class(table, parts, options, categories)
     if boxes is not None:
-        form = _box_format(
-            parts,
-            options,
-            boxes,
-            lambda: _known_sizes(images, sizes, options, ground_truth)[image_of_box],
-            table,
-            side="dt" if of_results else "gt",
-        )
+        try:
+            form = _box_format(
+                parts,
+                options,
+                boxes,
+                lambda: _known_sizes(images, sizes, options, ground_truth)[image_of_box],
+                table,
+                side="dt" if of_results else "gt",
+            )
+        except InputError as error:
+            raise error.and_also(classless) from None
     # Classes, then all other columns.
-    labels, label, names = classes_of(table, parts, options, with_box, place)
+    if classless is not None:
+        raise classless
+    labels, label, names = classes_of(table, parts, options, with_box, place, categories)
     given, columns = _other_columns(
         table, parts, with_box, boxes, form, fractions, place, of_results=of_results
     )
@@ -509,24 +516,55 @@ def usual_form(table: Table) -> BoxFormat | None:
     return "xywh" if {"image_id", "category_id"} <= set(table.names) else None
 
 
+def _only_class(options: ReadOptions, categories: Categories | None) -> str | None:
+    """Return the only class of a class list, else of the ground truth; None if there are several."""
+    if options.classes is not None:
+        return options.classes[0] if len(options.classes) == 1 else None
+    return None if categories is None or len(categories) != 1 else str(categories.names[0])
+
+
+def absent_class(
+    table: Table, parts: ColumnParts, options: ReadOptions, categories: Categories | None
+) -> FileFormatError | None:
+    """Return the error for a table without a class column; None if it has one, or needs none."""
+    column = parts.class_name if parts.class_id is None else parts.class_id
+    if column is not None or _only_class(options, categories) is not None:
+        return None
+    return FileFormatError(
+        "a table of boxes",
+        "have a column class, label or category_id",
+        got=f"only {short_list(table.names)}",
+        place=table.source,
+        cause=absent_of(options.columns, table.names)
+        or f"{say_columns('class=NAME')}; or, where there is only one class, name it in a class list "
+        "(--gt-classes, --dt-classes)",
+    )
+
+
 def classes_of(
-    table: Table, parts: ColumnParts, options: ReadOptions, rows: NDArray[np.intp], place: Any
+    table: Table,
+    parts: ColumnParts,
+    options: ReadOptions,
+    rows: NDArray[np.intp],
+    place: Any,
+    categories: Categories | None = None,
 ) -> tuple[list[Id], IntArray, list[str] | None]:
-    """Return the classes, the class of each row, and the names of the classes if they are ids."""
+    """Return the classes, the class of each row, and the names of the classes if they are ids.
+
+    ``categories`` are the classes of the ground truth; if it has only one, detections need no class column.
+    """
     # Prefer ids to names; with a single class, the column is optional.
     column = parts.class_name if parts.class_id is None else parts.class_id
     if column is None:
-        if options.classes is not None and len(options.classes) == 1:
-            return [options.classes[0]], np.zeros(len(rows), dtype=np.int64), None
-        raise FileFormatError(
-            "a table of boxes",
-            "have a column class, label or category_id",
-            got=f"only {short_list(table.names)}",
-            place=table.source,
-            cause=absent_of(options.columns, table.names)
-            or f"{say_columns('class=NAME')}; or, where there is only one class, name it in a class list "
-            "(--gt-classes, --dt-classes)",
-        )
+        only = _only_class(options, categories)
+        if only is None:
+            raise cast(FileFormatError, absent_class(table, parts, options, categories))
+        if options.classes is None:
+            warn_user(
+                f"{table.source}: there is no column of the class, so all boxes are of the only class of the "
+                f"ground truth, {only!r}."
+            )
+        return [only], np.zeros(len(rows), dtype=np.int64), None
     # Compare texts once per distinct value; rows hold indices.
     values, positions = table.distinct(column)
     positions = positions[rows]

@@ -43,6 +43,7 @@ from boxscore.formats._rows import (
     Rows,
     collected,
     detections_of,
+    other_numbering,
 )
 from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._yolo_folders import (
@@ -126,7 +127,12 @@ class YoloFormat(RowFormat):
         names, files, classes = prediction_files(path, options)
         check_folders(label_folder(path), names, ground_truth)
         lines = read_lines(files)
-        last = self.confidence_last(lines, options, path)
+        try:
+            last = self.confidence_last(lines, options, path)
+        except InputError as error:
+            if ground_truth is None or classes is not None or options.classes is not None:
+                raise
+            raise error.and_also(other_numbering(str(path), ground_truth.categories)) from None
         shapes = shapes_of_predictions(
             lines, lambda: _keypoint_count(ground_truth), options.written, last=last
         )

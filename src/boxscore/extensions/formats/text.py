@@ -37,7 +37,7 @@ from boxscore.data.vocabulary import Id, as_ids
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._label_files import TextLines, check_folders, inner_folders, numbers_of
-from boxscore.formats._rows import RowFormat, Rows, collected, detections_of
+from boxscore.formats._rows import RowFormat, Rows, collected, detections_of, other_numbering
 from boxscore.formats._sniffer import Sniffer, is_text_file, listed
 from boxscore.formats._yolo_folders import TEXT, files_below
 from boxscore.formats._yolo_lines import is_number
@@ -145,7 +145,13 @@ def _rows(path: Path, options: ReadOptions, ground_truth: GroundTruth | None, *,
     if options.written is not None:
         form = options.written.form
     else:
-        form = _box_form(boxes, extent, path, "--dt-box-format" if of_results else "--gt-box-format")
+        try:
+            form = _box_form(boxes, extent, path, "--dt-box-format" if of_results else "--gt-box-format")
+        except InputError as error:
+            numbered = options.classes is None and any(isinstance(label, int) for label in labels)
+            if ground_truth is None or not numbered:
+                raise
+            raise error.and_also(other_numbering(str(path), ground_truth.categories)) from None
     # All lines have scores, or none.
     distinct = collected(labels)
     scores = all_or_none(table[:, 0], lines.place) if of_results else None
