@@ -26,6 +26,7 @@ SYMPTOMS = {
     "detections left out": _HINTS + "left_out:with_reader",
     "boxes in another form": _HINTS + "box_order:warn_of_box_order",
     "unknown file": _HINTS + "resemblance:unknown_file",
+    "file of a tool": _HINTS + "resemblance:refuse_tool",
     "file of another kind": _HINTS + "resemblance:looks_like",
     "folder without data": _HINTS + "data_below:data_below",
     "folders in a folder": _HINTS + "inner_folders:warn_of_unread",

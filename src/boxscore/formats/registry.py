@@ -155,6 +155,14 @@ _CAPABILITIES = {
 - ``options_of_detections`` are names of options, as in ``takes``, that only apply to detections.
 """
 
+_GENERAL = ("jsonl", "csv", "coco")
+"""Formats that accept any file of their kind."""
+_KEYS_OF_TOOLS = (
+    *(b"region_shape_attributes", b'"data_row"', b'"Labeled Data"', b'"slot_names"', b'"className"'),
+    *(b'"imageGcsUri"', b'"instances"', b'"data_units"', b'"jsonResponse"', b'"_input_hash"'),
+)
+"""Text in files of annotation tools that boxscore does not read; an extension looks more closely."""
+
 
 _WITHIN = "boxscore.extensions.stores.unpacking:opened_within"
 """Opens data in stores, compressed files and archives; returns None for other files."""
@@ -356,6 +364,8 @@ def detected(sniffer: Sniffer, *, first: str | None = None) -> tuple[str, str] |
         for name in dict.fromkeys([*([] if first is None else [first]), *_FORMATS]):
             reason = format_named(name).detect(sniffer) if _FORMATS[name].may_be(sniffer) else None
             if reason is not None:
+                if name in _GENERAL and name != first and any(key in sniffer.head for key in _KEYS_OF_TOOLS):
+                    ask("file of a tool", sniffer)
                 return name, reason
     return None
 

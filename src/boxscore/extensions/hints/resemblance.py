@@ -155,6 +155,54 @@ _JSON: tuple[tuple[Callable[[Sniffer], bool], str, str], ...] = (
     ),
 )
 
+_COCO = "export the annotations as COCO JSON there"
+_BY_HAND = (
+    'write a JSON line per image: {"image": "a.jpg", "objects": [{"bbox": [x, y, w, h], "category": "cat"}]}'
+)
+_TOOLS: tuple[tuple[Callable[[Sniffer], bool], str, str], ...] = (
+    (
+        lambda sniffer: "region_shape_attributes" in sniffer.first_line,
+        "a CSV file of VIA",
+        "export the annotations as JSON there",
+    ),
+    (
+        lambda sniffer: sniffer.has_keys("data_row", "projects") or sniffer.has_keys("Labeled Data"),
+        "an export of Labelbox",
+        "write COCO JSON with Labelbox's converter",
+    ),
+    (_has_keys("item", "slot_names"), "Darwin JSON of V7", _COCO),
+    (_has_keys("metadata", "instances", "className"), "JSON of SuperAnnotate", _COCO),
+    (_has_keys("imageGcsUri"), "an import file of Vertex AI", _BY_HAND),
+    (_has_keys("detection", "instances"), "an ODVG file, of Grounding DINO", _BY_HAND),
+    (_has_keys("label_hash", "data_units"), "an export of Encord", _COCO),
+    (_has_keys("jsonResponse"), "an export of Kili", _COCO),
+    (_has_keys("_input_hash", "spans"), "an export of Prodigy", _BY_HAND),
+)
+"""Annotation files of tools, whose boxes are nested in other ways than in the formats that are read."""
+
+
+def refuse_tool(sniffer: Sniffer) -> None:
+    """Raise if a file is of a tool whose files are not read."""
+    like = _tool(sniffer)
+    if like is not None:
+        raise _unread(sniffer.path, like, like.advice)
+
+
+def _tool(sniffer: Sniffer) -> Resemblance | None:
+    # A COCO file may have further keys.
+    if sniffer.has_keys("images", "annotations", "categories"):
+        return None
+    return next((Resemblance(what, advice) for test, what, advice in _TOOLS if test(sniffer)), None)
+
+
+def _unread(path: Path, like: Resemblance | None, advice: str) -> FileFormatError:
+    return FileFormatError(
+        str(path),
+        "be in a format that boxscore reads",
+        got="something unknown" if like is None else f"what looks like {like.what}",
+        cause=advice,
+    )
+
 
 def looks_like(path: Path) -> str:
     """Return the likely cause if a file lacks the keys of its format; empty if unknown."""
@@ -165,7 +213,7 @@ def looks_like(path: Path) -> str:
 def unknown_file(sniffer: Sniffer, side: Side | None) -> FileFormatError:
     """Return the error for a path that no format recognizes; it says what the path looks like."""
     like = resemblance(sniffer, side)
-    within = readable_in(sniffer)
+    within = [] if like is not None and like.what in {what for _, what, _ in _TOOLS} else readable_in(sniffer)
     advice = like.advice if like is not None else f"boxscore reads: {', '.join(format_names(auto=False))}"
     if within:
         advice = f"pass {'one of ' * (len(within) > 1)}{', '.join(map(str, within))}"
@@ -174,19 +222,14 @@ def unknown_file(sniffer: Sniffer, side: Side | None) -> FileFormatError:
             advice += (
                 f". To evaluate all of them together, combine them in one CSV file with images named {name!r}"
             )
-    return FileFormatError(
-        str(sniffer.path),
-        "be in a format that boxscore reads",
-        got="something unknown" if like is None else f"what looks like {like.what}",
-        cause=advice,
-    )
+    return _unread(sniffer.path, like, advice)
 
 
 def resemblance(sniffer: Sniffer, side: Side | None = None) -> Resemblance | None:
     """Describe a path that no format reads, and suggest a fix; None if unknown."""
     if sniffer.is_folder:
         return _folder(sniffer, side)
-    rows = _JSON if sniffer.is_json else (*_FILES, *_BINARY)
+    rows = (*_TOOLS, *_JSON) if sniffer.is_json else (*_TOOLS, *_FILES, *_BINARY)
     return next((Resemblance(what, advice) for test, what, advice in rows if test(sniffer)), None)
 
 
@@ -203,7 +246,8 @@ def _folder(sniffer: Sniffer, side: Side | None) -> Resemblance:
         return Resemblance("a folder of NumPy arrays", "use Detections.from_arrays in Python")
     if "json" in endings:
         first = next(name for name in sniffer.names if name.lower().endswith(".json"))
-        return Resemblance(
+        tool = _tool(Sniffer(sniffer.path / first))
+        return tool or Resemblance(
             f"a folder with JSON files ({first}, ...)", "pass the file with annotations or results"
         )
     wanted = "detections" if side == "detections" else "annotations"

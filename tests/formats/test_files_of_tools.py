@@ -1,0 +1,86 @@
+"""Files of annotation tools that boxscore does not read are named, with what to export instead."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import boxscore as bs
+from boxscore.cli import main
+
+VIA = (
+    "filename,file_size,file_attributes,region_count,region_id,region_shape_attributes,region_attributes\n"
+    'a.jpg,22,"{}",1,0,"{""name"":""rect"",""x"":10,""y"":20}","{""label"":""cat""}"\n'
+)
+LABELBOX = {
+    "data_row": {"id": "c1", "external_id": "a.jpg"},
+    "media_attributes": {"height": 100},
+    "projects": {"p": {"labels": [{"annotations": {"objects": []}}]}},
+}
+OLD_LABELBOX = {"ID": "c1", "Labeled Data": "https://x/a.jpg", "Label": {"objects": [{"title": "cat"}]}}
+DARWIN = {
+    "version": "2.0",
+    "item": {"name": "a.jpg", "slots": [{"slot_name": "0"}]},
+    "annotations": [{"bounding_box": {"x": 1}, "name": "cat", "slot_names": ["0"]}],
+}
+SUPER = {"metadata": {"name": "a.jpg"}, "instances": [{"type": "bbox", "classId": 1, "className": "cat"}]}
+VERTEX = {"imageGcsUri": "gs://b/a.jpg", "boundingBoxAnnotations": [{"displayName": "cat", "xMin": 0.05}]}
+ODVG = {"filename": "a.jpg", "height": 100, "detection": {"instances": [{"bbox": [1, 2, 3, 4], "label": 0}]}}
+ENCORD = {"label_hash": "x", "data_title": "a.jpg", "data_units": {"u": {"labels": {"objects": []}}}}
+KILI = {"externalId": "a", "content": "a.jpg", "jsonResponse": {"JOB": {"annotations": []}}}
+PRODIGY = {"image": "a.jpg", "_input_hash": 5, "spans": [{"label": "cat", "points": [[1, 2], [3, 4]]}]}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("via.csv", VIA, "a CSV file of VIA; export the annotations as JSON"),
+        ("lb.ndjson", LABELBOX, "an export of Labelbox"),
+        ("lb.json", [LABELBOX], "an export of Labelbox"),
+        ("old.json", [OLD_LABELBOX], "an export of Labelbox"),
+        ("a.json", DARWIN, "Darwin JSON of V7"),
+        ("a.jpg.json", SUPER, "JSON of SuperAnnotate"),
+        ("v.jsonl", VERTEX, "an import file of Vertex AI"),
+        ("od.jsonl", ODVG, "an ODVG file"),
+        ("encord.json", [ENCORD], "an export of Encord"),
+        ("kili.json", [KILI], "an export of Kili"),
+        ("prodigy.jsonl", PRODIGY, "an export of Prodigy"),
+    ],
+)
+@pytest.mark.parametrize("below", [False, True])
+def test_the_tool_is_named(
+    tmp_path: Path, name: str, content: object, said: str, below: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A folder with one file per image is no other case."""
+    path = tmp_path / "data" / name
+    path.parent.mkdir()
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    if below and path.suffix != ".json":
+        pytest.skip("these tools write one file")
+    assert main(["stats", str(path.parent if below else path)]) == 2
+    shown = capsys.readouterr().err
+    assert said in shown
+    assert "--columns" not in shown
+
+
+def test_what_is_advised_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"image": "a.jpg", "objects": [{"bbox": [1, 2, 30, 40], "category": "cat"}]}\n')
+    table = bs.load_ground_truth(path, box_format="xywh")
+    assert table.boxes.tolist() == [[1, 2, 31, 42]]
+
+
+@pytest.mark.parametrize("key", ["className", "instances", "data_row", "Labeled Data", "slot_names"])
+def test_such_a_key_in_a_file_that_is_read(tmp_path: Path, key: str) -> None:
+    images = [{"id": 1, "file_name": "a.jpg", "width": 200, "height": 100}]
+    box = {"id": 1, "image_id": 1, "category_id": 1, "bbox": [1, 2, 30, 40], "area": 1200, "iscrowd": 0}
+    categories = [{"id": 1, "name": "cat"}]
+    further = {"metadata": {}, "item": {}, "projects": [], "instances": [], "className": "x", "detection": {}}
+    content = {"images": images, "annotations": [box | {key: "x"}], "categories": categories} | further
+    (tmp_path / "gt.json").write_text(json.dumps(content))
+    assert len(bs.load_ground_truth(tmp_path / "gt.json")) == 1
+    key = key.replace("className", "my className")  # a column of classes
+    (tmp_path / "gt.csv").write_text(f"image,class,x1,y1,x2,y2,{key}\na.jpg,cat,1,2,31,42,x\n")
+    assert len(bs.load_ground_truth(tmp_path / "gt.csv")) == 1
