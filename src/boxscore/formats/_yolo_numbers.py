@@ -30,6 +30,9 @@ CLEARLY = 10
 OUTSIDE = 0.01
 """Tolerance for labels that extend beyond their image; ultralytics skips images with labels beyond it."""
 
+NO_CONFIDENCE = "write them with confidence: yolo predict|val ... save_txt=True save_conf=True"
+"""Advice for predictions without confidence."""
+
 
 def is_last(
     columns: FloatArray, path: Path, written: WrittenForm | None = None, *, noted: bool | None = None

@@ -35,7 +35,7 @@ from boxscore.data.boxes import box_convert
 from boxscore.data.hints import ask
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id, Images
-from boxscore.errors import FileFormatError, InputError
+from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._label_files import check_folders, file_stems, inner_folders, refuse_shared_names
 from boxscore.formats._rows import (
@@ -59,6 +59,7 @@ from boxscore.formats._yolo_folders import (
 )
 from boxscore.formats._yolo_lines import Lines, read_lines
 from boxscore.formats._yolo_numbers import (
+    NO_CONFIDENCE,
     OUTSIDE,
     Shapes,
     by_count,
@@ -136,6 +137,9 @@ class YoloFormat(RowFormat):
         shapes = shapes_of_predictions(
             lines, lambda: _keypoint_count(ground_truth), options.written, last=last
         )
+        if shapes.scores is None and len(lines.counts):
+            text = f"{path}: no line has a confidence. If these are predictions, {NO_CONFIDENCE}."
+            warn_user(BoxscoreWarning(text, severity="note"))
         return rows_of_lines(ImageFiles(str(path), names, classes), lines, shapes)
 
     def confidence_last(self, lines: Lines, options: ReadOptions, path: Path) -> bool:

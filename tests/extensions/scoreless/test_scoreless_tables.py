@@ -97,6 +97,7 @@ def test_data_frames() -> None:
         ("dt", "yolo"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:.*no line has a confidence")
 def test_files_come_back_without_scores(name: str, form: str | None, tmp_path: Path) -> None:
     given = table()
     save_as(given, tmp_path / name, **({} if form is None else {"format": form}))

@@ -19,6 +19,7 @@ from boxscore.data.boxes import WrittenForm, box_convert
 from boxscore.errors import InputError
 from boxscore.formats._yolo_lines import Lines
 from boxscore.formats._yolo_numbers import (
+    NO_CONFIDENCE,
     Shapes,
     by_count,
     check_fractions,
@@ -26,8 +27,6 @@ from boxscore.formats._yolo_numbers import (
     check_sides,
     refuse_count,
 )
-
-_NO_CONFIDENCE = "write them with confidence: yolo predict|val ... save_txt=True save_conf=True"
 
 
 class Kind(NamedTuple):
@@ -96,7 +95,7 @@ def _prediction_kinds(lines: Lines, joints: Callable[[], int | None]) -> dict[in
         )
         # Six numbers, the last above 1, are tracks without confidence.
         if count == 6 and tracked and (last > 1).any():
-            cause = f"are these numbers of tracks? {_NO_CONFIDENCE}"
+            cause = f"are these numbers of tracks? {NO_CONFIDENCE}"
             refuse_count(lines, count, "a confidence", "be a number from 0 to 1", cause)
         # Decide by the count; if all lines agree, keypoints take precedence over polygons.
         if count == 5:
@@ -115,12 +114,12 @@ def _prediction_kinds(lines: Lines, joints: Callable[[], int | None]) -> dict[in
             kinds[count] = Kind("keypoints", scores=1, end=1)
         else:
             refuse_count(
-                lines, count, "a line of predictions", "be class cx cy w h confidence", _NO_CONFIDENCE
+                lines, count, "a line of predictions", "be class cx cy w h confidence", NO_CONFIDENCE
             )
     # Either all boxes have scores or none has.
     if 5 in kinds and len(kinds) > 1:
         row = int(np.argmax(lines.counts != 5))
-        cause = f"{lines.place(row)} has one; {_NO_CONFIDENCE}"
+        cause = f"{lines.place(row)} has one; {NO_CONFIDENCE}"
         refuse_count(lines, 5, "a line of predictions", "have a confidence where another has one", cause)
     return kinds
 
