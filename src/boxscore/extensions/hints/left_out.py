@@ -136,10 +136,12 @@ def warn_left_out(
             hint = " No detection remains." + (
                 hint or " If classes are numbered differently, use --class-map (in Python class_map=)."
             )
-        warn_user(
+        text = (
             f"{source}: ignoring {counted(total, 'detection')} of {counted(len(left_out), 'class')} that the "
             f"ground truth does not have: {names}.{hint}"
         )
+        code = "unknown-class"
+        warn_user(BoxscoreWarning(text, code=code, severity="error") if all_of_them else text)
 
 
 def likely_classes(words: Sequence[str], labels: Sequence[str]) -> dict[str, str]:
