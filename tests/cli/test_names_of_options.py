@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import re
 from pathlib import Path
 
 import pytest
 
-from boxscore.cli import COMMANDS, load_command
+from boxscore.cli import COMMANDS, _with_own_options, load_command
 from boxscore.cli.arguments import EVERYWHERE
 from boxscore.cli.streams import as_typed
 from support import sources
@@ -32,7 +33,7 @@ PYTHON_ONLY = (
 """Modules whose messages no command prints."""
 
 ARGUMENTS = {option.name.replace("-", "_") for name in COMMANDS for option in load_command(name).options}
-ARGUMENTS -= {"title", "name", "area"}  # which mean other things too
+ARGUMENTS -= {"title", "name", "area", "class"}  # which mean other things too
 
 NAMED = re.compile(rf"\b(?<!-)({'|'.join(sorted(ARGUMENTS))})=(?![=A-Za-z0-9/{{]*[,}}])")
 
@@ -137,3 +138,98 @@ def test_an_option_that_the_command_lacks_is_not_advised(tmp_path: Path, run: Ru
         f"{tmp_path / 't.csv'}; boxscore nms has no --columns, boxscore convert has it: convert the file to "
         "COCO first.\n"
     )
+
+
+FRACTIONS = "0 0.5 0.5 0.2 0.2\n"
+UNKNOWN = "image,class,score,x1,y1,x2,y2\na,zebra,.9,1,2,3,4\n"
+TINY = (
+    '{"images": [{"id": 1, "file_name": "a.jpg"}], "categories": [{"id": 0, "name": "cat"}], "annotations": '
+    '[{"id": 1, "image_id": 1, "category_id": 0, "bbox": [1, 2, 30, 40], "area": 1200, "iscrowd": 0}]}'
+)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "evaluate GT IN",
+        "validate GT IN",
+        "compare GT IN IN",
+        "check GT IN --min AP=0",
+        "suspects GT IN",
+        "stats GT",
+        "stats IN",
+        "nms IN -o OUT --iou-threshold .5",
+        "fuse IN IN -o OUT",
+        "convert --gt GT --dt IN --to coco -o OUT",
+    ],
+)
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("p/a.txt", FRACTIONS), ("p/a.txt", YOLO), ("u.csv", UNKNOWN), ("t.csv", SECOND_ROW)],
+)
+def test_a_command_has_every_option_that_its_warnings_name(
+    name: str, content: str, words: str, tmp_path: Path, run: Run
+) -> None:
+    """Also of the findings after the numbers; one that a command lacks is named only with one that has it."""
+    (tmp_path / "gt.json").write_text(TINY)
+    words = words.replace("GT", str(tmp_path / "gt.json"))
+    test_a_command_has_every_option_that_its_messages_name(name, content, words, tmp_path, run)
+
+
+KNOWN = argparse.Namespace(images=None, dt_box_format=None)
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        # Options that the command has, or that are those of another command.
+        ("x: all boxes are odd. Use --dt-box-format xyxy.", None),
+        ("x: odd. See boxscore evaluate --class-map.", None),
+        # A sentence, or the last part of one, before others and after them.
+        (
+            "x: no class. If classes differ, use --class-map. See the docs.",
+            "x: no class. boxscore nms has no --class-map, boxscore convert has it: convert the file to COCO "
+            "first. See the docs.",
+        ),
+        (
+            "x must be y. Got z; use --max-detections 100.",
+            "x must be y. Got z; boxscore nms has no --max-detections, boxscore evaluate has it.",
+        ),
+        # Two of them.
+        (
+            "x: odd. Use --max-detections 5. Or use --allow x.",
+            "x: odd. boxscore nms has no --max-detections, boxscore evaluate has it. boxscore nms has no "
+            "--allow, boxscore evaluate has it.",
+        ),
+        # The option is what the message is about.
+        ("--class-map must be a file. Got nothing.", None),
+    ],
+)
+def test_advice_with_an_option_that_the_command_lacks(text: str, printed: str | None) -> None:
+    assert _with_own_options(text, "nms", KNOWN) == (printed or text)
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+@pytest.mark.parametrize("command", ["evaluate", "check", "suspects", "report"])
+def test_quiet_hides_no_error_of_the_input(command: str, quiet: bool, tmp_path: Path, run: Run) -> None:
+    """All detections are of unknown classes, which validate calls an error."""
+    (tmp_path / "gt.json").write_text(TINY)
+    (tmp_path / "u.csv").write_text(UNKNOWN)
+    further = ["--min", "AP=0"] if command == "check" else []
+    printed = run(
+        command, tmp_path / "gt.json", tmp_path / "u.csv", *further, *["-q"] * quiet, status=(0, 1)
+    ).err
+    assert "error in the input: " in printed
+    assert "No detection remains" in printed
+
+
+@pytest.mark.parametrize("words", ["evaluate GT IN", "convert --gt GT --dt IN --to coco -o OUT"])
+def test_predictions_of_yolo_without_confidence_are_said(words: str, tmp_path: Path, run: Run) -> None:
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p" / "a.txt").write_text(FRACTIONS)
+    (tmp_path / "gt.json").write_text(TINY.replace('"a.jpg"', '"a.jpg", "width": 200, "height": 100'))
+    paths = {"GT": tmp_path / "gt.json", "IN": tmp_path / "p", "OUT": tmp_path / "out"}
+    printed = run(*(str(paths.get(word, word)) for word in words.split()), status=(0, 1)).err
+    assert "note: " in printed
+    assert "no line has a confidence" in printed
+    assert "save_txt=True save_conf=True" in printed

@@ -11,6 +11,7 @@ Conventions
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
 import re
 import sys
@@ -173,11 +174,12 @@ def _run(name: str, command: Command, arguments: argparse.Namespace, *, room: in
     # Always show warnings of boxscore, one per line.
     with warnings.catch_warnings():
         warnings.simplefilter("always", BoxscoreWarning)
-        warnings.showwarning = _make_showwarning(arguments)
+        own_options = functools.partial(_with_own_options, name=name, arguments=arguments)
+        warnings.showwarning = _make_showwarning(arguments, own_options)
         # Only handle the path of --output here; other paths are handled by the command.
         file = getattr(getattr(arguments, "output", None), "path", None)
         columns = getattr(arguments, "show", None) or ()
-        chosen = Settings(wide=arguments.wide, quiet=arguments.quiet, file=file, columns=columns)
+        chosen = Settings(arguments.wide, arguments.quiet, file, columns, own_options)
         # Enter all contexts of the command.
         try:
             if room:
@@ -195,7 +197,7 @@ def _run(name: str, command: Command, arguments: argparse.Namespace, *, room: in
         except (BoxscoreError, BoxscoreWarning) as error:
             if is_out_of_memory(error):
                 return _out_of_memory(str(error))
-            _say(f"error: {_with_own_options(error, name, arguments)}")
+            _say(f"error: {_with_own_options(str(error), name, arguments)}")
             return 2
         except (MemoryError, ImportError, OSError, ValueError) as error:
             if is_out_of_memory(error):
@@ -213,25 +215,27 @@ def _run(name: str, command: Command, arguments: argparse.Namespace, *, room: in
 _NAMED = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])")
 
 
-def _with_own_options(
-    error: BoxscoreError | BoxscoreWarning, name: str, arguments: argparse.Namespace
-) -> str:
-    """Return an error, with other advice if it names an option that this command lacks."""
+def _with_own_options(text: str, name: str, arguments: argparse.Namespace) -> str:
+    """Return a message, with other advice where it names an option that this command lacks."""
     # Options after "boxscore COMMAND" are those of that command. Those of the arguments are declared: only
     # others need the modules of extensions that declare more.
-    text = str(error)
-    named = [
-        match
-        for match in _NAMED.finditer(text.partition("boxscore ")[0])
-        if match[1].replace("-", "_") not in vars(arguments) and match[1] not in _names_of_options(name)
-    ]
-    start = text.rfind("; ", 0, named[0].start()) if named else -1
-    if start < 0:
-        return text
-    advice = f"boxscore {name} has no {named[0][0]}"
-    if named[0][1] in _names_of_options("convert"):
-        advice += ", boxscore convert has it: convert the file to COCO first"
-    return f"{text[:start]}; {advice}."
+    known, at = vars(arguments), 0
+    while match := _NAMED.search(text, at):
+        at = match.end()
+        start = max(text.rfind(mark, 0, match.start()) for mark in (". ", "; "))
+        sentence = text.rfind(". ", 0, match.start()) + 1
+        is_own = match[1].replace("-", "_") in known or match[1] in _names_of_options(name)
+        if is_own or start < 0 or "boxscore " in text[sentence : match.start()]:
+            continue
+        # Replace the advice: the sentence, or its last part.
+        advice = f"boxscore {name} has no {match[0]}"
+        if match[1] in _names_of_options("convert"):
+            advice += ", boxscore convert has it: convert the file to COCO first"
+        elif match[1] in _names_of_options("evaluate"):
+            advice += ", boxscore evaluate has it"
+        head, end = f"{text[: start + 2]}{advice}.", text.find(". ", match.end())
+        text, at = head + ("" if end < 0 else text[end + 1 :]), len(head)
+    return text
 
 
 def _names_of_options(name: str) -> set[str]:
@@ -255,7 +259,9 @@ def _say(text: str) -> None:
     say(text, name="boxscore", color=color, quiet=first in ("warning", "note"))
 
 
-def _make_showwarning(arguments: argparse.Namespace) -> Callable[..., None]:
+def _make_showwarning(
+    arguments: argparse.Namespace, own_options: Callable[[str], str]
+) -> Callable[..., None]:
     """Return a ``showwarning`` that shows each warning once; with ``--strict`` it raises unless allowed."""
     allowed = getattr(arguments, "allow", ())
     shown: set[str] = set()
@@ -265,7 +271,7 @@ def _make_showwarning(arguments: argparse.Namespace) -> Callable[..., None]:
             _raise_if_refused(warning)
         if str(warning) not in shown:
             shown.add(str(warning))
-            _show_warning(warning, category, *rest)
+            _show_warning(warning, category, *rest, own_options=own_options)
 
     return raise_or_show
 
@@ -276,10 +282,15 @@ def _raise_if_refused(warning: BoxscoreWarning) -> None:
 
 
 def _show_warning(
-    warning: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object
+    warning: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    *_: object,
+    own_options: Callable[[str], str],
 ) -> None:
     if isinstance(warning, BoxscoreWarning):
-        _say(with_severity(warning.severity, str(warning)))
+        _say(with_severity(warning.severity, own_options(str(warning))))
     else:
         for line in warnings.formatwarning(warning, category, filename, lineno).splitlines():
             say(line, quiet=False)

@@ -18,7 +18,7 @@ import contextlib
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -46,12 +46,15 @@ class Settings(NamedTuple):
         Output file for results, instead of stdout.
     columns : sequence of str
         Columns of tables to print; empty for all.
+    own_options : callable
+        Replaces advice in a message that names an option which the command lacks.
     """
 
     wide: bool = False
     quiet: bool = False
     file: Path | None = None
     columns: Sequence[str] = ()
+    own_options: Callable[[str], str] = str
 
 
 _now = Settings()

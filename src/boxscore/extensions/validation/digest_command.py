@@ -11,7 +11,7 @@ from boxscore._utils.progress import stage
 from boxscore._utils.records import NamedTuple
 from boxscore._utils.text import printable, short_list
 from boxscore.cli.output import Remembered
-from boxscore.cli.streams import as_typed, say
+from boxscore.cli.streams import as_typed, say, settings
 from boxscore.errors import FindingWarning, Severity, is_refused
 from boxscore.evaluation import Evaluation
 from boxscore.extensions.validation.digest import ACCEPTED, MOST_SAID, digest, quick_findings
@@ -103,7 +103,7 @@ def _with_name(name: str, text: str) -> str:
 
 
 def _say(severity: Severity, text: str) -> None:
-    for line in _wrap(text):
+    for line in _wrap(settings().own_options(text)):
         say(line, quiet=severity != "error")
 
 
