@@ -20,7 +20,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from boxscore.formats._sniffer import Sniffer
     from boxscore.formats.image_sizes import ImageSizes
 
+
+Around: TypeAlias = Callable[[Callable[[GroundTruth], Detections], GroundTruth], Detections]
 
 Side = Literal["ground truth", "detections"]
 SIDES: tuple[Side, Side] = ("ground truth", "detections")
@@ -91,6 +93,9 @@ class ReadOptions:
     further : mapping of str to any
         The given options of ``FURTHER`` in ``reading``, checked, by name: options that few formats support,
         or that change the ground truth after it is read.
+    around : tuple of callable
+        The values of those that correct detections: each is called with a function that reads detections of
+        a ground truth, and with the ground truth.
     """
 
     format: str = "auto"
@@ -107,6 +112,7 @@ class ReadOptions:
     text_keys: tuple[str, ...] = ()
     columns: ColumnMap | None = None
     further: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    around: tuple[Around, ...] = ()
 
     @property
     def written(self) -> WrittenForm | None:
@@ -226,6 +232,10 @@ class Opened(NamedTuple):
 
     def load_detections(self, options: ReadOptions, ground_truth: GroundTruth | None) -> Detections:
         """Read detections, aligned with a ground truth or, with None, in their own vocabularies."""
+        if options.around and ground_truth is not None:
+            *outer, inner = options.around
+            plain = dataclasses.replace(options, around=tuple(outer))
+            return inner(lambda truth: self.load_detections(plain, truth), ground_truth)
         if self.files:
             tables = [file.load_detections(options, ground_truth) for file in self.files]
             return _join_detections(tables, self.path)

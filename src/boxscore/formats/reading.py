@@ -84,6 +84,8 @@ class _Further(NamedTuple):
     """The file content that the option needs, for messages; empty if it applies to any ground truth."""
     applied: str = ""
     """A function from ground truth and value to the changed ground truth."""
+    is_around: bool = False
+    """Whether the checked value corrects detections, as ``around`` of the options of a format."""
 
     def checked(self, value: Any) -> Any:
         """Check and convert a value."""
@@ -94,6 +96,7 @@ _ANSWERS = "answers of a language model"
 
 FURTHER = {
     "class_map": _Further("boxscore.extensions.hints.class_maps:class_map_of"),
+    "network_input": _Further("boxscore.extensions.hints.network_input:network_input_of", is_around=True),
     "segments": _Further("pathlib:Path", of="masks in a second file"),
     "image_labels": _Further(
         "pathlib:Path", applied="boxscore.extensions.federated.image_label_files:with_image_labels"
@@ -185,6 +188,7 @@ def read_options(
         unlisted_images=check_how(unlisted_images),
         note=note,
         further=given,
+        around=tuple(value for name, value in given.items() if FURTHER[name].is_around),
     )
 
 
@@ -364,7 +368,8 @@ def load_both(
     # Read one after the other, unless the format can start to read in other processes.
     truth_file = _open(_path_of(ground_truth, GroundTruth), options, "ground truth")
     begin = None
-    if truth_file.format.has_class_numbers and "class_map" not in detection_options.further:
+    is_plain = "class_map" not in detection_options.further and not detection_options.around
+    if truth_file.format.has_class_numbers and is_plain:
         results = _open(_path_of(detections, Detections), detection_options, "detections")
         detections = results
         _refuse_useless(detection_options, results.format, of_detections=True)

@@ -19,7 +19,7 @@ Conventions
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -83,6 +83,22 @@ def match_best(
 
     Without scores, the first detections of an image in the file are used.
     """
+    detections, annotations = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+    for rows, truths in best_of_images(ground_truth, image, scores, most=most):
+        # Assign each detection to the annotation with the largest overlap, if it is large enough; [n, m] per
+        # image.
+        overlaps = _overlaps(boxes[rows], ground_truth.boxes[truths])
+        nearest = overlaps.argmax(axis=1)
+        lies = overlaps[np.arange(len(rows)), nearest] >= LEAST_OVERLAP
+        detections.append(rows)
+        annotations.append(np.where(lies, truths[nearest], -1))
+    return BestMatches(np.concatenate(detections), np.concatenate(annotations))
+
+
+def best_of_images(
+    ground_truth: GroundTruth, image: NDArray[Any], scores: FloatArray | None, *, most: int
+) -> Iterator[tuple[IntArray, IntArray]]:
+    """Yield the rows of the best detections, and of the annotations, of each image with both."""
     # Choose up to ``most`` images with annotations, evenly spaced, and sort their annotations by image.
     no_crowds = np.flatnonzero(~ground_truth.crowd)
     with_truth = np.unique(ground_truth.image[no_crowds])
@@ -104,19 +120,10 @@ def match_best(
     start = np.searchsorted(image[rows], chosen)
     stop = np.minimum(np.searchsorted(image[rows], chosen, side="right"), start + end - first)
     # Compare a limited number per image, so that one crowded image does not dominate.
-    detections, annotations = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
     stop, end = np.minimum(stop, start + MOST_OF_IMAGE), np.minimum(end, first + MOST_ANNOTATIONS)
     for a, b, c, d in zip(first.tolist(), end.tolist(), start.tolist(), stop.tolist(), strict=True):
-        if c == d:
-            continue
-        # Assign each detection to the annotation with the largest overlap, if it is large enough; [n, m] per
-        # image.
-        overlaps = _overlaps(boxes[rows[c:d]], ground_truth.boxes[truths[a:b]])
-        nearest = overlaps.argmax(axis=1)
-        lies = overlaps[np.arange(d - c), nearest] >= LEAST_OVERLAP
-        detections.append(rows[c:d])
-        annotations.append(np.where(lies, truths[a:b][nearest], -1))
-    return BestMatches(np.concatenate(detections), np.concatenate(annotations))
+        if c < d:
+            yield rows[c:d], truths[a:b]
 
 
 def _overlaps(first: FloatArray, second: FloatArray) -> FloatArray:

@@ -1,8 +1,8 @@
-"""Define the options of class maps."""
+"""Define the options that correct how detections are read."""
 
 from __future__ import annotations
 
-from boxscore.cli.arguments import NOT_IN_FILES, Option
+from boxscore.cli.arguments import NOT_IN_FILES, TABLES, Option
 
 OPTIONS = (
     Option(
@@ -14,5 +14,14 @@ OPTIONS = (
         ending=".csv",
         group=NOT_IN_FILES,
         brief="how to map detection classes: auto, one-based, FILE",
+    ),
+    Option(
+        "network-input",
+        "the network's input whose coordinates the detected boxes have, from which to scale them back: "
+        "letterbox:640 (centered padding), corner:640 (image at the top left) or stretch:640x384",
+        metavar="INPUT",
+        key="detections.network_input",
+        group=NOT_IN_FILES,
+        topic=TABLES,
     ),
 )

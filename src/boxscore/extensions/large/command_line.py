@@ -65,7 +65,10 @@ DRAWN = 80_000_000
 MANY = 1 << 23
 """Number of detections above which evaluation runs in partitions, unless an option needs all rows."""
 
-NOT_IN_PARTITIONS = ("--verify", "--images", "--scoreless", "--report", "--class-map")
+NOT_IN_PARTITIONS = (
+    *("--verify", "--images", "--scoreless", "--report"),
+    *("--class-map", "--network-input"),
+)
 """Options that need all rows in memory; a report within a memory limit does not."""
 
 CHOOSES_PARTITIONS = ("--memory-limit", "--shard")
@@ -81,6 +84,7 @@ NOT_ON_CLUSTER = (
     "--classes",
     "--exclude-classes",
     "--class-map",
+    "--network-input",
     "--memory-limit",
     "--save-part",
     "--shard",

@@ -190,6 +190,7 @@ def read_detections_of_shard(
     if (
         read is None
         or "class_map" in options.further
+        or options.around
         or options.unlisted_images not in (None, "error")
         or may_number_otherwise(ground_truth, opened.format, options)
     ):

@@ -50,6 +50,12 @@ SURELY_ANOTHER = ("keypoints-without-effect", "masks-without-effect")
 LOW = 0.05
 """Value of the metric below which quick checks also test whether tables are numbered differently."""
 
+HIGH = 0.5
+"""Value of the metric above which quick checks skip the boxes of files."""
+
+MUCH = 0.05
+"""Minimum rise of the metric by a repair that is reported."""
+
 MOST_EXAMPLES = 5
 MOST_NAMED, LONGEST_NAME = 3, 40
 
@@ -267,6 +273,14 @@ class Context:
     def repaired_value(self, repaired: Repair) -> float:
         """Return the first metric of repaired tables; NaN without one."""
         return self._measure_repair(repaired).value
+
+    def is_raised(self, repaired: Repair, by: float) -> bool:
+        """Return whether a repair raises the first metric by more than a bound."""
+        try:
+            return self.repaired_value(repaired) > max(self.value, 0.0) + by
+        # A mask does not have the size of its new image.
+        except InputError:
+            return False
 
     def _measure_repair(self, repaired: Repair) -> _Measured:
         if self.detections is None or not self.metric:

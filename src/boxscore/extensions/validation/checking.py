@@ -9,7 +9,7 @@ from typing import Any
 
 from boxscore._utils.records import NamedTuple
 from boxscore.data.hints import SAID_OF_NUMBERING
-from boxscore.extensions.validation._findings import LOW, WHEN_ASKED, Context, Finding, by_weight
+from boxscore.extensions.validation._findings import HIGH, LOW, WHEN_ASKED, Context, Finding, by_weight
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 
@@ -50,6 +50,12 @@ def _may_be_mismatched(context: Context) -> bool:
     return context.effort == WHEN_ASKED or context.is_below(LOW)
 
 
+def _may_be_of_network(context: Context) -> bool:
+    if context.detections is None or not len(context.ground_truth) or not len(context.detections):
+        return False
+    return context.protocol.similarity == "box" and context.detections.boxes_given and context.is_below(HIGH)
+
+
 def _has_silent_class(context: Context) -> bool:
     if context.detections is None or context.chosen_classes:
         return False
@@ -73,6 +79,7 @@ CHECKS = (
     Check("geometric.geometric_findings"),
     Check("unread.unread_findings", _holds_what_is_unread),
     Check("semantic.semantic_findings"),
+    Check("network.network_findings", _may_be_of_network),
     Check("mismatch.mismatch_findings", _may_be_mismatched),
     Check("misnamed.misnamed_findings", _has_silent_class),
     Check("image_labels.not_exhaustive_findings", _has_image_labels),
@@ -83,7 +90,9 @@ CHECKS = (
 
 FORMS = ("annotation-box-order", "detection-box-order")
 """Codes of findings about the form of the boxes."""
-SURE = (*FORMS, "classes-numbered-differently", "images-off-by-one")
+NETWORK = "network-coordinates"
+"""Code of the finding that boxes are in the coordinates of a network's input."""
+SURE = (NETWORK, *FORMS, "classes-numbered-differently", "images-off-by-one")
 """Codes of causes that are certain if their repair raises the score."""
 FROM_CLASSES = ("class-always-called-another", "class-without-detections", "score-floor")
 """Codes of consequences of classes that are numbered differently or mostly unknown."""
@@ -115,7 +124,9 @@ def consequences(context: Context, findings: Sequence[Finding]) -> set[str]:
     left_out = 0 if context.detections is None else sum(context.detections.left_out.values())
     # A wrong form, or shifted images, explains findings about places.
     follows: set[str] = set()
-    if sure.intersection(FORMS):
+    if NETWORK in sure:
+        follows.update((*FROM_PLACES, "detection-box-order", "detection-outside-image"))
+    elif sure.intersection(FORMS):
         follows.update(FROM_PLACES)
     elif "images-off-by-one" in sure:
         follows.update(set(FROM_PLACES) - sure)

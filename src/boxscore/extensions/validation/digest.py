@@ -32,7 +32,7 @@ from boxscore.extensions.validation._findings import (
     Finding,
     by_weight,
 )
-from boxscore.extensions.validation.checking import FORMS, check
+from boxscore.extensions.validation.checking import FORMS, NETWORK, check
 
 MOST_SAID = 4
 
@@ -42,6 +42,7 @@ FEW = 1_000
 IN_PYTHON = (
     (r"--dt-box-format (\w+)", r'box_format="\1" of load_detections'),
     (r"--gt-box-format (\w+)", r'box_format="\1" of load_ground_truth'),
+    (r"--network-input (\S+\w)", r'network_input="\1" of load_detections'),
     (r"--images FILE", "images= of evaluate"),
 )
 """Options in messages, and the Python arguments that have another name."""
@@ -53,7 +54,7 @@ WARNED_OF = (*FORMS, "annotation-id-zero", "repeated-annotation-id", "unknown-cl
 """Codes of findings that a loader or the evaluation warns about itself."""
 
 ERRORS = (
-    *(*FORMS, "repeated-annotation-id", "unknown-class"),
+    *(NETWORK, *FORMS, "repeated-annotation-id", "unknown-class"),
     *("image-without-detections", "class-without-detections", "scores-all-equal", "images-off-by-one"),
     *("classes-numbered-differently", "image-labels-missing", "detections-unlisted", "lvis-version"),
 )
@@ -88,7 +89,7 @@ def quick_findings(evaluation: Evaluation) -> list[Finding]:
 
 def _first_causes(findings: list[Finding]) -> list[Finding]:
     """Suppress findings that boxes in another form may explain, if a known form raises the score."""
-    forms = [one for one in findings if one.code in FORMS and one.repair and not one.effect <= 0]
+    forms = [one for one in findings if one.code in (NETWORK, *FORMS) and one.repair and not one.effect <= 0]
     if not forms:
         return findings
     return [one for one in findings if one in forms or (one.kind, one.severity) == ("structural", "error")]
@@ -143,7 +144,13 @@ def warn_of_findings(evaluation: Evaluation) -> set[str]:
     for finding, text in zip(findings, digest(findings)[:MOST_SAID], strict=False):
         warning = FindingWarning(_for_python(text), code=finding.code, severity=finding.severity)
         warn_user(warning)
-    return {finding.code for finding in findings[:MOST_SAID]}
+    return covered_codes(findings[:MOST_SAID])
+
+
+def covered_codes(findings: Sequence[Finding]) -> set[str]:
+    """Return the codes of warnings that findings replace: boxes of a network's input may be outside too."""
+    codes = {finding.code for finding in findings}
+    return codes | {"detection-box-order"} if NETWORK in codes else codes
 
 
 def _for_python(text: str) -> str:

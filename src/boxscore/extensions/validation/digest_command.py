@@ -14,7 +14,7 @@ from boxscore.cli.output import Remembered
 from boxscore.cli.streams import as_typed, say, settings
 from boxscore.errors import FindingWarning, Severity, is_refused
 from boxscore.evaluation import Evaluation
-from boxscore.extensions.validation.digest import ACCEPTED, MOST_SAID, digest, quick_findings
+from boxscore.extensions.validation.digest import ACCEPTED, MOST_SAID, covered_codes, digest, quick_findings
 
 LINE = 80
 """Characters per line on stderr."""
@@ -79,9 +79,10 @@ def digest_of(
     }
     # Drop warnings that a finding describes better; the remaining severe ones count as errors.
     if warned is not None:
-        warned.forget_held({finding.code for finding in findings[:MOST_SAID]}, evaluation)
+        codes = covered_codes(findings[:MOST_SAID])
+        warned.forget_held(codes, evaluation)
         for warning in warned.warnings:
-            if warning.severity == "error":
+            if warning.severity == "error" and (warning.code in refused or warning.code not in codes):
                 refused.setdefault(warning.code, (warning.severity, str(warning)))
     refused = {code: said for code, said in refused.items() if code not in (allowed or ())}
     return Digest(sentences, name, refused, allowed is not None)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from boxscore._utils.text import counted, verb
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.extensions.validation._findings import (
+    HIGH,
     IN_PASSING,
     WHEN_ASKED,
     Context,
@@ -41,9 +42,6 @@ SAMPLED = 1_000
 
 ALL = 0.99
 """Fraction of whole numbers above which they are not a coincidence."""
-
-HIGH = 0.5
-"""Value of the metric above which quick checks skip the boxes of files."""
 
 Table = TypeVar("Table", bound=BoxTable)
 

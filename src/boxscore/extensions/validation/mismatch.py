@@ -19,15 +19,14 @@ from numpy.typing import NDArray
 from boxscore._utils.text import counted, counted_of
 from boxscore.data.hints import SAID_OF_NUMBERING
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.errors import InputError
 from boxscore.extensions.hints.numbering import BY_EVIDENCE, BestMatches, match_best
 from boxscore.extensions.validation._findings import (
     IN_PASSING,
     LOW,
+    MUCH,
     Context,
     Finding,
     Renumbered,
-    Repair,
     Tables,
 )
 
@@ -39,9 +38,6 @@ FEWEST = 3
 
 ENOUGH, FEW = 40, 0.25
 """Number of best detections, and the fraction on annotations below which it is suspiciously low."""
-
-MUCH = 0.05
-"""Minimum rise of the metric."""
 
 SAMPLED = 256
 """Images whose best detections decide whether to evaluate with other image ids."""
@@ -60,14 +56,6 @@ def mismatch_findings(context: Context) -> Iterator[Finding]:
         yield from images
 
 
-def _raises_score(context: Context, repaired: Repair) -> bool:
-    try:
-        return context.repaired_value(repaired) > max(context.value, 0.0) + MUCH
-    # A mask does not have the size of its new image.
-    except InputError:
-        return False
-
-
 def _class_map(context: Context, renumbered: Renumbered, by_class: Iterator[Finding]) -> Iterator[Finding]:
     """Report that the file numbers its classes differently, with the score of the file read that way."""
     inferred, detections = renumbered
@@ -76,7 +64,7 @@ def _class_map(context: Context, renumbered: Renumbered, by_class: Iterator[Find
     def repaired(c: Context, _: Detections) -> Tables:
         return c.ground_truth, detections, c.protocol
 
-    if not context.protocol.matching.per_class or not _raises_score(context, repaired):
+    if not context.protocol.matching.per_class or not context.is_raised(repaired, MUCH):
         return
     # An earlier finding about the classes gets the repair, instead of a second finding.
     name = "" if inferred.name == BY_EVIDENCE else f"{inferred.name} or "
@@ -125,7 +113,7 @@ def _classes(context: Context) -> Iterator[Finding]:
     def repaired(c: Context, given: Detections) -> Tables:
         return c.ground_truth, dataclasses.replace(given, category=names[given.category]), c.protocol
 
-    if not _raises_score(context, repaired):
+    if not context.is_raised(repaired, MUCH):
         return
     rows = np.flatnonzero(moved)
     labels = context.ground_truth.categories.labels
@@ -242,7 +230,7 @@ def _images(context: Context) -> Iterator[Finding]:
             return c.ground_truth, dataclasses.replace(given.take(known), image=image[known]), c.protocol
 
         # The metric must rise too.
-        if not _raises_score(context, repaired):
+        if not context.is_raised(repaired, MUCH):
             continue
         yield context.finding(
             "images-off-by-one",
