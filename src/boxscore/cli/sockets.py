@@ -12,7 +12,7 @@ OPTIONS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "boxscore.extensions.federated.options:OPTIONS": ("segments", "image-labels", "hierarchy"),
     },
     "detections": {
-        "boxscore.extensions.hints.options:OPTIONS": ("class-map", "network-input"),
+        "boxscore.extensions.hints.options:OPTIONS": ("class-map", "image-id-offset", "network-input"),
         "boxscore.extensions.scoreless.options:OPTIONS": ("coordinates", "repeated", "loose"),
     },
     "result": {

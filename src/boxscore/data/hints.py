@@ -19,7 +19,7 @@ SYMPTOMS = {
     "ids that are names": _HINTS + "numbering:match_best",
     "no image, or several": _HINTS + "unknown_images:image_error",
     "one of several images": _HINTS + "unknown_images:candidates_text",
-    "images not listed": _HINTS + "unknown_images:refuse_other_units",
+    "images not listed": _HINTS + "unknown_images:refuse_other_cause",
     "numbers without names": _HINTS + "class_maps:read_mapped",
     "unknown classes": _HINTS + "left_out:warn_of_unknown",
     "classes left out": _HINTS + "left_out:warn_of_file",

@@ -47,7 +47,7 @@ def with_unlisted(
         return ground_truth, read(ground_truth)
     except UnlistedImagesError as error:
         if how in (None, "error"):
-            ask("images not listed", read, ground_truth, error.names)
+            ask("images not listed", read, ground_truth, error)
             raise
         names = error.names
     # Read again with the unlisted images added, without sizes.

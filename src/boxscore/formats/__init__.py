@@ -134,6 +134,7 @@ def load_detections(
     image_folder: str | Path | None = None,
     box_format: WrittenFormat | None = None,
     class_map: str | Path | Mapping[Any, Any] | None = None,
+    image_id_offset: int | None = None,
     network_input: str | None = None,
     columns: Mapping[str, str] | None = None,
     unlisted_images: Literal["error", "background", "drop"] | None = None,
@@ -163,6 +164,8 @@ def load_detections(
         ``"coco91to80"`` convert between the indices and the ids of the 80 COCO classes; ``"auto"`` infers the
         map from the boxes and raises an error if they are ambiguous. For COCO results with ground truth that
         has a list of names (YOLO), the default is the named map inferred from the boxes, if there is one.
+    image_id_offset : int, optional
+        A number to add to the image ids of the detections, if they count images from another one.
     network_input : str, optional
         The network's input whose coordinates the boxes have, from which they are scaled back to the image:
         ``"letterbox:640"`` (centered padding), ``"corner:640"`` (image at the top left) or
@@ -209,6 +212,7 @@ def load_detections(
         image_folder=image_folder,
         box_format=box_format,
         class_map=class_map,
+        image_id_offset=image_id_offset,
         network_input=network_input,
         columns=columns,
         unlisted_images=unlisted_images,

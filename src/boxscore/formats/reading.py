@@ -97,6 +97,7 @@ _ANSWERS = "answers of a language model"
 FURTHER = {
     "class_map": _Further("boxscore.extensions.hints.class_maps:class_map_of"),
     "network_input": _Further("boxscore.extensions.hints.network_input:network_input_of", is_around=True),
+    "image_id_offset": _Further("boxscore.extensions.hints.image_offsets:image_id_offset_of", is_around=True),
     "segments": _Further("pathlib:Path", of="masks in a second file"),
     "image_labels": _Further(
         "pathlib:Path", applied="boxscore.extensions.federated.image_label_files:with_image_labels"
@@ -398,7 +399,7 @@ def load_both(
                     "images not listed",
                     lambda wider: read_detections(results, wider, detection_options),
                     truth,
-                    error.names,
+                    error,
                 )
                 raise
             return read_listed(results, truth, detection_options)

@@ -114,6 +114,15 @@ def test_evaluate_says_it_first_and_alone(tmp_path: Path, run: Run) -> None:
     assert said.count("error in the input") == 1, "a warning about boxes outside the image repeats it"
 
 
+def test_it_is_first_in_the_report(tmp_path: Path, run: Run) -> None:
+    truth, results = made()
+    gt, dt = written(tmp_path, truth, placed(truth, results, "letterbox", 1280))
+    run("evaluate", gt, dt, "--report", tmp_path / "report")
+    page = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
+    errors = [text for text in ("--network-input letterbox:1280", "boxes extend outside") if text in page]
+    assert errors == ["--network-input letterbox:1280"], "nothing about another image size"
+
+
 def test_the_command_takes_the_option(tmp_path: Path, run: Run) -> None:
     truth, results = made()
     gt, dt = written(tmp_path, truth, results)

@@ -334,7 +334,7 @@ CASES: list[tuple[Spoil, str, str, str, int]] = [
     (cut, "detections-cut-per-image", "warning", r"12 images have exactly 20 detections", 12),
     (swapped_classes, "classes-numbered-differently", "error", r"two classes are swapped", 2),
     (off_by_one, "classes-numbered-differently", "error", r"1 too low\. Is it an off-by-one error\?", 3),
-    (images_off_by_one, "images-off-by-one", "error", r"image whose id is 1 lower", 0),
+    (images_off_by_one, "images-off-by-one", "error", r"Use --image-id-offset -1", 0),
     (
         images_renumbered,
         "detections-off-annotations",

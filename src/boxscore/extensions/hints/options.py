@@ -16,6 +16,15 @@ OPTIONS = (
         brief="how to map detection classes: auto, one-based, FILE",
     ),
     Option(
+        "image-id-offset",
+        "a whole number to add to the image ids of the detections",
+        kind=int,
+        metavar="N",
+        key="detections.image_id_offset",
+        group=NOT_IN_FILES,
+        topic=TABLES,
+    ),
+    Option(
         "network-input",
         "the network's input whose coordinates the detected boxes have, from which to scale them back: "
         "letterbox:640 (centered padding), corner:640 (image at the top left) or stretch:640x384",

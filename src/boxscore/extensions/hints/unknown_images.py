@@ -22,6 +22,7 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.unlisted import images_called, with_images
 from boxscore.data.vocabulary import Id, Images
 from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.extensions.hints.image_offsets import find_offset
 
 FEW_UNKNOWN = 0.1
 """Maximum fraction of unknown images, relative to known ones, that does not suggest another split."""
@@ -100,13 +101,18 @@ def candidates_text(value: Id, matches: NameMatches, images: Images) -> str:
     return f"it can be {' or '.join(texts[:FEW_SHOWN])}{more}: use a longer path, or the image id"
 
 
-def refuse_other_units(
-    read: Callable[[GroundTruth], Detections], ground_truth: GroundTruth, names: Sequence[Id]
+def refuse_other_cause(
+    read: Callable[[GroundTruth], Detections], ground_truth: GroundTruth, error: UnlistedImagesError
 ) -> None:
-    """Reject mixed pixels and fractions before unlisted images: a table of sizes may contain these too."""
-    if ground_truth.units == "pixels" and not np.isnan(ground_truth.images.sizes).any():
+    """Raise the cause of unlisted images if it is known: mixed pixels and fractions, or shifted image ids."""
+    other_units = ground_truth.units != "pixels" or bool(np.isnan(ground_truth.images.sizes).any())
+    numbered = all(value_of(name) is not None for name in error.names)
+    if not (other_units or numbered):
         return
-    wider = with_images(ground_truth, images_called(names, ground_truth.images, np.nan), as_written=True)
+    # Read the detections in images that are added for them.
+    wider = with_images(
+        ground_truth, images_called(error.names, ground_truth.images, np.nan), as_written=True
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BoxscoreWarning)
         try:
@@ -114,3 +120,9 @@ def refuse_other_units(
         except InputError:
             return
     check_units(detections, ground_truth)
+    found = find_offset(wider, detections, images=ground_truth.images) if numbered else None
+    if found is not None:
+        advice = f"use {found.advice} (in Python image_id_offset= of load_detections)"
+        raise InputError(
+            error.name, error.rule, got=error.got, place=error.place, cause=f"{found}; {advice}"
+        ) from None

@@ -67,7 +67,7 @@ MANY = 1 << 23
 
 NOT_IN_PARTITIONS = (
     *("--verify", "--images", "--scoreless", "--report"),
-    *("--class-map", "--network-input"),
+    *("--class-map", "--image-id-offset", "--network-input"),
 )
 """Options that need all rows in memory; a report within a memory limit does not."""
 
@@ -84,6 +84,7 @@ NOT_ON_CLUSTER = (
     "--classes",
     "--exclude-classes",
     "--class-map",
+    "--image-id-offset",
     "--network-input",
     "--memory-limit",
     "--save-part",

@@ -38,7 +38,7 @@ from boxscore.extensions.pages.gallery import Gallery
 from boxscore.extensions.pages.mistakes import KINDS
 from boxscore.extensions.pages.pictures import embed_crop, embed_pictures
 from boxscore.extensions.pages.worst import Crop, surest_crops, worst_classes
-from boxscore.extensions.validation.digest import WARNED_OF, page_findings
+from boxscore.extensions.validation.digest import WARNED_OF, covered_codes, page_findings
 from boxscore.extensions.weights.left_out import MOST_GROUPS
 from boxscore.extensions.weights.resampling import LARGEST_SEED, MOST_RESAMPLES
 from boxscore.protocols.summary import named_kind
@@ -169,7 +169,8 @@ def notes(findings: Sequence[Finding], *, warnings: Sequence[str | BoxscoreWarni
         for finding in findings
         if finding.code not in covered
     ]
-    of_warnings = notes_of_warnings(warnings)
+    replaced = covered_codes(findings) - {finding.code for finding in findings}
+    of_warnings = notes_of_warnings([each for each in warnings if getattr(each, "code", "") not in replaced])
     # Sort by severity; the sort is stable, so warnings stay before findings.
     return sorted([*of_warnings, *of_findings], key=lambda note: SEVERITIES.index(note.level))
 

@@ -42,6 +42,7 @@ FEW = 1_000
 IN_PYTHON = (
     (r"--dt-box-format (\w+)", r'box_format="\1" of load_detections'),
     (r"--gt-box-format (\w+)", r'box_format="\1" of load_ground_truth'),
+    (r"--image-id-offset (-?\d+)", r"image_id_offset=\1 of load_detections"),
     (r"--network-input (\S+\w)", r'network_input="\1" of load_detections'),
     (r"--images FILE", "images= of evaluate"),
 )

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from boxscore._utils.text import counted, counted_of
 from boxscore.data.hints import SAID_OF_NUMBERING
-from boxscore.data.tables import Detections, GroundTruth
-from boxscore.extensions.hints.numbering import BY_EVIDENCE, BestMatches, match_best
+from boxscore.data.tables import Detections
+from boxscore.extensions.hints.image_offsets import find_offset, rows_at
+from boxscore.extensions.hints.numbering import BY_EVIDENCE, match_best
 from boxscore.extensions.validation._findings import (
     IN_PASSING,
     LOW,
@@ -38,9 +39,6 @@ FEWEST = 3
 
 ENOUGH, FEW = 40, 0.25
 """Number of best detections, and the fraction on annotations below which it is suspiciously low."""
-
-SAMPLED = 256
-"""Images whose best detections decide whether to evaluate with other image ids."""
 
 
 def mismatch_findings(context: Context) -> Iterator[Finding]:
@@ -202,43 +200,29 @@ def _off_annotations(context: Context) -> Iterator[Finding]:
     )
 
 
-def _best(truth: GroundTruth, detections: Detections, image: NDArray[np.int32]) -> BestMatches:
-    """Match the best detections of some images as if they belonged to the given ones."""
-    return match_best(truth, image, detections.boxes, detections.given_scores, most=SAMPLED)
-
-
 def _images(context: Context) -> Iterator[Finding]:
-    images = context.ground_truth.images
-    if images.ids.dtype == object or not context.value < 0.5:
-        return
-    # Try ids that are one too low and one too high, first with the best detections of some images.
     truth, given = context.ground_truth, context.detections
-    here = None if given is None else _best(truth, given, given.image)
-    for step in (1, -1):
-        # ``shifted`` is the row of the image with the next id, or -1, [I].
-        shifted = images.rows(images.ids + step)
-        if given is not None and here is not None:
-            # The boxes must overlap more annotations in the neighboring image than in their own.
-            there = _best(truth, given, shifted[given.image])
-            few = min(len(here.detection), len(there.detection)) < ENOUGH
-            if not few and there.matched <= here.matched:
-                continue
+    if given is None or not context.value < 0.5:
+        return
+    # The boxes must overlap more annotations with the offset, and the metric must rise too.
+    found = find_offset(truth, given)
+    if found is None:
+        return
+    shifted = rows_at(truth.images, found.step)
 
-        def repaired(c: Context, given: Detections, shifted: NDArray[np.int32] = shifted) -> Tables:
-            image = shifted[given.image]
-            known = np.flatnonzero(image >= 0)
-            return c.ground_truth, dataclasses.replace(given.take(known), image=image[known]), c.protocol
+    def repaired(c: Context, given: Detections) -> Tables:
+        image = shifted[given.image]
+        known = np.flatnonzero(image >= 0)
+        return c.ground_truth, dataclasses.replace(given.take(known), image=image[known]), c.protocol
 
-        # The metric must rise too.
-        if not context.is_raised(repaired, MUCH):
-            continue
-        yield context.finding(
-            "images-off-by-one",
-            "semantic",
-            "error",
-            len(context.detections or ()),
-            "detections match the annotations of the image whose id is 1 "
-            f"{('higher' if step > 0 else 'lower')}",
-            repair=f"with image ids {step:+d}",
-            repaired=repaired,
-        )
+    if not context.is_raised(repaired, MUCH):
+        return
+    yield context.finding(
+        "images-off-by-one",
+        "semantic",
+        "error",
+        len(given),
+        f"images are numbered differently: {found}. Use {found.advice}",
+        repair=f"with {found.advice}",
+        repaired=repaired,
+    )
