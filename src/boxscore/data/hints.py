@@ -18,6 +18,7 @@ _HINTS = "boxscore.extensions.hints."
 SYMPTOMS = {
     "ids that are names": _HINTS + "numbering:match_best",
     "no image, or several": _HINTS + "unknown_images:image_error",
+    "images of other names": _HINTS + "renamed_images:rows_of_renamed",
     "one of several images": _HINTS + "unknown_images:candidates_text",
     "images not listed": _HINTS + "unknown_images:refuse_other_cause",
     "numbers without names": _HINTS + "class_maps:read_mapped",

@@ -263,13 +263,9 @@ class ImageNames:
             fits = {row: fits[row] for row in chosen or fits}
         return list(fits), roots[next(iter(fits))] if len(fits) == 1 else (0, None)
 
-    def nearest(self, name: str) -> str:
-        """Return a similar image name, with another folder or extension, or ""."""
-        stem = _split_path(name).stem
-        start = stem.partition(".")[0]
-        alike = (entries for other, entries in self._by_stem.items() if other.partition(".")[0] == start)
-        near = self._by_stem.get(stem) or (next(alike, ()) if start else ())
-        return near[0].name if near else ""
+    def is_added(self, name: str) -> bool:
+        """Whether a name was added by :meth:`with_more`."""
+        return _normalize(name) in self._added
 
 
 def _reject_clashes(names: Sequence[str], rows: list[int], sure: Sequence[bool]) -> dict[str, str]:

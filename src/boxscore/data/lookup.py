@@ -92,14 +92,14 @@ def find_images(
         lookup = _by_file_name(ids, file_names, images, count_matched, place)
     else:
         lookup = _by_id(ids, images, count_matched, place)
-    _refuse_unknown(lookup, images, place)
+    rows = _known_rows(lookup, images, place)
     if lookup.names.other_root is not None:
         theirs, ours = lookup.names.other_root
         warn_user(
             f"{_source(place)}: images are in folder {theirs}, those of the ground truth in {ours}; "
             "assuming that the folders are the same.",
         )
-    return lookup.rows
+    return rows
 
 
 def rows_of_ids(ids: NDArray[Any], images: Images, *, place: Place) -> NDArray[np.int32]:
@@ -119,8 +119,7 @@ def rows_of_other_images(
         rows = names.rows
     renumbered = rows[image] if len(image) else image
     lookup = _Lookup(renumbered, lambda at: other.ids[image[at]].tolist(), names)
-    _refuse_unknown(lookup, images, place)
-    return renumbered
+    return _known_rows(lookup, images, place)
 
 
 class _Lookup(NamedTuple):
@@ -462,6 +461,15 @@ def _by_any_name(values: list[Id], images: Images) -> NameMatches:
     by_name[texts] = matches.rows
     rows = np.where((exact < 0) & (by_name != UNKNOWN), by_name, _match_numbers(exact, given, images))
     return matches._replace(rows=rows)
+
+
+def _known_rows(lookup: _Lookup, images: Images, place: Place) -> NDArray[np.int32]:
+    """Return the rows of values, also of images that were renamed; raise if some are unknown or ambiguous."""
+    if len(lookup.rows) and lookup.rows.min() == UNKNOWN:
+        rows = ask("images of other names", lookup.rows, lookup.values_at, images, _source(place))
+        lookup = lookup._replace(rows=rows)
+    _refuse_unknown(lookup, images, place)
+    return lookup.rows
 
 
 def _refuse_unknown(lookup: _Lookup, images: Images, place: Place) -> None:

@@ -23,6 +23,7 @@ from boxscore.data.unlisted import images_called, with_images
 from boxscore.data.vocabulary import Id, Images
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.extensions.hints.image_offsets import find_offset
+from boxscore.extensions.hints.renamed_images import nearest_names
 
 FEW_UNKNOWN = 0.1
 """Maximum fraction of unknown images, relative to known ones, that does not suggest another split."""
@@ -51,13 +52,13 @@ def image_error(
     row = int(np.argmin(rows))
     values = values_at(np.flatnonzero(rows < 0))
     value, unknown = values[0], dict.fromkeys(values)
-    near = names_of(images).nearest(value) if isinstance(value, str) else ""
+    near = nearest_names(value, images) if isinstance(value, str) else ()
     listed = len(np.unique(rows[rows >= 0]))
     return unlisted_error(value, place(row), list(unknown), listed, near=near)
 
 
 def unlisted_error(
-    value: Id, place: str, names: Sequence[Id], listed: int, *, near: str = ""
+    value: Id, place: str, names: Sequence[Id], listed: int, *, near: Sequence[str] = ()
 ) -> UnlistedImagesError:
     """Return the error for the first of some unlisted images, with the number of listed ones."""
     few = len(names) <= listed * FEW_UNKNOWN
@@ -67,6 +68,7 @@ def unlisted_error(
     else:
         unknown = f"none of the {len(names):,} images of these detections is listed"
     why = ", perhaps an image without objects" if few else ", perhaps results of another split"
+    similar = f" (most similar {'names' if near[1:] else 'name'}: {', '.join(map(repr, near))})"
     remedy = (
         f"--unlisted-images drop (in Python unlisted_images=) ignores {these}, background adds {them} "
         "without objects"
@@ -76,7 +78,7 @@ def unlisted_error(
         "be in the ground truth",
         got=f"{value!r}",
         place=place,
-        cause=f"{unknown}{f' (most similar name: {near!r})' if near else why}; {remedy}",
+        cause=f"{unknown}{similar if near else why}; {remedy}",
     )
     error.names, error.remedy = list(names), remedy
     return error
