@@ -147,7 +147,7 @@ def _class_ids(made: Scene, rng: random.Random) -> str:
 def _swapped_sizes(made: Scene, rng: random.Random) -> str:
     for image in made.images:
         image.written = image.size[::-1]
-    return "--image-sizes swapped"
+    return "--swap-image-sizes"
 
 
 def _renamed(change: Callable[[str, random.Random], str]) -> Change:

@@ -9,6 +9,7 @@ from boxscore._utils.lazy import loaded
 
 OPTIONS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "ground truth": {
+        "boxscore.extensions.hints.options:OF_TRUTH": ("swap-image-sizes",),
         "boxscore.extensions.federated.options:OPTIONS": ("segments", "image-labels", "hierarchy"),
     },
     "detections": {

@@ -40,6 +40,7 @@ def load_ground_truth(
     segments: str | Path | None = None,
     image_labels: str | Path | None = None,
     hierarchy: str | Path | Mapping[str, Any] | None = None,
+    swap_image_sizes: bool = False,
     columns: Mapping[str, str] | None = None,
     unlisted_images: Literal["error", "background", "drop"] | None = None,
     workers: Workers = "auto",
@@ -80,6 +81,8 @@ def load_ground_truth(
     hierarchy : str, Path or mapping, optional
         An Open Images class hierarchy, or a JSON file with one. Each object is also added to the ancestors of
         its class (:func:`boxscore.expand_classes`).
+    swap_image_sizes : bool, default False
+        Exchange width and height of all images, if the file has them in the wrong order.
     columns : mapping of str to str, optional
         The roles of table columns, if their names do not show them: ``{"image": "photo", "class": "kind"}``.
     unlisted_images : {"error", "background", "drop"}, optional
@@ -117,6 +120,7 @@ def load_ground_truth(
         segments=segments,
         image_labels=image_labels,
         hierarchy=hierarchy,
+        swap_image_sizes=swap_image_sizes,
         columns=columns,
         unlisted_images=unlisted_images,
         processes=workers,

@@ -98,6 +98,7 @@ FURTHER = {
     "class_map": _Further("boxscore.extensions.hints.class_maps:class_map_of"),
     "network_input": _Further("boxscore.extensions.hints.network_input:network_input_of", is_around=True),
     "image_id_offset": _Further("boxscore.extensions.hints.image_offsets:image_id_offset_of", is_around=True),
+    "swap_image_sizes": _Further(applied="boxscore.extensions.hints.swapped_sizes:with_swapped_sizes"),
     "segments": _Further("pathlib:Path", of="masks in a second file"),
     "image_labels": _Further(
         "pathlib:Path", applied="boxscore.extensions.federated.image_label_files:with_image_labels"

@@ -20,7 +20,7 @@ from boxscore._utils.array_types import FloatArray
 from boxscore._utils.records import NamedTuple
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.boxes import WrittenFormat
-from boxscore.data.tables import BoxTable, Detections
+from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import BoxscoreWarning
 from boxscore.formats.reading import ROUNDED, SAMPLE_SIZE, STRIDE, SUSPICIOUS, share_outside
 
@@ -54,6 +54,20 @@ class BoxOrder(NamedTuple):
     """Fraction of the boxes that extend outside their image."""
     option: str = ""
     """Option that reads the file correctly."""
+    outside_swapped: float = 1.0
+    """Fraction of the boxes outside if width and height of the images are exchanged."""
+
+    @property
+    def may_be_sizes(self) -> bool:
+        """Whether image sizes with width and height exchanged explain the boxes as well."""
+        return self.outside_swapped < self.outside / 4
+
+    @property
+    def question_of_sizes(self) -> str:
+        """The other explanation of annotations, as a sentence; empty if there is none."""
+        if not self.may_be_sizes:
+            return ""
+        return ". Or are width and height of the images exchanged? Then use --swap-image-sizes"
 
 
 def warn_of_box_order(
@@ -67,8 +81,12 @@ def warn_of_box_order(
     order = box_order(table, given_sizes=given_sizes, form=form)
     if order is not None:
         code = f"{'detection' if isinstance(table, Detections) else 'annotation'}-box-order"
-        end = " (in Python box_format=)." if order.option else ""
-        warning = BoxscoreWarning(f"{table.source}: {order.message}{end}", code=code, severity="error")
+        end = " (in Python box_format=)" if order.option else ""
+        if isinstance(table, GroundTruth):
+            end += order.question_of_sizes
+        warning = BoxscoreWarning(
+            f"{table.source}: {order.message}{end}{'.' * bool(end)}", code=code, severity="error"
+        )
         report(warning)
 
 
@@ -119,7 +137,8 @@ def box_order(table: BoxTable, *, given_sizes: bool, form: WrittenFormat | None 
     if shares[best] < outside / 4:
         option = _option(table, _FORMS[best])
         text += f"; read as {best}, {shares[best]:.1%} do. Are these {best}? Use {option}"
-        return BoxOrder(text, best, outside, option)
+        # Exchanged image sizes explain the same boxes as another order of x and y.
+        return BoxOrder(text, best, outside, option, share_outside(corners, extent[:, ::-1]))
     return BoxOrder(text + ". Do they belong to another image size or data set?", None, outside)
 
 

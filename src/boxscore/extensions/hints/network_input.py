@@ -31,6 +31,7 @@ from boxscore._utils.records import NamedTuple
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.extensions.hints.numbering import FEW_IMAGES, LEAST_OVERLAP, best_of_images
+from boxscore.extensions.hints.swapped_sizes import SwappedSizes
 
 KINDS = {
     "letterbox": "with centered padding",
@@ -69,7 +70,12 @@ class NetworkInput(NamedTuple):
     @property
     def words(self) -> str:
         """The input in words."""
-        return f"an input of {self.width} x {self.height} pixels {KINDS[self.kind]}"
+        return f"in the coordinates of an input of {self.width} x {self.height} pixels {KINDS[self.kind]}"
+
+    @property
+    def option(self) -> str:
+        """The option that scales boxes back."""
+        return f"--network-input {self}"
 
     def __call__(self, read: Callable[[GroundTruth], Detections], ground_truth: GroundTruth) -> Detections:
         """Read detections, and scale their boxes back to the image."""
@@ -117,9 +123,9 @@ def network_input_of(value: Any) -> NetworkInput:
 
 
 class FoundInput(NamedTuple):
-    """An input in which boxes seem to be, and the evidence."""
+    """Where boxes seem to be instead of in the image, and the evidence."""
 
-    input: NetworkInput
+    input: NetworkInput | SwappedSizes
     best: int
     """Number of confident detections that were compared."""
     given: int
@@ -129,13 +135,14 @@ class FoundInput(NamedTuple):
 
 
 def find_network_input(ground_truth: GroundTruth, detections: Detections) -> FoundInput | None:
-    """Return the input from which boxes must be scaled back to overlap annotations; None if there is none."""
+    """Return from where boxes must be scaled back to overlap annotations; None if they need not be."""
     if detections.units != "pixels" or ground_truth.units != "pixels":
         return None
     pairs = _Pairs.of(ground_truth, detections)
     if pairs is None:
         return None
-    # Compare the boxes as they are with those of each input that the largest coordinate may belong to.
+    # Compare the boxes as they are with those of exchanged image sizes, and of each input that the largest
+    # coordinate may belong to.
     given = pairs.overlap(pairs.boxes)
     best, found = given, None
     for tried in _inputs(float(pairs.boxes.max())):
@@ -147,7 +154,8 @@ def find_network_input(ground_truth: GroundTruth, detections: Detections) -> Fou
     return FoundInput(found, len(pairs.boxes), given.matched, best.matched)
 
 
-def _inputs(largest: float) -> Iterator[NetworkInput]:
+def _inputs(largest: float) -> Iterator[NetworkInput | SwappedSizes]:
+    yield SwappedSizes()
     for side in SIDES:
         if REACHED * side <= largest <= BEYOND * side:
             yield from (NetworkInput(kind, side, side) for kind in KINDS)

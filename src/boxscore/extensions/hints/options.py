@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from boxscore.cli.arguments import NOT_IN_FILES, TABLES, Option
+from boxscore.cli.arguments import IMAGES_TOPIC, NOT_IN_FILES, TABLES, Option
+
+OF_TRUTH = (
+    Option(
+        "swap-image-sizes",
+        "exchange width and height of the ground truth's images, if its file has them in the wrong order",
+        kind=bool,
+        default=False,
+        key="ground_truth.swap_image_sizes",
+        group=NOT_IN_FILES,
+        topic=IMAGES_TOPIC,
+    ),
+)
+"""Options of the ground truth."""
 
 OPTIONS = (
     Option(

@@ -53,6 +53,12 @@ LOW = 0.05
 HIGH = 0.5
 """Value of the metric above which quick checks skip the boxes of files."""
 
+NETWORK, SIZES_SWAPPED = PLACED = ("network-coordinates", "image-sizes-swapped")
+"""Codes of the findings that boxes are not where their file says."""
+
+SWAP_SIZES = "--swap-image-sizes"
+"""Option that exchanges width and height of the images."""
+
 MUCH = 0.05
 """Minimum rise of the metric by a repair that is reported."""
 

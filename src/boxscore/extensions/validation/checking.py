@@ -9,7 +9,16 @@ from typing import Any
 
 from boxscore._utils.records import NamedTuple
 from boxscore.data.hints import SAID_OF_NUMBERING
-from boxscore.extensions.validation._findings import HIGH, LOW, WHEN_ASKED, Context, Finding, by_weight
+from boxscore.extensions.validation._findings import (
+    HIGH,
+    LOW,
+    PLACED,
+    SIZES_SWAPPED,
+    WHEN_ASKED,
+    Context,
+    Finding,
+    by_weight,
+)
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 
@@ -90,9 +99,7 @@ CHECKS = (
 
 FORMS = ("annotation-box-order", "detection-box-order")
 """Codes of findings about the form of the boxes."""
-NETWORK = "network-coordinates"
-"""Code of the finding that boxes are in the coordinates of a network's input."""
-SURE = (NETWORK, *FORMS, "classes-numbered-differently", "images-off-by-one")
+SURE = (*PLACED, *FORMS, "classes-numbered-differently", "images-off-by-one")
 """Codes of causes that are certain if their repair raises the score."""
 FROM_CLASSES = ("class-always-called-another", "class-without-detections", "score-floor")
 """Codes of consequences of classes that are numbered differently or mostly unknown."""
@@ -107,7 +114,10 @@ def check(context: Context) -> list[Finding]:
     """Run every check; return errors first, and within a severity by descending effect."""
     findings = [finding for one in CHECKS for finding in one.findings(context)]
     follows = consequences(context, findings)
-    return by_weight(finding for finding in findings if finding.code not in follows)
+    weighed = by_weight(finding for finding in findings if finding.code not in follows)
+    # Two checks may see exchanged image sizes: the one that knows their effect is first.
+    seen = [finding.code for finding in weighed]
+    return [one for at, one in enumerate(weighed) if one.code != SIZES_SWAPPED or at == seen.index(one.code)]
 
 
 def consequences(context: Context, findings: Sequence[Finding]) -> set[str]:
@@ -124,12 +134,15 @@ def consequences(context: Context, findings: Sequence[Finding]) -> set[str]:
     left_out = 0 if context.detections is None else sum(context.detections.left_out.values())
     # A wrong form, or shifted images, explains findings about places.
     follows: set[str] = set()
-    if NETWORK in sure:
+    if sure.intersection(PLACED):
         follows.update((*FROM_PLACES, "detection-box-order", "detection-outside-image"))
     elif sure.intersection(FORMS):
         follows.update(FROM_PLACES)
     elif "images-off-by-one" in sure:
         follows.update(set(FROM_PLACES) - sure)
+    # Exchanged image sizes explain boxes outside their image, even if they do not change the score.
+    if any(one.code == SIZES_SWAPPED for one in findings):
+        follows.update(("annotation-outside-image", "detection-outside-image"))
     # Another numbering, or many unknown classes, explains findings about classes.
     numbered = "classes-numbered-differently" in sure or context.was_said(SAID_OF_NUMBERING)
     if numbered or (context.detections is not None and left_out > len(context.detections)):

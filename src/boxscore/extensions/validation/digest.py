@@ -26,13 +26,16 @@ from boxscore.errors import FindingWarning, is_refused, with_severity
 from boxscore.evaluation import Evaluation
 from boxscore.extensions.validation._findings import (
     IN_PASSING,
+    NETWORK,
     ON_A_PAGE,
+    PLACED,
+    SIZES_SWAPPED,
     WHEN_ASKED,
     Context,
     Finding,
     by_weight,
 )
-from boxscore.extensions.validation.checking import FORMS, NETWORK, check
+from boxscore.extensions.validation.checking import FORMS, check
 
 MOST_SAID = 4
 
@@ -44,6 +47,7 @@ IN_PYTHON = (
     (r"--gt-box-format (\w+)", r'box_format="\1" of load_ground_truth'),
     (r"--image-id-offset (-?\d+)", r"image_id_offset=\1 of load_detections"),
     (r"--network-input (\S+\w)", r'network_input="\1" of load_detections'),
+    (r"--swap-image-sizes", "swap_image_sizes=True of load_ground_truth"),
     (r"--images FILE", "images= of evaluate"),
 )
 """Options in messages, and the Python arguments that have another name."""
@@ -55,7 +59,7 @@ WARNED_OF = (*FORMS, "annotation-id-zero", "repeated-annotation-id", "unknown-cl
 """Codes of findings that a loader or the evaluation warns about itself."""
 
 ERRORS = (
-    *(NETWORK, *FORMS, "repeated-annotation-id", "unknown-class"),
+    *(*PLACED, *FORMS, "repeated-annotation-id", "unknown-class"),
     *("image-without-detections", "class-without-detections", "scores-all-equal", "images-off-by-one"),
     *("classes-numbered-differently", "image-labels-missing", "detections-unlisted", "lvis-version"),
 )
@@ -90,7 +94,7 @@ def quick_findings(evaluation: Evaluation) -> list[Finding]:
 
 def _first_causes(findings: list[Finding]) -> list[Finding]:
     """Suppress findings that boxes in another form may explain, if a known form raises the score."""
-    forms = [one for one in findings if one.code in (NETWORK, *FORMS) and one.repair and not one.effect <= 0]
+    forms = [one for one in findings if one.code in (*PLACED, *FORMS) and one.repair and not one.effect <= 0]
     if not forms:
         return findings
     return [one for one in findings if one in forms or (one.kind, one.severity) == ("structural", "error")]
@@ -149,8 +153,10 @@ def warn_of_findings(evaluation: Evaluation) -> set[str]:
 
 
 def covered_codes(findings: Sequence[Finding]) -> set[str]:
-    """Return the codes of warnings that findings replace: boxes of a network's input may be outside too."""
+    """Return the codes of warnings that findings replace: misplaced boxes look like another form."""
     codes = {finding.code for finding in findings}
+    if SIZES_SWAPPED in codes:
+        return codes.union(FORMS)
     return codes | {"detection-box-order"} if NETWORK in codes else codes
 
 

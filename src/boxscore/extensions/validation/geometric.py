@@ -21,6 +21,9 @@ from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.extensions.validation._findings import (
     HIGH,
     IN_PASSING,
+    MUCH,
+    SIZES_SWAPPED,
+    SWAP_SIZES,
     WHEN_ASKED,
     Context,
     Finding,
@@ -57,10 +60,14 @@ def geometric_findings(context: Context) -> Iterator[Finding]:
         warned = context.effort == IN_PASSING and context.was_read(table)
         evidence = _evidence(table)
         order = []
-        if evidence is not None and not (warned and not context.is_below(HIGH)):
+        if evidence is not None and (not warned or evidence.may_be_sizes or context.is_below(HIGH)):
             order = list(_order(context, table, evidence))
         yield from (
-            one for one in order if not warned or (one.code in context.repairs and not one.effect <= 0)
+            one
+            for one in order
+            if not warned
+            or one.code == SIZES_SWAPPED
+            or (one.code in context.repairs and not one.effect <= 0)
         )
         # Then check rows; run the costly checks only on request.
         flat, inverted, outside = _checks_of(table)
@@ -114,13 +121,42 @@ def _order(context: Context, table: BoxTable, evidence: BoxOrder) -> Iterator[Fi
     corners = reread(table, reading, given_sizes=_has_sizes(table))
     # The loader rejects boxes of negative size, which the repair leaves out: the option would then not help.
     as_typed = context.was_read(table) and len(_regular(corners)) == len(table)
+    repaired = _with_boxes(table, corners)
+    message = f"{name}: {evidence.message}"
+    # Boxes of images whose width and height are exchanged look the same, but the repair does not help.
+    if evidence.may_be_sizes and context.detections is None:
+        message += evidence.question_of_sizes
+    elif evidence.may_be_sizes and not context.is_raised(repaired, MUCH):
+        of_truth = evidence if table is context.ground_truth else _evidence(context.ground_truth)
+        if of_truth is not None and of_truth.may_be_sizes:
+            yield from _sizes_swapped(context, table, of_truth, rows)
+            return
     yield context.finding(
-        f"{noun}-box-order", "geometric", "error", count, f"{name}: {evidence.message}",
+        f"{noun}-box-order", "geometric", "error", count, message,
         table=table, rows=rows,
         repair=f"with {evidence.option}" if as_typed else f"with boxes read as {reading}",
-        repaired=_with_boxes(table, corners),
+        repaired=repaired,
         at_once=context.is_soon(context.protocol),
     )  # fmt: skip
+
+
+def _sizes_swapped(
+    context: Context, table: BoxTable, evidence: BoxOrder, rows: NDArray[np.intp]
+) -> Iterator[Finding]:
+    """Report that width and height of the images are exchanged, once for both tables."""
+    if table is not context.ground_truth:
+        return
+    yield context.finding(
+        SIZES_SWAPPED,
+        "geometric",
+        "warning",
+        len(table.images),
+        f"width and height of the images seem to be exchanged: {evidence.outside:.0%} of the boxes "
+        f"of the ground truth extend outside their image, and {evidence.outside_swapped:.1%} if the two are "
+        f"exchanged. Use {SWAP_SIZES}",
+        table=table,
+        rows=rows,
+    )
 
 
 def _overhang(table: BoxTable) -> NDArray[np.float64]:

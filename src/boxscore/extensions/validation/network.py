@@ -1,4 +1,4 @@
-"""Check whether boxes are still in the coordinates of a network's input."""
+"""Check whether boxes are in the coordinates of a network's input, or fractions of exchanged image sizes."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import dataclasses
 from collections.abc import Iterator
 
 from boxscore.data.tables import Detections
-from boxscore.extensions.hints.network_input import find_network_input
-from boxscore.extensions.validation._findings import MUCH, Context, Finding, Tables
+from boxscore.extensions.hints.network_input import NetworkInput, find_network_input
+from boxscore.extensions.validation._findings import MUCH, NETWORK, SIZES_SWAPPED, Context, Finding, Tables
 
 
 def network_findings(context: Context) -> Iterator[Finding]:
-    """Report the input from which boxes must be scaled back, if that raises the score."""
+    """Report from where boxes must be scaled back to the image, if that raises the score."""
     assert context.detections is not None
     found = find_network_input(context.ground_truth, context.detections)
     if found is None:
@@ -25,14 +25,14 @@ def network_findings(context: Context) -> Iterator[Finding]:
     if not context.is_raised(repaired, MUCH):
         return
     yield context.finding(
-        "network-coordinates",
+        NETWORK if isinstance(found.input, NetworkInput) else SIZES_SWAPPED,
         "geometric",
         "error",
         len(context.detections),
-        f"detections: the boxes seem to be in the coordinates of {found.input.words}: {found.given:,} of "
+        f"detections: the boxes seem to be {found.input.words}: {found.given:,} of "
         f"the {found.best:,} most confident overlap an annotation as they are, and {found.scaled:,} when "
-        f"scaled back to the image. Use --network-input {found.input}",
-        repair=f"with --network-input {found.input}",
+        f"scaled back to the image. Use {found.input.option}",
+        repair=f"with {found.input.option}",
         repaired=repaired,
         at_once=True,
     )
