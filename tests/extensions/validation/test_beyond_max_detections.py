@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import boxscore
+from boxscore.extensions.validation.digest import quick_findings
 from boxscore.validation import validate
 
 BOX = [10.0, 10.0, 50.0, 50.0]
@@ -48,3 +50,34 @@ def test_detections_that_stop_at_a_number(scope: str, words: str) -> None:
     assert f"limited to 6, below the protocol's max detections of 300 per {words}" in finding.message
     with pytest.warns(boxscore.FindingWarning, match="30 images have exactly 6 detections"):
         boxscore.evaluate(truth, found, protocol=protocol)
+
+
+def rows_of_boxes(count: int) -> tuple[list[int], list[str], list[list[float]]]:
+    """Return images, classes and boxes that do not overlap: ``count`` in one image."""
+    return [1] * count, ["cat"] * count, [[20.0 * at, 0.0, 20.0 * at + 10, 30.0] for at in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "limit", "lowest"), [("coco", 100, 0.85), ("coco", 100, 0.01), ("ultralytics-old", 300, 0.5)]
+)
+def test_a_limit_that_costs_is_said(protocol: str, limit: int, lowest: float) -> None:
+    """Ground truth as detections: every object is found, but only ``limit`` detections are evaluated."""
+    rows = rows_of_boxes(limit + 50)
+    truth = boxscore.GroundTruth.from_arrays(*rows)
+    found = boxscore.Detections.from_arrays(*rows, np.linspace(1.0, lowest, limit + 50))
+    with pytest.warns(boxscore.FindingWarning, match=rf"With max detections {limit + 50}, \S+ would be"):
+        result = boxscore.evaluate(truth, found, protocol=protocol)
+    raised = {"extends": protocol, "matching": {"max_detections": [limit + 50]}}
+    full = boxscore.evaluate(truth, found, protocol=raised, digest=False)
+    [finding] = quick_findings(result)  # not also that scores seem to be cut
+    first = next(iter(result.metrics))
+    assert (finding.code, finding.severity) == ("beyond-max-detections", "note")
+    assert (finding.value, finding.repaired) == (result.metrics[first], next(iter(full.metrics.values())))
+    assert finding.effect > 0.05
+
+
+def test_a_limit_that_costs_nothing_is_not_said() -> None:
+    truth = boxscore.GroundTruth.from_arrays(*rows_of_boxes(80))
+    rows = [one * 2 for one in rows_of_boxes(80)]
+    found = boxscore.Detections.from_arrays(*rows, np.linspace(1.0, 0.0, 160))
+    assert quick_findings(boxscore.evaluate(truth, found, digest=False)) == []

@@ -19,7 +19,7 @@ from boxscore.cli import main
 from boxscore.extensions.pages.html import render_page
 from boxscore.extensions.pages.view import report_view
 from boxscore.extensions.validation._findings import by_weight
-from boxscore.extensions.validation.digest import digest, findings_of, quick_findings
+from boxscore.extensions.validation.digest import SAID_NOTES, digest, findings_of, quick_findings
 from boxscore.extensions.validation.geometric import HIGH
 from boxscore.extensions.validation.mismatch import LOW
 from boxscore.protocols import load_protocol
@@ -37,11 +37,13 @@ ALWAYS = {
     *("detection-degenerate", "annotation-outside-image", "integer-coordinates", "crowd-flag-without-effect"),
     *("difficult-flag-without-effect", "ignore-flag-without-effect", "area-exceeds-box", "area-not-positive"),
     *("area-disagrees-with-mask", "score-outside-0-1", "scores-all-equal", "score-floor"),
+    "annotation-empty-mask",
     *("detections-cut-per-image", "oriented-boxes-without-effect", "keypoints-without-effect"),
     *("masks-without-effect", "class-always-called-another", "class-without-results-file"),
 }
 FORMS = {"annotation-box-order", "detection-box-order", "network-coordinates", "image-sizes-swapped"}
 BELOW = {"classes-numbered-differently", "images-off-by-one", "detections-off-annotations"}
+BELOW |= {"annotation-box-not-of-mask"}
 REFUSED = {
     "repeat_image",
     "repeat_category",
@@ -105,10 +107,10 @@ def test_which_faults_it_sees(tmp_path: Path) -> None:
         with quiet():
             seen |= {found.code for found in quick_findings(boxscore.evaluate(*load(tmp_path, spoil)))}
     flags = {"crowd-flag-without-effect", "ignore-flag-without-effect"}  # of other protocols, of VOC
-    rest = {"area-disagrees-with-mask", "class-without-detections"}
+    rest = {"area-disagrees-with-mask", "annotation-empty-mask", "class-without-detections"}
     elsewhere = {"class-always-called-another", "class-without-results-file"}  # with tests of their own
     elsewhere |= {code for code in ALWAYS if code.endswith("s-without-effect")}
-    elsewhere |= {"network-coordinates", "image-sizes-swapped"}  # with tests of its own
+    elsewhere |= {"network-coordinates", "image-sizes-swapped", "annotation-box-not-of-mask"}
     elsewhere |= {"classes-numbered-differently"}  # the evaluation itself has said so of these
     assert seen == (ALWAYS | BELOW | FORMS) - flags - rest - elsewhere
 
@@ -300,7 +302,7 @@ def test_the_page_names_the_quick_checks() -> None:
     section = re.search(r"## Checks of `evaluate`\n(.*?)\n## ", page, re.DOTALL)
     assert section
     named = set(re.findall(r"`([a-z0-1]+(?:-[a-z0-9]+)+)`", section[1]))
-    assert named == {code for code in ALWAYS | BELOW | FORMS if "-flag-" not in code}
+    assert named == {code for code in ALWAYS | BELOW | FORMS if "-flag-" not in code} | {*SAID_NOTES}
     assert "the flags without effect" in section[1]
 
 

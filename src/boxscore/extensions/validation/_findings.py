@@ -36,6 +36,7 @@ from boxscore.protocols.summary import SummaryRow
 from boxscore.scoring.blocks import HeldValues
 from boxscore.scoring.kinds import kind_of
 from boxscore.scoring.summary import summary_total, with_values
+from boxscore.similarity.registry import similarity_of
 
 if TYPE_CHECKING:
     from boxscore.extensions.hints.numbering import InferredClassMap
@@ -56,8 +57,14 @@ HIGH = 0.5
 NETWORK, SIZES_SWAPPED = PLACED = ("network-coordinates", "image-sizes-swapped")
 """Codes of the findings that boxes are not where their file says."""
 
+BOXES_OF_MASKS = "annotation-box-not-of-mask"
+"""Code of the finding that boxes do not enclose their masks."""
+
 SWAP_SIZES = "--swap-image-sizes"
 """Option that exchanges width and height of the images."""
+
+COSTLY = 0.01
+"""Minimum rise of the metric by more max detections that quick checks report."""
 
 MUCH = 0.05
 """Minimum rise of the metric by a repair that is reported."""
@@ -343,6 +350,11 @@ class Context:
         return summary_total(row, protocol, lambda *_: curves), row.key
 
     @property
+    def compares_masks(self) -> bool:
+        """Whether the protocol compares masks."""
+        return "masks" in similarity_of(self.protocol).needed_columns
+
+    @property
     def unread_flags(self) -> list[str]:
         """Return the flags of annotations that the protocol does not read."""
         rules = self.protocol.ignore
@@ -464,6 +476,11 @@ def quietly(ground_truth: GroundTruth, detections: Detections, protocol: Protoco
 def with_truth(rows: NDArray[np.intp]) -> Repair:
     """Return the tables with only some annotations."""
     return lambda context, detections: (context.ground_truth.take(rows), detections, context.protocol)
+
+
+def with_areas(area: NDArray[np.float64]) -> Repair:
+    """Return the tables with other areas of the annotations."""
+    return lambda c, detections: (dataclasses.replace(c.ground_truth, area=area), detections, c.protocol)
 
 
 def _first_metric(evaluation: Evaluation | None) -> tuple[float, str]:

@@ -10,6 +10,8 @@ from typing import Any
 from boxscore._utils.records import NamedTuple
 from boxscore.data.hints import SAID_OF_NUMBERING
 from boxscore.extensions.validation._findings import (
+    BOXES_OF_MASKS,
+    COSTLY,
     HIGH,
     LOW,
     PLACED,
@@ -51,6 +53,14 @@ def _holds_what_is_unread(context: Context) -> bool:
     return any(getattr(context.ground_truth, name).any() for name in context.unread_flags)
 
 
+def _masks_matter(context: Context) -> bool:
+    """Return whether masks are compared or checked on request, or may explain a score near 0."""
+    tables = (context.ground_truth, context.detections)
+    if not any(table is not None and table.instances.shows("masks") for table in tables):
+        return False
+    return context.compares_masks or context.effort == WHEN_ASKED or context.is_below(LOW)
+
+
 def _may_be_mismatched(context: Context) -> bool:
     if context.detections is None or not len(context.ground_truth):
         return False
@@ -88,6 +98,7 @@ CHECKS = (
     Check("geometric.geometric_findings"),
     Check("unread.unread_findings", _holds_what_is_unread),
     Check("semantic.semantic_findings"),
+    Check("masks.mask_findings", _masks_matter),
     Check("network.network_findings", _may_be_of_network),
     Check("mismatch.mismatch_findings", _may_be_mismatched),
     Check("misnamed.misnamed_findings", _has_silent_class),
@@ -99,7 +110,7 @@ CHECKS = (
 
 FORMS = ("annotation-box-order", "detection-box-order")
 """Codes of findings about the form of the boxes."""
-SURE = (*PLACED, *FORMS, "classes-numbered-differently", "images-off-by-one")
+SURE = (*PLACED, BOXES_OF_MASKS, *FORMS, "classes-numbered-differently", "images-off-by-one")
 """Codes of causes that are certain if their repair raises the score."""
 FROM_CLASSES = ("class-always-called-another", "class-without-detections", "score-floor")
 """Codes of consequences of classes that are numbered differently or mostly unknown."""
@@ -136,6 +147,8 @@ def consequences(context: Context, findings: Sequence[Finding]) -> set[str]:
     follows: set[str] = set()
     if sure.intersection(PLACED):
         follows.update((*FROM_PLACES, "detection-box-order", "detection-outside-image"))
+    elif BOXES_OF_MASKS in sure:
+        follows.update((*FROM_PLACES, *FORMS, "annotation-outside-image"))
     elif sure.intersection(FORMS):
         follows.update(FROM_PLACES)
     elif "images-off-by-one" in sure:
@@ -143,6 +156,9 @@ def consequences(context: Context, findings: Sequence[Finding]) -> set[str]:
     # Exchanged image sizes explain boxes outside their image, even if they do not change the score.
     if any(one.code == SIZES_SWAPPED for one in findings):
         follows.update(("annotation-outside-image", "detection-outside-image"))
+    # Detections beyond the limit explain a low recall.
+    if any(one.code == "beyond-max-detections" and one.effect > COSTLY for one in findings):
+        follows.add("score-floor")
     # Another numbering, or many unknown classes, explains findings about classes.
     numbered = "classes-numbered-differently" in sure or context.was_said(SAID_OF_NUMBERING)
     if numbered or (context.detections is not None and left_out > len(context.detections)):

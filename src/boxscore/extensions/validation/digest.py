@@ -3,7 +3,7 @@
 Conventions
 -----------
 - A page lists every finding, as ``validate`` does. The lines contain only errors and warnings of checks that
-  cost almost nothing.
+  cost almost nothing, and :data:`SAID_NOTES`.
 - The lines do not repeat warnings of loaders, such as repeated ids and unknown classes. Boxes in another form
   are reported with both scores, which replaces a loader's warning about them; their consequences (a low
   score, no overlaps) are suppressed.
@@ -25,6 +25,7 @@ from boxscore._utils.user_warnings import warn_user
 from boxscore.errors import FindingWarning, is_refused, with_severity
 from boxscore.evaluation import Evaluation
 from boxscore.extensions.validation._findings import (
+    BOXES_OF_MASKS,
     IN_PASSING,
     NETWORK,
     ON_A_PAGE,
@@ -58,8 +59,11 @@ MANY = 2_000_000
 WARNED_OF = (*FORMS, "annotation-id-zero", "repeated-annotation-id", "unknown-class")
 """Codes of findings that a loader or the evaluation warns about itself."""
 
+SAID_NOTES = ("beyond-max-detections",)
+"""Codes of notes that quick checks report: they exist only if they cost enough."""
+
 ERRORS = (
-    *(*PLACED, *FORMS, "repeated-annotation-id", "unknown-class"),
+    *(*PLACED, BOXES_OF_MASKS, *FORMS, "repeated-annotation-id", "unknown-class"),
     *("image-without-detections", "class-without-detections", "scores-all-equal", "images-off-by-one"),
     *("classes-numbered-differently", "image-labels-missing", "detections-unlisted", "lvis-version"),
 )
@@ -71,8 +75,8 @@ ACCEPTED = (
     *("oriented-boxes-without-effect", "keypoints-without-effect", "masks-without-effect"),
     *("annotation-degenerate", "detection-degenerate", "annotation-outside-image", "integer-coordinates"),
     *("crowd-flag-without-effect", "difficult-flag-without-effect", "ignore-flag-without-effect"),
-    *("area-exceeds-box", "area-not-positive", "area-disagrees-with-mask", "score-outside-0-1"),
-    *("score-floor", "detections-cut-per-image", "detections-off-annotations"),
+    *("area-exceeds-box", "area-not-positive", "area-disagrees-with-mask", "annotation-empty-mask"),
+    *("score-outside-0-1", "score-floor", "detections-cut-per-image", "detections-off-annotations"),
 )
 """Codes that ``--allow`` takes: findings of the quick checks that ``--strict`` fails on."""
 
@@ -83,7 +87,7 @@ def quick_findings(evaluation: Evaluation) -> list[Finding]:
     findings = [
         finding
         for finding in check(context)
-        if is_refused(finding.severity)
+        if (is_refused(finding.severity) or finding.code in SAID_NOTES)
         and (finding.code, finding.severity) != ("class-without-detections", "warning")
         and (finding.code != "class-without-detections" or len(evaluation.detections))
     ]
@@ -155,7 +159,7 @@ def warn_of_findings(evaluation: Evaluation) -> set[str]:
 def covered_codes(findings: Sequence[Finding]) -> set[str]:
     """Return the codes of warnings that findings replace: misplaced boxes look like another form."""
     codes = {finding.code for finding in findings}
-    if SIZES_SWAPPED in codes:
+    if not codes.isdisjoint((SIZES_SWAPPED, BOXES_OF_MASKS)):
         return codes.union(FORMS)
     return codes | {"detection-box-order"} if NETWORK in codes else codes
 

@@ -121,7 +121,7 @@ def _order(context: Context, table: BoxTable, evidence: BoxOrder) -> Iterator[Fi
     corners = reread(table, reading, given_sizes=_has_sizes(table))
     # The loader rejects boxes of negative size, which the repair leaves out: the option would then not help.
     as_typed = context.was_read(table) and len(_regular(corners)) == len(table)
-    repaired = _with_boxes(table, corners)
+    repaired = with_boxes(table, corners)
     message = f"{name}: {evidence.message}"
     # Boxes of images whose width and height are exchanged look the same, but the repair does not help.
     if evidence.may_be_sizes and context.detections is None:
@@ -187,7 +187,7 @@ def _regular(corners: NDArray[np.float64]) -> NDArray[np.intp]:
     return np.flatnonzero((corners[:, 2:] >= corners[:, :2]).all(axis=1) & np.isfinite(corners).all(axis=1))
 
 
-def _with_boxes(table: BoxTable, corners: NDArray[np.float64]) -> Repair:
+def with_boxes(table: BoxTable, corners: NDArray[np.float64]) -> Repair:
     """Return the tables with other boxes in one of them, without boxes of negative size."""
     good = _regular(corners)
 
@@ -233,7 +233,7 @@ def _clip_boxes(context: Context, table: BoxTable, rows: NDArray[np.intp]) -> Re
     clipped[rows] = np.where(
         np.isnan(extent), table.boxes[rows], np.clip(table.boxes[rows], 0.0, np.nan_to_num(extent, nan=0.0))
     )
-    return _with_boxes(table, clipped)
+    return with_boxes(table, clipped)
 
 
 def _row_checks(noun: str, kind: type[BoxTable]) -> tuple[RowCheck, RowCheck, RowCheck]:
@@ -253,7 +253,7 @@ def _row_checks(noun: str, kind: type[BoxTable]) -> tuple[RowCheck, RowCheck, Ro
                 f"{dropped if _are_dropped(context, kind) else match}"
             ),
             "without these boxes",
-            _without,
+            without,
         ),
         RowCheck(
             f"{noun}-inside-out",
@@ -265,7 +265,7 @@ def _row_checks(noun: str, kind: type[BoxTable]) -> tuple[RowCheck, RowCheck, Ro
                 f"{dropped if _are_dropped(context, kind) else 'such boxes match nothing'}"
             ),
             "without these boxes",
-            _without,
+            without,
         ),
         RowCheck(
             f"{noun}-outside-image",
@@ -288,7 +288,7 @@ def _are_dropped(context: Context, kind: type[BoxTable]) -> bool:
     return rule == "drop" or (rule == "drop_detections" and kind is Detections)
 
 
-def _without(context: Context, table: BoxTable, rows: NDArray[np.intp]) -> Repair:
+def without(context: Context, table: BoxTable, rows: NDArray[np.intp]) -> Repair:
     """Return the tables without some rows of one of them."""
     rest = np.delete(np.arange(len(table)), rows)
     is_truth = isinstance(table, GroundTruth)

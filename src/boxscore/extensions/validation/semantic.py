@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from boxscore.data.boxes import without_inverted
 from boxscore.data.scores import SCORELESS
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.extensions.validation._findings import (
+    COSTLY,
     IN_PASSING,
     MOST_EXAMPLES,
     WHEN_ASKED,
@@ -23,6 +23,7 @@ from boxscore.extensions.validation._findings import (
     Finding,
     Repair,
     RowCheck,
+    with_areas,
     with_truth,
 )
 from boxscore.extensions.validation.completion import most_with_lower_scores, recall_reached
@@ -81,6 +82,8 @@ def semantic_findings(context: Context) -> Iterator[Finding]:
         yield from _tied_scores(context, context.detections)
     if context.effort == WHEN_ASKED:
         yield from _beyond_max_detections(context, context.detections)
+    elif context.effort == IN_PASSING:
+        yield from _costly_limit(context, context.detections)
     # If classes are left out, fewer detections than the limit are normal.
     if not context.chosen_classes:
         yield from _below_max_detections(context, context.detections)
@@ -135,10 +138,6 @@ def _box_areas(truth: GroundTruth) -> NDArray[np.float64]:
     return area
 
 
-def _with_areas(area: NDArray[np.float64]) -> Repair:
-    return lambda c, detections: (dataclasses.replace(c.ground_truth, area=area), detections, c.protocol)
-
-
 def _larger(context: Context, truth: GroundTruth) -> tuple[NDArray[np.intp], float]:
     rows = np.flatnonzero(truth.area > AREA_SLACK * _box_areas(truth) + 1)
     return rows[(truth.sizes[rows] >= 0).all(axis=1)], 0.0
@@ -155,7 +154,7 @@ AREAS = (
             "objects are small, medium or large"
         ),
         "with box areas",
-        lambda _, truth, __: _with_areas(np.minimum(truth.area, _box_areas(truth))),
+        lambda _, truth, __: with_areas(np.minimum(truth.area, _box_areas(truth))),
     ),
     RowCheck(
         "area-not-positive",
@@ -164,7 +163,7 @@ AREAS = (
         lambda _: "warning",
         lambda _, count, __: f"{counted(count, 'annotation')} with an area of 0 or less, and a box",
         "with box areas",
-        lambda _, truth, __: _with_areas(np.where(truth.area <= 0, _box_areas(truth), truth.area)),
+        lambda _, truth, __: with_areas(np.where(truth.area <= 0, _box_areas(truth), truth.area)),
     ),
 )
 
@@ -174,27 +173,6 @@ def _areas(context: Context) -> Iterator[Finding]:
     # Check the areas against the boxes, row by row.
     for one in AREAS:
         yield from one.finding(context, truth)
-    by_masks = "masks" in similarity_of(context.protocol).needed_columns and truth.units == "pixels"
-    if by_masks and truth.masks is not None:
-        # If masks are compared, check them against the masks too, if the row has one. The ratio is symmetric;
-        # small differences come from rounding.
-        mask_area = truth.area.copy()
-        with_mask = np.flatnonzero(~truth.masks.missing)
-        mask_area[with_mask] = truth.masks[with_mask].area
-        ratio = np.maximum(truth.area, mask_area) / np.maximum(np.minimum(truth.area, mask_area), 1.0)
-        apart = np.flatnonzero((ratio > 2 * AREA_SLACK - 1) & (np.abs(truth.area - mask_area) > 16))
-        if len(apart):
-            yield context.finding(
-                "area-disagrees-with-mask",
-                "semantic",
-                "warning",
-                len(apart),
-                f"{counted(len(apart), 'annotation')} with an area that differs from the mask area",
-                table=truth,
-                rows=apart,
-                repair="with mask areas",
-                repaired=_with_areas(mask_area),
-            )
 
 
 def _repeated_rows(context: Context, detections: Detections) -> tuple[NDArray[np.intp], float]:
@@ -386,17 +364,20 @@ def _cap_scope(protocol: Protocol) -> str:
     return "image" if rules.caps_image else "data_set_class" if rules.caps_data_set else "class"
 
 
+def _limited_groups(protocol: Protocol, table: BoxTable) -> NDArray[Any]:
+    """Return a number for the group of each row that max detections applies to, [N]."""
+    scope = _cap_scope(protocol)
+    return _groups(table) if scope == "class" else table.image if scope == "image" else table.category
+
+
 def counts_beyond(protocol: Protocol, detections: Detections) -> Capped:
     """Count the detections beyond max detections."""
     # Count the detections of each group that the limit applies to: images, classes, or both.
     limit, scope = protocol.caps[-1], _cap_scope(protocol)
     if limit is None:
         return Capped()
-    group: NDArray[Any] = _groups(detections)
-    if scope != "class":
-        group = detections.image if scope == "image" else detections.category
     # Count all groups in one call.
-    numbers, counts = np.unique(group, return_counts=True)
+    numbers, counts = np.unique(_limited_groups(protocol, detections), return_counts=True)
     over = counts > limit
     labels, ids = detections.categories.labels, detections.images.ids.tolist()
     K = len(detections.categories)
@@ -424,6 +405,23 @@ def _beyond_max_detections(context: Context, detections: Detections) -> Iterator
     yield from beyond_max_detections(
         context, capped, repaired=lambda c, given: (c.ground_truth, given, raised)
     )
+
+
+def _costly_limit(context: Context, detections: Detections) -> Iterator[Finding]:
+    """Report detections beyond max detections, if that takes little time and lowers the metric."""
+    limit, given = context.protocol.caps[-1], context.given
+    if given is None or limit is None or len(given.matched) == len(detections):
+        return
+    if not context.is_soon(context.protocol):
+        return
+    # Only many objects in one group can lack a detection because of the limit.
+    objects = np.unique(_limited_groups(context.protocol, context.ground_truth), return_counts=True)[1]
+    if objects.max(initial=0) < limit / 2:
+        return
+    for finding in _beyond_max_detections(context, detections):
+        with_effect = context.with_effect(finding)
+        if with_effect.effect > COSTLY:
+            yield with_effect
 
 
 def beyond_max_detections(
