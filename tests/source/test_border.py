@@ -62,7 +62,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "scoreless": {"federated", "formats"},
     "suite": {"decisions", "diagnostics", "hints", "pages", "shell", "weights"},
-    "training": {"data_tools", "federated", "hints", "large", "masks", "scoreless", "weights"},
+    "training": {"data_tools", "federated", "hints", "large", "masks", "weights"},
     "validation": {"diagnostics", "federated", "hints", "large", "stores"},
 }
 """Extensions that build on others."""

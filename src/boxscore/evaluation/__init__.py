@@ -50,6 +50,7 @@ __all__ = [
     "counts_of_tables",
     "evaluate",
     "tables_of",
+    "warn_of_symptoms",
     "without_matches_of_id_zero",
 ]
 
@@ -194,7 +195,7 @@ def evaluate(
             extension("check_class_labels")(
                 ground_truth.source, ground_truth.categories, ground_truth.image_labels, chosen
             )
-        _warn_of_symptoms(result, _shares_of_matching(workers, chosen, detections))
+        warn_of_symptoms(result, _shares_of_matching(workers, chosen, detections))
         # Warn if the tables have more precise shapes than the protocol compares.
         fallbacks = matcher.similarity.fallbacks(ground_truth, detections)
         both_rotated = ground_truth.rotated is not None and detections.rotated is not None
@@ -242,8 +243,11 @@ def _held_back() -> Iterator[list[BoxscoreWarning]]:
             warn_user(warning)
 
 
-def _warn_of_symptoms(result: Evaluation, workers: int) -> None:
-    """Run checks that explain wrong numbers, if there is a hint of them."""
+def warn_of_symptoms(result: Evaluation, workers: int, *, renaming: str = "") -> None:
+    """Run checks that explain wrong numbers, if there is a hint of them.
+
+    ``renaming`` says how to number classes otherwise, where the options of files do not exist.
+    """
     ground_truth, protocol = result.ground_truth, result.protocol
     if protocol.matching.annotation_id_zero != "unmatched" and zero_ids(ground_truth.ids).any():
         ask("annotation 0", result)
@@ -256,7 +260,7 @@ def _warn_of_symptoms(result: Evaluation, workers: int) -> None:
             kind.check(result)
     of_boxes = protocol.matching.per_class and protocol.rows and protocol.similarity != "keypoints"
     if of_boxes and len(ground_truth.categories) > 1 and _matches_are_few(result):
-        ask("few matches", result, workers)
+        ask("few matches", result, workers, renaming)
 
 
 def _matches_are_few(result: Evaluation) -> bool:

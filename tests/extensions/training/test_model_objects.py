@@ -278,9 +278,10 @@ def test_names_decide_where_both_sides_have_them() -> None:
     assert numbers(scored(outputs, other)) == expected
     with pytest.warns(BoxscoreWarning) as caught:
         assert numbers(scored(outputs, converted, classes=[1, 2, 3])) != expected  # without names: by number
-    left_out, numbered_from_zero = (str(warning.message) for warning in caught)
+    left_out, numbered = (str(warning.message) for warning in caught)
     assert "of 1 class that the ground truth does not have: 0" in left_out
-    assert "Do predictions count from 0? Pass prediction_class_names=" in numbered_from_zero
+    assert "with ids counted from 0 (zero-based)" in numbered
+    assert numbered.endswith("Pass prediction_class_names= to name the classes of the predictions.")
     numbered = [{**side, "labels": side["labels"]} for side in predictions]
     names = list(NAMES.values())
     assert numbers(scored(numbered, converted, classes=shifted, prediction_class_names=names)) == expected
@@ -349,8 +350,8 @@ def test_names_and_numbers_alone_cannot_agree() -> None:
         Detections.from_predictions(busy, image_ids=range(len(busy)))
 
 
-def test_predictions_from_0_against_targets_from_1() -> None:
-    predictions, targets = plain()
+def test_too_few_predictions_from_0_for_the_boxes_to_tell() -> None:
+    predictions, targets = plain(3)
     converted = [{**side, "labels": side["labels"] + 1} for side in targets]
     message = r"predictions have classes 0 to 2 but targets 1 to 3. Do predictions count from 0\?"
     with pytest.warns(BoxscoreWarning, match=message):

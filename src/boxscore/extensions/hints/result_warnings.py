@@ -54,7 +54,7 @@ def warn_of_id_zero(result: Evaluation) -> None:
     )
 
 
-def warn_of_numbering(result: Evaluation, workers: int) -> None:
+def warn_of_numbering(result: Evaluation, workers: int, renaming: str = "") -> None:
     """Warn that the detections evidently number their classes differently, with both scores."""
     ground_truth, detections, protocol = result.ground_truth, result.detections, result.protocol
     # A few images suffice to recognize another numbering.
@@ -84,10 +84,10 @@ def warn_of_numbering(result: Evaluation, workers: int) -> None:
             "include)"
         )
     named = "" if guess.name == BY_EVIDENCE else f"{guess.name} or "
+    remedy = renaming or f"Use --class-map {named}auto (in Python class_map= of load_detections)"
     text = (
         f"{detections.source}: classes seem to be numbered differently: {guess}. {row.key} is {here:.4f} "
-        f"now and would be {there:.4f}{without}. Use --class-map {named}auto (in Python class_map= of "
-        "load_detections)."
+        f"now and would be {there:.4f}{without}. {remedy}."
     )
     warning = BoxscoreWarning(text, code="classes-numbered-differently", severity="error")
     warn_user(warning)

@@ -6,12 +6,17 @@ import numpy as np
 
 from boxscore._utils.text import counted
 from boxscore._utils.user_warnings import warn_user
+from boxscore.data.hints import SAID_OF_NUMBERING
 from boxscore.data.vocabulary import Id
+from boxscore.evaluation import Evaluation
 from boxscore.extensions.data_tools.samples import Invalid
 from boxscore.extensions.training.arrivals import Expected
 from boxscore.extensions.training.shares import Part
 
 SIDES = ("predictions", "targets")
+
+RENAMING = "Pass prediction_class_names= to name the classes of the predictions"
+"""The remedy for class numbers of predictions that are not those of the targets."""
 
 FRACTIONS, PIXELS = 1.5, 8.0
 """If all boxes of one side end below the first value and some of the other end above the second, one side
@@ -34,17 +39,19 @@ def warn_of_invalid(part: Part, invalid: Invalid) -> None:
             )
 
 
-def warn_numbered_from_zero(part: Part, left_out_zero: bool) -> None:
-    """Warn if predictions seem to be numbered from 0 and targets from 1."""
-    truth = part.ground_truth.categories.ids[np.unique(part.ground_truth.category)]
-    found = part.detections.categories.ids[np.unique(part.detections.category)]
+def warn_numbered_from_zero(result: Evaluation) -> None:
+    """Warn if predictions seem to be numbered from 0 and targets from 1, unless the boxes have told so."""
+    if result._once(SAID_OF_NUMBERING, lambda: False):
+        return
+    truth = result.ground_truth.categories.ids[np.unique(result.ground_truth.category)]
+    found = result.detections.categories.ids[np.unique(result.detections.category)]
     if not len(truth) or not len(found) or object in (truth.dtype, found.dtype):
         return
-    lowest = 0 if left_out_zero else found.min()
+    lowest = 0 if "0" in result.detections.left_out else found.min()
     if lowest == 0 and truth.min() == 1 and truth.max() > found.max():
         warn_user(
             f"predictions have classes {lowest} to {found.max()} but targets {truth.min()} to "
-            f"{truth.max()}. Do predictions count from 0? Pass prediction_class_names= to name them.",
+            f"{truth.max()}. Do predictions count from 0? {RENAMING}.",
         )
 
 

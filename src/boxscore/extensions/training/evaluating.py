@@ -44,7 +44,7 @@ from boxscore.data.schema import DETECTIONS, GROUND_TRUTH
 from boxscore.data.tables import ClassNames, Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
 from boxscore.errors import BoxscoreWarning, InputError
-from boxscore.evaluation import Evaluation
+from boxscore.evaluation import Evaluation, warn_of_symptoms
 from boxscore.extensions.data_tools.naming import (
     by_name,
     in_classes,
@@ -67,9 +67,8 @@ from boxscore.extensions.data_tools.samples import (
 )
 from boxscore.extensions.federated.listing import check_class_labels
 from boxscore.extensions.hints.left_out import warn_left_out
-from boxscore.extensions.hints.result_warnings import warn_of_id_zero
-from boxscore.extensions.scoreless.annotators import warn_of_annotators
 from boxscore.extensions.training.arrival_warnings import (
+    RENAMING,
     SIDES,
     warn_numbered_from_zero,
     warn_of_fractions,
@@ -86,7 +85,6 @@ from boxscore.matching.ignoring import prepared
 from boxscore.matching.matcher import Matcher
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
-from boxscore.scoring.kinds import kinds_of
 
 Duplicates = Literal["error", "ignore"]
 
@@ -597,7 +595,6 @@ class Evaluator:
         part, left_out = self._whole()
         warn_left_out(left_out, "predictions")
         warn_of_invalid(part, self.invalid)
-        warn_numbered_from_zero(part, "0" in left_out)
         warn_of_fractions(part)
         if self.expected is not None:
             warn_of_missing(part, self.expected, numbered=bool(self._numbered))
@@ -610,11 +607,8 @@ class Evaluator:
         # Make an evaluation like that of files; its warnings follow.
         detections = dataclasses.replace(part.detections, left_out=dict(left_out))
         result = Evaluation(truth, detections, self.protocol, part.matches)
-        warn_of_id_zero(result)
-        warn_of_annotators(truth, self.protocol)
-        for kind in kinds_of(self.protocol):
-            if kind.check is not None:
-                kind.check(result)
+        warn_of_symptoms(result, 1, renaming=RENAMING)
+        warn_numbered_from_zero(result)
         return result
 
 
