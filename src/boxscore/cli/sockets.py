@@ -26,7 +26,14 @@ OPTIONS: Mapping[str, Mapping[str, Sequence[str]]] = {
         ),
     },
     "report": {
-        "boxscore.extensions.pages.options:OPTIONS": ("title", "gallery", "tables", "plots", "resamples"),
+        "boxscore.extensions.pages.options:OPTIONS": (
+            "overwrite",
+            "title",
+            "gallery",
+            "tables",
+            "plots",
+            "resamples",
+        ),
     },
     "nms": {
         "boxscore.extensions.oriented.options:OPTIONS": ("merge-patches",),

@@ -46,6 +46,18 @@ def test_evaluate_and_compare_write_reports(tmp_path: Path, run: Run) -> None:
     assert "half compared with detections" in page
 
 
+def test_a_report_is_not_replaced_in_silence(tmp_path: Path, run: Run) -> None:
+    words = [*INPUTS, "--report", tmp_path / "out", "--resamples", "0", "--title"]
+    for title, more, folder in (("one", [], "out"), ("two", [], "out-2"), ("three", [], "out-3")):
+        errors = run("report", *words, title, *more).err
+        assert f"report written to {tmp_path / folder / 'report.html'}" in errors
+        assert ("--overwrite replaces it" in errors) == (folder != "out")
+        assert f"<title>{title}" in (tmp_path / folder / "report.html").read_text()
+    run("report", *words, "four", "--overwrite")
+    assert "<title>four" in (tmp_path / "out" / "report.html").read_text()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "out-2", "out-3"]
+
+
 @pytest.mark.parametrize(
     ("option", "message"),
     [

@@ -26,6 +26,14 @@ REPORT = Option(
     ),
 )
 COMPARISON_REPORT = (
+    Option(
+        "overwrite",
+        "replace a report that is in the folder already (default: write to a new folder with a number)",
+        kind=bool,
+        default=False,
+        key="output.overwrite",
+        topic=REPORT_TOPIC,
+    ),
     Option("title", "title of the page", default="", key="output.title", topic=REPORT_TOPIC),
     Option(
         "gallery",

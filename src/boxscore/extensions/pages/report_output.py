@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import itertools
 import warnings
 from collections.abc import Collection
 from pathlib import Path
@@ -28,9 +29,20 @@ WHOLE_TABLES, WHOLE_PLOTS = ("matches", "confidence_curve"), ("f1_curve",)
 
 def save_report(evaluation: Evaluation, arguments: argparse.Namespace, messages: Remembered) -> None:
     """Write the report folder given by ``--report``."""
+    choose_folder(arguments)
     paths = write_report(evaluation, arguments.report, **_content(arguments, messages))
     if not source_of(evaluation).is_here:
         _report_left_out(arguments, {(path.parent.name, path.stem) for path in paths})
+
+
+def choose_folder(arguments: argparse.Namespace) -> None:
+    """Replace the folder by the first numbered one without a report, unless a report may be replaced."""
+    folder: Path = arguments.report
+    if arguments.overwrite or not (folder / "report.html").is_file():
+        return
+    numbered = (folder.with_name(f"{folder.name}-{number}") for number in itertools.count(2))
+    arguments.report = next(one for one in numbered if not one.exists())
+    say(f"note: {folder} has a report already; --overwrite replaces it", name="boxscore")
 
 
 def _report_left_out(arguments: argparse.Namespace, written: Collection[tuple[str, str]]) -> None:
@@ -66,6 +78,7 @@ def save_comparison(
     comparison: DetectorComparison, arguments: argparse.Namespace, messages: Remembered
 ) -> None:
     """Write the comparison's report folder."""
+    choose_folder(arguments)
     write_comparison(comparison, arguments.report, **_content(arguments, messages))
 
 
