@@ -24,6 +24,7 @@ import msgspec
 import numpy as np
 
 from boxscore._utils.progress import progress_is_shown
+from boxscore.data.hints import ask
 from boxscore.errors import FileFormatError
 
 Record = TypeVar("Record")
@@ -234,7 +235,7 @@ def explain(
     # A missing key.
     missing = re.match(r"Object missing required field `(\w+)`", rule)
     if missing:
-        cause = _cause_of_missing(record, missing[1], number > 0)
+        cause = _cause_of_missing(record, missing[1], number > 0) or ask("file of another kind", path)
         return FileFormatError(
             f"{article} {record}", f"have {missing[1]}", got="none", place=where, cause=cause
         )

@@ -15,6 +15,8 @@ from boxscore.data.column_names import ColumnMap, has_part, is_box
 from boxscore.errors import FileFormatError
 from boxscore.formats._tables import MOST_COLUMNS, OBJECTS, Distinct, Table
 
+_SIDES = {"xmin", "ymin", "xmax", "ymax"}
+
 
 def flat_record(record: Any) -> tuple[dict[str, Any], str | None]:
     """Return the keys of a record and of its first box, and the key of its list of boxes."""
@@ -138,6 +140,10 @@ class RecordTable(Table):
 
     def _append(self, line: int, row: dict[str, Any]) -> None:
         """Add a row."""
+        # Sides with names, as transformers' pipelines write them, are columns.
+        box = row.get("box")
+        if type(box) is dict and box.keys() == _SIDES:
+            row = {**{key: value for key, value in row.items() if key != "box"}, **box}
         count = len(self._lines)
         self._lines.append(line)
         # Columns grow by key; a late one is padded with None.
@@ -184,7 +190,7 @@ class RecordTable(Table):
             raise FileFormatError(name, "be finite", got=_short_repr(cell), place=self.place(row)) from None
 
     def fours(self, name: str) -> FloatArray:
-        """Return a column of lists of four numbers, or of objects with the corners' names."""
+        """Return a column of lists of four numbers."""
         cells = self._cells(name)
         fours = np.full((self.count, 4), np.nan)
         for row, cell in enumerate(cells):

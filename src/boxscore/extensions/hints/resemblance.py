@@ -121,6 +121,12 @@ _FILES: tuple[tuple[Callable[[Sniffer], bool], str, str], ...] = (
     ),
     (_ends(".names"), "a class list", "pass it to --gt-classes or --dt-classes"),
     (
+        _first_line(r".*\.(?:jpe?g|png|bmp|webp|tiff?)(?:\s+\d+(?:,\d+){4})+"),
+        "a list of images with boxes (keras-yolo3; YOLO Keras TXT of Roboflow)",
+        'convert it: awk \'{if (NF < 2) print $1 ",,,,,"; for (i = 2; i <= NF; i++) print $1 "," $i}\' '
+        "FILE > boxes.csv, and pass the class list to --gt-classes",
+    ),
+    (
         _first_line(r".*\.(?:jpe?g|png|bmp|webp|tiff?)"),
         "a list of images",
         "pass the file or folder with the annotations",
@@ -148,6 +154,22 @@ _JSON: tuple[tuple[Callable[[Sniffer], bool], str, str], ...] = (
         "convert them to COCO JSON with a class",
     ),
     (_has_keys("cells", "nbformat"), "a notebook", "save its detections as a results file"),
+    (
+        _has_keys("relative_coordinates", "frame_id"),
+        "the output of darknet detector test",
+        "use darknet detector valid, which writes results that boxscore reads",
+    ),
+    (
+        _has_keys("boxes", "labels", "scores"),
+        "a list of images with boxes, labels and scores",
+        "save one image per line, without the outer list, as JSON lines (.jsonl)",
+    ),
+    (
+        _has_keys("predictions", "confidence", "class_id"),
+        "a response of Roboflow's inference",
+        "save JSON lines (.jsonl) with image, class, score, x1, y1, x2 and y2 per box; x and y here are the "
+        "center of a box",
+    ),
     (
         _has_keys("AP50"),
         "a result of boxscore evaluate",
@@ -206,7 +228,7 @@ def _unread(path: Path, like: Resemblance | None, advice: str) -> FileFormatErro
 
 def looks_like(path: Path) -> str:
     """Return the likely cause if a file lacks the keys of its format; empty if unknown."""
-    like = resemblance(Sniffer(path))
+    like = resemblance(Sniffer(path)) if path.is_file() else None
     return "" if like is None else f"this looks like {like.what}: {like.advice}"
 
 

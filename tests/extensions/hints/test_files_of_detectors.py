@@ -1,0 +1,103 @@
+"""Files that detectors and exporters write: the error names the tool and a way that works."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import boxscore
+from boxscore import FileFormatError, GroundTruth
+
+TRUTH = GroundTruth.from_arrays(
+    ["a.jpg", "a.jpg", "b.jpg"],
+    ["cat", "dog", "cat"],
+    [[10, 20, 110, 70], [30, 40, 50, 60], [5, 5, 55, 55]],
+    images=["a.jpg", "b.jpg", "c.jpg"],
+)
+KERAS = "a.jpg 10,20,110,70,0 30,40,50,60,1\nb.jpg 5,5,55,55,0\nc.jpg\n"
+
+DARKNET = [
+    {
+        "frame_id": 1,
+        "filename": "data/a.jpg",
+        "objects": [
+            {
+                "class_id": 0,
+                "name": "cat",
+                "relative_coordinates": {"center_x": 0.3, "center_y": 0.4, "width": 0.5, "height": 0.5},
+                "confidence": 0.9,
+            }
+        ],
+    }
+]
+ROBOFLOW = {
+    "image": {"width": 200, "height": 100},
+    "predictions": [
+        {"x": 60, "y": 45, "width": 100, "height": 50, "confidence": 0.9, "class": "cat", "class_id": 0}
+    ],
+}
+TORCHVISION = [{"image_id": "a.jpg", "boxes": [[10, 20, 110, 70]], "labels": [1], "scores": [0.9]}]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (DARKNET, "darknet detector valid"),
+        (ROBOFLOW, "Roboflow's inference"),
+        (TORCHVISION, "one image per line, without the outer list"),
+    ],
+)
+def test_json_of_a_detector_names_the_tool(tmp_path: Path, content: object, words: str) -> None:
+    (tmp_path / "results.json").write_text(json.dumps(content))
+    with pytest.raises(FileFormatError, match=f"this looks like .*{words}"):
+        boxscore.load_detections(tmp_path / "results.json", TRUTH)
+
+
+@pytest.mark.filterwarnings("ignore::boxscore.BoxscoreWarning")
+def test_one_image_per_line_is_read(tmp_path: Path) -> None:
+    """The advice for a list of images."""
+    (tmp_path / "results.jsonl").write_text("".join(json.dumps(one) + "\n" for one in TORCHVISION))
+    detections = boxscore.load_detections(
+        tmp_path / "results.jsonl", TRUTH, classes=["background", "cat"], box_format="xyxy"
+    )
+    assert detections.boxes.tolist() == [[10, 20, 110, 70]]
+    assert detections.categories.names[detections.category].tolist() == ["cat"]
+
+
+@pytest.mark.parametrize("others", [(), ("score", "label", "box")])
+def test_boxes_with_named_sides_are_corners(tmp_path: Path, others: tuple[str, ...]) -> None:
+    """As transformers' pipelines write them; the same numbers are read as from_predictions reads them."""
+    objects = [
+        {"score": 0.9, "label": "cat", "box": {"xmin": 10, "ymin": 20, "xmax": 110, "ymax": 70}},
+        {"score": 0.8, "label": "dog", "box": {"ymax": 60, "xmax": 50, "ymin": 40, "xmin": 30}},
+    ]
+    expected = boxscore.Detections.from_predictions([objects, []], image_ids=["a.jpg", "b.jpg"])
+    if others:  # a record per box
+        lines = [{"image": "a.jpg", **{key: one[key] for key in others}} for one in objects]
+    else:
+        lines = [{"image": "a.jpg", "predictions": objects}, {"image": "b.jpg", "predictions": []}]
+    (tmp_path / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    table = boxscore.load_detections(tmp_path / "results.jsonl", TRUTH)
+    assert table.boxes.tolist() == expected.boxes.tolist() == [[10, 20, 110, 70], [30, 40, 50, 60]]
+    assert table.scores.tolist() == [0.9, 0.8]
+    assert table.categories.names[table.category].tolist() == ["cat", "dog"]
+
+
+@pytest.mark.skipif(shutil.which("awk") is None, reason="needs awk")
+def test_the_conversion_of_keras_lists_works(tmp_path: Path) -> None:
+    """The command of the message gives all images and objects."""
+    (tmp_path / "FILE").write_text(KERAS)
+    with pytest.raises(FileFormatError) as error:
+        boxscore.load_ground_truth(tmp_path / "FILE")
+    command = re.search(r"awk '.*' FILE > boxes\.csv", str(error.value))
+    assert command is not None
+    subprocess.run(command[0], shell=True, cwd=tmp_path, check=True)
+    table = boxscore.load_ground_truth(tmp_path / "boxes.csv", classes=["cat", "dog"])
+    assert table.boxes.tolist() == TRUTH.boxes.tolist()
+    assert table.images.ids.tolist() == ["a.jpg", "b.jpg", "c.jpg"]
+    assert table.categories.names[table.category].tolist() == ["cat", "dog", "cat"]
