@@ -258,6 +258,29 @@ def test_pixels_of_an_enlarged_input_need_its_size() -> None:
     assert read.boxes.tolist() == [[50.0, 40.0, 545.0, 400.0]]
 
 
+@pytest.mark.parametrize(("size", "into"), [((900, 600), (1344, 896)), ((480, 640), (960, 1280))])
+def test_boxes_beyond_1000_that_leave_their_images_are_not_pixels_of_them(
+    size: tuple[int, int], into: tuple[int, int]
+) -> None:
+    """Also if the shorter side reaches farther than the aspect ratio of the largest number allows."""
+    parts = [[0.1, 0.1, 0.9, 0.98], *[[0.2, 0.3, 0.4, 0.5]] * 7]
+    boxes = [[round(part * side) for part, side in zip(box, into * 2, strict=True)] for box in parts]
+    answer = json.dumps([{"bbox_2d": box, "label": "cat"} for box in [*boxes, boxes[0]]])
+    with pytest.raises(InputError, match=r"Got 9 boxes .* 2 of them outside .* need input_width"):
+        parse_answer(answer, size=size)
+    read = parse_answer(answer, size=size, input_size=into).boxes
+    expected = [[part * side for part, side in zip(box, size * 2, strict=True)] for box in [*parts, parts[0]]]
+    assert np.abs(read - expected).max() < 1
+
+
+def test_a_box_in_ten_may_leave_its_image() -> None:
+    inside = [[10, 20, 1900, 1000]] * 19
+    read = parse_answer(
+        json.dumps([{"bbox_2d": box} for box in [*inside, [10, 20, 1900, 1300]]]), size=(1920, 1080)
+    )
+    assert read.coordinates == "pixels"
+
+
 def test_what_can_be_two_things_is_asked() -> None:
     with pytest.raises(InputError) as raised:
         parse_answer(f"[{CAT}]", size=(640, 480))

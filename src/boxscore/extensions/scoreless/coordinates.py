@@ -72,6 +72,9 @@ OUTSIDE = 0.02
 STRAY = 0.01
 """Fraction of boxes that is ignored: a model invents a few in any convention."""
 
+MANY = 0.1
+"""Fraction of boxes outside their image that a model does not invent."""
+
 ENOUGH, REACHED = 100, 0.8
 """Boxes that would exceed the side of a small image if they were thousandths, and the limit of small,
 relative to 1000."""
@@ -105,7 +108,7 @@ class Evidence(NamedTuple):
         Largest number along the longer sides, relative to them, ignoring one box in a hundred.
     may_be_enlarged : bool
         Whether boxes can be pixels of an input that is larger than the image: its size is unknown, and they
-        stay inside a rectangle with the aspect ratio of the image.
+        stay inside a rectangle with the aspect ratio of the image, or many exceed the image and 1000.
     """
 
     boxes: int
@@ -145,8 +148,10 @@ class Evidence(NamedTuple):
             reach=float(along[count - 1 - int(count * STRAY)]) if count and known else float("nan"),
             may_be_enlarged=known
             and not input_is_known
-            and int((far[:, 1] > bound).sum()) <= STRAY * count
-            and not LARGEST_INPUT < largest <= 1000,
+            and (
+                (int((far[:, 1] > bound).sum()) <= STRAY * count and not LARGEST_INPUT < largest <= 1000)
+                or (largest > 1000 and int(passing.sum()) > MANY * count)
+            ),
         )
 
     def __str__(self) -> str:
