@@ -189,6 +189,13 @@ def test_a_named_tuple_is_the_standard_one(ask: Callable[[Any], Any]) -> None:
     assert ours == standard
 
 
+def test_wrong_arguments_are_named() -> None:
+    with pytest.raises(TypeError, match=r"OursPlain.__new__\(\) missing 1 .* 'a'"):
+        OursPlain()  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match="unexpected field names: \\['b'\\]"):
+        OursPlain(1)._replace(b=2)  # type: ignore[call-arg]
+
+
 def test_a_plain_named_tuple_says_its_fields() -> None:
     assert repr(OursPlain(3)) == "OursPlain(a=3)"
     assert OursPlain.__qualname__ == "OursPlain"

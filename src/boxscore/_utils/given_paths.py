@@ -6,7 +6,6 @@ them and hides their secrets.
 
 from __future__ import annotations
 
-import glob
 import os
 import re
 import stat
@@ -137,6 +136,8 @@ def path_of(given: str | os.PathLike[str]) -> Path:
         of_store: Path = loaded(f"{STORES}:all_at")(text)
         return of_store
     if any(sign in text for sign in "*?[") and not os.path.lexists(text):
+        import glob
+
         return Several(text, [Path(name) for name in sorted(glob.glob(text, recursive=True))])  # noqa: PTH207
     return Path(given)
 

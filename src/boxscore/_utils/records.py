@@ -2,8 +2,9 @@
 
 This speeds up imports. Compiling the methods of the thirty dataclasses needed before the first file is read
 took as long as matching the detections of 5,000 images; here, methods are closures. For classes with very
-many instances, use the standard decorator. ``typing`` compiles the type of each field of a named tuple
-without using it, which is two thirds of the cost of such classes. The resulting tuples are standard ones.
+many instances, use the standard decorator. For a named tuple, the standard library compiles a constructor,
+and ``typing`` the type of each field too; here, all with the same number of fields share one constructor's
+code. The resulting tuples are standard ones.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ if TYPE_CHECKING:  # type checkers see the standard ones
     from typing import NamedTuple
 else:
     import collections
+    import functools
+    import types
 
     class _NamedTuples(type):
         """Metaclass that converts classes to named tuples."""
@@ -27,14 +30,44 @@ else:
             if not bases:
                 return super().__new__(mcs, name, bases, namespace)
             assert bases == (NamedTuple,)
-            types = namespace.pop("__annotations__", {})
-            defaults = [namespace.pop(field) for field in types if field in namespace]
-            kind = collections.namedtuple(name, types, defaults=defaults, module=namespace.pop("__module__"))
-            kind.__annotations__ = kind.__new__.__annotations__ = types
+            hints = namespace.pop("__annotations__", {})
+            defaults = {field: namespace.pop(field) for field in hints if field in namespace}
+            kind = _tuple_kind(name, tuple(hints), defaults, namespace.pop("__module__"))
+            kind.__annotations__ = kind.__new__.__annotations__ = hints
             for key, value in namespace.items():
                 assert key in ("__doc__", "__repr__") or key not in vars(kind), key
                 setattr(kind, key, value)
             return kind
+
+    def _tuple_kind(name, fields, defaults, module):
+        """Create the same class as ``collections.namedtuple``, with other names for its fields."""
+        like = _standard_of(len(fields))
+        body = {key: value for key, value in vars(like).items() if key not in like._fields}
+        body |= {field: vars(like)[given] for field, given in zip(fields, like._fields, strict=True)}
+        # The names of arguments are all that differs in the code of the constructor.
+        code = like.__new__.__code__.replace(co_varnames=("_cls", *fields))
+        values = tuple(defaults.values()) or None
+        new = types.FunctionType(code, like.__new__.__globals__, "__new__", values)
+        new.__qualname__ = f"{name}.__new__"  # in messages
+        body |= {"_fields": fields, "__match_args__": fields, "_field_defaults": defaults, "__new__": new}
+        body |= {"__doc__": f"{name}({', '.join(fields)})", "__module__": module, "__repr__": _repr_of_tuple}
+        body |= dict.fromkeys(body.keys() & {"_replace", "__replace__"}, _replace)
+        return type(name, (tuple,), body)
+
+    @functools.cache
+    def _standard_of(count):
+        """Return a standard named tuple with so many fields; compiling its constructor is the slow part."""
+        return collections.namedtuple("Standard", [f"field_{number}" for number in range(count)])
+
+    def _repr_of_tuple(self):
+        values = zip(self._fields, self, strict=True)
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in values)})"
+
+    def _replace(self, /, **given):
+        values = [given.pop(name, value) for name, value in zip(self._fields, self, strict=True)]
+        if given:
+            raise ValueError(f"Got unexpected field names: {list(given)!r}")
+        return self._make(values)
 
     class NamedTuple(metaclass=_NamedTuples):
         """Base of named tuples, whose fields are the annotations of the class."""

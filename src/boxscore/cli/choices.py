@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -136,6 +135,8 @@ def _split_at_commas(text: str, images: Images) -> list[str]:
 
 def _ids_in(path: Path) -> list[Any]:
     """Read a file of ids: lines, or a JSON list."""
+    import json
+
     lines = _lines_of_ids(path)
     if not lines[0].startswith("["):
         return lines

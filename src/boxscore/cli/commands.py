@@ -10,7 +10,8 @@ Conventions
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from boxscore._utils.records import NamedTuple
 
 
 class Entry(NamedTuple):

@@ -7,7 +7,6 @@ which ``GT DT`` are replaced by the given paths.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 
 SYNONYMS = {
@@ -111,6 +110,8 @@ def hints_for(words: Sequence[str]) -> list[str]:
 
 def _with_paths(hint: str, paths: Sequence[str]) -> str:
     """Insert the given paths into a hint in place of ``GT`` and ``DT``, in order."""
+    import shlex
+
     places = [place for place in ("GT", "DT") if re.search(rf"\b{place}\b", hint)]
     files = {place: shlex.quote(path) for place, path in zip(places, paths, strict=False)}
     return re.sub(r"\b(?:GT|DT)\b", lambda match: files.get(match[0], match[0]), hint)

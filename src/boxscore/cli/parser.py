@@ -6,6 +6,7 @@ An error has two lines: the problem and a remedy, without the usage of all optio
 from __future__ import annotations
 
 import argparse
+import functools
 import inspect
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -134,7 +135,13 @@ class ArgumentParser(argparse.ArgumentParser):
     """Parser of a command; ground truth and detections may be given without ``--gt`` and ``--dt``."""
 
     def __init__(self, name: str, description: str, without: Mapping[str, str] | None = None) -> None:
-        super().__init__(prog=f"boxscore {name}", description=description, allow_abbrev=False)
+        super().__init__(
+            prog=f"boxscore {name}",
+            description=description,
+            allow_abbrev=False,
+            # argparse makes one for each option; without a width, it asks the terminal each time.
+            formatter_class=functools.partial(argparse.HelpFormatter, width=80),
+        )
         self.options: list[Option] = []
         self.without = without or {}
         self.command = name

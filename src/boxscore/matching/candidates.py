@@ -23,7 +23,7 @@ import functools
 import itertools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 from typing import Protocol as Interface
 
 import numpy as np
@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from boxscore._utils.array_types import BoolArray
 from boxscore._utils.ordering import ragged_ranges, run_starts, stable_order
 from boxscore._utils.processes import Forked
-from boxscore._utils.records import record
+from boxscore._utils.records import NamedTuple, record
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.matching.ignoring import Ignoring, Ranges

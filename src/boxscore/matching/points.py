@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from boxscore._utils.lazy import loaded
+from boxscore._utils.records import NamedTuple
 from boxscore.protocols.acting import Point
 from boxscore.protocols.protocol import Protocol
 

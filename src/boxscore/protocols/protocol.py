@@ -25,8 +25,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
-import json
 import operator
 import re
 from collections.abc import Mapping, Sequence
@@ -392,6 +390,9 @@ class Protocol(Rules):
     @functools.cached_property
     def digest(self) -> str:
         """A hash of every choice except descriptive fields: 16 hexadecimal digits."""
+        import hashlib
+        import json
+
         values = dataclasses.asdict(self)
         for name in describing_fields(self):
             values.pop(name)

@@ -13,8 +13,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from boxscore._utils.records import NamedTuple
 from boxscore._utils.text import (
     csv_table,
     enumerated,

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 from typing import Protocol as Protocol_
 
 import numpy as np
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore._utils.lazy import loaded
+from boxscore._utils.records import NamedTuple
 from boxscore.data.vocabulary import Categories, rows_where
 from boxscore.matching.ignoring import evaluated
 from boxscore.protocols.protocol import Protocol
