@@ -203,7 +203,7 @@ def among(known: NDArray[Any], values: NDArray[Any], size: int) -> NDArray[np.bo
         flags = np.zeros(size, dtype=bool)
         flags[known] = True
         return np.take(flags, values)
-    known = np.unique(known)
+    known = distinct(known)
     if not len(known):
         return np.zeros(len(values), dtype=bool)
     at = np.minimum(np.searchsorted(known, values), len(known) - 1)

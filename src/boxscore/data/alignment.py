@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.array_types import IntArray
-from boxscore._utils.ordering import inverse_order, stable_order
+from boxscore._utils.ordering import distinct, inverse_order, stable_order
 from boxscore.data.base import neighbors
 from boxscore.data.hints import ask
 from boxscore.data.lazy import LazyColumns
@@ -59,9 +59,8 @@ def align(detections: Detections, ground_truth: GroundTruth) -> Detections:
     rows = _match_classes(detections, categories)
     category = rows[detections.category] if len(detections) else detections.category
     # Count the detections of unknown classes, and warn.
-    unknown, counts = np.unique(detections.category[category < 0], return_counts=True)
-    labels = detections.categories.labels
-    left_out = {labels[row]: int(count) for row, count in zip(unknown.tolist(), counts.tolist(), strict=True)}
+    labels, counts = detections.categories.labels, np.bincount(detections.category[category < 0])
+    left_out = {labels[row]: int(counts[row]) for row in np.flatnonzero(counts).tolist()}
     if left_out:
         ask("unknown classes", left_out, detections.source, categories, category[category >= 0])
     # Keep the other rows, in file order.
@@ -199,7 +198,7 @@ def _check_chosen(
         if row < 0:
             cause = checks.did_you_mean(value, map(str, known.tolist()))
             raise InputError(what, "be in the ground truth", got=repr(value), cause=cause)
-    return np.unique(rows)
+    return distinct(rows)
 
 
 def pool_classes(table: Table) -> Table:

@@ -115,7 +115,7 @@ def candidate_shares(
     bounds = [0, len(group)]
     if len(group):
         middle = np.searchsorted(compared, compared[-1] / shares * np.arange(1, shares))
-        bounds = np.unique([0, *np.searchsorted(group, group[middle]), len(group)]).tolist()
+        bounds = sorted({0, *np.searchsorted(group, group[middle]).tolist(), len(group)})
     return [
         functools.partial(candidates.between, low, high, most) for low, high in itertools.pairwise(bounds)
     ]

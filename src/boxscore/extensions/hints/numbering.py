@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray, IntArray
-from boxscore._utils.ordering import distinct_rows
+from boxscore._utils.ordering import distinct, distinct_rows
 from boxscore._utils.records import NamedTuple, record
 from boxscore.data.hints import FEWEST, FEWEST_OF_CLASS
 from boxscore.data.tables import Detections, GroundTruth
@@ -101,10 +101,8 @@ def best_of_images(
     """Yield the rows of the best detections, and of the annotations, of each image with both."""
     # Choose up to ``most`` images with annotations, evenly spaced, and sort their annotations by image.
     no_crowds = np.flatnonzero(~ground_truth.crowd)
-    with_truth = np.unique(ground_truth.image[no_crowds])
-    chosen = with_truth[
-        np.unique(np.linspace(0, len(with_truth) - 1, min(most, len(with_truth))).astype(int))
-    ]
+    with_truth = distinct(ground_truth.image[no_crowds])
+    chosen = with_truth[distinct(np.linspace(0, len(with_truth) - 1, min(most, len(with_truth))).astype(int))]
     # The last entry is for -1.
     sampled = np.zeros(len(ground_truth.images) + 1, dtype=bool)
     sampled[chosen] = True
@@ -184,9 +182,8 @@ def mapped_rows(
 def with_classes(detections: Detections, categories: Categories, rows: NDArray[np.int32]) -> Detections:
     """Return detections with classes renumbered to ``categories``; those at -1 are left out."""
     category = np.append(rows, np.int32(-1))[detections.category]
-    unknown, counts = np.unique(detections.category[category < 0], return_counts=True)
-    labels = detections.categories.labels
-    left_out = {labels[row]: int(count) for row, count in zip(unknown.tolist(), counts.tolist(), strict=True)}
+    labels, counts = detections.categories.labels, np.bincount(detections.category[category < 0])
+    left_out = {labels[row]: int(counts[row]) for row in np.flatnonzero(counts).tolist()}
     known = np.flatnonzero(category >= 0)
     table = detections.take(known) if len(known) < len(category) else detections
     return dataclasses.replace(
@@ -369,11 +366,10 @@ def _by_evidence(pairs: _ClassPairs, count: int) -> NDArray[np.int32]:
     rows = np.full(count, -1, dtype=np.int32)
     classes = np.stack([pairs.detected, pairs.truth], axis=1)
     firsts, number = distinct_rows(classes)
-    distinct, most = classes[firsts].T, np.bincount(number)
-    totals = np.bincount(pairs.detected, minlength=count)[distinct[0]]
-    detected, best = distinct[:, (totals >= FEWEST_OF_CLASS) & (most > MAJORITY * totals)]
-    _, position, times = np.unique(best, return_inverse=True, return_counts=True)
-    alone = times[position] == 1
+    each, most = classes[firsts].T, np.bincount(number)
+    totals = np.bincount(pairs.detected, minlength=count)[each[0]]
+    detected, best = each[:, (totals >= FEWEST_OF_CLASS) & (most > MAJORITY * totals)]
+    alone = np.bincount(best)[best] == 1
     rows[detected[alone]] = best[alone]
     return rows
 
@@ -396,7 +392,7 @@ def _corrected(given: NDArray[np.int32], evident: NDArray[np.int32]) -> NDArray[
 
 def _is_complete(rows: NDArray[np.int32], ground_truth: GroundTruth) -> bool:
     """Return whether no detected class remains that may be one of the remaining annotated classes."""
-    annotated = np.unique(ground_truth.category[~ground_truth.crowd])
+    annotated = distinct(ground_truth.category[~ground_truth.crowd])
     return bool((rows >= 0).all()) or bool(np.isin(annotated, rows).all())
 
 

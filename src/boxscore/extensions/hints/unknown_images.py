@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.checks import Place
+from boxscore._utils.ordering import distinct
 from boxscore._utils.text import counted, verb
 from boxscore.data.alignment import check_units
 from boxscore.data.image_names import FEW_SHOWN, SEVERAL, NameMatches, names_of, stem_of
@@ -53,7 +54,7 @@ def image_error(
     values = values_at(np.flatnonzero(rows < 0))
     value, unknown = values[0], dict.fromkeys(values)
     near = nearest_names(value, images) if isinstance(value, str) else ()
-    listed = len(np.unique(rows[rows >= 0]))
+    listed = len(distinct(rows[rows >= 0]))
     return unlisted_error(value, place(row), list(unknown), listed, near=near)
 
 
