@@ -2,10 +2,11 @@
 
     python qa/mistakes/run.py --cases 300 --seed 0
     python qa/mistakes/run.py --mistake letterbox --verbose
+    python qa/mistakes/run.py --cases 0 --data FOLDER
 
 A case is a mistake in a pair of formats, a protocol and a size of the data set. The remedy counts as right if
 ``evaluate`` prints it, and if the command with it gives the score of the files without the mistake. Files
-without a mistake must give neither an error nor a remedy.
+without a mistake, also the pairs of real ones in ``--data``, must give no remedy.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import itertools
 import json
 import math
 import random
+import re
 import sys
 import tempfile
 from collections import Counter
@@ -132,6 +134,12 @@ def _stretch(made: Scene, rng: random.Random) -> str:
     return f"--network-input stretch:{side}"
 
 
+def _scaled(made: Scene, rng: random.Random) -> str:
+    factor = rng.choice([0.25, 0.5, 2.0, 4.0])
+    _moved(made, lambda box, _: (factor * box[0], factor * box[1], factor * box[2], factor * box[3]))
+    return f"--network-input scale:{factor:g}"
+
+
 def _image_ids(made: Scene, rng: random.Random) -> str:
     step = rng.choice([-1, 1, 1, -1, 100])
     for image in made.images:
@@ -175,6 +183,7 @@ MISTAKES: dict[str, Change] = {
     "letterbox": _letterbox,
     "corner": _corner,
     "stretch": _stretch,
+    "scaled": _scaled,
     "image ids": _image_ids,
     "class ids": _class_ids,
     "swapped sizes": _swapped_sizes,
@@ -301,7 +310,7 @@ SIZES = (12, 24, 60, 200)
 
 def applies(mistake: str, truth: str, results: str) -> bool:
     """Return whether a mistake can be made in a pair of formats."""
-    if mistake in ("letterbox", "corner", "stretch"):
+    if mistake in ("letterbox", "corner", "stretch", "scaled"):
         return results != "yolo" and truth != "yolo"  # fractions have no coordinates of a network
     if mistake == "swapped sizes":
         return results == "yolo" and truth != "yolo"
@@ -311,6 +320,12 @@ def applies(mistake: str, truth: str, results: str) -> bool:
 
 
 # ---------------------------------------------------------------- running
+
+
+ADVICE = re.compile(
+    r"[Uu]se (--(?:network-input|image-id-offset|class-map|[dg]t-box-format) \S*\w|--swap-image-sizes)"
+)
+"""A remedy in a message."""
 
 
 class OutcomeError(Exception):
@@ -371,10 +386,13 @@ def check_case(folder: Path, case: Case) -> None:
             raise OutcomeError(f"not said: {said}")
         return
     if remedy not in said:
-        # A harmless mistake needs no remedy.
+        # A harmless mistake needs no remedy, and another remedy may mean the same.
         if not status and math.isclose(score_of(output), wanted, abs_tol=TOLERANCE):
             return
-        raise OutcomeError(f"no {remedy}: {said}")
+        advised = ADVICE.search(said)
+        if advised is None:
+            raise OutcomeError(f"no {remedy}: {said}")
+        remedy = advised[1]
     status, output, said = run_command([*words, *remedy.split(" ")])
     if status or not math.isclose(score_of(output), wanted, abs_tol=TOLERANCE):
         raise OutcomeError(
@@ -408,6 +426,74 @@ def cases(count: int, seed: int, mistake: str | None = None) -> Iterator[Case]:
         yield Case(name, truth, results, rng.choice(protocols), rng.choice(SIZES), 1000 * seed + number)
 
 
+YOLACT = "coco_val2017/yolact_image_ids.json"
+
+REAL = (
+    ("coco_val2017/ground_truth_boxes.json", "coco_val2017/yolov2_608.json", "coco"),
+    ("coco_val2017/ground_truth_boxes.json", "coco_val2017/yolact_base_100.bbox.json", "coco", YOLACT),
+    ("coco_val2017/ground_truth_boxes.json", "coco_val2017/yolact_resnet50_100.bbox.json", "coco", YOLACT),
+    (
+        "coco_val2014_fake100/instances_val2014_100.json",
+        "coco_val2014_fake100/instances_val2014_fakebbox100_results.json",
+        "coco",
+    ),
+    ("coco_val2017_masks206/instances.json", "coco_val2017_masks206/yolov2_608.json", "coco"),
+    ("coco_keypoints250/person_keypoints.json", "coco_keypoints250/openpose_a.json", "coco-keypoints"),
+    ("coco_keypoints250/person_keypoints.json", "coco_keypoints250/openpose_b.json", "coco-keypoints"),
+    ("brain_tumor/ground_truth.json", "brain_tumor/maskrcnn.json", "coco"),
+    ("brain_tumor/ground_truth.json", "brain_tumor/maskrcnn.json", "coco-segm"),
+    ("padilla_database/gts/pascalvoc_format", "padilla_database/dets/coco_format/coco_dets.json", "voc2012"),
+    (
+        "padilla_database/gts/coco_format_v1/instances_default.json",
+        "padilla_database/dets/coco_format/coco_dets.json",
+        "padilla-voc",
+    ),
+    (
+        "padilla_toyexample/gts_coco_format/toy_example_coco.JSON",
+        "padilla_toyexample/dets_coco_format/coco_dets.json",
+        "padilla-voc",
+    ),
+    ("voc2007/VOC2007", "voc2007/results/yolov2", "voc2007"),
+    ("lvis/lvis_val_100.json", "lvis/detections_bbox.json", "lvis"),
+    ("lvis/lvis_val_100.json", "lvis/detections_segm.json", "lvis-segm"),
+    ("kitti/label_2", "kitti/derived/data", "kitti"),
+    ("tiny/gt.json", "tiny/dt.json", "aitod"),
+    ("points/gt.json", "points/dt.json", "coco"),
+    ("keypoints_more/crowdpose_gt.json", "keypoints_more/crowdpose_dt.json", "crowdpose"),
+    ("keypoints_more/wholebody_gt.json", "keypoints_more/wholebody_dt.json", "coco-wholebody"),
+    *(
+        ("parity/gt.json", f"parity/{name}.json", "coco")
+        for name in (
+            *("a", "b_same", "b_bgr", "b_cap_6", "b_conf_25", "b_fp16_network", "b_fp16_output", "b_nms_45"),
+            *("b_half_pixel", "b_images_lost", "b_int8", "b_logits", "b_no_nms", "b_scores_3_digits"),
+            *("b_squared_scores", "b_truncated_pixels", "b_whole_pixels"),
+        )
+    ),
+)
+"""Pairs of real files without a mistake in the folder of real data, the protocol, and a list of images."""
+
+
+def check_real(folder: Path) -> Iterator[str]:
+    """Yield a line for each pair of real files: what is wrong with its message, or nothing."""
+    for truth, results, protocol, *images in REAL:
+        only = [word for path in images for word in ("--images", str(folder / path))]
+        words = [
+            "evaluate",
+            str(folder / truth),
+            str(folder / results),
+            "--protocol",
+            protocol,
+            "-o",
+            "json",
+            *only,
+        ]
+        status, _, said = run_command(words)
+        said = " ".join(said.split())
+        alarm = ADVICE.search(said) is not None or "were renamed" in said
+        verdict = "refused" if status else "false alarm" if alarm else "error" if "error in" in said else ""
+        yield f"{truth}, {results}, {protocol}: {verdict or 'ok'}{f': {said}' if verdict else ''}"
+
+
 def main_of(arguments: Sequence[str] | None = None) -> int:
     """Run the cases, and print the share with the right remedy by mistake."""
     parser = argparse.ArgumentParser(
@@ -416,10 +502,13 @@ def main_of(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--cases", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--mistake", choices=list(MISTAKES))
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="also check the real files in a folder")
     parser.add_argument(
         "--verbose", action="store_true", help="print what was wrong in every case that failed"
     )
     given = parser.parse_args(arguments)
+    real = list(check_real(given.data)) if given.data else []
+    print(*real, sep="\n", end="\n" * bool(real))
     tried, right = Counter[str](), Counter[str]()
     for case in cases(given.cases, given.seed, given.mistake):
         tried[case.mistake] += 1
@@ -437,7 +526,10 @@ def main_of(arguments: Sequence[str] | None = None) -> int:
     found = sum(right.values()) - right["none"]
     if made:
         print(f"{'remedies':16} {found:4} of {made} ({found / made:.1%})")
-    return 0 if sum(right.values()) == sum(tried.values()) else 1
+    wrong = sum(not line.endswith(": ok") for line in real)
+    if real:
+        print(f"{'real pairs':16} {len(real) - wrong:4} of {len(real)}")
+    return 0 if sum(right.values()) == sum(tried.values()) and not wrong else 1
 
 
 if __name__ == "__main__":

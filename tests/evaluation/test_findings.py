@@ -61,11 +61,13 @@ def test_a_score_floor() -> None:
 def test_boxes_of_another_size_and_form() -> None:
     """Tables made from arrays were never looked at by a loader."""
     truth = GroundTruth.from_arrays(IMAGE, NAMES, BOXES)
-    resized = Detections.from_arrays(IMAGE, NAMES, BOXES / 4, SCORES)
-    (warning,) = found(truth, resized)
-    assert warning.code == "detections-off-annotations"
+    (warning,) = found(truth, Detections.from_arrays(IMAGE, NAMES, BOXES / 4, SCORES))
+    assert warning.code == "network-coordinates"
+    assert 'Use --network-input scale:0.25, or network_input="scale:0.25"' in str(warning)
+    (warning,) = found(truth, Detections.from_arrays(IMAGE, NAMES, BOXES / 4 + 1000, SCORES))
+    assert (warning.code, warning.severity) == ("detections-off-annotations", "error")
     assert str(warning).startswith(
-        "only 0 of the 40 most confident detections overlap an annotation of their image with IoU >= 0.5."
+        "error in the input: only 0 of the 40 most confident detections overlap an annotation of their image with IoU >= 0.5."
     )
 
 

@@ -172,8 +172,8 @@ def load_detections(
         A number to add to the image ids of the detections, if they count images from another one.
     network_input : str, optional
         The network's input whose coordinates the boxes have, from which they are scaled back to the image:
-        ``"letterbox:640"`` (centered padding), ``"corner:640"`` (image at the top left) or
-        ``"stretch:640x384"`` (without padding).
+        ``"letterbox:640"`` (centered padding), ``"corner:640"`` (image at the top left),
+        ``"stretch:640x384"`` (without padding) or ``"scale:0.5"`` (half the image's width and height).
     unlisted_images : {"error", "background", "drop"}, optional
         How to treat detections in images that the ground truth does not list. ``"error"``, the default:
         raise. ``"background"``: keep them, in images without objects (:func:`boxscore.evaluate` takes the

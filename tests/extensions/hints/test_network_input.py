@@ -132,6 +132,31 @@ def test_the_command_takes_the_option(tmp_path: Path, run: Run) -> None:
     assert scaled == right
 
 
+@pytest.mark.parametrize("factor", [0.25, 0.5, 2, 4])
+@pytest.mark.parametrize("sized", [True, False])
+def test_boxes_of_scaled_images(factor: float, sized: bool, tmp_path: Path, run: Run) -> None:
+    """Boxes of halved images are found also in images of several shapes or of unknown size."""
+    truth, results = made()
+    if not sized:
+        truth["images"] = [{"id": image["id"]} for image in truth["images"]]
+    right = ap(*written(tmp_path, truth, results))
+    scaled = [{**row, "bbox": [factor * number for number in row["bbox"]]} for row in results]
+    gt, dt = written(tmp_path, truth, scaled)
+    said = " ".join(run("evaluate", gt, dt, "--quiet").err.split())
+    assert said.startswith(
+        "boxscore: error in the input: detections: the boxes seem to be in the coordinates"
+    )
+    assert f"With --network-input scale:{factor:g}, AP would be {right:.4f} instead of" in said
+    assert said.count("boxscore: ") == 1
+    assert ap(gt, dt, network_input=f"scale:{factor}") == pytest.approx(right, abs=1e-9)
+
+
+@pytest.mark.parametrize("value", ["scale:0", "scale:-1", "scale:", "scale:0.0", "scale:1e3"])
+def test_other_scales_are_refused(value: str) -> None:
+    with pytest.raises(InputError, match="with a size, such as"):
+        network_input_of(value)
+
+
 def test_a_table_is_read_too(tmp_path: Path) -> None:
     truth, results = made()
     lines = ["image,class,left,top,width,height,score"]
@@ -154,7 +179,9 @@ def test_an_input_may_have_another_height() -> None:
 
 @pytest.mark.parametrize("value", ["letterbox", "letterbx:640", "letterbox:0", "stretch:640x", 640])
 def test_other_values_are_refused(value: Any) -> None:
-    with pytest.raises(InputError, match="network_input must be letterbox, corner, stretch with a size"):
+    with pytest.raises(
+        InputError, match="network_input must be letterbox, corner, stretch, scale with a size"
+    ):
         network_input_of(value)
 
 

@@ -10,6 +10,7 @@ Conventions
 - An input is ``letterbox:640``: the way an image gets there, and its width and height in pixels
   (``letterbox:640x384`` if they differ). With ``letterbox``, the image keeps its shape and is centered;
   with ``corner``, it keeps its shape and begins at the top left; with ``stretch``, it fills the input.
+  ``scale:0.5`` is an image of half its width and height, of any size.
 - A box ``b`` of the image is at ``b * scale + offset`` in the input.
 - The evidence is the best detections of a few images, as for class numbers: scaled back from the right input,
   they overlap far more annotations.
@@ -37,6 +38,7 @@ KINDS = {
     "letterbox": "with centered padding",
     "corner": "with the image at the top left",
     "stretch": "that the image fills",
+    "scale": "",
 }
 """The ways an image gets into an input, in words."""
 
@@ -45,6 +47,9 @@ SIDES = (300, 320, 384, 416, 448, 512, 608, 640, 800, 960, 1024, 1280, 1536)
 
 REACHED, BEYOND = 0.7, 1.05
 """Range of the largest coordinate as a fraction of the side of an input, for boxes that may be in it."""
+
+FACTORS = (0.5, 2.0, 0.25, 4.0)
+"""Factors of common scaled images."""
 
 MOST_PAIRS = 200_000
 """Maximum pairs of detections and annotations to compare."""
@@ -57,20 +62,22 @@ MORE = 1.15
 
 
 class NetworkInput(NamedTuple):
-    """The input of a network: how an image gets there, and its size in pixels."""
+    """The input of a network: how an image gets there, and its size in pixels, or relative to the image."""
 
     kind: str
-    width: int
-    height: int
+    width: float
+    height: float
 
     def __str__(self) -> str:
-        size = f"{self.width}" if self.width == self.height else f"{self.width}x{self.height}"
+        size = f"{self.width:g}" if self.width == self.height else f"{self.width:g}x{self.height:g}"
         return f"{self.kind}:{size}"
 
     @property
     def words(self) -> str:
         """The input in words."""
-        return f"in the coordinates of an input of {self.width} x {self.height} pixels {KINDS[self.kind]}"
+        if self.kind == "scale":
+            return f"in the coordinates of images {self.width:g} times as large"
+        return f"in the coordinates of an input of {self.width:g} x {self.height:g} pixels {KINDS[self.kind]}"
 
     @property
     def option(self) -> str:
@@ -83,7 +90,7 @@ class NetworkInput(NamedTuple):
         problem = ""
         if detections.units != "pixels":
             problem = "fractions of the image size"
-        elif np.isnan(detections.images.sizes[detections.image]).any():
+        elif self.kind != "scale" and np.isnan(detections.images.sizes[detections.image]).any():
             problem = "images of unknown size: give --image-sizes or --image-folder"
         elif any(map(detections.instances.shows, ("masks", "keypoints", "rotated", "quadrilaterals"))):
             problem = "more than upright boxes"
@@ -96,6 +103,9 @@ class NetworkInput(NamedTuple):
 
     def scaled_back(self, boxes: FloatArray, sizes: FloatArray) -> FloatArray:
         """Return boxes of the input [N, 4] in images of these sizes [N, 2]."""
+        if self.kind == "scale":
+            of_scale: FloatArray = boxes / self.width
+            return of_scale
         scale = np.array([self.width, self.height]) / sizes
         if self.kind != "stretch":
             scale = np.repeat(scale.min(axis=1, keepdims=True), 2, axis=1)
@@ -107,15 +117,19 @@ class NetworkInput(NamedTuple):
 
 
 def network_input_of(value: Any) -> NetworkInput:
-    """Read ``letterbox:640`` or ``stretch:640x384``."""
+    """Read ``letterbox:640``, ``stretch:640x384`` or ``scale:0.5``."""
     if isinstance(value, NetworkInput):
         return value
-    found = re.fullmatch(r"(\w+):([1-9]\d{0,5})(?:x([1-9]\d{0,5}))?", str(value).strip().lower())
+    text = str(value).strip().lower()
+    scale = re.fullmatch(r"scale:(\d{1,3}(?:\.\d{1,6})?)", text)
+    if scale is not None and float(scale[1]) > 0:
+        return NetworkInput("scale", float(scale[1]), float(scale[1]))
+    found = re.fullmatch(r"(\w+):([1-9]\d{0,5})(?:x([1-9]\d{0,5}))?", text)
     if found is None or found[1] not in KINDS:
         kind = str(value).partition(":")[0]
         raise InputError(
             "network_input",
-            f"be {', '.join(KINDS)} with a size, such as letterbox:640 or stretch:640x384",
+            f"be {', '.join(KINDS)} with a size, such as letterbox:640, stretch:640x384 or scale:0.5",
             got=repr(str(value))[:60],
             cause="" if kind in KINDS else did_you_mean(kind, KINDS),
         )
@@ -145,7 +159,7 @@ def find_network_input(ground_truth: GroundTruth, detections: Detections) -> Fou
     # coordinate may belong to.
     given = pairs.overlap(pairs.boxes)
     best, found = given, None
-    for tried in _inputs(float(pairs.boxes.max())):
+    for tried in _inputs(float(pairs.boxes.max()), sized=not np.isnan(pairs.sizes).any()):
         overlap = pairs.overlap(tried.scaled_back(pairs.boxes, pairs.sizes))
         if overlap.total > best.total:
             best, found = overlap, tried
@@ -154,11 +168,14 @@ def find_network_input(ground_truth: GroundTruth, detections: Detections) -> Fou
     return FoundInput(found, len(pairs.boxes), given.matched, best.matched)
 
 
-def _inputs(largest: float) -> Iterator[NetworkInput | SwappedSizes]:
-    yield SwappedSizes()
-    for side in SIDES:
+def _inputs(largest: float, *, sized: bool) -> Iterator[NetworkInput | SwappedSizes]:
+    """Yield where boxes may be: anywhere in images of known size, else only in scaled ones."""
+    if sized:
+        yield SwappedSizes()
+    for side in SIDES if sized else ():
         if REACHED * side <= largest <= BEYOND * side:
-            yield from (NetworkInput(kind, side, side) for kind in KINDS)
+            yield from (NetworkInput(kind, side, side) for kind in KINDS if kind != "scale")
+    yield from (NetworkInput("scale", factor, factor) for factor in FACTORS)
 
 
 class _Overlap(NamedTuple):
@@ -202,8 +219,6 @@ class _Pairs(NamedTuple):
             return None
         chosen, of_each = np.concatenate(rows), np.concatenate(counts)
         sizes = detections.images.sizes[detections.image[chosen]]
-        if np.isnan(sizes).any():
-            return None
         return cls(
             detections.boxes[chosen],
             sizes,

@@ -40,7 +40,7 @@ OPTIONS = (
     Option(
         "network-input",
         "the network's input whose coordinates the detected boxes have, from which to scale them back: "
-        "letterbox:640 (centered padding), corner:640 (image at the top left) or stretch:640x384",
+        "letterbox:640 (centered padding), corner:640 (image at the top left), stretch:640x384 or scale:0.5",
         metavar="INPUT",
         key="detections.network_input",
         group=NOT_IN_FILES,

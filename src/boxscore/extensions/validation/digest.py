@@ -66,6 +66,7 @@ ERRORS = (
     *(*PLACED, BOXES_OF_MASKS, *FORMS, "repeated-annotation-id", "unknown-class"),
     *("image-without-detections", "class-without-detections", "scores-all-equal", "images-off-by-one"),
     *("classes-numbered-differently", "image-labels-missing", "detections-unlisted", "lvis-version"),
+    "detections-off-annotations",
 )
 """Codes of findings that may be errors in readable files."""
 
@@ -76,7 +77,7 @@ ACCEPTED = (
     *("annotation-degenerate", "detection-degenerate", "annotation-outside-image", "integer-coordinates"),
     *("crowd-flag-without-effect", "difficult-flag-without-effect", "ignore-flag-without-effect"),
     *("area-exceeds-box", "area-not-positive", "area-disagrees-with-mask", "annotation-empty-mask"),
-    *("score-outside-0-1", "score-floor", "detections-cut-per-image", "detections-off-annotations"),
+    *("score-outside-0-1", "score-floor", "detections-cut-per-image"),
 )
 """Codes that ``--allow`` takes: findings of the quick checks that ``--strict`` fails on."""
 

@@ -122,7 +122,7 @@ def _order(context: Context, table: BoxTable, evidence: BoxOrder) -> Iterator[Fi
     # The loader rejects boxes of negative size, which the repair leaves out: the option would then not help.
     as_typed = context.was_read(table) and len(_regular(corners)) == len(table)
     repaired = with_boxes(table, corners)
-    message = f"{name}: {evidence.message}"
+    at_once, message = context.is_soon(context.protocol), f"{name}: {evidence.message}"
     # Boxes of images whose width and height are exchanged look the same, but the repair does not help.
     if evidence.may_be_sizes and context.detections is None:
         message += evidence.question_of_sizes
@@ -131,12 +131,20 @@ def _order(context: Context, table: BoxTable, evidence: BoxOrder) -> Iterator[Fi
         if of_truth is not None and of_truth.may_be_sizes:
             yield from _sizes_swapped(context, table, of_truth, rows)
             return
+    if at_once and context.repaired_value(repaired) < context.value:
+        text = evidence.message.partition("; read as")[0]
+        yield context.finding(
+            f"{noun}-box-order", "geometric", "error", count,
+            f"{name}: {text}. Do they belong to another image size or data set?",
+            table=table, rows=rows,
+        )  # fmt: skip
+        return
     yield context.finding(
         f"{noun}-box-order", "geometric", "error", count, message,
         table=table, rows=rows,
         repair=f"with {evidence.option}" if as_typed else f"with boxes read as {reading}",
         repaired=repaired,
-        at_once=context.is_soon(context.protocol),
+        at_once=at_once,
     )  # fmt: skip
 
 

@@ -37,8 +37,9 @@ MAJORITY = 0.6
 FEWEST = 3
 """Minimum detections on annotations to judge a class."""
 
-ENOUGH, FEW = 40, 0.25
-"""Number of best detections, and the fraction on annotations below which it is suspiciously low."""
+ENOUGH, FEW, HARDLY_ANY = 40, 0.25, 0.03
+"""Number of best detections, and the fractions on annotations below which they are suspiciously or certainly
+misplaced."""
 
 
 def mismatch_findings(context: Context) -> Iterator[Finding]:
@@ -191,7 +192,7 @@ def _off_annotations(context: Context) -> Iterator[Finding]:
     yield context.finding(
         "detections-off-annotations",
         "semantic",
-        "warning",
+        "error" if best.matched < HARDLY_ANY * count else "warning",
         count - best.matched,
         f"only {best.matched:,} of the {count:,} most confident detections overlap an annotation of "
         "their image with IoU >= 0.5. Are images numbered differently, or boxes in other units?",
