@@ -42,6 +42,7 @@ REFUSED = {
 ELSEWHERE = {
     *("compare", "suite", "view", "keypoint-errors", "agreement", "history", "merge", "panoptic", "semantic"),
     *("nms", "fuse", "sweep", "stats", "convert", "fix", "demo", "formats", "protocols", "run"),
+    "plot",  # tested below: the kind of plot comes first
 }
 """Commands of several detectors, of other data, or without detections."""
 
@@ -81,6 +82,16 @@ def test_commands_that_need_scores_say_so_in_one_line(run: Run, unscored, name, 
     lines = [line for line in shown.err.splitlines() if "error" in line]
     assert len(lines) == 1
     assert "must have scores" in lines[0]
+
+
+@pytest.mark.parametrize("way", ["without", "--scoreless"])
+def test_plots_of_curves_need_scores(run: Run, unscored, tmp_path, way):
+    detections = [DT, "--scoreless"] if way == "--scoreless" else [unscored]
+    for kind in ("pr", "f1", "reliability", "error-curves", "froc"):
+        path = tmp_path / f"{kind}.png"
+        assert "must have scores" in run("plot", kind, GT, *detections, "--output", path, status=2).err, kind
+        assert not path.exists()
+    run("plot", "confusion", GT, *detections, "--output", tmp_path / "confusion.png")
 
 
 def test_both_ways_give_the_same_numbers(run: Run, unscored):
