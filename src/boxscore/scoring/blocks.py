@@ -73,17 +73,19 @@ class HeldValues:
     Parameters
     ----------
     values : ndarray of float64, [T, ..., K]
+    absent : ndarray of bool, [K], optional
+        Classes whose values are all NaN, if no other value is; by default they are looked for.
     """
 
     is_mean_of_classes = True
     """Whether the value over all classes is the mean of the classes' values."""
 
-    def __init__(self, values: FloatArray) -> None:
-        self.values = values
+    def __init__(self, values: FloatArray, absent: NDArray[np.bool_] | None = None) -> None:
+        self.values, self._absent = values, absent
 
     def __getitem__(self, thresholds: Sequence[int]) -> HeldValues:
         """Select thresholds."""
-        return HeldValues(self.values[list(thresholds)])
+        return HeldValues(self.values[list(thresholds)], self._absent)
 
     def of_classes(self, chosen: NDArray[np.bool_]) -> HeldValues:
         """Select classes by flags [K]."""
@@ -110,10 +112,9 @@ class HeldValues:
 
     def mean_per_class(self) -> FloatArray:
         """Mean of each class's values, [K]."""
-        classes, values, _ = self._defined
-        mean = np.full(self.values.shape[-1], np.nan)
-        by_class = np.ascontiguousarray(values.reshape(math.prod(values.shape[:-1]), len(classes)).T)
-        mean[classes] = by_class.mean(axis=1)
+        *axes, K = self.values.shape
+        by_class = np.moveaxis(self.values, -1, 0).reshape(K, math.prod(axes))
+        mean: FloatArray = np.ascontiguousarray(by_class).mean(axis=1)
         return mean
 
     def weighted_mean(self, weights: FloatArray) -> float:
@@ -129,12 +130,16 @@ class HeldValues:
         """Split the classes evenly into several copies."""
         if count == 1:
             return [self]
-        return [HeldValues(part) for part in np.split(self.values, count, axis=-1)]
+        parts = np.split(self.values, count, axis=-1)
+        absent = [None] * count if self._absent is None else np.split(self._absent, count)
+        return [HeldValues(part, of_part) for part, of_part in zip(parts, absent, strict=True)]
 
     def means_of_copies(self, count: int) -> FloatArray:
         """Return :meth:`mean_of_defined` of each copy, [count], bit for bit."""
         if count == 1:
             return np.array([self.mean_of_defined()])
+        if self._absent is not None:
+            return np.array([copy.mean_of_defined() for copy in self.of_copies(count)])
         # View the values as [T x ..., copies, k]. A class is usually undefined everywhere or nowhere; other
         # patterns need one mean per copy.
         *axes, classes = self.values.shape
@@ -158,14 +163,19 @@ class HeldValues:
     @functools.cached_property
     def _defined(self) -> tuple[NDArray[np.intp], FloatArray, bool]:
         """Classes and values, without undefined classes if these hold every NaN; whether NaN is gone."""
-        undefined = np.isnan(self.values)
-        every = np.arange(self.values.shape[-1])
-        if not undefined.any():
+        every, absent = np.arange(self.values.shape[-1]), self._absent
+        if absent is None:
+            undefined = np.isnan(self.values)
+            absent = undefined[(0,) * (undefined.ndim - 1)]
+            if undefined.any() and not (absent.any() and (undefined == absent).all()):
+                return every, self.values, False
+        if not absent.any():
             return every, self.values, True
-        absent = undefined[(0,) * (undefined.ndim - 1)]
-        if not absent.any() or not (undefined == absent).all():
-            return every, self.values, False
         classes = np.flatnonzero(~absent)
+        # Keep the memory layout: a class is contiguous, or the classes are.
+        by_class = np.moveaxis(self.values, -1, 0)
+        if by_class.flags.c_contiguous:
+            return classes, np.moveaxis(by_class.take(classes, axis=0), 0, -1), True
         return classes, self.values.take(classes, axis=-1), True
 
 

@@ -245,7 +245,10 @@ class Curves:
         """:attr:`interpolated`, [T, R, K]; if large, a view that computes it block by block."""
         T, K = self.recall.shape
         if "interpolated" in self._known or T * self.point_count * K <= MOST_VALUES:
-            return HeldValues(self.interpolated)
+            # Under image weights, only classes without a curve are undefined.
+            counts = self._counts if "best" in self._state else None
+            alone = counts is not None and counts.weights_up_to is None
+            return HeldValues(self.interpolated, self._undefined if alone else None)
 
         def envelope(threshold: int, classes: slice) -> FloatArray:
             values: FloatArray = self._envelope(slice(threshold, threshold + 1), classes)[0]
@@ -485,14 +488,22 @@ class Curves:
     @functools.cached_property
     def _needed_by_count(self) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
         """:func:`needed_true_positives` of each number of positives [U, R]; the row of each class, [K]."""
-        most = int(self.positive.max(initial=0))
+        most, all_rows = int(self.positive.max(initial=0)), MOST_NEEDED // max(self.point_count, 1)
         whole = self.positive.dtype.kind in "iu"
-        if whole and (most + 1) * self.point_count <= MOST_NEEDED:  # resamples have the same few
+        if whole and most < all_rows:  # resamples have the same few
             return _needed_up_to(tuple(self._points.tolist()), 1 << most.bit_length()), self.positive
-        if len(self.positive) * self.point_count <= MOST_NEEDED:
-            return needed_true_positives(self._points, self.positive), np.arange(len(self.positive))
-        positive, row = np.unique(self.positive, return_inverse=True)
-        return needed_true_positives(self._points, positive), row
+        if len(self.positive) > all_rows:
+            positive, row = np.unique(self.positive, return_inverse=True)
+            return needed_true_positives(self._points, positive), row
+        # Read what the table has, and compute the others.
+        large = np.flatnonzero(self.positive >= all_rows) if whole else np.arange(len(self.positive))
+        needed = np.empty((len(self.positive), self.point_count), dtype=np.int64)
+        if len(large) < len(needed):
+            _needed_up_to(tuple(self._points.tolist()), all_rows).take(
+                self.positive, axis=0, mode="clip", out=needed
+            )
+        needed[large] = needed_true_positives(self._points, self.positive[large])
+        return needed, np.arange(len(needed))
 
     def needed(self, classes: slice = EVERY) -> NDArray[np.int64]:
         """Fewest true positives ``n`` with ``n / positive >= point`` in floating point; [k, R]."""

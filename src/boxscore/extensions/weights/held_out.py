@@ -23,12 +23,15 @@ Conventions
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+import functools
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import BoolArray, FloatArray, Positions
+from boxscore._utils.processes import Forked, Workers, worker_count
 from boxscore._utils.records import NamedTuple
 from boxscore.errors import InputError
 from boxscore.matching.matches import Matches
@@ -40,6 +43,9 @@ from boxscore.scoring.totals import Totals
 
 Groups = NDArray[np.integer]
 """Number of the group of each image, [I]."""
+
+WORTH_FORKING = 1 << 21
+"""Minimum of candidates and recall points over all thresholds and sets of images, a tenth of a second."""
 
 
 class _Line(NamedTuple):
@@ -119,13 +125,23 @@ class HeldOutPrecision:
         self._by_score = np.argsort(-outcomes.score, kind="stable")
         self._score_end = np.searchsorted(-outcomes.score[self._by_score], -outcomes.score, side="right")
 
-    def curves(self, groups: Groups, group_count: int) -> list[Curves]:
+    def curves(self, groups: Groups, group_count: int, workers: Workers = 1) -> list[Curves]:
         """Return closed curves whose AP is its correction: for all images, then without each group.
 
         Parameters and values are those of :meth:`corrections`; NaN for a class without a curve.
         """
         K, sets = self._class_count, range(1 + group_count)
-        corrections = self.corrections(groups, group_count)
+        # Share the thresholds among processes if that is faster.
+        T = len(self._outcomes.true)
+        size = self._outcomes.true.size + T * K * len(self._rules.recall_points)
+        shares = worker_count(workers) if len(sets) * size >= WORTH_FORKING else 1
+        parts = [range(first, T, shares) for first in range(min(shares, max(T, 1)))]
+        tasks = [functools.partial(self.corrections, groups, group_count, part) for part in parts[1:]]
+        corrections = np.empty((1 + group_count, T, K))
+        with contextlib.closing(Forked(tasks)) as forked:
+            made_here = self.corrections(groups, group_count, parts[0])
+            for part, of_part in zip(parts, [made_here, *forked.results()], strict=True):
+                corrections[:, part] = of_part
         # Count the objects of each class, and the images and detections with it, in each set of images.
         positive = self._left_out(groups[self._truth_image], self._truth_class, group_count)
         pairs = np.unique(self._truth_image.astype(np.int64) * max(K, 1) + self._truth_class)
@@ -155,7 +171,9 @@ class HeldOutPrecision:
         every: NDArray[np.int64] = of_group.sum(axis=0)
         return np.concatenate([every[None], every - of_group])
 
-    def corrections(self, groups: Groups, group_count: int) -> FloatArray:
+    def corrections(
+        self, groups: Groups, group_count: int, thresholds: Sequence[int] | None = None
+    ) -> FloatArray:
         """Return the correction of AP for all images and, after that, without each group.
 
         Parameters
@@ -163,22 +181,25 @@ class HeldOutPrecision:
         groups : ndarray of int, [I]
             Group of each image, from 0 to ``group_count`` - 1; images of one unit are in one group.
         group_count : int
+        thresholds : sequence of int, optional
+            Positions on the axis T; all by default.
 
         Returns
         -------
-        ndarray of float64, [1 + group_count, T, K]
+        ndarray of float64, [1 + group_count, thresholds, K]
             0 for a class without objects or true positives.
         """
-        K, T = self._class_count, len(self._outcomes.true)
+        if thresholds is None:
+            thresholds = range(len(self._outcomes.true))
         positive = self._left_out(groups[self._truth_image], self._truth_class, group_count)
         needed = [self._needed(one) for one in positive]
         group = groups[self._image]
-        made = np.zeros((1 + group_count, T, K))
-        for t in range(T):
+        made = np.zeros((1 + group_count, len(thresholds), self._class_count))
+        for at, t in enumerate(thresholds):
             line = self._line(t)
             if len(line.detection):
                 for w, counts in enumerate(self._counts(line, group, group_count)):
-                    made[w, t] = self._correction(line, counts, positive[w], needed[w])
+                    made[w, at] = self._correction(line, counts, positive[w], needed[w])
         return made
 
     def _needed(self, positive: NDArray[np.int64]) -> NDArray[np.int64] | None:

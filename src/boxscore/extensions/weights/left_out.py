@@ -104,7 +104,7 @@ def _computed(
         estimates[:, corrected] = np.nan
     elif corrected:
         chosen = [rows[at] for at in corrected]
-        estimates[:, corrected] += _corrections(evaluation, chosen, units, groups, count)
+        estimates[:, corrected] += _corrections(evaluation, chosen, units, groups, count, workers)
     return LeftOutMetrics(values, estimates)
 
 
@@ -119,6 +119,7 @@ def _corrections(
     units: Units | None,
     groups: NDArray[np.uint32],
     count: int,
+    workers: Workers,
 ) -> FloatArray:
     """Return the corrections of summary rows, [1 + groups, rows, K + 1]."""
     protocol = evaluation.protocol
@@ -127,7 +128,7 @@ def _corrections(
     @functools.cache
     def curves(area: int, cap: int, pooled: str | None) -> list[Curves]:
         matches = evaluation.matched if pooled is None else evaluation.matched.pooled(pooled)
-        return HeldOutPrecision(matches, protocol, area, cap, units).curves(groups, count)
+        return HeldOutPrecision(matches, protocol, area, cap, units).curves(groups, count, workers)
 
     tables = []
     for number in range(1 + count):

@@ -17,8 +17,8 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import SummaryRow
 from boxscore.scoring.summary import WeightedMetrics, WeightSets
 
-WORTH_FORKING = 1 << 22
-"""Minimum of detections and ground truths over all sets, a second or two of work."""
+WORTH_FORKING = 1 << 23
+"""Minimum of detections, ground truths and recall points over all sets, a tenth of a second of work."""
 
 
 def weighted_metrics_shared(
@@ -36,7 +36,8 @@ def weighted_metrics_shared(
     """
     count = len(weights)
     shares = worker_count(workers)
-    if shares < 2 or count * (len(matches) + len(matches.truth_image)) < WORTH_FORKING:
+    points = matches.threshold_count * len(protocol.ap.recall_points) * len(matches.categories)
+    if shares < 2 or count * (len(matches) + len(matches.truth_image) + points) < WORTH_FORKING:
         return weighted_metrics(matches, protocol, rows, _with_progress(weights, count, progress))
     first, *others = weights.batches(-(-count // shares))
 

@@ -49,7 +49,10 @@ MOST_SEGMENTS = 126
 """Maximum segments whose numbers fit into 64 bits; a class has at most 64."""
 
 MOST_TRUE_POSITIVES = 1 << 16
-"""Maximum true positives of a block, over all thresholds; a single class may have more."""
+"""Maximum true positives of a block, over all thresholds and pairs of sets; a single class may have more."""
+
+MOST_VALUES = 1 << 20
+"""Maximum values [T, R, K] that are computed together, 8 bytes each; two sets, or swaps, may have more."""
 
 EMPTY = np.iinfo(np.int64).min
 """A slot without a run."""
@@ -78,7 +81,8 @@ class _Runs(NamedTuple):
 class _Block(NamedTuple):
     """Classes that are computed together, with S segments, and the indexes of their sums."""
 
-    classes: slice
+    classes: Positions | slice
+    """The classes, k."""
     key: NDArray[np.int64]
     """Number of each segment, times ``SEGMENT``, [k, T, 1]."""
     true: Positions
@@ -89,10 +93,12 @@ class _Block(NamedTuple):
     """Index before each segment, [S]."""
     runs: _Runs | None
     """None if precision is not needed."""
+    size: int
+    """Number of true positives, at all thresholds."""
 
 
 class _Sums(NamedTuple):
-    """Cumulative sums under sets of weights, packed in pairs: of one pair, or of all pairs."""
+    """Cumulative sums under P pairs of sets of weights, [P, ...]."""
 
     objects: Pairs
     true: Pairs
@@ -101,14 +107,14 @@ class _Sums(NamedTuple):
 
 
 class _Counts(NamedTuple):
-    """Counts of a block under two sets of weights."""
+    """Counts of a block under P pairs of sets of weights."""
 
     bounds: Pairs
-    """True positives before each segment, and up to the last, [S + 1]."""
+    """True positives before each segment, and up to the last, [P, S + 1]."""
     reached: Pairs
-    """True positives up to the end of each run, [U]."""
+    """True positives up to the end of each run, [P, U]."""
     counted: Pairs
-    """Detections of the class up to the end of each run, [U]."""
+    """Detections of the class up to the end of each run, [P, U]."""
 
 
 class CurvesUnderWeights:
@@ -138,50 +144,72 @@ class CurvesUnderWeights:
         self._objects = WeightSums(prepared.truth_image[order], bounds, self._images)
         self._object_bounds = self._objects.at(bounds)
         self._blocks = list(self._split_blocks())
+        self._room: FloatArray = np.zeros(0)
 
     def of(self, sets: Sequence[FloatArray]) -> Iterator[Curves]:
-        """Yield the curves under each of some sets of weights, whole numbers, [images] each."""
-        exchanged = _are_exchanges(sets)
-        sums = self._sums(weight_table(sets[:: 1 + exchanged]))
-        together = 2 * (1 + exchanged)
-        for pair, low in enumerate(range(0, len(sets), together)):
-            few = list(sets[low : low + together])
-            missing = together - len(few)
-            yield from self._of_pair(few + few[:missing], _pair(sums, pair), exchanged)[: len(few)]
+        """Yield the curves under each of some sets of weights, whole numbers, [images] each.
 
-    def _of_pair(self, sets: Sequence[FloatArray], sums: _Sums, exchanged: bool) -> list[Curves]:
-        """Return the curves of two sets of weights, or of two swaps, which have four sets."""
-        # Allocate for two sets, or four: a swap is a set and its complement.
+        Read each of them before the next one: its precision is overwritten.
+        """
+        sides = 1 + _are_exchanges(sets)
+        sums = self._sums(weight_table(sets[::sides]))
         T, K = self._prepared.shape
-        positive = np.empty((len(sets), K), dtype=np.int64)
-        recalled = np.empty((len(sets), K, T), dtype=np.intp)
+        # Compute so many pairs together that their precision takes little memory, but one at least.
+        values = 2 * sides * max(T * K * len(self._rules.recall_points), 1)
+        together = max(1, MOST_VALUES // values)
+        for low in range(0, len(sums.true), together):
+            some = slice(low, low + together)
+            few = sets[2 * sides * low : 2 * sides * (low + together)]
+            yield from self._of_pairs(few, sides, _Sums(*(one[some] for one in sums)))
+
+    def _of_pairs(self, sets: Sequence[FloatArray], sides: int, sums: _Sums) -> Iterator[Curves]:
+        """Yield the curves under P pairs of sets, or of swaps, which have two sides."""
         # The other side of a swap counts the total minus the first side.
-        sides = [slice(side, None, 1 + exchanged) for side in range(1 + exchanged)]
-        objects = np.diff(sums.objects.take(self._object_bounds))
-        positive[sides[0]] = _halves(objects).T
-        if exchanged:
-            positive[sides[1]] = _halves(np.diff(self._ones.objects.take(self._object_bounds)) - objects).T
+        (T, K), count = self._prepared.shape, 2 * len(sums.true)
+        positive = np.empty((count, sides, K), dtype=np.int64)
+        objects = np.diff(sums.objects.take(self._object_bounds, axis=1))
+        positive[:, 0] = _by_set(objects)
+        if sides == 2:
+            every = np.diff(self._ones.objects.take(self._object_bounds, axis=1))
+            positive[:, 1] = _by_set(every - objects)
         # Make the curves with these counts filled in, and look up how many true positives each recall point
-        # needs, [sets, K, R].
-        curves = []
-        for one, of_set, true in zip(sets, positive, recalled, strict=True):
-            counts = self._prepared.counts(one, positive=of_set, true_positives=true.T)
+        # needs, [sets, sides, K, R]. Sets with equal objects need equally many.
+        recalled = np.zeros((count, sides, K, T), dtype=np.intp)
+        curves: list[Curves] = []
+        known: dict[bytes, NDArray[np.int64]] = {}
+        needed = np.ones((count, sides, K, len(self._rules.recall_points)), dtype=np.int64)
+        for number, one in enumerate(sets):
+            at = divmod(number, sides)
+            counts = self._prepared.counts(one, positive=positive[at], true_positives=recalled[at].T)
             curves.append(Curves(counts, self._rules, categories=self._categories))
-        needed = np.stack([one.needed() for one in curves])
-        np.maximum(needed, 1, out=needed)
-        best = np.empty((len(sets), K, T, needed.shape[-1]) if self._best else 0)
-        # Compute block by block, both sets of a pair in one 64-bit operation.
+            if self._best:
+                objects_of = positive[at].tobytes()
+                if objects_of not in known:
+                    known[objects_of] = np.maximum(curves[-1].needed(), 1)
+                needed[at] = known[objects_of]
+        # Overwrite the precision of the sets before: fresh memory would be slow. It stays 0 for classes
+        # without a true positive.
+        shape = (count, sides, K, T, needed.shape[-1]) if self._best else (count, sides)
+        if self._room.shape != shape:
+            self._room = np.zeros(shape)
+        best = self._room
+        # Compute block by block, for so many pairs of sets that a block fits into the cache.
         for number, block in enumerate(self._blocks):
-            counted = self._counts(block, sums)
-            self._read(block, counted, needed[sides[0]], recalled[sides[0]], best[sides[0]])
-            if exchanged:
-                # The other side of the pair has the rest of the total.
-                pairs = zip(self._whole[number], counted, strict=True)
-                others = _Counts(*(every - of_one for every, of_one in pairs))
-                self._read(block, others, needed[sides[1]], recalled[sides[1]], best[sides[1]])
-        for of_one, precision in zip(curves, best, strict=False):
-            of_one.take_state({"best": precision.transpose(1, 0, 2)})
-        return curves
+            together = max(1, MOST_TRUE_POSITIVES // max(block.size, 1))
+            for low in range(0, count // 2, together):
+                some = slice(low, low + together)
+                these = slice(2 * low, 2 * (low + together))
+                counted = self._counts(block, _Sums(*(one[some] for one in sums)))
+                self._read(block, counted, needed[these, 0], recalled[these, 0], best[these, 0])
+                if sides == 2:
+                    pairs = zip(self._whole[number], counted, strict=True)
+                    others = _Counts(*(every - of_one for every, of_one in pairs))
+                    self._read(block, others, needed[these, 1], recalled[these, 1], best[these, 1])
+        for number in range(len(sets)):
+            if self._best:
+                curves[0].take_state({"best": best[divmod(number, sides)].transpose(1, 0, 2)})
+            # Keep no curves: once read, they hold large arrays.
+            yield curves.pop(0)
 
     def _sums(self, table: NDArray[np.signedinteger]) -> _Sums:
         """Return the sums of all pairs of sets."""
@@ -189,25 +217,25 @@ class CurvesUnderWeights:
         return _Sums(*(one.running(table) for one in lists))
 
     def _counts(self, block: _Block, sums: _Sums) -> _Counts:
-        """Count under two sets of weights."""
-        bounds, runs = sums.true.take(block.true), block.runs
+        """Count under some pairs of sets of weights."""
+        bounds, runs = sums.true.take(block.true, axis=1), block.runs
         if runs is None:
-            return _Counts(bounds, bounds[:0], bounds[:0])
-        reached, counted = sums.true.take(runs.true), sums.base.take(runs.base)
-        before = sums.base.take(block.base)
+            return _Counts(bounds, bounds[:, :0], bounds[:, :0])
+        reached, counted = sums.true.take(runs.true, axis=1), sums.base.take(runs.base, axis=1)
+        before = sums.base.take(block.base, axis=1)
         if runs.moves is not None:
-            counted += sums.moves.take(runs.moves)
-            before += sums.moves.take(block.moves)
-        counted -= before.take(runs.segment)
+            counted += sums.moves.take(runs.moves, axis=1)
+            before += sums.moves.take(block.moves, axis=1)
+        counted -= before.take(runs.segment, axis=1)
         if runs.tie is not None:
             counted += reached
-            counted -= sums.true.take(runs.tie)
+            counted -= sums.true.take(runs.tie, axis=1)
         return _Counts(bounds, reached, counted)
 
     @functools.cached_property
     def _ones(self) -> _Sums:
         """Sums with all weights 1."""
-        return _pair(self._sums(weight_table([np.ones(self._images)] * 2)), 0)
+        return self._sums(weight_table([np.ones(self._images)] * 2))
 
     @functools.cached_property
     def _whole(self) -> list[_Counts]:
@@ -224,17 +252,19 @@ class CurvesUnderWeights:
     ) -> None:
         """Read the true positives, and the best precision at or after each recall point, of a block.
 
-        ``needed`` is [2, K, R]; the results go into ``recalled``, [2, K, T], and ``best``, [2, K, T, R].
+        ``needed`` is [2 P, K, R]; the results go into ``recalled``, [2 P, K, T], and ``best``,
+        [2 P, K, T, R].
         """
-        # Read the true positives of each segment from the cumulative sums, both halves of the pair as int32.
+        # Read the true positives of each segment from the cumulative sums, [2 P, S].
         T, runs, classes = self._prepared.shape[0], block.runs, block.classes
-        ends = _halves(counts.bounds).astype(np.intp)
-        recalled[:, classes] = np.diff(ends, axis=0).T.reshape(2, -1, T)
+        ends = _by_set(counts.bounds).astype(np.intp)
+        count = len(ends)
+        recalled[:, classes] = np.diff(ends).reshape(count, (len(block.true) - 1) // T, T)
         if runs is None:
             return
-        # Divide true positives by counted detections at the end of each run, [U, 2]. Scaling by a power of
+        # Divide true positives by counted detections at the end of each run, [P, U, 2]. Scaling by a power of
         # two is exact.
-        nth = counts.reached - counts.bounds.take(runs.segment)
+        nth = counts.reached - counts.bounds.take(runs.segment, axis=1)
         quotients = _halves(nth) * SCALE
         # 0 / 0 where nothing is counted; these values are not read.
         with np.errstate(invalid="ignore"):
@@ -243,32 +273,38 @@ class CurvesUnderWeights:
         # segment first.
         keyed = quotients.view(np.int64)
         keyed += runs.key
-        # Write each run to the slot of its number of true positives; both sets have their own range of slots.
+        # Write each run to the slot of its number of true positives; each set has its own row of slots.
         # Runs are in descending order, so the first run of a slot, which has the best precision, remains.
-        ends -= ends[0].copy()
-        middle, end = np.cumsum(ends[-1] + 2).tolist()
-        slots = np.full(end, EMPTY)
-        slot = counts.reached - counts.bounds[0]
-        slot += np.array([0, middle], dtype=np.int32).view(np.int64)
-        slots[slot.view(np.int32).astype(np.intp)] = keyed.ravel()
+        ends -= ends[:, :1].copy()
+        width = int(ends[:, -1].max()) + 2
+        slots = np.full((count, width), EMPTY)
+        slot = counts.reached - counts.bounds[:, :1]
+        slot += (np.arange(count, dtype=np.int32) * np.int32(width)).view(np.int64)[:, None]
+        slots.ravel()[slot.view(np.int32).astype(np.intp).ravel()] = keyed.ravel()
+        # For whole numbers fmax equals maximum, whose accumulation in NumPy is several times slower.
+        np.fmax.accumulate(slots[:, ::-1], axis=1, out=slots[:, ::-1])
         # A recall point that is not reached reads behind the segment: a smaller key, or an empty slot.
-        at = ends[:-1].T.reshape(2, -1, T, 1) + needed[:, classes, None]
+        at = ends[:, :-1].reshape(count, len(block.key), T, 1) + needed[:, classes, None]
         found = np.empty(at.shape, dtype=np.int64)
-        for side, of_side in enumerate((slots[:middle], slots[middle:])):
-            # For whole numbers fmax equals maximum, whose accumulation in NumPy is several times slower.
-            np.fmax.accumulate(of_side[::-1], out=of_side[::-1])
-            of_side.take(at[side], mode="clip", out=found[side])
+        for of_set, points, values in zip(slots, at, found, strict=True):
+            of_set.take(points, mode="clip", out=values)
         # Subtract the key: a result of another segment has a smaller key and becomes 0. Multiplying by the
         # power of two restores the quotient.
         np.maximum(found, block.key, out=found)
         found -= block.key
-        np.multiply(found.view(np.float64), 1 / SCALE, out=best[:, classes])
+        precision = found.view(np.float64)
+        if isinstance(classes, slice):
+            np.multiply(precision, 1 / SCALE, out=best[:, classes])
+        else:
+            best[:, classes] = precision * (1 / SCALE)
 
     def _split_blocks(self) -> Iterator[_Block]:
         """Split the prepared data into blocks of classes, with segments sorted by class."""
         prepared, (T, K) = self._prepared, self._prepared.shape
         # Sort the true positives by class, then threshold, so that a block of classes is a slice.
-        segments = np.arange(T * K).reshape(T, K).T.ravel()
+        # Leave out classes without a true positive.
+        present = np.flatnonzero(np.diff(prepared.starts).reshape(T, K).any(axis=0))
+        segments = np.arange(T * K).reshape(T, K).T[present].ravel()
         counts = np.diff(prepared.starts)[segments]
         order = ragged_ranges(prepared.starts[:-1][segments], counts)
         bounds, images = _bounds(counts), self._images
@@ -277,10 +313,10 @@ class CurvesUnderWeights:
             nothing = np.zeros(0, dtype=np.intp)
             self._true = WeightSums(prepared.true_image[order], bounds, images)
             self._base = self._moves = WeightSums(nothing, nothing, images)
-            yield _Block(slice(0, K), nothing, self._true.at(bounds), nothing, nothing, None)
+            yield _Block(present, nothing, self._true.at(bounds), nothing, nothing, None, 0)
             return
         # Find the start of each segment's corrections, in the old order and in the new.
-        segment = np.repeat(np.arange(K * T), counts)
+        segment = np.repeat(np.arange(len(segments)), counts)
         move_counts = np.bincount(prepared.move_segment, minlength=T * K)
         move_starts = _bounds(move_counts)[:-1][segments]
         move_bounds = _bounds(move_counts[segments])
@@ -300,7 +336,7 @@ class CurvesUnderWeights:
         run_tie = run + 1
         if prepared.tie_order != "as_ranked":
             run_tie = ends.true_positives[of_run] + (bounds[:-1] - prepared.starts[segments])[run_segment]
-        run_bounds = np.searchsorted(run_segment, np.arange(K * T + 1))
+        run_bounds = np.searchsorted(run_segment, np.arange(len(segments) + 1))
 
         # Collect every position at which a sum is read, so that each list of images is summed once. A
         # correction by -1 is an image with a shifted number, whose weight is negative.
@@ -333,18 +369,14 @@ class CurvesUnderWeights:
                 self._moves.at(run_moves[some][::-1]) if len(moves) else None,
             )
             yield _Block(
-                slice(low, high),
+                _as_slice(present[low:high]),
                 key.reshape(-1, T, 1),
                 true_at[these.start : these.stop + 1],
                 base_at[these],
                 moves_at[these],
                 runs,
+                int(bounds[these.stop] - bounds[these.start]),
             )
-
-
-def _pair(sums: _Sums, number: int) -> _Sums:
-    """Take the sums of one pair."""
-    return _Sums(*(one[number] for one in sums))
 
 
 def _class_blocks(starts: Positions, threshold_count: int) -> Iterator[tuple[int, int]]:
@@ -355,6 +387,12 @@ def _class_blocks(starts: Positions, threshold_count: int) -> Iterator[tuple[int
         if k == len(ends) - 1 or k - low == most or ends[k + 1] - ends[low] > MOST_TRUE_POSITIVES:
             yield low, k
             low = k
+
+
+def _as_slice(positions: Positions) -> Positions | slice:
+    """Return ascending positions as a slice if none is left out."""
+    low, high = int(positions[0]), int(positions[-1]) + 1
+    return slice(low, high) if high - low == len(positions) else positions
 
 
 def _are_exchanges(sets: Sequence[FloatArray]) -> bool:
@@ -368,5 +406,10 @@ def _bounds(counts: NDArray[np.signedinteger]) -> Positions:
 
 
 def _halves(pairs: Pairs) -> NDArray[np.int32]:
-    """Return the two numbers of each, [n, 2]."""
-    return pairs.view(np.int32).reshape(-1, 2)
+    """Return the two numbers of each, [..., 2]."""
+    return pairs.view(np.int32).reshape(*pairs.shape, 2)
+
+
+def _by_set(pairs: Pairs) -> NDArray[np.int32]:
+    """Return the numbers of each set, from [P, n] to [2 P, n]."""
+    return _halves(pairs).transpose(0, 2, 1).reshape(-1, pairs.shape[1])
