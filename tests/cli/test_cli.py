@@ -212,10 +212,10 @@ def test_workers_do_not_change_the_result(workers: str, run: Run) -> None:
 
 def test_protocol_files(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
-    path.write_text('extends = "coco"\n[matching]\nmax_detections = [5]\n')
+    path.write_text('extends = "coco"\n[matching]\nmax_detections = [50]\n')
     value = run.json(*COCO, "--protocol", str(path))
     assert value["protocol"] == "mine"
-    assert "AR5" in value["metrics"]
+    assert "AR50" in value["metrics"]
 
 
 def test_formats_and_protocols_are_independent(run: Run) -> None:

@@ -39,7 +39,20 @@ CALLS = {
 }
 PRINTING = sorted(
     {*CALLS, *COMMANDS}
-    - {"history", "merge", "convert", "nms", "fuse", "draw", "report", "run", "demo", "panoptic", "semantic"}
+    - {
+        "history",
+        "merge",
+        "convert",
+        "nms",
+        "fuse",
+        "draw",
+        "plot",
+        "report",
+        "run",
+        "demo",
+        "panoptic",
+        "semantic",
+    }
     - {"view"}
 )
 

@@ -80,3 +80,9 @@ def test_bad_words_are_refused(
 
 def test_an_incomplete_call_prints_a_complete_one(run: Run) -> None:
     assert "For example: boxscore plot pr GT DT." in run.error("plot")
+
+
+def test_without_scores_only_plots_that_need_none_are_drawn(tmp_path: Path, run: Run) -> None:
+    words = ["--scoreless", "--output", tmp_path / "one.png"]
+    assert "must have scores for this" in run.error("plot", "pr", GT, DT, *words)
+    assert run("plot", "confusion", GT, DT, *words).out.strip() == str(tmp_path / "one.png")
