@@ -31,7 +31,7 @@ def records(count: int = 4) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return COCO records of images with one square each, and results equal to them."""
     annotations = []
     for number in range(1, count + 1):
-        x, y, side = 50.0 + number, 60.0, 30.0 + number
+        x, y, side = 50.0 + number, 60.0, 26.0 + number
         box = {"bbox": [x, y, side, side], "segmentation": square(x, y, side), "area": side * side}
         annotations.append({"id": number, "image_id": number, "category_id": 1, "iscrowd": 0, **box})
     images = [{"id": number, "width": SIDE, "height": SIDE} for number in range(1, count + 1)]
@@ -75,29 +75,34 @@ def test_an_empty_mask_of_a_detection(name: str, tmp_path: Path) -> None:
 def test_where_boxes_are_compared_empty_masks_are_a_note(tmp_path: Path, run: Run) -> None:
     truth, results = records()
     truth["annotations"][0]["segmentation"] = EMPTY["collinear"]
-    files = written(tmp_path, truth, [{**one, "bbox": [51, 60, 31, 31]} for one in results])
+    files = written(tmp_path, truth, [{**one, "bbox": [51, 60, 27, 27]} for one in results])
     [found] = [one for one in validate_files(*files) if "empty" in one.code]
     assert (found.severity, found.repair) == ("note", "")
     assert "empty" not in run("evaluate", *files).err
 
 
-@pytest.mark.parametrize("outside", [False, True])
-def test_boxes_of_other_objects_than_the_masks(outside: bool, tmp_path: Path, run: Run) -> None:
+@pytest.mark.parametrize("kind", ["center", "outside", "half"])
+def test_boxes_of_other_objects_than_the_masks(kind: str, tmp_path: Path, run: Run) -> None:
     """The boxes are half of width and height, then width and height, as a converter wrote them."""
-    truth, results = records(6)
+    truth, results = records(12)
     boxes = [one["bbox"] for one in truth["annotations"]]
     results = [{**one, "bbox": box} for one, box in zip(results, boxes, strict=True)]
-    for one, (_, _, w, h) in zip(truth["annotations"], boxes, strict=True):
-        one["bbox"] = [90, 90, w, h] if outside else [w / 2, h / 2, w, h]
+    for one, (x, y, w, h) in zip(truth["annotations"], boxes, strict=True):
+        others = {
+            "center": [w / 2, h / 2, w, h],
+            "outside": [90, 90, w, h],
+            "half": [x / 2, y / 2, w / 2, h / 2],
+        }
+        one["bbox"] = others[kind]
     files = written(tmp_path, truth, results)
     said = " ".join(run("evaluate", *files).err.split())
     assert said.startswith(
-        "boxscore: error in the input: 6 of 6 boxes of the ground truth do not enclose the"
+        "boxscore: error in the input: 12 of 12 boxes of the ground truth do not enclose the"
     )
     assert "With the boxes around the masks, AP would be 1.0000 instead of 0.0000 (+1.0000)." in said
     assert said.count("boxscore: ") == 1  # not also another order of the numbers
     [found] = [one for one in validate_files(files[0]) if one.code == "annotation-box-not-of-mask"]
-    assert (found.severity, found.count) == ("warning", 6)
+    assert (found.severity, found.count) == ("warning", 12)
 
 
 @pytest.mark.parametrize("spoil", ["few", "crowd", "larger", "damaged"])

@@ -145,10 +145,11 @@ def consequences(context: Context, findings: Sequence[Finding]) -> set[str]:
     left_out = 0 if context.detections is None else sum(context.detections.left_out.values())
     # A wrong form, or shifted images, explains findings about places.
     follows: set[str] = set()
-    if sure.intersection(PLACED):
+    if BOXES_OF_MASKS in sure:
+        follows.update((*FROM_PLACES, *FORMS, *PLACED, "classes-numbered-differently"))
+        follows.add("annotation-outside-image")
+    elif sure.intersection(PLACED):
         follows.update((*FROM_PLACES, "detection-box-order", "detection-outside-image"))
-    elif BOXES_OF_MASKS in sure:
-        follows.update((*FROM_PLACES, *FORMS, "annotation-outside-image"))
     elif sure.intersection(FORMS):
         follows.update(FROM_PLACES)
     elif "images-off-by-one" in sure:

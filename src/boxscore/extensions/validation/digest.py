@@ -99,7 +99,8 @@ def quick_findings(evaluation: Evaluation) -> list[Finding]:
 
 def _first_causes(findings: list[Finding]) -> list[Finding]:
     """Suppress findings that boxes in another form may explain, if a known form raises the score."""
-    forms = [one for one in findings if one.code in (*PLACED, *FORMS) and one.repair and not one.effect <= 0]
+    causes = (BOXES_OF_MASKS, *PLACED, *FORMS)
+    forms = [one for one in findings if one.code in causes and one.repair and not one.effect <= 0]
     if not forms:
         return findings
     return [one for one in findings if one in forms or (one.kind, one.severity) == ("structural", "error")]
@@ -160,7 +161,9 @@ def warn_of_findings(evaluation: Evaluation) -> set[str]:
 def covered_codes(findings: Sequence[Finding]) -> set[str]:
     """Return the codes of warnings that findings replace: misplaced boxes look like another form."""
     codes = {finding.code for finding in findings}
-    if not codes.isdisjoint((SIZES_SWAPPED, BOXES_OF_MASKS)):
+    if BOXES_OF_MASKS in codes:
+        return codes.union(FORMS, {"classes-numbered-differently"})
+    if SIZES_SWAPPED in codes:
         return codes.union(FORMS)
     return codes | {"detection-box-order"} if NETWORK in codes else codes
 
