@@ -13,7 +13,7 @@ import pytest
 import boxscore
 from boxscore import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories
-from boxscore.evaluation import by_class
+from boxscore.evaluation import by_class, matches_needed
 from boxscore.evaluation.result import Best
 from boxscore.protocols import load_protocol
 from support.examples import examples, first_of
@@ -54,6 +54,10 @@ COCO: dict[str, dict[str, Any]] = {
             {"key": "APo", "classes": "frequency=c|f"},
             {"key": "AR", "metric": "AR"},
         ]
+    },
+    "recall without scores": {
+        "matching": {"scores": "none", "max_detections": []},
+        "summary": [{"key": "AR", "metric": "AR"}, {"key": "recall", "metric": "AR", "iou": 0.5}],
     },
     "a class that is not evaluated": {"labels": {"not_evaluated": ["c2"]}},
 }
@@ -120,10 +124,10 @@ def bits(values: Any) -> Any:
 
 def assert_same(shared: boxscore.Evaluation, alone: boxscore.Evaluation) -> None:
     """Compare every number, those that need the matches last."""
-    for name in ("metrics", "class_values", "class_counts"):
+    for name in ("metrics", "class_values", "class_counts", "class_rates"):
         assert list(getattr(shared, name)) == list(getattr(alone, name)), name
         assert bits(getattr(shared, name)) == bits(getattr(alone, name)), name
-    assert shared.counts == alone.counts
+    assert (shared.counts, shared.operating_score) == (alone.counts, alone.operating_score)
     assert repr(shared) == repr(alone)
     assert all(map(np.array_equal, Best.of(alone.matched), shared._once("best", lambda: ())))
 
@@ -163,7 +167,7 @@ def test_numbers_of_processes_are_those_of_one(name: str, monkeypatch: pytest.Mo
                 continue
             assert counts[:1] == [classes]
             assert_same(shared, alone)
-            assert bits(shared.arrays()) == bits(alone.arrays())
+            assert not alone.has_scores or bits(shared.arrays()) == bits(alone.arrays())
             assert_same_matches(shared.matched, alone.matched)
 
 
@@ -219,6 +223,25 @@ def test_what_is_made_of_a_result_is_the_same(make: Any, monkeypatch: pytest.Mon
         assert_same_matches(ours.matched, theirs.matched)
     else:
         assert bits(ours.average_precision) == bits(theirs.average_precision)
+
+
+def test_the_digest_does_not_ask_for_matches(monkeypatch: pytest.MonkeyPatch) -> None:
+    low = np.arange(300).reshape(150, 2) % 97 * 3.5
+    boxes = np.hstack([low, low + 20.25])
+    image, category = np.sort(np.random.default_rng(1).integers(0, 15, 150)), np.arange(150) % 3
+    truth = GroundTruth.from_arrays(image, category, boxes)
+    found = Detections.from_arrays(image, category, boxes + 0.5, np.linspace(0.01, 0.99, 150))
+    counts = always_shared(monkeypatch)
+    shared, said = told(truth, found, workers=3)
+    assert (counts, said) == ([3], [])
+    assert "matched" not in vars(shared)
+
+
+def test_for_a_question_about_matches_they_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = always_shared(monkeypatch)
+    with matches_needed():
+        assert "matched" in vars(boxscore.evaluate(*scene(7), workers=3, digest=False))
+    assert counts == []
 
 
 def test_without_children_this_process_does_the_work(monkeypatch: pytest.MonkeyPatch) -> None:

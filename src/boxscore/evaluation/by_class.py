@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.array_types import IntArray
+from boxscore._utils.array_types import BoolArray, IntArray
 from boxscore._utils.processes import Forked, Workers, idle_processors, worker_count
 from boxscore._utils.progress import stage
 from boxscore._utils.records import NamedTuple
@@ -36,6 +36,7 @@ from boxscore.scoring.blocks import MOST_VALUES
 from boxscore.scoring.counts import Outcomes, TruePositiveCounts
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.kinds import kind_of, kinds_of
+from boxscore.scoring.score_counts import CountedDetections, ScoreCounts
 from boxscore.scoring.summary import Key, summary_keys
 from boxscore.similarity.registry import similarity_of
 
@@ -65,6 +66,10 @@ class _Share(NamedTuple):
     of_tables: Mapping[str, int]
     of_classes: Mapping[str, NDArray[Any]]
     best: Best
+    counted: BoolArray
+    """Whether each detection counts at the first threshold and area range, in the order of ``best``, [D]."""
+    true: BoolArray
+    """Whether it is a true positive there, [D]."""
 
 
 class _LateCounts(TruePositiveCounts):
@@ -151,6 +156,8 @@ def evaluated_by_class(
     result._once("counts of classes", lambda: of_classes)
     best = _best([part.best for part in parts], classes)
     result._once("best", lambda: best)
+    counts_at_first = functools.partial(_counts_at_first, result, parts, classes)
+    result._once("make counts at first", lambda: counts_at_first)
     for key in parts[0].curves:
         curves = _curves(result, key, [part.curves[key] for part in parts], classes)
         result._once(("curves", *key), functools.partial(_same, curves))
@@ -187,8 +194,15 @@ def _share(
             curves.known_numbers(),
         )
         curves.release()
-    of_tables = counts_of_tables(ground_truth, detections, matched)
-    return _Share(made, of_tables, counts_of_classes(matched), Best.of(matched))
+    outcomes = matched.detection_outcomes(0, 0)
+    return _Share(
+        made,
+        counts_of_tables(ground_truth, detections, matched),
+        counts_of_classes(matched),
+        Best.of(matched),
+        outcomes.counted,
+        outcomes.true,
+    )
 
 
 # ---------------------------------------------------------------- classes side by side
@@ -210,14 +224,37 @@ def _best(parts: Sequence[Best], classes: Sequence[IntArray]) -> Best:
     """Put the best detections of shares into the order of all classes."""
     sizes = _beside([{"": np.diff(part.starts)} for part in parts], classes)[""]
     starts = np.append(0, np.cumsum(sizes))
-    score, true = np.empty(starts[-1]), []
+    score = _blocks_beside([part.score for part in parts], parts, classes)
+    true = []
     for part, rows in zip(parts, classes, strict=True):
-        # Each class moves as a block.
-        for row, values in zip(rows.tolist(), np.split(part.score, part.starts[1:-1]), strict=True):
-            score[starts[row] : starts[row + 1]] = values
         of_class = np.searchsorted(part.starts, part.true, side="right") - 1
         true.append(part.true + (starts[rows] - part.starts[:-1])[of_class])
     return Best(score, starts, np.sort(np.concatenate(true)), sum(part.counted for part in parts))
+
+
+def _blocks_beside(
+    columns: Sequence[NDArray[Any]], parts: Sequence[Best], classes: Sequence[IntArray]
+) -> NDArray[Any]:
+    """Put columns of the detections of shares into the order of all classes; each class is a block."""
+    blocks: list[NDArray[Any]] = [columns[0]] * sum(map(len, classes))
+    for column, part, rows in zip(columns, parts, classes, strict=True):
+        for row, block in zip(rows.tolist(), np.split(column, part.starts[1:-1]), strict=True):
+            blocks[row] = block
+    return np.concatenate(blocks)
+
+
+def _counts_at_first(result: Evaluation, parts: Sequence[_Share], classes: Sequence[IntArray]) -> ScoreCounts:
+    """Count at each score at the first threshold and area range; distances are NaN."""
+    best: Best = result._cache["best"]
+    bests = [part.best for part in parts]
+    counted = np.flatnonzero(_blocks_beside([part.counted for part in parts], bests, classes))
+    true = _blocks_beside([part.true for part in parts], bests, classes)[counted]
+    category = np.repeat(np.arange(len(best.starts) - 1, dtype=np.int32), np.diff(best.starts))[counted]
+    unknown = np.full(len(counted), np.nan)
+    positive = result.class_counts["ground_truths"]
+    return ScoreCounts.of(
+        CountedDetections(category, best.score[counted], true, unknown, positive, np.zeros_like(category))
+    )
 
 
 def _curves(

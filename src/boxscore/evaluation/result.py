@@ -452,7 +452,7 @@ class Evaluation(PicklesFields):
         """The score threshold of the best F1 of all classes together; minus infinity if F1 is undefined."""
         if not self.has_scores:
             return -np.inf
-        counts = self._score_counts()
+        counts = self._counts_at_first if self._is_scored else self._score_counts()
         best = counts.best_score(len(counts.positive) - 1)
         return best if best == best else -np.inf
 
@@ -469,7 +469,7 @@ class Evaluation(PicklesFields):
         unranked = not self.has_scores
         rates = self._once(
             "class rates",
-            lambda: rates_of_classes(self._counts_at(0, 0), self.operating_score, counts_too=unranked),
+            lambda: rates_of_classes(self._counts_at_first, self.operating_score, counts_too=unranked),
         )
         return read_only({name: values for name, values in rates.items() if name not in known})
 
@@ -710,6 +710,12 @@ class Evaluation(PicklesFields):
         return self.curves_of(0, -1).average_precision
 
     @property
+    def _evaluated_count(self) -> int:
+        """Number of evaluated detections: without those beyond max detections."""
+        best: Best | None = self._cache.get("best")
+        return len(self.matched) if best is None else len(best.score)
+
+    @property
     def _is_scored(self) -> bool:
         """Whether the curves of the summary are known before the matches."""
         return "match" in self._cache
@@ -936,6 +942,14 @@ class Evaluation(PicklesFields):
             ("score counts", threshold, area),
             lambda: ScoreCounts.of(counted_detections(self.matched, threshold, area)),
         )
+
+    @property
+    def _counts_at_first(self) -> ScoreCounts:
+        """The counts at the first threshold and area range; distances may be NaN."""
+        if not self._is_scored:
+            return self._counts_at(0, 0)
+        make: Callable[[], ScoreCounts] = self._cache["make counts at first"]
+        return self._once("counts at first", make)
 
     def _once(self, key: Hashable, compute: Callable[[], Answer]) -> Answer:
         """Return the cached value of a key; compute it on first access.

@@ -410,7 +410,7 @@ def _beyond_max_detections(context: Context, detections: Detections) -> Iterator
 def _costly_limit(context: Context, detections: Detections) -> Iterator[Finding]:
     """Report detections beyond max detections, if that takes little time and lowers the metric."""
     limit, given = context.protocol.caps[-1], context.given
-    if given is None or limit is None or len(given.matched) == len(detections):
+    if given is None or limit is None or given._evaluated_count == len(detections):
         return
     if not context.is_soon(context.protocol):
         return
