@@ -41,7 +41,7 @@ KEY_BITS = 48
 SCORE_BITS = 32
 """Number of bits that orders most scores, in two passes; ``_repair`` fixes the few others."""
 
-MEASURED_FROM, MEASURED_TO = 1 << 15, 1 << 21
+MEASURED_FROM, MEASURED_TO = 1 << 12, 1 << 21
 """Range of sizes for which the speed of the sort is measured: fewer keys are cheap, more exceed the cache."""
 
 SAMPLE = 1 << 12
