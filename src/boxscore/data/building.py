@@ -113,7 +113,7 @@ def built_columns(
             checks.sizes_not_negative(sizes, place=place, cause="")
             table["sizes"] = sizes
     # Add masks and other shapes. Derive missing boxes from them, but only if areas need them now.
-    instances = _instances(schema, given, rows, place=place)
+    instances = _instances(schema, given, rows, reuse=reuse, place=place)
     checks.same_length(count, of=of, **instances)
     if boxes is None:
         table["boxes"], table["sizes"] = None, None
@@ -147,14 +147,11 @@ def _fill_column(column: Column, value: Any, count: int, *, reuse: bool) -> NDAr
         return np.full(count, column.default, dtype=column.dtype)
     if column.form == "ids":
         return np.arange(1, count + 1) if value is None else as_ids(value, name=column.name).copy()
-    if column.form == "numbers":
-        array = checks.float_array(value, name=column.name)
-        return array if reuse else np.array(array)
-    return column.made_of(value)
+    return column.made_of(value, reuse=reuse)
 
 
 def _instances(
-    schema: Schema, given: Mapping[str, Any], rows: Mapping[str, Any], *, place: Place
+    schema: Schema, given: Mapping[str, Any], rows: Mapping[str, Any], *, reuse: bool, place: Place
 ) -> dict[str, Any]:
     """Return the given instance columns; count keypoints if their count is not given."""
     instances: dict[str, Any] = {}
@@ -173,7 +170,7 @@ def _instances(
             instances[column.name] = column.made(values, sizes, place)
             continue
         # Convert other columns, then check length and values.
-        array = column.made_of(values)
+        array = column.made_of(values, reuse=reuse)
         checks.same_length(len(rows["image"]), of=f"{schema.noun} boxes", **{column.name: array})
         if column.plain and np.asarray(values).dtype == object:  # may contain None
             scores = all_or_none(array, place)

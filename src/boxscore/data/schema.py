@@ -110,13 +110,17 @@ class Column:
         sides = [str(count), *("J" if side is None else str(side) for side in self.shape)]
         return f"{self.dtype or np.dtype(np.int64)} [{', '.join(sides)}]"
 
-    def made_of(self, values: Any) -> NDArray[Any]:
-        """Convert values to an array with the shape of this column, without checks of the values."""
+    def made_of(self, values: Any, *, reuse: bool = False) -> NDArray[Any]:
+        """Convert values to an array with the shape of this column, without checks of the values.
+
+        With ``reuse``, the column may be the array itself, otherwise a copy.
+        """
+        made = np.asarray if reuse else np.array
         if self.array is not None:
-            return np.array(self.array(values))
+            return made(self.array(values))
         if self.form == "numbers":
             columns = self.shape[0] if self.shape else None
-            return np.array(checks.float_array(values, name=self.name, columns=columns))
+            return made(checks.float_array(values, name=self.name, columns=columns))
         if self.form == "flags":
             return checks.flags(values, name=self.name)
         if self.form == "counts":
