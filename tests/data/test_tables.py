@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import pickle
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pandas as pd
 import pytest
 
 from boxscore import Detections, GroundTruth, InputError
+from boxscore.data.alignment import stacked
 from boxscore.data.vocabulary import Categories, Images
 
 BOXES = [[0, 0, 10, 10], [5, 5, 9, 9]]
@@ -35,6 +37,31 @@ def test_columns() -> None:
     assert (table.crowd.tolist(), table.difficult.tolist()) == ([True, False], [False, True])
     assert table.ids.tolist() == [11, "x"]
     assert truth().ids.tolist() == [1, 2]
+
+
+def test_sizes_that_boxes_give_need_no_memory() -> None:
+    """Dropped sizes stay dropped in rows, copies and joined tables, and have the same bits when asked for."""
+    table, expected = detections(), detections().sizes
+    table.drop_derived_sizes()
+    for other in (
+        table,
+        table[:1],
+        table.replaced(source="x"),
+        pickle.loads(pickle.dumps(table)),
+        stacked([table]),
+    ):
+        assert "sizes" not in vars(other)
+        assert other.sizes.tolist() == expected[: len(other)].tolist()
+        assert not other.sizes.flags.writeable
+    assert table.replaced(boxes=table.boxes + 1).sizes.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("box", [[0.1, 0, 0.2, 5], [3, 4, -0.0, 5]])
+def test_sizes_that_differ_from_the_boxes_are_kept(box: list[float]) -> None:
+    """By rounding, or by the sign of zero."""
+    table = Detections.from_arrays([1], ["cat"], [box], [0.5], box_format="xywh")
+    table.drop_derived_sizes()
+    assert vars(table)["sizes"].tobytes() == np.array([box[2:]], dtype=np.float64).tobytes()
 
 
 def test_given_sizes_are_kept_to_the_last_bit() -> None:

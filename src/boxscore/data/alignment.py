@@ -234,7 +234,9 @@ def _stack(tables: Sequence[Table], known: Mapping[str, Any], *, into_views: boo
     filled = [table for table in tables if len(table)] or [first]  # an empty table may lack a column
     columns: dict[str, Any] = {**known}
     for column in first.schema.needed:
-        if column.name not in known:
+        if column.name == "sizes" and not any("sizes" in vars(table) for table in filled):
+            columns["sizes"] = None  # still derived from the boxes
+        elif column.name not in known:
             columns[column.name] = _join_column(filled, column.name, into_views=into_views)
     # Plain optional columns must be in all tables or in none. Drop others unless all tables have them.
     for column in first.schema.instances:

@@ -128,9 +128,11 @@ class BaseTable:
         if fields != set(values):
             wrong = ", ".join(sorted(fields ^ set(values)))
             raise TypeError(f"{type(self).__name__}() has missing or unknown columns: {wrong}")
-        # Missing boxes are computed lazily.
+        # Missing boxes and sizes are computed lazily.
         if values["boxes"] is None:
-            del values["boxes"], values["sizes"]
+            del values["boxes"]
+        if values["sizes"] is None:
+            del values["sizes"]
         self.__dict__.update(_freeze(values))
 
     if not TYPE_CHECKING:  # a type checker would accept every attribute
@@ -140,7 +142,10 @@ class BaseTable:
                 if name in self.instances:
                     return self.instances[name]
                 if name in ("boxes", "sizes"):
-                    boxes, sizes = boxes_around(self.schema, self.instances)
+                    if "boxes" in self.__dict__:
+                        boxes, sizes = self.boxes, self.boxes[:, 2:] - self.boxes[:, :2]
+                    else:
+                        boxes, sizes = boxes_around(self.schema, self.instances)
                     self.__dict__.update(boxes=read_only(boxes), sizes=read_only(sizes))
                     return self.__dict__[name]
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -185,7 +190,15 @@ class BaseTable:
         shapes = {column.name for column in self.schema.instances if not column.plain}
         if "boxes" not in self.__dict__ and not {"boxes", "instances", *shapes} & {*columns}:
             columns = {**columns, "boxes": None, "sizes": None}  # still derived from the same masks
+        if "sizes" not in self.__dict__ and not {"boxes", "sizes"} & {*columns}:
+            columns = {**columns, "sizes": None}  # still derived from the same boxes
         return dataclasses.replace(self, **columns)
+
+    def drop_derived_sizes(self) -> None:
+        """Drop the sizes if the boxes give the same bits, to save memory; they are computed on demand."""
+        sizes, boxes = self.sizes, self.boxes
+        if np.array_equal(sizes.view(np.int64), (boxes[:, 2:] - boxes[:, :2]).view(np.int64)):
+            del self.__dict__["sizes"]
 
     def hold(self, name: str, column: NDArray[Any]) -> None:
         """Replace a column by an array of equal values, such as a view of a larger array."""

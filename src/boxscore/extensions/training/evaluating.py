@@ -601,11 +601,11 @@ class Evaluator:
         # Labels from a training loop lack ids, so number them here.
         truth = part.ground_truth
         if self.ground_truth is None:
-            truth = dataclasses.replace(truth, ids=np.arange(1, len(truth) + 1))
+            truth = truth.replaced(ids=np.arange(1, len(truth) + 1))
         check_class_weights(self.protocol.ap, truth.categories)
         check_class_labels(truth.source, truth.categories, truth.image_labels, self.protocol)
         # Make an evaluation like that of files; its warnings follow.
-        detections = dataclasses.replace(part.detections, left_out=dict(left_out))
+        detections = part.detections.replaced(left_out=dict(left_out))
         result = Evaluation(truth, detections, self.protocol, part.matches)
         warn_of_symptoms(result, 1, renaming=RENAMING)
         warn_numbered_from_zero(result)

@@ -38,7 +38,8 @@ class Rooms:
 
     def take_in(self, table: BoxTable) -> None:
         """Append the columns of a table to the buffers."""
-        names = [column.name for column in table.schema.needed]
+        table.drop_derived_sizes()
+        names = [column.name for column in table.schema.needed if column.name in vars(table)]
         names += [name for name in table.instances.names if table.instances.is_read(name)]
         for name in names:
             values = table.instances[name] if name in table.instances else getattr(table, name)
