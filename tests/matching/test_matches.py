@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+from typing import get_args
 
 import numpy as np
 import pytest
 
 from boxscore import Detections, GroundTruth, InputError, evaluate, load_protocol
+from boxscore.protocols.tables.labels import GROUP_TRUE_POSITIVES
+from boxscore.protocols.tables.matching import EqualScores
 from support.insides import Matches
 from support.insides import merge_matches as merge
+from support.limits import few_sorted_together
 from support.matches import assert_same_matches, match_tables
 
 BOX, AWAY = [0, 0, 10, 10], [50, 50, 60, 60]
@@ -44,6 +48,37 @@ def test_parts_with_other_vocabularies_merge(protocol: str) -> None:
     whole = match_tables(truth, detections, load_protocol(protocol))
     assert_same_matches(merge(parts), whole)
     assert_same_matches(merge(parts[::-1]), whole)
+
+
+@pytest.mark.parametrize("equal_scores", get_args(EqualScores))
+@pytest.mark.parametrize("together", [1, 7, 40])
+def test_class_order_by_some_classes_at_a_time(
+    equal_scores: EqualScores, together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Against sorting Python tuples; few scores, so that ties decide, and a class without detections."""
+    random = np.random.default_rng(together)
+    count = 60
+    image, label = random.integers(0, 9, count), random.choice([0, 1, 3, 4], count)
+    truth = GroundTruth.from_arrays([0], [0], [BOX], images=range(9), categories=range(5))
+    detections = Detections.from_arrays(image, label, [BOX] * count, random.integers(0, 3, count) / 4)
+    matches = evaluate(truth, detections).matched
+    hit = random.random(count) < 0.5
+    matches = dataclasses.replace(
+        matches, equal_scores=equal_scores, extra={GROUP_TRUE_POSITIVES.name: hit}
+    ).reordered(random.permutation(count))
+    few_sorted_together(monkeypatch, together)
+    ordered = matches.in_class_order()
+
+    def key(one: int) -> tuple[object, ...]:
+        row = int(ordered.row[one])
+        by_image = (int(ordered.image[one]), int(ordered.rank[one]))
+        last_first = (-int(ordered.image[one]), not ordered.extra[GROUP_TRUE_POSITIVES.name][one], row)
+        ties = {"image_order": by_image, "file_order": (row,), "last_in_file_first": (-row,)}
+        return int(ordered.category[one]), -float(ordered.score[one]), *ties.get(equal_scores, last_first)
+
+    keys = [key(one) for one in range(count)]
+    assert keys == sorted(keys)
+    assert sorted(ordered.row.tolist()) == list(range(count))
 
 
 def test_an_image_in_two_parts_is_refused() -> None:

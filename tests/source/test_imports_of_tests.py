@@ -35,6 +35,8 @@ ALLOWED = {
             "boxscore.matching.greedy.MOST_HELD",
             "boxscore.matching.greedy.WIDE",
             "boxscore.matching.matcher.MOST_PAIRS",
+            "boxscore.matching.matches.MOST_SORTS",
+            "boxscore.matching.matches.SORTED_TOGETHER",
             "boxscore.scoring.blocks.MOST_VALUES",
             "boxscore.scoring.blocks.SUMMED_TOGETHER",
             "boxscore.scoring.curves.MOST_VALUES",

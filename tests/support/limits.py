@@ -130,6 +130,12 @@ def few_pairs_at_a_time(patch: pytest.MonkeyPatch, count: int) -> None:
     patch.setattr("boxscore.matching.matcher.MOST_PAIRS", count)
 
 
+def few_sorted_together(patch: pytest.MonkeyPatch, count: int) -> None:
+    """Sort classes of at most so many detections together."""
+    patch.setattr("boxscore.matching.matches.SORTED_TOGETHER", count)
+    patch.setattr("boxscore.matching.matches.MOST_SORTS", 1 << 30)
+
+
 def few_pairs_held(patch: pytest.MonkeyPatch, count: int) -> None:
     """Hold at most so many pairs that do not match."""
     patch.setattr("boxscore.matching.greedy.MOST_HELD", count)

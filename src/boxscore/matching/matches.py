@@ -62,6 +62,9 @@ Column = Callable[[str], NDArray[Any]]
 Bits = NDArray[Any]
 """An unsigned integer array whose bits run over an axis: T thresholds, or A area ranges."""
 
+SORTED_TOGETHER, MOST_SORTS = 1 << 16, 8
+"""Number of detections that are sorted together, in whole classes; but at most so many sorts."""
+
 Names = TypeVar("Names", Images, Categories)
 
 
@@ -647,8 +650,25 @@ def _class_order(
     column: Column, extra: Extra, image_count: int, equal_scores: EqualScores
 ) -> NDArray[np.intp]:
     """Sort detections by category, descending score, and the order of equal scores."""
-    order = _tie_order(column, extra, image_count, equal_scores)
-    return order[group_order(column("category")[order], column("score")[order])]
+    # Sort some classes at a time, because sorting takes several times the memory of its keys.
+    category = column("category")
+    ends, size = np.cumsum(np.bincount(category)), max(SORTED_TOGETHER, len(category) // MOST_SORTS)
+    order = np.empty(len(category), dtype=np.intp)
+    low = done = 0
+    while done < len(category):
+        high = max(low + 1, int(np.searchsorted(ends, done + size, side="right")))
+        rows = np.flatnonzero((category >= low) & (category < high))
+        columns = _columns_of(column, rows)
+        some = taken_extra(extra, {"detection": itemgetter(rows)})
+        ties = _tie_order(columns, some, image_count, equal_scores)
+        ties = ties[group_order(columns("category")[ties], columns("score")[ties])]
+        order[done : done + len(rows)] = rows[ties]
+        low, done = high, done + len(rows)
+    return order
+
+
+def _columns_of(column: Column, rows: NDArray[np.intp]) -> Column:
+    return lambda name: column(name)[rows]
 
 
 def _tie_order(column: Column, extra: Extra, image_count: int, equal_scores: EqualScores) -> NDArray[np.intp]:

@@ -135,15 +135,14 @@ def merged(parts: list[Part]) -> Part:
     # Images are disjoint, so counts by image never conflict.
     left_out = {image: counts for part in parts for image, counts in part.left_out.items()}
     invalid = {image: counts for part in parts for image, counts in part.invalid.items()}
-    return Part(merge(renumbered), truth, detections, left_out, invalid)
+    matches = merge(renumbered)
+    matches = dataclasses.replace(matches, row=matches.row.astype(np.int64, copy=False))
+    return Part(matches, truth, detections, left_out, invalid)
 
 
-def _shift_rows(
-    rows: NDArray[np.integer[Any]], before: int, went: NDArray[np.intp] | None
-) -> NDArray[np.int64]:
+def _shift_rows(rows: NDArray[np.integer[Any]], before: int, went: NDArray[np.intp] | None) -> NDArray[Any]:
     """Map rows of a table that is appended to others in a merged one, and perhaps sorted."""
-    moved = rows.astype(np.int64)
-    moved += before
+    moved = rows + rows.dtype.type(before)
     return moved if went is None else went[moved]
 
 
