@@ -81,3 +81,13 @@ def test_a_limit_that_costs_nothing_is_not_said() -> None:
     rows = [one * 2 for one in rows_of_boxes(80)]
     found = boxscore.Detections.from_arrays(*rows, np.linspace(1.0, 0.0, 160))
     assert quick_findings(boxscore.evaluate(truth, found, digest=False)) == []
+
+
+@pytest.mark.parametrize(("limit", "is_said"), [(1, False), (2, True)])
+def test_a_protocol_of_one_answer_is_not_told_to_take_more(limit: int, is_said: bool) -> None:
+    rows = rows_of_boxes(4)
+    truth = boxscore.GroundTruth.from_arrays(*rows)
+    found = boxscore.Detections.from_arrays(*rows, np.linspace(1.0, 0.6, 4))
+    protocol = {"extends": "coco", "matching": {"max_detections": [limit]}}
+    findings = quick_findings(boxscore.evaluate(truth, found, protocol=protocol, digest=False))
+    assert any(one.code == "beyond-max-detections" for one in findings) == is_said

@@ -412,7 +412,8 @@ def _costly_limit(context: Context, detections: Detections) -> Iterator[Finding]
     limit, given = context.protocol.caps[-1], context.given
     if given is None or limit is None or given._evaluated_count == len(detections):
         return
-    if not context.is_soon(context.protocol):
+    # With a limit of one, the protocol asks for a single answer.
+    if limit == 1 or not context.is_soon(context.protocol):
         return
     # Only many objects in one group can lack a detection because of the limit.
     objects = np.unique(_limited_groups(context.protocol, context.ground_truth), return_counts=True)[1]
