@@ -214,8 +214,8 @@ def test_fractions(tmp_path: Path) -> None:
     ):
         table = load_ground_truth(path)
     assert (table.units, table.boxes.tolist()) == ("fractions", [[0.25, 0, 0.5, 1]])
-    assert not are_fractions(np.array([[0, 0, 1, 1.0]]))
-    assert not are_fractions(np.array([[0.5, 0.5, 0.25, 0.25], [0, 0, 2, 1]]))
+    assert not are_fractions(np.array([[0, 0, 1, 1.0]]), str)
+    assert not are_fractions(np.array([[0.5, 0.5, 0.25, 0.25], [0, 0, 2, 1]]), str)
 
 
 # ---------------------------------------------------------------- forms of CSV

@@ -330,7 +330,7 @@ REFUSED_LABELS = {
     "0 0.5 0.5 \u0660.5 0.5": "must be numbers",
     "0 0.5 0.5 nan 0.5": "must be numbers",
     "0 0.5 0.5 1e999 0.5": "must be fractions of the image size. Got inf",
-    "0 162 96 189 245": "must be fractions.*162.*line 4; if these are pixels, use --dt-box-format cxcywh",
+    "0 162 96 189 245": "must be fractions.*162.*line 4; 1 of 4 lines is so; correct or remove it",
     "0 0.5 0.5 0.5": r"must be class cx cy w h.*'0 0.5 0.5 0.5', 4 numbers",
     "0 0.5 0.5 0.5 0.5 0.9": "are these predictions with their confidence",
     "0.5 0.5 0.5 0.5 0.5": "a class number must be a whole number",

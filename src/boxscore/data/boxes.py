@@ -147,18 +147,33 @@ ROWS = 1 << 14
 """Number of boxes to check at a time; their columns fit the CPU cache."""
 
 
+FEW = 0.1
+"""Largest fraction of boxes that are more likely mistakes than evidence of another form."""
+
+
+def are_few(count: int, total: int, most: float = FEW) -> bool:
+    """Whether so many lines of all are too few to decide how the others are read; one of two is not."""
+    return count <= max(1, most * total) and 2 * count < total
+
+
 OTHER_FORMS: dict[str, WrittenFormat] = {"are these x,y,w,h?": "xywh", "are these x1,y1,x2,y2?": "xyxy"}
 """Likely causes of boxes of negative size, each with the form that would fix it."""
 
 
 def cause_of_negative(corners: FloatArray, sizes: FloatArray, box_format: BoxFormat) -> str:
-    """Return the likely cause of negative sides: another box form, if all boxes are valid in it."""
+    """Return the likely cause of negative sides: another box form, if all boxes are valid in it.
+
+    A few such boxes do not show another form.
+    """
+    swapped = "were two corners swapped?"
+    if are_few(int((sizes < 0).any(axis=1).sum()), len(sizes)):
+        return swapped
     if box_format == "xyxy":
         cause, sides = "are these x,y,w,h?", corners[:, 2:]
     else:
         first = corners[:, :2] if box_format == "xywh" else corners[:, :2] + sizes / 2
         cause, sides = "are these x1,y1,x2,y2?", sizes - first
-    return cause if (sides >= 0).all() else "were two corners swapped?"
+    return cause if (sides >= 0).all() else swapped
 
 
 def check_sizes_fit(

@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.checks import Place
 from boxscore._utils.text import short_list
 from boxscore.data.base import BaseTable
-from boxscore.data.box_reading import reading_of
+from boxscore.data.box_reading import are_fractions, reading_of
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat, check_sizes_fit
 from boxscore.data.building import built_columns, categories_of, images_of, vocabulary_columns
 from boxscore.data.column_names import (
@@ -173,7 +174,7 @@ def columns_of(
         return f"row {row} of DataFrame"
 
     # Take all columns of the schema; the others are user columns.
-    boxes, form = _boxes(frame, box, form, place="DataFrame")
+    boxes, form = _boxes(frame, box, form, place)
     given: dict[str, Any] = {}
     for column in (*schema.needed, *schema.instances):
         if len(column.frame) == 1 and column.frame[0] in frame:
@@ -308,7 +309,7 @@ def _rename_columns(
 
 
 def _boxes(
-    frame: pd.DataFrame, box: list[str], form: BoxFormat | None, *, place: str
+    frame: pd.DataFrame, box: list[str], form: BoxFormat | None, place: Place
 ) -> tuple[NDArray[np.float64], BoxFormat]:
     """Return the boxes, [N, 4], and their form."""
     if len(box) == 4:
@@ -318,7 +319,16 @@ def _boxes(
         boxes = checks.float_array(rows, name=box[0], columns=4)
     if form is None:
         unknown = np.full((len(boxes), 2), np.nan)
-        form = reading_of(boxes, unknown, names=tuple(box), usual=None, option="box_format=", place=place)
+        form = reading_of(
+            boxes,
+            unknown,
+            names=tuple(box),
+            usual=None,
+            option="box_format=",
+            source="DataFrame",
+            place=place,
+            fractions=are_fractions(boxes, place),
+        )
     return boxes, form
 
 

@@ -31,6 +31,7 @@ from boxscore._utils.array_types import BoolArray, FloatArray, IntArray
 from boxscore._utils.checks import Place
 from boxscore._utils.text import counted, counted_of
 from boxscore._utils.user_warnings import warn_user
+from boxscore.data.box_reading import may_be_fractions
 from boxscore.data.boxes import BoxFormat, box_convert
 from boxscore.data.building import built_columns
 from boxscore.data.class_names import ambiguous
@@ -162,12 +163,8 @@ def _apply_box_format(rows: Rows, options: ReadOptions) -> Rows:
         rows,
         boxes=written.x_first(rows.boxes),
         box_format=written.form,
-        fractions=written.fractions or (rows.fractions and _may_be_fractions(rows.boxes)),
+        fractions=written.fractions or (rows.fractions and may_be_fractions(rows.boxes, rows.place)),
     )
-
-
-def _may_be_fractions(boxes: FloatArray) -> bool:
-    return bool((np.abs(boxes) <= 2).all())
 
 
 def ground_truth_of(rows: Rows, options: ReadOptions) -> GroundTruth:

@@ -27,10 +27,11 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray, IntArray
+from boxscore._utils.checks import Place
 from boxscore._utils.lazy import loaded
 from boxscore._utils.text import short_list
 from boxscore._utils.user_warnings import warn_user
-from boxscore.data.box_reading import are_fractions, reading_of
+from boxscore.data.box_reading import LARGEST_FRACTION, Readings, are_fractions, reading_of, report_reading
 from boxscore.data.boxes import BoxFormat, check_sizes_fit
 from boxscore.data.column_names import (
     ColumnParts,
@@ -192,7 +193,7 @@ class TableFormat(RowFormat):
             got = f"{_size_text(table.images.sizes[row])}, image {table.images.ids[row]!r}"
             raise InputError("an image size", _SIZE_RULE, got=got, place=table.source)
         # Tiny boxes in pixels look like fractions, and a table does not store the unit.
-        if table.units == "pixels" and are_fractions(table.boxes):
+        if table.units == "pixels" and are_fractions(table.boxes, lambda row: f"row {row} of {table.source}"):
             raise InputError(
                 "the boxes",
                 "have a coordinate of 2 pixels or more, to be written as a table",
@@ -282,8 +283,14 @@ def rows_of(
             boxes = options.written.x_first(boxes)
             if options.box_format != parts.box_format:
                 parts = parts._replace(sides=None)  # sides in another form
-        fractions = not parts.box or (are_fractions(boxes) if given_fractions is None else given_fractions)
-        fractions |= options.written is not None and options.written.fractions
+        if options.written is not None and options.written.fractions:
+            fractions = True
+        elif given_fractions is None:
+            fractions = not parts.box or are_fractions(boxes, place)
+            if fractions and parts.box and not parts.open_images:
+                report_fractions(table.source)
+        else:
+            fractions = not parts.box or given_fractions
     # Infer the form of the boxes if necessary; look up image sizes only in that case.
     form: BoxFormat = "xyxy"
     classless = absent_class(table, parts, options, categories)
@@ -295,7 +302,9 @@ def rows_of(
                 boxes,
                 lambda: _known_sizes(images, sizes, options, ground_truth)[image_of_box],
                 table,
+                place,
                 side="dt" if of_results else "gt",
+                fractions=fractions,
             )
         except InputError as error:
             raise error.and_also(classless) from None
@@ -493,8 +502,10 @@ def _box_format(
     boxes: FloatArray,
     sizes: Callable[[], FloatArray],
     table: Table,
+    place: Place,
     *,
     side: str,
+    fractions: bool,
 ) -> BoxFormat:
     """Return the form of boxes: from the user, from the column names, or inferred from the boxes."""
     if options.written is not None and parts.box:
@@ -507,8 +518,34 @@ def _box_format(
         names=parts.box,
         usual=usual_form(table),
         option=f"--{side}-box-format",
-        place=table.source,
+        source=table.source,
+        place=place,
+        fractions=fractions,
     )
+
+
+def report_fractions(source: str) -> None:
+    """Tell the user that coordinates are read as fractions."""
+    reason = f"none is beyond {LARGEST_FRACTION:g}, and some are not whole numbers"
+    report_reading(source, "coordinates are read as fractions of the image size", reason)
+
+
+def add_to_readings(
+    readings: Readings,
+    table: Table,
+    options: ReadOptions,
+    ground_truth: GroundTruth | None,
+    *,
+    fractions: bool,
+) -> None:
+    """Add the boxes of a table to the evidence for their form."""
+    parts = column_parts(table.names, place=table.source, column_map=options.columns)
+    images, image = images_of(table, parts)
+    boxes = boxes_of(table, parts)
+    rows = np.flatnonzero(~np.isnan(boxes).any(axis=1))
+    sizes = _known_sizes(images, _image_sizes(table, parts, len(images), image), options, ground_truth)
+    extent = np.ones((len(rows), 2)) if fractions else sizes[image[rows]]
+    readings.add(boxes[rows], extent, lambda row: table.place(int(rows[row])))
 
 
 def usual_form(table: Table) -> BoxFormat | None:

@@ -23,6 +23,7 @@ from boxscore._utils import checks
 from boxscore._utils.files import is_file, read_text
 from boxscore._utils.text import counted, verb
 from boxscore._utils.user_warnings import warn_user
+from boxscore.data.boxes import FEW
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._sniffer import MOST_NAMES, MOST_TEXTS, is_text_file
 from boxscore.formats._yaml import names_of, read_yaml
@@ -251,6 +252,7 @@ def is_data_yaml(text: str) -> bool:
 def looks_like_labels(folder: Path) -> bool:
     """Whether the first text files in a folder, or in its subfolders, have YOLO lines."""
     empty = other = False
+    verdicts: list[bool] = []
     read = 0
     for file in itertools.islice(_text_files(folder), MOST_NAMES):
         if read > MOST_TEXTS:
@@ -263,13 +265,14 @@ def looks_like_labels(folder: Path) -> bool:
         if _NO_LABELS.fullmatch(file.name) is not None and not _looks_like_label(file):
             other = True
             continue
-        # The first conclusive file decides.
         verdict = _looks_like_label(file)
-        if verdict is False:
-            return False
-        if verdict:
-            return True
-        empty = True
+        empty |= verdict is None
+        if verdict is not None:
+            verdicts.append(verdict)
+    # Almost all of the files decide; if they are mixed, the first.
+    if verdicts:
+        yes = sum(verdicts)
+        return yes >= (1 - FEW) * len(verdicts) or (verdicts[0] and yes > FEW * len(verdicts))
     # Otherwise the subfolders decide.
     if empty and not other:
         return True  # images without objects

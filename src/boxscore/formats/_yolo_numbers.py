@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore._utils.array_types import FloatArray, IntArray
+from boxscore._utils.array_types import BoolArray, FloatArray, IntArray
 from boxscore._utils.lazy import loaded
-from boxscore._utils.text import counted
-from boxscore.data.boxes import BoxFormat, WrittenForm, box_convert
+from boxscore._utils.text import counted, counted_of, verb
+from boxscore.data.boxes import BoxFormat, WrittenForm, are_few, box_convert
 from boxscore.data.schema import SHAPES_OF_LINES
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._yolo_lines import Lines
@@ -42,19 +41,19 @@ def is_last(
     Confidences are in 0..1, and most predicted boxes are inside their image; with the wrong position, most
     are not. A note in the folder (``noted``) is used unless a number contradicts it.
     """
-    # The note decides, unless a number contradicts it.
-    if noted is not None and not _is_not_confidence(
-        _to_centers(columns[:, 1:5] if noted else columns[:, 2:], written), columns[:, 5 if noted else 1]
-    ):
-        return noted
-    # Then the numbers: accept the only reading with confidences in 0..1 and without negative sides.
     read_last, read_second = _to_centers(columns[:, 1:5], written), _to_centers(columns[:, 2:], written)
-    last = not _is_not_confidence(read_last, columns[:, 5])
-    second = not _is_not_confidence(read_second, columns[:, 1])
+    not_last = _are_no_confidences(read_last, columns[:, 5])
+    not_second = _are_no_confidences(read_second, columns[:, 1])
+    # The note decides, unless many numbers contradict it.
+    count = len(columns)
+    last, second = (are_few(int(odd.sum()), count) for odd in (not_last, not_second))
+    if noted is not None and (last if noted else second):
+        return noted
+    # Then the numbers: accept the only reading in which most confidences are in 0..1 and most sides are not
+    # negative; other lines are rejected later.
     if last != second:
         return last
     # Then the boxes: accept the only reading with all of them inside their image.
-    count = len(columns)
     inside_last, inside_second = (int(_is_inside(boxes).sum()) for boxes in (read_last, read_second))
     if (inside_last == count) != (inside_second == count):
         return inside_last == count
@@ -77,15 +76,16 @@ def _to_centers(boxes: FloatArray, written: WrittenForm | None) -> FloatArray:
     return boxes if written is None else box_convert(written.x_first(boxes), written.form, "cxcywh")
 
 
-def _is_not_confidence(boxes: FloatArray, scores: FloatArray) -> bool:
-    """Whether a score [N] is outside 0..1, or a box [N, 4] has a negative side."""
-    return bool(((scores < 0) | (scores > 1)).any() or (boxes[:, 2:] < 0).any())
+def _are_no_confidences(boxes: FloatArray, scores: FloatArray) -> BoolArray:
+    """Whether each score [N] is outside 0..1, or its box [N, 4] has a negative side."""
+    odd: BoolArray = (scores < 0) | (scores > 1) | (boxes[:, 2] < 0) | (boxes[:, 3] < 0)
+    return odd
 
 
-def _is_inside(boxes: FloatArray) -> NDArray[np.bool_]:
+def _is_inside(boxes: FloatArray) -> BoolArray:
     """Whether each box [N, 4] is inside its image, [N]."""
     reach = np.abs(boxes[:, :2] - 0.5) + boxes[:, 2:] / 2
-    inside: NDArray[np.bool_] = reach.max(axis=1) <= 0.5 + OUTSIDE
+    inside: BoolArray = reach.max(axis=1) <= 0.5 + OUTSIDE
     return inside
 
 
@@ -179,15 +179,23 @@ def check_fractions(numbers: FloatArray, rows: IntArray, lines: Lines) -> None:
     """Reject coordinates [n, C] that cannot be fractions, including NaN and infinity."""
     if not numbers.size or -1 <= numbers.min() <= numbers.max() <= 2:
         return
-    at = int(np.argmax(~((numbers >= -1) & (numbers <= 2)).all(axis=1)))
-    bad = numbers[at][~((numbers[at] >= -1) & (numbers[at] <= 2))][0]
+    wrong = ~((numbers >= -1) & (numbers <= 2))
+    lines_wrong = wrong.any(axis=1)
+    at, count = int(np.argmax(lines_wrong)), int(lines_wrong.sum())
+    bad = numbers[at][wrong[at]][0]
+    if are_few(count, len(numbers)):
+        cause = f"{_say_few(count, len(numbers))}; correct or remove {'it' if count == 1 else 'them'}"
+    else:
+        cause = (
+            "if these are pixels, use --dt-box-format cxcywh (ground truth: --gt-box-format) (in Python "
+            "box_format=)"
+        )
     raise FileFormatError(
         "coordinates",
         "be fractions of the image size",
         got=f"{bad:g}",
         place=lines.place(int(rows[at])),
-        cause="if these are pixels, use --dt-box-format cxcywh (ground truth: --gt-box-format) (in "
-        "Python box_format=)",
+        cause=cause,
     )
 
 
@@ -200,11 +208,17 @@ def check_scores(scores: FloatArray, lines: Lines) -> None:
     """Reject confidences [N] outside 0..1."""
     wrong = ~((scores >= 0) & (scores <= 1))
     if wrong.any():
-        row = int(np.argmax(wrong))
+        row, count = int(np.argmax(wrong)), int(wrong.sum())
         raise FileFormatError(
             "a confidence",
             "be a number from 0 to 1",
             got=f"{scores[row]:g}",
             place=lines.place(row),
-            cause="is the confidence in the other position (--dt-format yolo: last, darknet: second)?",
+            cause=_say_few(count, len(scores))
+            if are_few(count, len(scores))
+            else "is the confidence in the other position (--dt-format yolo: last, darknet: second)?",
         )
+
+
+def _say_few(count: int, total: int) -> str:
+    return f"{counted_of(count, total, 'line')} {verb(count, 'are')} so"

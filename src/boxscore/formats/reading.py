@@ -29,7 +29,8 @@ from boxscore._utils.processes import Workers, worker_count
 from boxscore._utils.records import NamedTuple, record
 from boxscore._utils.text import counted, verb
 from boxscore._utils.user_warnings import warn_user
-from boxscore.data.boxes import WRITTEN_FORMATS, WrittenFormat
+from boxscore.data.box_reading import LARGEST_FRACTION, MOST
+from boxscore.data.boxes import WRITTEN_FORMATS, WrittenFormat, are_few
 from boxscore.data.hints import ask
 from boxscore.data.lookup import UnlistedImagesError
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
@@ -477,6 +478,9 @@ SAMPLE_SIZE = 20_000
 STRIDE = 7
 """Step of the first, smaller sample; a prime, because many images have 10 or 100 boxes."""
 
+FEWEST = 20
+"""Minimum number of boxes as evidence if no image size is known."""
+
 ROUNDED = 1e-3
 """Tolerance for a box that touches the border of the image."""
 
@@ -498,19 +502,20 @@ def boxes_look_right(table: BoxTable) -> bool:
     if not len(table):
         return True
     sample = slice(None, None, -(-len(table) // SAMPLE_SIZE))
-    # Without image sizes: if some width is below its x, these are not corners; if some box starts before a
-    # center could, these are not centers.
+    # Without image sizes: if many widths are below their x, these are not corners; if many boxes start before
+    # a center could, these are not centers.
     if np.isnan(table.images.sizes).all():
         first, sizes = table.boxes[sample, :2], table.sizes[sample]
         is_before = first < sizes / 2 - ROUNDED * sizes
-        return bool((sizes < first).any() and is_before.any())
-    # With image sizes: most boxes are inside, and not all are so small that they may be fractions.
+        counts = [int(np.count_nonzero(np.any(odd, axis=1))) for odd in (sizes < first, is_before)]
+        return len(first) < FEWEST or not any(are_few(count, len(first), MOST) for count in counts)
+    # With image sizes: most boxes are inside, and most are too large for fractions.
     # Try a smaller sample first.
     if len(range(*sample.indices(len(table)))) > SAMPLE_SIZE / 4:
         sample = slice(None, None, STRIDE * sample.step)
     extent = table.images.sizes.take(table.image[sample], axis=0)
-    largest = max(np.abs(table.boxes[sample, :2]).max(), table.sizes[sample].max() / 2)
-    if largest <= 1.5 or np.isnan(extent).any():
+    largest = np.maximum(np.abs(table.boxes[sample, :2]), table.sizes[sample] / 2).max(axis=1)
+    if 2 * np.count_nonzero(largest <= LARGEST_FRACTION) > len(largest) or np.isnan(extent).any():
         return False
     return share_outside(table.boxes[sample], extent) < 0.75 * SUSPICIOUS
 

@@ -31,7 +31,8 @@ from boxscore._utils.files import is_file, read_text, write_folder, write_new_fo
 from boxscore._utils.memory import paused_collector
 from boxscore._utils.text import counted, csv_table, verb
 from boxscore._utils.user_warnings import warn_user
-from boxscore.data.boxes import box_convert
+from boxscore.data.box_reading import report_reading
+from boxscore.data.boxes import are_few, box_convert
 from boxscore.data.hints import ask
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id, Images
@@ -144,15 +145,26 @@ class YoloFormat(RowFormat):
 
     def confidence_last(self, lines: Lines, options: ReadOptions, path: Path) -> bool:
         """Whether the confidence is the last number of a line; otherwise it is the second."""
-        if options.format != "auto" or not len(lines.counts) or (lines.counts != 6).any():
+        rows = np.flatnonzero(lines.counts == 6)
+        others = len(lines.counts) - len(rows)
+        if options.format != "auto" or not len(rows) or not are_few(others, len(lines.counts)):
             return True
-        rows = np.arange(len(lines.counts))
         columns = lines.columns(rows)
         if options.written is None:
             check_fractions(columns[:, 2:5], rows, lines)  # numbers of the box in either order
         note = label_folder(path) / NOTE
         noted = read_text(note, largest=LARGEST_NOTE).strip() if is_file(note) else ""
-        return is_last(columns, path, options.written, noted={SECOND: False, LAST: True}.get(noted))
+        try:
+            last = is_last(columns, path, options.written, noted={SECOND: False, LAST: True}.get(noted))
+        except InputError:
+            if not others:
+                raise
+            return True  # lines of several kinds have the confidence last
+        if not last and not noted:
+            reason = "as the last it would be outside 0..1, or boxes outside their images"
+            advice = "--dt-format (in Python format=) sets it"
+            report_reading(str(path), "the confidence is read as the second number", reason, advice)
+        return last
 
     def lists_images(self, ground_truth: GroundTruth) -> bool:
         """Whether image files or a list of images are known."""

@@ -458,7 +458,8 @@ def test_the_form_of_boxes_is_told_by_what_is_impossible(tmp_path: Path) -> None
     assert objects(load_detections(corners, truth))[0] == ("a", "cat", [100, 50, 180, 90])
     both = text_folder(tmp_path / "both", a="cat 0.5 10 5 20 10\n")
     with pytest.raises(
-        InputError, match=r"boxes that fit both in .*; say --dt-box-format xyxy, or --dt-box-format"
+        InputError,
+        match=r"valid as x1,y1,x2,y2 and as x,y,w,h from the corner in .*--dt-box-format xyxy\|xywh",
     ):
         load_detections(both, truth)
     assert objects(load_detections(both, truth, box_format="xywh"))[0][2] == [10, 5, 30, 15]

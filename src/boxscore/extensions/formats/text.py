@@ -5,8 +5,8 @@ Conventions
 - A line is an object, ``class x1 y1 x2 y2 [difficult]``, or a detection, ``class confidence`` and four
   numbers; if all detections lack a confidence, only ``class`` and four numbers. A class is a name, possibly
   of several words, or a number from 0.
-- One line does not tell whether the four numbers are two corners or corner and size. Boxes of negative size,
-  or boxes outside images of known size, rule a reading out. If both readings or neither remain,
+- One line does not tell whether the four numbers are two corners or corner and size. Many boxes of negative
+  size, or outside images of known size, rule a reading out. If both readings or neither remain,
   ``box_format`` is required.
 - Fractions of the image size are the YOLO and darknet formats; here they are read if ``box_format`` is
   ``cxcywh``.
@@ -28,7 +28,7 @@ import numpy as np
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.memory import paused_collector
 from boxscore._utils.user_warnings import warn_user
-from boxscore.data.boxes import BoxFormat
+from boxscore.data.box_reading import Readings, may_be_fractions
 from boxscore.data.hints import ask
 from boxscore.data.lookup import image_rows_by_name
 from boxscore.data.scores import all_or_none
@@ -44,8 +44,8 @@ from boxscore.formats._yolo_lines import is_number
 from boxscore.formats.image_sizes import known_sizes
 from boxscore.formats.voc import ResultsReading
 
-OUTSIDE, FEW = 0.05, 0.05
-"""A reading is ruled out if more than ``FEW`` of the boxes exceed the image by ``OUTSIDE`` of a side."""
+FEW = 0.05
+"""Largest fraction of boxes outside their image."""
 
 _CLASS_LISTS = ("classes.txt", "obj.names", "voc.names", "class_list.txt")
 
@@ -62,14 +62,9 @@ class TextFormat(RowFormat):
         """Detect the lines of the first files of a folder."""
         if not sniffer.is_folder:
             return None
-        for line in [text.first_line for text in sniffer.texts if text.path.name not in _CLASS_LISTS]:
-            if line:
-                fields = line.split()
-                fields = fields[: -1 if fields[-1] == "difficult" else None]
-                words = next((i for i in range(len(fields), 0, -1) if not is_number(fields[i - 1])), 1)
-                fits = len(fields) - words in (4, 5) and (words == 1 or not is_number(fields[0]))
-                return "a folder of text files with boxes" if fits and len(line) < 400 else None
-        return None
+        lines = [text.first_line for text in sniffer.texts if text.path.name not in _CLASS_LISTS]
+        fits = [_looks_like_box(line) for line in lines if line]
+        return "a folder of text files with boxes" if 2 * sum(fits) > len(fits) else None
 
     def lists_images(self, ground_truth: GroundTruth) -> bool:
         """Return False: images without a file are unknown."""
@@ -117,6 +112,15 @@ def _class_files(path: Path, ground_truth: GroundTruth | None) -> list[Path]:
     return files if (image_rows_by_name(images, ground_truth.images) >= 0).all() else []
 
 
+def _looks_like_box(line: str) -> bool:
+    """Whether a line has a class and four or five numbers."""
+    fields = line.split()
+    fields = fields[: -1 if fields[-1] == "difficult" else None]
+    words = next((i for i in range(len(fields), 0, -1) if not is_number(fields[i - 1])), 1)
+    fits = len(fields) - words in (4, 5) and (words == 1 or not is_number(fields[0]))
+    return fits and len(line) < 400
+
+
 def _rows(path: Path, options: ReadOptions, ground_truth: GroundTruth | None, *, of_results: bool) -> Rows:
     # One file per image; compare the folder with the ground truth's before reading.
     if not path.is_dir():
@@ -140,13 +144,17 @@ def _rows(path: Path, options: ReadOptions, ground_truth: GroundTruth | None, *,
     # Convert all numbers to one array.
     table = np.array(numbers, dtype=np.float64).reshape(len(numbers), 5 if of_results else 4)
     boxes = table[:, -4:]
+    are_small = len(boxes) > 0 and may_be_fractions(boxes, lines.place)
     # Infer the form of the boxes from all boxes and image sizes, unless it is given.
     extent = _extent(names, options, ground_truth)[lines.image]
     if options.written is not None:
         form = options.written.form
     else:
+        readings = Readings((), ("xyxy", "xywh"), FEW)
+        readings.add(boxes, extent, lines.place)
+        option = "--dt-box-format" if of_results else "--gt-box-format"
         try:
-            form = _box_form(boxes, extent, path, "--dt-box-format" if of_results else "--gt-box-format")
+            form = readings.chosen(usual=None, option=option, source=str(path))
         except InputError as error:
             numbered = options.classes is None and any(isinstance(label, int) for label in labels)
             if ground_truth is None or not numbered:
@@ -164,7 +172,7 @@ def _rows(path: Path, options: ReadOptions, ground_truth: GroundTruth | None, *,
         boxes=boxes,
         box_format=form,
         place=lines.place,
-        fractions=form == "cxcywh" and len(boxes) > 0 and bool(boxes.max() <= 2),
+        fractions=form == "cxcywh" and are_small,
         scores=scores,
         numbers="positions",
         given={} if of_results or not any(difficult) else {"difficult": np.array(difficult)},
@@ -220,31 +228,3 @@ def _extent(names: list[str], options: ReadOptions, ground_truth: GroundTruth | 
         sizes[known >= 0] = ground_truth.images.sizes[known[known >= 0]]
     given = known_sizes(options.image_sizes, names)
     return np.where(np.isnan(given), sizes, given)
-
-
-def _box_form(boxes: FloatArray, extent: FloatArray, path: Path, option: str) -> BoxFormat:
-    """Infer whether boxes are corners or corner and size by ruling one of them out."""
-    if not len(boxes):
-        return "xyxy"
-    lower, upper = boxes[:, :2], boxes[:, 2:]
-    corners = bool((upper >= lower).all()) and not _leave(lower, upper, extent)
-    sizes = bool((upper >= 0).all()) and not _leave(lower, lower + upper, extent)
-    if corners != sizes:
-        return "xyxy" if corners else "xywh"
-    raise InputError(
-        "the four numbers of a box",
-        "be declared as x1 y1 x2 y2 or x y w h",
-        got=f"boxes that fit {'both' if corners else 'neither'}",
-        place=str(path),
-        cause=f"say {option} xyxy, or {option} xywh (in Python box_format=)",
-    )
-
-
-def _leave(lower: FloatArray, upper: FloatArray, extent: FloatArray) -> bool:
-    """Whether many boxes exceed their images of known size."""
-    known = ~np.isnan(extent).any(axis=1)
-    if not known.any():
-        return False
-    slack = OUTSIDE * extent[known]
-    outside = ((lower[known] < -slack) | (upper[known] > extent[known] + slack)).any(axis=1)
-    return bool(outside.mean() > FEW)

@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.records import NamedTuple
+from boxscore._utils.text import counted_of
 from boxscore._utils.user_warnings import warn_user
-from boxscore.data.boxes import WrittenFormat
+from boxscore.data.box_reading import LARGEST_FRACTION, MOST
+from boxscore.data.boxes import WrittenFormat, are_few
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import BoxscoreWarning
-from boxscore.formats.reading import ROUNDED, SAMPLE_SIZE, STRIDE, SUSPICIOUS, share_outside
+from boxscore.formats.reading import FEWEST, ROUNDED, SAMPLE_SIZE, STRIDE, SUSPICIOUS, share_outside
 
-FEWEST = 20
-"""Minimum number of boxes as evidence if no image size is known."""
 COMMON, LITTLE_LARGER = 0.1, 1.5
 """Minimum fraction of boxes per direction whose third number exceeds the first by less than this factor."""
 CLIPPED = 0.005
@@ -117,8 +117,10 @@ def box_order(table: BoxTable, *, given_sizes: bool, form: WrittenFormat | None 
     corners = table.boxes[rows]
     numbers = _numbers(table, rows, given_sizes=given_sizes)
     outside = share_outside(corners, extent)
-    if float(np.max(np.abs(numbers))) <= 1.5 and float(extent.min()) > 4:
-        text = "all coordinates are in [0, 1]. Are these fractions of the image size?"
+    large = int(np.count_nonzero((np.abs(numbers) > LARGEST_FRACTION).any(axis=1)))
+    if are_few(large, len(numbers)) and float(extent.min()) > 4:
+        which = f"of {counted_of(len(numbers) - large, len(numbers), 'box')} " if large else ""
+        text = f"all coordinates {which}are in [0, 1]. Are these fractions of the image size?"
         option = _option(table, "xywhn" if given_sizes else "xyxyn")
         return BoxOrder(f"{text} Use {option}", FRACTIONS, outside, option)
     if outside < SUSPICIOUS:
@@ -144,8 +146,9 @@ def box_order(table: BoxTable, *, given_sizes: bool, form: WrittenFormat | None 
 
 def _are_clearly_right(table: BoxTable, step: int) -> bool:
     """Return whether a sample of the boxes is clearly inside its images; False if a size is unknown."""
-    # These may be fractions.
-    if max(np.abs(table.boxes[::step, :2]).max(), table.sizes[::step].max() / 2) <= 1.5:
+    # If most are small, these may be fractions.
+    largest = np.maximum(np.abs(table.boxes[::step, :2]), table.sizes[::step] / 2).max(axis=1)
+    if 2 * np.count_nonzero(largest <= LARGEST_FRACTION) > len(largest):
         return False
     extent = table.images.sizes.take(table.image[::step], axis=0)
     return share_outside(table.boxes[::step], extent) < 0.75 * SUSPICIOUS
@@ -158,19 +161,23 @@ def _order_without_images(table: BoxTable) -> BoxOrder | None:
     numbers = _numbers(table, rows, given_sizes=True)
     first, size = numbers[:, :2], numbers[:, 2:]
     least = max(FEWEST, COMMON * len(rows))
-    # Corners: no second pair is below the first, and many are hardly larger, unlike sizes.
+    # Corners: almost no second pair is below the first, and many are hardly larger, unlike sizes.
     hardly_larger = (size >= first) & (size < LITTLE_LARGER * first)
-    if (size >= first).all() and hardly_larger.sum(axis=0).min() >= least:
+    odd = int(np.count_nonzero((size < first).any(axis=1)))
+    if are_few(odd, len(rows), MOST) and hardly_larger.sum(axis=0).min() >= least:
         best, reason = "x1,y1,x2,y2", "every width is at least its x and every height at least its y"
     else:
-        # Centers: none is nearer to 0 than half its size, and clipped boxes touch the border.
+        # Centers: almost none is nearer to 0 than half its size, and clipped boxes touch the border.
         slack = ROUNDED * size
         touch, beyond = np.abs(first - size / 2) <= slack, first < size / 2 - slack
         clipped = touch.sum(axis=0)
-        if beyond.any() or clipped.min() < max(FEWEST, CLIPPED * len(rows)):
+        odd = int(np.count_nonzero(beyond.any(axis=1)))
+        if not are_few(odd, len(rows), MOST) or clipped.min() < max(FEWEST, CLIPPED * len(rows)):
             return None
         best = "center x,center y,width,height"
         reason = "every x and y is at least half the width and height, often exactly, as for clipped boxes"
+    if odd:
+        reason = f"except in {counted_of(odd, len(rows), 'box')}, {reason}"
     # The format needs evidence in both axes; otherwise the function has returned above.
     option = _option(table, _FORMS[best])
     text = f"read as x,y,width,height, {reason}. Are these {best}? Use {option}"

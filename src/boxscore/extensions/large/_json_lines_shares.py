@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from boxscore._utils.array_types import FloatArray
+from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore._utils.memory import paused_collector
-from boxscore.data.box_reading import LARGEST_FRACTION, Readings
+from boxscore.data.box_reading import Readings, Units
 from boxscore.data.column_names import ColumnParts, column_parts
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id
@@ -42,31 +42,36 @@ def detections_of_share(
     # Check every box of a batch, then keep the rows of the shard.
     kept = RecordTable(path, options.columns)
     names: set[str] | None = None
-    readings, largest, before = None, 0.0, 0
+    readings, units, before = None, Units(), 0
     for block in read_records(path, options.columns, BLOCK):
         parts = _plain_parts(block, options)
         if names is not None and {*block.names} != names:
             raise NeedsAllRowsError  # a new key may change the role of others
         names = {*block.names}
         _refuse_other_classes(block, parts, ground_truth.categories)
-        # The box format and the largest coordinate depend on the boxes of all shards.
+        # The box format and the unit depend on the boxes of all shards.
         images, image = images_of(block, parts)
         boxes = boxes_of(block, parts)
-        with_box = ~np.isnan(boxes).all(axis=1)
-        largest = max(largest, float(np.abs(boxes[with_box]).max(initial=0)))
+        with_box = np.flatnonzero(~np.isnan(boxes).all(axis=1))
+
+        def place(row: int, block: RecordTable = block, rows: IntArray = with_box) -> str:
+            return block.place(int(rows[row]))
+
+        units.add(boxes[with_box], place)
         if parts.box_format is None and options.box_format is None:
             readings = readings or Readings(parts.box)
-            readings.add(boxes[with_box], _sizes_of(share, ground_truth, images)[image[with_box]])
+            sizes = _sizes_of(share, ground_truth, images)[image[with_box]]
+            readings.add(boxes[with_box], sizes, place)
         # Number the rows as in the file.
         rows = np.flatnonzero(share.keeps(images)[image])
         kept.take(block, rows.tolist(), {ROW: (rows + before).tolist()})
         before += block.count
     # If all coordinates are small they may be fractions, which need the whole file.
-    if not largest > LARGEST_FRACTION:
+    if units.are_small():
         raise NeedsAllRowsError
     # Pass the detected format on as if the user had given it.
     if readings is not None:
-        form = readings.chosen(usual=usual_form(kept), option="--dt-box-format", place=kept.source)
+        form = readings.chosen(usual=usual_form(kept), option="--dt-box-format", source=kept.source)
         options = dataclasses.replace(options, box_format=form)
     rows_kept = rows_of(kept, options, ground_truth, of_results=True, fractions=False)
     return detections_of(rows_kept, options, ground_truth)

@@ -22,7 +22,7 @@ import numpy as np
 
 from boxscore._utils.given_paths import is_far
 from boxscore._utils.records import PicklesFields
-from boxscore.data.box_reading import LARGEST_FRACTION
+from boxscore.data.box_reading import Units
 from boxscore.data.column_names import ColumnMap, ColumnParts, column_parts
 from boxscore.data.vocabulary import Id
 from boxscore.errors import FileFormatError
@@ -233,17 +233,23 @@ class ParquetGroups(PicklesFields):
         return BoxesTable(self, [self.read(group, known if alone else None)])
 
     def are_fractions(self) -> bool:
-        """Return whether all coordinates are fractions of the image size; stop at the first that is not."""
-        broken = False
+        """Return whether all coordinates are fractions of the image size; raise if most are, but not all.
+
+        If most boxes of the first, the middle and the last row group are pixels, the others are not read.
+        """
         if not self.parts.box:
             return False
-        for group in self.groups:
-            boxes = boxes_of(BoxesTable(self, [self.read(group)]), self.parts)
-            boxes = boxes[~np.isnan(boxes).any(axis=1)]
-            if (np.abs(boxes) > LARGEST_FRACTION).any():
+        filled = [group for group in self.groups if group.boxes]
+        ends = {0, len(filled) // 2, len(filled) - 1} if filled else set()
+        units = Units()
+        for at in sorted(range(len(filled)), key=lambda at: at not in ends):
+            if at not in ends and units.are_clearly_pixels:
                 return False
-            broken |= bool((boxes != np.floor(boxes)).any())
-        return broken
+            table = BoxesTable(self, [self.read(filled[at])])
+            boxes = boxes_of(table, self.parts)
+            rows = np.flatnonzero(~np.isnan(boxes).any(axis=1))
+            units.add(boxes[rows], lambda row, table=table, rows=rows: table.place(int(rows[row])))  # type: ignore[misc]
+        return units.are_fractions()
 
     def without_sides(self) -> ParquetGroups:
         """Return a copy without width and height columns that are sizes of boxes, not of images.

@@ -21,6 +21,7 @@ import numpy as np
 from boxscore._utils.array_types import IntArray
 from boxscore._utils.progress import progress
 from boxscore._utils.records import PicklesFields
+from boxscore.data.box_reading import Readings
 from boxscore.data.tables import GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import FileFormatError, InputError
@@ -34,7 +35,7 @@ from boxscore.extensions.large.image_ranges import (
 from boxscore.extensions.large.parquet_groups import BoxesTable, ParquetGroups, RowGroup
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import images_of_unknown_size
-from boxscore.formats._tables import images_of, rows_of
+from boxscore.formats._tables import add_to_readings, images_of, report_fractions, rows_of, usual_form
 from boxscore.formats.parquet import arrow
 
 MOST_PARTITIONS = 512
@@ -141,14 +142,21 @@ def side_of(
     *,
     of_results: bool,
 ) -> Side:
-    """Infer from the whole side whether boxes are fractions, and from the first boxes their format."""
+    """Infer from the whole side whether boxes are fractions, and their format."""
     groups = groups.without_sides()
     fractions = groups.are_fractions()
+    if fractions and options.box_format is None and not groups.parts.open_images:
+        report_fractions(str(groups.path))
+    # Infer the form from all boxes, row group by row group.
     if groups.parts.box_format is None and options.box_format is None and groups.groups:
-        first = next((group for group in groups.groups if group.boxes), groups.groups[0])
-        table = BoxesTable(groups, [groups.read(first)])
-        rows = rows_of(table, options, truth, of_results=of_results, fractions=fractions)
-        options = dataclasses.replace(options, box_format=rows.box_format)
+        readings, usual = Readings(groups.parts.box), None
+        for group in groups.groups:
+            table = BoxesTable(groups, [groups.read(group)])
+            usual = usual_form(table)
+            add_to_readings(readings, table, options, truth, fractions=fractions)
+        option = f"--{'dt' if of_results else 'gt'}-box-format"
+        form = readings.chosen(usual=usual, option=option, source=str(groups.path))
+        options = dataclasses.replace(options, box_format=form)
     stays = fractions and not of_results and _stays_in_fractions(groups, options)
     return Side(groups, dataclasses.replace(options, image_set=None), fractions, names, stays)
 
