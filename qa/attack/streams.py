@@ -52,6 +52,8 @@ STREAMS = {
     "one line read": 'set -o pipefail; "$@" | head -n 1 >/dev/null',
     "stdout for reading": '"$@" 1</dev/null',
 }
+LOST = ("stdout closed", "all closed", "stdout full", "both full", "stdout for reading")
+"""Streams without room for a result."""
 STATUSES = (0, 1, 2, 3)
 
 
@@ -106,7 +108,7 @@ def streams(attack: Attack) -> None:
         for stream, line in STREAMS.items():
             folder = attack.folder()
             status, _ = attack.run(f"streams: {stream}, {name}", line, arguments, folder)
-            lost = stream in ("stdout full", "both full", "stdout for reading") and status == 2
+            lost = stream in LOST and status == 2
             if status != expected and not lost:
                 attack.fault(f"streams: {stream}", arguments, f"exit status {status}, else {expected}")
             written = content_of(folder / "out")

@@ -108,12 +108,17 @@ def _leave_on_signals() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Redirect closed streams to the null device: otherwise the next opened file would take their place."""
+    """Redirect closed streams to the null device: otherwise the next opened file would take their place.
+
+    For stdout it is opened for reading, so that writing a result is an error.
+    """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
+            os.open(
+                os.devnull, os.O_RDONLY if name == "stdout" else os.O_RDWR
+            )  # takes the lowest free number
         if getattr(sys, name) is None:
             stream = os.fdopen(number, "r" if name == "stdin" else "w", encoding="utf-8", closefd=False)
             setattr(sys, name, stream)

@@ -44,19 +44,30 @@ def in_shell(command: str, arguments: list[str], **environment: str) -> tuple[in
 @pytest.mark.parametrize(
     ("line", "status"),
     [
-        ('"$@" >&-', 1),
+        ('"$@" >&-', 2),
         ('"$@" 2>&-', 1),
-        ('"$@" <&- >&- 2>&-', 1),
+        ('"$@" <&- >&- 2>&-', 2),
         ('set -o pipefail; "$@" | true', 1),
         ('"$@" >/dev/full', 2),
         ('"$@" 2>/dev/full', 1),
     ],
 )
 def test_a_failed_gate_fails(line: str, status: int) -> None:
-    """Whatever becomes of its words."""
+    """Whatever becomes of its words; a result that cannot be written is another failure."""
     code, _, errors = in_shell(line, FAILS)
     assert code == status
-    assert errors == ("" if status == 1 else "boxscore: error: No space left on device.\n")
+    lost = "boxscore: error: the result cannot be written to stdout: "
+    reason = "it is closed.\n" if ">&-" in line else "No space left on device.\n"
+    assert errors == ("" if status == 1 or "2>&-" in line else f"{lost}{reason}")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("arguments", [EVALUATE, ["--version"], ["protocols"]])
+@pytest.mark.parametrize("line", ['"$@" >&-', '"$@" >/dev/full'])
+def test_a_result_that_nobody_can_see_is_an_error(line: str, arguments: list[str]) -> None:
+    code, _, errors = in_shell(line, arguments)
+    assert code == 2
+    assert "Traceback" not in errors
 
 
 @pytest.mark.long

@@ -35,6 +35,7 @@ from boxscore.cli.streams import Settings, say, show, using
 from boxscore.errors import (
     BoxscoreError,
     BoxscoreWarning,
+    InputError,
     VerificationError,
     is_refused,
     shortened,
@@ -86,7 +87,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         words = words_of_synonym(words)
     try:
         if not words or words[0] not in COMMANDS:
-            return _without_command(words)
+            try:
+                return _without_command(words)
+            except InputError as error:
+                _say(f"error: {error}")
+                return 2
         name, *rest = words
         command = load_command(name, rest)
         parsed = command_parser(name, command).parse_args(rest)

@@ -8,13 +8,14 @@ Conventions
   and lines on stderr are never wrapped, because programs search for them.
 - Color is used in terminals, unless ``NO_COLOR`` or ``TERM=dumb`` is set, or anywhere with ``FORCE_COLOR``.
 - A closed pipe (``head``) neither stops a command nor changes its exit status. Any other failure of stdout,
-  such as a full disk, is an error. Failures of stderr are ignored.
+  such as a full disk or a closed stdout, is an error. Failures of stderr are ignored.
 - Control characters are removed here; tables and titles are already free of them.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import sys
@@ -26,6 +27,7 @@ from boxscore._utils.given_paths import without_secrets
 from boxscore._utils.progress import progress_is_shown, without_progress
 from boxscore._utils.records import NamedTuple
 from boxscore._utils.text import folded, printable, wrapped
+from boxscore.errors import InputError
 
 USUAL_WIDTH, LEAST_WIDTH = 80, 40
 """Default and minimum width in columns; narrower terminals wrap lines themselves."""
@@ -94,8 +96,13 @@ def show(text: str) -> None:
     if _now.file is not None:
         _results.append(text)
     elif sys.stdout is not None:
-        with contextlib.suppress(BrokenPipeError):
+        try:
             print(text, flush=True)
+        except BrokenPipeError:  # readers may exit early
+            pass
+        except OSError as error:
+            reason = "it is closed" if error.errno == errno.EBADF else error.strerror
+            raise InputError(f"the result cannot be written to stdout: {reason}.") from None
 
 
 def as_typed(text: str) -> str:
