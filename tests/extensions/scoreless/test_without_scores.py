@@ -139,3 +139,39 @@ def test_table_per_class():
     assert [*other][4:9] == ["false_positives", "false_negatives", "precision", "recall", "F1"]
     scored = boxscore.evaluate(truth, detections)._class_table
     assert "false_positives" not in scored
+
+
+# ---------------------------------------------------------------- in parts
+
+
+@pytest.mark.parametrize("name", ["dt.json", "dt.parquet"])
+@pytest.mark.parametrize("options", [[], ["--protocol", "scoreless"]])
+def test_parts_count_without_scores_as_the_whole(
+    name: str, options: list[str], tmp_path: Path, run: Run
+) -> None:
+    """Three ways that once asked for scores; equal boxes whose IoU rounds to more than 1 among them."""
+    pytest.importorskip("pyarrow")
+    sides = [tmp_path / "gt.json", tmp_path / "dt.json"]
+    rng = np.random.default_rng(3)
+    boxes = np.hstack([rng.random((40, 2)) * 90, rng.random((40, 2)) * 60]).tolist()
+    images = [{"id": at, "width": 200, "height": 200} for at in range(8)]
+    records = [
+        {"image_id": at % 8, "category_id": 1, "bbox": box, "area": box[2] * box[3], "iscrowd": 0}
+        for at, box in enumerate(boxes)
+    ]
+    annotations = [{**record, "id": at + 1} for at, record in enumerate(records)]
+    truth = {"images": images, "annotations": annotations, "categories": [{"id": 1, "name": "dog"}]}
+    found = [{key: record[key] for key in ("image_id", "category_id", "bbox")} for record in records[5:]]
+    for path, content in zip(sides, (truth, found), strict=True):
+        path.write_text(json.dumps(content))
+    expected = run("evaluate", *sides, *options, "--no-digest").out
+    assert "F1_50" in expected
+    if name.endswith("parquet"):
+        run("convert", "--gt", sides[0], "--dt", sides[1], "--to", "parquet", "--output", tmp_path / name)
+        sides[1] = tmp_path / name
+        for more in (["--workers", "2"], ["--memory-limit", "2GB"]):
+            assert run("evaluate", *sides, *options, *more, "--no-digest").out == expected
+    parts = [tmp_path / f"{number}.npz" for number in (1, 2, 3)]
+    for number, part in enumerate(parts, start=1):
+        run("evaluate", *sides, *options, "--shard", f"{number}/3", "--save-part", part, "--no-digest")
+    assert run("merge", *parts).out == expected

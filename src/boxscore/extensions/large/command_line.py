@@ -18,9 +18,11 @@ from boxscore.cli.inputs import (
     detection_arguments,
     evaluate_inputs,
     ground_truth_arguments,
+    protocol_without_scores,
     read_inputs,
 )
 from boxscore.cli.streams import say, stderr_is_terminal
+from boxscore.data.column_names import absent_score
 from boxscore.data.lookup import UnlistedImagesError
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
@@ -245,9 +247,22 @@ def _name_memory_limit() -> Iterator[None]:
 
 def has_scores(arguments: argparse.Namespace) -> bool:
     """Return whether detections in Parquet have a score column."""
-    path: Path = arguments.detections
-    options = detection_arguments(arguments)
-    return ParquetGroups.open(path, read_options(**options)).parts.score is not None
+    return _detection_groups(arguments).parts.score is not None
+
+
+def _detection_groups(arguments: argparse.Namespace) -> ParquetGroups:
+    """Open detections in Parquet; raise if a column of scores is named but missing."""
+    options = read_options(**detection_arguments(arguments))
+    groups = ParquetGroups.open(arguments.detections, options)
+    absent = absent_score(options.columns, groups.names, str(groups.path))
+    if absent is not None:
+        raise absent
+    return groups
+
+
+def _without_scores(protocol: Protocol, arguments: argparse.Namespace) -> Protocol:
+    """Return the protocol for detections without scores, as if all rows were read at once."""
+    return protocol if protocol.matching.scores != "given" else protocol_without_scores(arguments)
 
 
 def _scored(
@@ -316,7 +331,8 @@ def partitions_of(
     refuse_unlisted(options.pop("unlisted_images"))
     # The number of boxes, from the footers, decides the size of a partition.
     truth, truth_options = arguments.ground_truth, ground_truth_arguments(arguments)
-    sides = [ParquetGroups.open(arguments.detections, read_options(**options))]
+    sides = [_detection_groups(arguments)]
+    protocol = protocol if sides[0].parts.score is not None else _without_scores(protocol, arguments)
     in_parquet = is_parquet(truth, "ground truth")
     if in_parquet:
         sides.append(ParquetGroups.open(truth, read_options(**truth_options)))
@@ -355,6 +371,7 @@ def _tasks_of_tables(arguments: argparse.Namespace, protocol: Protocol, shard: S
         return _tasks_of_shard(arguments, protocol, shard)
     except NeedsAllRowsError:
         inputs = read_inputs(arguments)
+    protocol = protocol if inputs.detections.scored else _without_scores(protocol, arguments)
     truth, ids = inputs.ground_truth, inputs.ground_truth.images.ids.tolist()
     shares = [rows_of_shard(len(ids), number, shard.shares) for number in range(1, shard.shares + 1)]
     tasks = table_tasks(
@@ -372,6 +389,8 @@ def _tasks_of_shard(arguments: argparse.Namespace, protocol: Protocol, shard: Sh
     stage(f"reading share {shard.number} of {shard.shares}")
     truth = read_truth_of_shard(arguments.ground_truth, truth_options, share)
     detections = read_detections_of_shard(arguments.detections, truth, options, share)
+    if len(detections) and not detections.scored:
+        protocol = _without_scores(protocol, arguments)
     classes = chosen_classes(arguments.classes, truth.categories, arguments.exclude_classes)
     return list(table_tasks(truth, detections, protocol, None, classes=classes))
 
@@ -415,11 +434,12 @@ def evaluate_by(client: Any, arguments: argparse.Namespace) -> MergedEvaluation:
     options = detection_arguments(arguments)
     options.pop("class_map")
     refuse_unlisted(options.pop("unlisted_images"))
+    protocol = chosen_protocol(arguments)
     with unlisted_in_partitions():
         return evaluate(
             arguments.ground_truth,
             arguments.detections,
-            protocol=chosen_protocol(arguments),
+            protocol=protocol if has_scores(arguments) else _without_scores(protocol, arguments),
             client=client,
             scratch=arguments.scratch,
             truth_options=ground_truth_arguments(arguments),

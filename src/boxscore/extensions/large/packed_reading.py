@@ -111,8 +111,9 @@ def _check_extra(
     rows_of_column = {"class_image": len(values) if values.ndim else 0}
     length = {**lengths, **rows_of_column}["outcome" if column.kind == "bits" else column.axis]
     _check_column(column.name, values, KINDS[column.kind], (length, *column.shape(protocol)))
-    # Written so that NaN, which fails both comparisons, is rejected too.
-    if column.kind == "float" and not ((values >= 0) & (values <= column.most)).all():
+    # Written so that NaN, which fails both comparisons, is rejected too. The IoU of equal boxes may round up.
+    largest = column.most + 1e-9
+    if column.kind == "float" and not ((values >= 0) & (values <= largest)).all():
         raise ValueError(f"{column.name} below 0 or above {column.most:g}")
     if not numbers:
         return
