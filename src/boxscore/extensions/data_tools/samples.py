@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.ordering import distinct
 from boxscore._utils.text import counted_of
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat, corners_and_sizes
 from boxscore.data.building import (
@@ -409,7 +410,7 @@ def _other_name(side: Mapping[str, Any], needed: Sequence[str]) -> str:
 def labels_of(pieces: Sequence[Rows]) -> list[Id]:
     """Return the distinct labels."""
     labels = np.concatenate([rows.columns["labels"] for rows in pieces])
-    return np.unique(labels).tolist() if labels.dtype != object else list(dict.fromkeys(labels.tolist()))
+    return distinct(labels).tolist() if labels.dtype != object else list(dict.fromkeys(labels.tolist()))
 
 
 def table_columns(

@@ -43,8 +43,8 @@ def warn_numbered_from_zero(result: Evaluation) -> None:
     """Warn if predictions seem to be numbered from 0 and targets from 1, unless the boxes have told so."""
     if result._once(SAID_OF_NUMBERING, lambda: False):
         return
-    truth = result.ground_truth.categories.ids[np.unique(result.ground_truth.category)]
-    found = result.detections.categories.ids[np.unique(result.detections.category)]
+    truth = result.ground_truth.categories.ids[np.flatnonzero(np.bincount(result.ground_truth.category))]
+    found = result.detections.categories.ids[np.flatnonzero(np.bincount(result.detections.category))]
     if not len(truth) or not len(found) or object in (truth.dtype, found.dtype):
         return
     lowest = 0 if "0" in result.detections.left_out else found.min()
