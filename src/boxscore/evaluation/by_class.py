@@ -46,6 +46,9 @@ SHARED_BY_TWO_FROM = 400_000
 ROWS_OF_SHARE = 60_000
 """Number of detections that are worth another process."""
 
+MOST_SHARES = 8
+"""Most processes: at 2 million detections, forks of more take as long as they save."""
+
 
 class _Sums(NamedTuple):
     """The counts that curves need, without single detections; K classes."""
@@ -122,7 +125,7 @@ def shares_of_classes(
     count = worker_count(workers)
     if workers == "auto" and count > 1:
         count = idle_processors()
-    count = min(count, len(detections) // ROWS_OF_SHARE, len(ground_truth.categories))
+    count = min(count, MOST_SHARES, len(detections) // ROWS_OF_SHARE, len(ground_truth.categories))
     return count if count > 2 or len(detections) >= SHARED_BY_TWO_FROM else 1
 
 
