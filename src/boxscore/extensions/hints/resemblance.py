@@ -226,6 +226,10 @@ def _unread(path: Path, like: Resemblance | None, advice: str) -> FileFormatErro
     )
 
 
+MOST_OPENED = 10
+"""Number of files of a folder that are opened to find the tool that wrote them."""
+
+
 def looks_like(path: Path) -> str:
     """Return the likely cause if a file lacks the keys of its format; empty if unknown."""
     like = resemblance(Sniffer(path)) if path.is_file() else None
@@ -266,10 +270,16 @@ def _folder(sniffer: Sniffer, side: Side | None) -> Resemblance:
         return Resemblance("a folder of images", "pass the annotations here and the images to --image-folder")
     if endings == {"npy"}:
         return Resemblance("a folder of NumPy arrays", "use Detections.from_arrays in Python")
+    # Name the tool that wrote one of the first files.
+    kinds = (".json", ".jsonl", ".ndjson", ".csv")
+    written = [name for name in sniffer.names if name.lower().endswith(kinds)]
+    tools = (_tool(Sniffer(sniffer.path / name)) for name in written[:MOST_OPENED])
+    tool = next((one for one in tools if one is not None), None)
+    if tool is not None:
+        return tool
     if "json" in endings:
-        first = next(name for name in sniffer.names if name.lower().endswith(".json"))
-        tool = _tool(Sniffer(sniffer.path / first))
-        return tool or Resemblance(
+        first = next(name for name in written if name.lower().endswith(".json"))
+        return Resemblance(
             f"a folder with JSON files ({first}, ...)", "pass the file with annotations or results"
         )
     wanted = "detections" if side == "detections" else "annotations"
