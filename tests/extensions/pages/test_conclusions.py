@@ -318,6 +318,17 @@ def test_a_floor_changes_the_advice() -> None:
         assert view["confidence"]["advice"] in text
 
 
+def test_missed_objects_point_at_the_cut_of_scores() -> None:
+    result = scene(1, 2.0)
+    high = np.flatnonzero(result.detections.scores > 0.7)
+    cut = boxscore.evaluate(result.ground_truth, result.detections.take(high))
+    sentences = said(cut)
+    assert list(sentences)[:2] == ["score-floor", "missed"]
+    *_, link, end = sentences["missed"].parts
+    assert (link.text, link.anchor, end.text) == ("below the score cut", "finding-score-floor", ".")
+    assert "below the score cut" not in said(result)["missed"].text
+
+
 def test_a_cut_table_of_names_is_said_in_place_of_the_wrong_classes() -> None:
     truth = ["hot dog"] * 12 + ["teddy bear"] * 12 + ["dog", "bear", "cat"] * 5
     found = ["dog"] * 12 + ["bear"] * 12 + ["dog", "bear", "cat"] * 5

@@ -13,6 +13,7 @@ import boxscore
 from boxscore.diagnostics import bootstrap_intervals
 from boxscore.extensions.pages.html import render_page
 from boxscore.extensions.pages.view import file_names, number_or_none, report_view
+from boxscore.matching.outcomes import FALSE_POSITIVE, TRUE_POSITIVE
 from boxscore.reports import ReportOptions
 from support.evaluations import empty_evaluation, evaluation, hostile_evaluation, shapes
 from support.samples import SHAPES
@@ -57,6 +58,24 @@ def test_the_lowest_classes_stand_first() -> None:
         assert row[4] == number_or_none(estimate)
         assert row[5] == table["ends"][k] == [number_or_none(end) for end in ends]
     assert sum(end is not None for end, _ in table["ends"]) > 3
+
+
+def test_rates_and_counts_are_at_the_score_threshold_of_the_page() -> None:
+    result = shapes()
+    table = report_view(result, options=FAST)["table"]
+    at = {column["label"]: place for place, column in enumerate(table["columns"], start=1)}
+    score, outcomes = result.operating_score, result.outcomes
+    truth, detections = result.ground_truth, result.detections
+    for row in table["rows"]:
+        k = row[0]
+        kept = (detections.category == k) & (detections.scores >= score)
+        true = int((kept & (outcomes.detection == TRUE_POSITIVE)).sum())
+        false = int((kept & (outcomes.detection == FALSE_POSITIVE)).sum())
+        objects = int((truth.category[~truth.crowd] == k).sum())
+        assert [row[at[name]] for name in ("TP", "FP", "FN")] == [true, false, objects - true]
+        precision = true / (true + false) if true + false else None
+        recall = true / objects if objects else None
+        assert [row[at["precision"]], row[at["recall"]]] == [precision, recall]
 
 
 def test_of_equal_classes_the_one_with_more_objects_stands_first() -> None:

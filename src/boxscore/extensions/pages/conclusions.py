@@ -108,13 +108,20 @@ def conclusions(
             mistakes = [mistake for mistake in mistakes if mistake.topic != "classification"]
     chosen = _heaviest([*faults, *mistakes], MOST)
     if "score-floor" in {each.topic for each in chosen[: MOST - 1]} and is_cut(evaluation, findings, scores):
-        # Already mentioned.
+        # The cut is mentioned, so there is no advice on a threshold; it explains some of the missed objects.
         advice = []
+        chosen = [_with_cut(each) if each.topic == "missed" else each for each in chosen]
     chosen = chosen[: MOST - len(advice)]
     if not any(each.topic not in {finding.code for finding in findings} for each in chosen):
         chosen += _heaviest(_faultless(evaluation, objects), MOST - 1 - len(chosen))
     chosen += [*_loose(evaluation), *_without_truth(evaluation)][: MOST - len(advice) - len(chosen)]
     return [*chosen, *advice]
+
+
+def _with_cut(missed: Conclusion) -> Conclusion:
+    """Add the score cut, as a possible cause, to the sentence about missed objects."""
+    cause = Part(" Some may have detections "), Part("below the score cut", "finding-score-floor"), Part(".")
+    return missed._replace(parts=(*missed.parts, *cause))
 
 
 def _heaviest(sentences: Sequence[Conclusion], most: int) -> list[Conclusion]:

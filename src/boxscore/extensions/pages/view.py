@@ -17,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +27,7 @@ from boxscore._utils import checks
 from boxscore._utils.processes import Workers, worker_count
 from boxscore._utils.progress import stage
 from boxscore._version import __version__
+from boxscore.diagnostics import operating_points
 from boxscore.errors import SEVERITIES, BoxscoreWarning, Severity
 from boxscore.evaluation import Evaluation
 from boxscore.extensions.large.questions import source_of
@@ -126,6 +127,10 @@ def _seconds_of_a_set(evaluation: Evaluation) -> float:
     return 6e-8 * cells + 3e-7 * counts["ground_truths"] + 2e-8 * counts["detections"]
 
 
+LEAST_SHOWN = 0.00005
+"""Smallest effect that four decimals show."""
+
+
 class Note(NamedTuple):
     """A sentence about the data, and its level: ``error``, ``warning`` or ``note``."""
 
@@ -134,6 +139,8 @@ class Note(NamedTuple):
     code: str = ""
     effect: str = ""
     examples: tuple[str, ...] = ()
+    weighs: bool = True
+    """False for a warning whose repair would leave the metric as it is."""
 
     def without(self, folders: Iterable[str]) -> Note:
         """Return the note without these folders in file names."""
@@ -165,6 +172,8 @@ def notes(findings: Sequence[Finding], *, warnings: Sequence[str | BoxscoreWarni
             finding.code,
             finding.effect_text,
             tuple(example for example in finding.examples if example not in finding.message),
+            # An unknown effect is NaN.
+            finding.severity != "warning" or not abs(finding.effect) < LEAST_SHOWN,
         )
         for finding in findings
         if finding.code not in covered
@@ -250,7 +259,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
     stage("confusion and calibration")
     view: dict[str, Any] = {
         "kind": "evaluation",
-        "title": options.title or Path(evaluation._sources[1]).name,
+        "title": options.title or " on ".join(reversed(file_names(*evaluation._sources))),
         "protocol": evaluation.protocol.title or evaluation.protocol.name,
         "signature": evaluation.signature,
         "similarity": evaluation.protocol.similarity,
@@ -275,7 +284,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         "classes": evaluation.labels,
         "names": evaluation.categories.labels,
         "iou": evaluation.protocol.matching.iou_thresholds[0],
-        "table": _class_table(evaluation, intervals, by_iou),
+        "table": _class_table(evaluation, intervals, by_iou, score),
         "by_iou": by_iou,
         "curves": curves,
         "confidence": confidence,
@@ -353,8 +362,32 @@ def number_or_none(value: float) -> float | None:
     return None if value != value else float(value)
 
 
+def _at_score(evaluation: Evaluation, score_threshold: float) -> Iterator[tuple[str, str, list[Any]]]:
+    """Yield name, kind and cells of the columns at the score threshold of the page; none without scores."""
+    if not evaluation.has_scores or np.isinf(score_threshold):
+        return
+    # A class without a detection at this score has no point: NaN.
+    points = operating_points(evaluation, at_score=score_threshold).per_class
+    objects = evaluation.class_counts["ground_truths"]
+    true, false = np.nan_to_num(points.true_positives), np.nan_to_num(points.false_positives)
+    rates = {
+        "precision": (true, true + false),
+        "recall": (true, objects),
+        "F1": (2 * true, true + false + objects),
+    }
+    for name, (part, whole) in rates.items():
+        if name not in evaluation.class_values:
+            values = np.divide(part, whole, out=np.full(len(whole), np.nan), where=whole > 0)
+            yield name, "ratio", [number_or_none(value) for value in values.tolist()]
+    for name, counts in {"TP": true, "FP": false, "FN": objects - true}.items():
+        yield name, "count", [int(value) for value in counts.tolist()]
+
+
 def _class_table(
-    evaluation: Evaluation, intervals: diagnosis.Intervals, by_iou: Mapping[str, Any] | None
+    evaluation: Evaluation,
+    intervals: diagnosis.Intervals,
+    by_iou: Mapping[str, Any] | None,
+    score_threshold: float,
 ) -> dict[str, Any]:
     """Return columns and rows of the per-class table, lowest AP first; a row starts with the class row.
 
@@ -387,6 +420,8 @@ def _class_table(
                 add("interval", "95% interval", "interval", ends)
             if by_iou:
                 add("by_iou", "by IoU", "spark", [line and line[-1] for line in by_iou["classes"]])
+            for name, kind, cells in _at_score(evaluation, score_threshold):
+                add(name, name, kind, cells)
     # Turn columns into rows; classes with neither objects nor detections are only counted.
     rows = [[row, *line] for row, line in enumerate(zip(*values, strict=True))]
     absent = 0

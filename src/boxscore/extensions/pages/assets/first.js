@@ -7,8 +7,10 @@ function classBars() {
   const metric = host.dataset.metric, ofAll = host.dataset.words, mean = Number(host.dataset.mean), most = Math.max(...bars.map((bar) => bar.value), 0.01), step = niceTicks(0, most, 3)[1], top = step * Math.ceil(most / step - 1e-9);
   const live = el("p", { class: "hidden-text", "aria-live": "polite" });
   const plot = el("div", { class: "plot", tabindex: 0, role: "application", "aria-label": `${metric} of ${plural(bars.length, "class", "classes")}. Arrow keys move from class to class, Enter shows the images of one.` });
-  host.replaceChildren(plot, live);
-  let at = -1, mark = null, place = null, root = null;
+  /* The worst classes are listed below; the best are named here. */
+  const best = bars.length <= 10 ? "" : el("p", { class: "range" }, "Best: ", ...bars.slice(0, 5).flatMap((bar, i) => [i ? ", " : "", el("a", { href: toImagesOf(bar.k) }, nameNode(short(className(bar.k), 24))), ` ${ratio(bar.value)}`]));
+  host.replaceChildren(plot, best, live);
+  let at = -1, tapped = -1, mark = null, place = null, root = null;
   const words = (bar) => [`${metric} ${ratio(bar.value)}`, plural(bar.objects, "object")];
   const show = (i, x, y) => {
     at = i;
@@ -37,8 +39,13 @@ function classBars() {
     const area = svg("rect", { class: "hit", x: left, y: 0, width: width - left, height });
     const under = (event) => Math.min(bars.length - 1, Math.max(0, Math.floor(((event.clientX - root.getBoundingClientRect().left) * (width / root.getBoundingClientRect().width) - left) / wide)));
     area.addEventListener("pointermove", (event) => show(under(event), event.clientX, event.clientY));
-    area.addEventListener("pointerleave", hide);
-    area.addEventListener("click", (event) => { at = under(event); open(); });
+    /* By touch, the first tap names the class, and a second one on the same bar opens its images. */
+    area.addEventListener("pointerleave", (event) => { if (event.pointerType !== "touch") hide(); });
+    area.addEventListener("click", (event) => {
+      const i = under(event), first = event.pointerType === "touch" && tapped !== i;
+      tapped = at = i;
+      if (first) show(i, event.clientX, event.clientY); else open();
+    });
     root.append(mark, area);
     plot.replaceChildren(root);
   });
