@@ -55,7 +55,8 @@ class Pair(NamedTuple):
         words, at_front = [], []
         for option in self.options:
             if option.name in given or option.required:
-                value = given.get(option.name, "other.json")
+                # An argument with choices takes the first of them.
+                value = given.get(option.name, next(iter(option.known()), "other.json"))
                 if option.positional:
                     at_front.append(value)
                 else:

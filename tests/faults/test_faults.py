@@ -93,7 +93,7 @@ def test_the_disk_fills_up_at_each_file(
         fsync(handle)
 
     monkeypatch.setattr(os, "fsync", fail)
-    output, errors = run(*EVALUATE, "--report", tmp_path, status=2)
+    output, errors = run(*EVALUATE, "--report", tmp_path, "--overwrite", status=2)
     assert output == ""
     assert errors.count("\n") == 1
     assert names(tmp_path) == FILES

@@ -235,7 +235,9 @@ def explain(
     # A missing key.
     missing = re.match(r"Object missing required field `(\w+)`", rule)
     if missing:
-        cause = _cause_of_missing(record, missing[1], number > 0) or ask("file of another kind", path)
+        cause = _cause_of_missing(record, missing[1], number > 0)
+        if not cause and record == "detection":
+            cause = ask("file of another kind", path)
         return FileFormatError(
             f"{article} {record}", f"have {missing[1]}", got="none", place=where, cause=cause
         )

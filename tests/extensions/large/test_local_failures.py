@@ -58,6 +58,14 @@ def workers_of(process: subprocess.Popen[str]) -> list[int]:
     return [one for one in descendants(process.pid) if "spawn_main" in command_of(one)]
 
 
+def has_started(process: int) -> bool:
+    """Whether a worker is past Python's own start, in which it ends with a traceback if its parent ends."""
+    try:
+        return "numpy" in Path(f"/proc/{process}/maps").read_text()
+    except OSError:
+        return False
+
+
 def command_of(process: int) -> str:
     try:
         return Path(f"/proc/{process}/cmdline").read_text()
@@ -72,6 +80,7 @@ def test_the_parent_ends(tmp_path: Path, number: signal.Signals, whole_group: bo
     children: list[int] = []
     try:
         until(lambda: len(workers_of(process)) == 2 and any((tmp_path / "temporary").iterdir()))
+        until(lambda: all(map(has_started, workers_of(process))))
         children = descendants(process.pid)
         (os.killpg if whole_group and number == signal.SIGINT else os.kill)(process.pid, number)
         process.wait(timeout=120)

@@ -13,7 +13,6 @@ import boxscore
 from boxscore.diagnostics import bootstrap_intervals
 from boxscore.extensions.pages.html import render_page
 from boxscore.extensions.pages.view import file_names, number_or_none, report_view
-from boxscore.matching.outcomes import FALSE_POSITIVE, TRUE_POSITIVE
 from boxscore.reports import ReportOptions
 from support.evaluations import empty_evaluation, evaluation, hostile_evaluation, shapes
 from support.samples import SHAPES
@@ -64,13 +63,12 @@ def test_rates_and_counts_are_at_the_score_threshold_of_the_page() -> None:
     result = shapes()
     table = report_view(result, options=FAST)["table"]
     at = {column["label"]: place for place, column in enumerate(table["columns"], start=1)}
-    score, outcomes = result.operating_score, result.outcomes
-    truth, detections = result.ground_truth, result.detections
+    truth = result.ground_truth
+    kept = result.matches.query("score >= @result.operating_score")
     for row in table["rows"]:
         k = row[0]
-        kept = (detections.category == k) & (detections.scores >= score)
-        true = int((kept & (outcomes.detection == TRUE_POSITIVE)).sum())
-        false = int((kept & (outcomes.detection == FALSE_POSITIVE)).sum())
+        outcomes = kept.loc[kept["class"] == result.labels[k], "outcome"].tolist()
+        true, false = outcomes.count("true positive"), outcomes.count("false positive")
         objects = int((truth.category[~truth.crowd] == k).sum())
         assert [row[at[name]] for name in ("TP", "FP", "FN")] == [true, false, objects - true]
         precision = true / (true + false) if true + false else None

@@ -435,11 +435,13 @@ def evaluate_by(client: Any, arguments: argparse.Namespace) -> MergedEvaluation:
     options.pop("class_map")
     refuse_unlisted(options.pop("unlisted_images"))
     protocol = chosen_protocol(arguments)
+    if is_parquet(arguments.detections) and not has_scores(arguments):
+        protocol = _without_scores(protocol, arguments)
     with unlisted_in_partitions():
         return evaluate(
             arguments.ground_truth,
             arguments.detections,
-            protocol=protocol if has_scores(arguments) else _without_scores(protocol, arguments),
+            protocol=protocol,
             client=client,
             scratch=arguments.scratch,
             truth_options=ground_truth_arguments(arguments),
