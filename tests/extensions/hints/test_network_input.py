@@ -144,7 +144,7 @@ def test_boxes_of_scaled_images(factor: float, sized: bool, tmp_path: Path, run:
     gt, dt = written(tmp_path, truth, scaled)
     said = " ".join(run("evaluate", gt, dt, "--quiet").err.split())
     assert said.startswith(
-        "boxscore: error in the input: detections: the boxes seem to be in the coordinates"
+        "boxscore: error in the input: the boxes of the detections seem to be in the coordinates"
     )
     assert f"With --network-input scale:{factor:g}, AP would be {right:.4f} instead of" in said
     assert said.count("boxscore: ") == 1

@@ -329,6 +329,15 @@ def test_missed_objects_point_at_the_cut_of_scores() -> None:
     assert "below the score cut" not in said(result)["missed"].text
 
 
+def test_an_error_in_the_data_leaves_no_advice_on_a_threshold() -> None:
+    result = scene(1, 2.0)
+    halved = result.detections.replaced(boxes=result.detections.boxes / 2)
+    sentences = said(boxscore.evaluate(result.ground_truth, halved, digest=False))
+    assert next(iter(sentences)) == "network-coordinates"
+    assert "threshold" not in sentences
+    assert "threshold" in said(result)
+
+
 def test_a_cut_table_of_names_is_said_in_place_of_the_wrong_classes() -> None:
     truth = ["hot dog"] * 12 + ["teddy bear"] * 12 + ["dog", "bear", "cat"] * 5
     found = ["dog"] * 12 + ["bear"] * 12 + ["dog", "bear", "cat"] * 5

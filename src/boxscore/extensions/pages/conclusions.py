@@ -107,6 +107,9 @@ def conclusions(
             faults[position] = fault._replace(cost=max([fault.cost, *explained]))
             mistakes = [mistake for mistake in mistakes if mistake.topic != "classification"]
     chosen = _heaviest([*faults, *mistakes], MOST)
+    # An error in the data makes a threshold meaningless.
+    if any(fault.cost == math.inf for fault in faults):
+        advice = []
     if "score-floor" in {each.topic for each in chosen[: MOST - 1]} and is_cut(evaluation, findings, scores):
         # The cut is mentioned, so there is no advice on a threshold; it explains some of the missed objects.
         advice = []

@@ -29,7 +29,7 @@ def network_findings(context: Context) -> Iterator[Finding]:
         "geometric",
         "error",
         len(context.detections),
-        f"detections: the boxes seem to be {found.input.words}: {found.given:,} of "
+        f"the boxes of the detections seem to be {found.input.words}: {found.given:,} of "
         f"the {found.best:,} most confident overlap an annotation as they are, and {found.scaled:,} when "
         f"scaled back to the image. Use {found.input.option}",
         repair=f"with {found.input.option}",
