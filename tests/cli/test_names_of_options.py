@@ -211,7 +211,10 @@ def test_advice_with_an_option_that_the_command_lacks(text: str, printed: str | 
 
 @pytest.mark.parametrize("quiet", [False, True])
 @pytest.mark.parametrize("command", ["evaluate", "check", "suspects", "report"])
-def test_quiet_hides_no_error_of_the_input(command: str, quiet: bool, tmp_path: Path, run: Run) -> None:
+def test_quiet_hides_no_error_of_the_input(
+    command: str, quiet: bool, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # where the report goes
     """All detections are of unknown classes, which validate calls an error."""
     (tmp_path / "gt.json").write_text(TINY)
     (tmp_path / "u.csv").write_text(UNKNOWN)
