@@ -14,18 +14,16 @@ import itertools
 from pathlib import Path
 from typing import Any
 
-from boxscore._utils import checks
 from boxscore._utils.files import write_atomically
 from boxscore._utils.text import counted
 from boxscore._utils.user_warnings import warn_user
 from boxscore.cli.arguments import OUTPUT, Option
 from boxscore.cli.output import Section, written
 from boxscore.cli.streams import show
-from boxscore.errors import InputError
 from boxscore.extensions.decisions.gate import same_rules
 from boxscore.extensions.decisions.history import Record, read_history
-from boxscore.extensions.pages.options import PLOT, PLOT_FORMS
-from boxscore.extensions.pages.report_output import picture
+from boxscore.extensions.pages.options import PLOT
+from boxscore.extensions.pages.report_output import form_of_picture, picture
 from boxscore.extensions.shell.parameters import METRICS
 from boxscore.protocols.metric_names import metric_named
 
@@ -51,10 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Read, print and plot; return the exit status."""
     # Reject an invalid plot path before reading anything.
     if arguments.plot is not None:
-        form = arguments.plot.suffix.removeprefix(".").lower()
-        checks.one_of(form, PLOT_FORMS, name="the ending of --plot")
-        if not arguments.plot.parent.is_dir():
-            raise InputError("--plot", "be in a folder that exists", got=repr(str(arguments.plot)))
+        form = form_of_picture(arguments.plot, name="--plot")
     # A damaged line loses its run, not the history.
     records, damaged = read_history(arguments.history)
     if damaged:

@@ -28,8 +28,8 @@ from boxscore.cli.output import Section, written
 from boxscore.cli.streams import colored, show
 from boxscore.errors import InputError
 from boxscore.extensions.diagnostics.sweeping import Sweep, best_settings, sweep
-from boxscore.extensions.pages.options import PLOT, PLOT_FORMS
-from boxscore.extensions.pages.report_output import picture
+from boxscore.extensions.pages.options import PLOT
+from boxscore.extensions.pages.report_output import form_of_picture, picture
 from boxscore.extensions.shell.frames import table_columns, table_rows
 from boxscore.extensions.shell.parameters import METRICS
 from boxscore.protocols.metric_names import metric_named
@@ -102,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Read, sweep and print; return the exit status."""
     # Check all options before the first file is read.
     if arguments.plot is not None:
-        _check_plot(arguments.plot)
+        form_of_picture(arguments.plot, name="--plot")
     methods = [checks.one_of(name, list(METHODS), name="method") for name in arguments.method]
     iou_thresholds = grid(arguments.iou_threshold, name="--iou-threshold")
     sigmas, score_thresholds = (
@@ -161,19 +161,12 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _check_plot(path: Path) -> None:
-    """Check that the plot can be written before doing the work."""
-    checks.one_of(path.suffix.removeprefix(".").lower(), PLOT_FORMS, name="the ending of --plot")
-    if not path.parent.is_dir():
-        raise InputError("--plot", "be in a folder that exists", got=repr(str(path)))
-
-
 def _draw(result: Sweep, metric: str, path: Path) -> None:
     """Write the plot."""
     from boxscore.reports import plots
 
     figure = plots.sweep(result, metric=metric)
-    write_atomically(path, picture(figure, path.suffix.removeprefix(".").lower()))
+    write_atomically(path, picture(figure, form_of_picture(path, name="--plot")))
 
 
 def _print(

@@ -15,15 +15,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from boxscore._utils import checks
 from boxscore._utils.files import write_atomically
 from boxscore.cli.arguments import INPUTS, RESULTS_OUTPUT, Option
 from boxscore.cli.inputs import evaluate_inputs, read_inputs
 from boxscore.cli.output import remembered_warnings
 from boxscore.cli.streams import show
 from boxscore.errors import InputError
-from boxscore.extensions.pages.options import PLOT_FORMS, look_for_matplotlib
-from boxscore.extensions.pages.report_output import picture
+from boxscore.extensions.pages.options import look_for_matplotlib
+from boxscore.extensions.pages.report_output import form_of_picture, picture
 from boxscore.extensions.validation.digest_command import digest_of
 
 KINDS = {
@@ -92,9 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
     # Reject what cannot work before reading anything.
     look_for_matplotlib(arguments)
     path = Path(f"{arguments.kind}.png") if arguments.output is None else arguments.output
-    form = checks.one_of(path.suffix.removeprefix(".").lower(), PLOT_FORMS, name="the ending of --output")
-    if not path.parent.is_dir():
-        raise InputError("--output", "be in a folder that exists", got=repr(str(path)))
+    form = form_of_picture(path, name="--output")
     draw = getattr(plots, KINDS[arguments.kind])
     options = _options(arguments, draw)
     with remembered_warnings(hold_box_forms=not arguments.strict) as messages:

@@ -10,13 +10,16 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from boxscore._utils import checks
 from boxscore.cli.choices import existing_folder, readers
 from boxscore.cli.output import Remembered
 from boxscore.cli.streams import say
+from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.extensions.decisions.compare import DetectorComparison
 from boxscore.extensions.large.questions import source_of
 from boxscore.extensions.pages.folder import write_comparison, write_report
+from boxscore.extensions.pages.options import PLOT_FORMS
 from boxscore.extensions.pages.plots._style import pyplot
 from boxscore.extensions.pages.view import ReportOptions
 
@@ -94,6 +97,14 @@ def _content(arguments: argparse.Namespace, messages: Remembered) -> dict[str, A
         progress=True,
     )
     return {"options": options, "tables": arguments.tables, "plots": arguments.plots}
+
+
+def form_of_picture(path: Path, *, name: str) -> str:
+    """Return the form of a picture by its ending; raise if it, or the folder, does not exist."""
+    form = checks.one_of(path.suffix.removeprefix(".").lower(), PLOT_FORMS, name=f"the ending of {name}")
+    if not path.parent.is_dir():
+        raise InputError(name, "be in a folder that exists", got=repr(str(path)))
+    return form
 
 
 def picture(figure: Figure, form: str) -> bytes:
