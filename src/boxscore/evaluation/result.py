@@ -1060,14 +1060,18 @@ def rates_of_classes(counts: ScoreCounts, score: float, *, counts_too: bool) -> 
     """Compute precision, recall and F1 of each class at a score threshold, [K] each; NaN if undefined."""
     true, false = counts.counts_from(score)
     positive = counts.positive[:-1]
+    wrong = {"false_positives": false, "false_negatives": positive - true} if counts_too else {}
+    return {**wrong, **rates_of_counts(true, false, positive)}
+
+
+def rates_of_counts(true: NDArray[Any], false: NDArray[Any], positive: NDArray[Any]) -> dict[str, FloatArray]:
+    """Compute precision, recall and F1 of true and false positives and ground truths, [K]; 0/0 is NaN."""
     wholes = {
         "precision": (true, true + false),
         "recall": (true, positive),
         "F1": (2 * true, true + false + positive),
     }
-    wrong = {"false_positives": false, "false_negatives": positive - true} if counts_too else {}
-    rates = {
+    return {
         name: np.divide(part, whole, out=np.full(len(whole), np.nan), where=whole > 0)
         for name, (part, whole) in wholes.items()
     }
-    return {**wrong, **rates}

@@ -30,6 +30,7 @@ from boxscore._version import __version__
 from boxscore.diagnostics import operating_points
 from boxscore.errors import SEVERITIES, BoxscoreWarning, Severity
 from boxscore.evaluation import Evaluation
+from boxscore.evaluation.result import rates_of_counts
 from boxscore.extensions.large.questions import source_of
 from boxscore.extensions.pages import diagnosis
 from boxscore.extensions.pages.choices import Choices
@@ -370,14 +371,8 @@ def _at_score(evaluation: Evaluation, score_threshold: float) -> Iterator[tuple[
     points = operating_points(evaluation, at_score=score_threshold).per_class
     objects = evaluation.class_counts["ground_truths"]
     true, false = np.nan_to_num(points.true_positives), np.nan_to_num(points.false_positives)
-    rates = {
-        "precision": (true, true + false),
-        "recall": (true, objects),
-        "F1": (2 * true, true + false + objects),
-    }
-    for name, (part, whole) in rates.items():
+    for name, values in rates_of_counts(true, false, objects).items():
         if name not in evaluation.class_values:
-            values = np.divide(part, whole, out=np.full(len(whole), np.nan), where=whole > 0)
             yield name, "ratio", [number_or_none(value) for value in values.tolist()]
     for name, counts in {"TP": true, "FP": false, "FN": objects - true}.items():
         yield name, "count", [int(value) for value in counts.tolist()]
