@@ -195,21 +195,24 @@ def chosen_boxes(
     """Choose the boxes of a kind of :data:`ONLY` at a score, of some classes, or of an area range."""
     from boxscore.extensions.pages.mistakes import KINDS, Mistakes
 
+    def mistakes() -> Mistakes:  # once for all kinds
+        key = "mistakes to draw", score_threshold
+        made: Mistakes = evaluation._once(key, lambda: Mistakes(evaluation, score_threshold=score_threshold))
+        return made
+
     outcomes, tables = evaluation.outcomes, (evaluation.detections, evaluation.ground_truth)
     nothing = [np.zeros(len(table), dtype=bool) for table in tables]
     # A missed object is in the ground truth; all other kinds are detections.
     if kind in ("fn", "missed"):
         rows = outcomes.truth(score_threshold) == MISSED
         if kind == "missed":
-            mistakes = Mistakes(evaluation, score_threshold=score_threshold)
-            rows &= mistakes.truths.kind == KINDS.index("missed")
+            rows &= mistakes().truths.kind == KINDS.index("missed")
         chosen = Chosen(nothing[0], rows)
     else:
         rows = outcomes.detection == OUTCOMES.get(kind, FALSE_POSITIVE)
         rows &= ranked_by(evaluation.detections) >= score_threshold
         if kind not in OUTCOMES:
-            mistakes = Mistakes(evaluation, score_threshold=score_threshold)
-            rows &= mistakes.detections.kind == KINDS.index(kind)
+            rows &= mistakes().detections.kind == KINDS.index(kind)
         chosen = Chosen(rows, nothing[1])
     # Keep the boxes of the given classes and area range.
     areas = evaluation._matcher.areas, evaluation.ground_truth.area
