@@ -417,7 +417,7 @@ def absent_score(column_map: ColumnMap | None, names: Sequence[str], place: str)
 
 
 def late_name(names: Sequence[str], column_map: ColumnMap | None = None) -> str | None:
-    """Return the column such as ``name``; None if there is none, or if the user mapped the class."""
+    """Return a column such as ``name`` that may hold class names; None if the user mapped the class."""
     mapped = {} if column_map is None else column_map.columns
     if not mapped.keys().isdisjoint((*_NAMES, *_LATE_NAMES, *_NUMBERS)):
         return None

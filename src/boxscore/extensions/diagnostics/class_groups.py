@@ -133,7 +133,7 @@ def class_group_scores(evaluation: Evaluation, class_groups: Mapping[str, Sequen
     ----------
     evaluation : Evaluation
     class_groups : mapping of str to sequence of str
-        Classes of each group, by name, id or ``NAME (ID)``; ``"*"`` stands for the classes of no other group.
+        Classes of each group, by name, id or ``NAME (ID)``; ``"*"`` means every class in no other group.
 
     Returns
     -------

@@ -64,7 +64,7 @@ class BoxOrder(NamedTuple):
 
     @property
     def question_of_sizes(self) -> str:
-        """The other explanation of annotations, as a sentence; empty if there is none."""
+        """Explain the annotations in another way, in one sentence; empty if there is no other explanation."""
         if not self.may_be_sizes:
             return ""
         return ". Or are width and height of the images exchanged? Then use --swap-image-sizes"

@@ -40,7 +40,7 @@ def warn_of_invalid(part: Part, invalid: Invalid) -> None:
 
 
 def warn_numbered_from_zero(result: Evaluation) -> None:
-    """Warn if predictions seem to be numbered from 0 and targets from 1, unless the boxes have told so."""
+    """Warn if predictions seem to count classes from 0 and targets from 1; once, if the boxes show it too."""
     if result._once(SAID_OF_NUMBERING, lambda: False):
         return
     truth = result.ground_truth.categories.ids[np.flatnonzero(np.bincount(result.ground_truth.category))]

@@ -488,6 +488,6 @@ def _highlight(
         if name in labels:
             row = labels.index(name)
             text = label(name) if values is None else f"{label(name)}, AP {values[row]:.3f}"
-            # Neighbors differ in style too, so that they can be told apart in grayscale.
+            # Vary the line style too, so that neighboring lines differ in grayscale.
             style, color = STYLES[number % len(STYLES)], COLORS[number % len(COLORS)]
             ax.plot(x, rows[row], linestyle=style, color=color, linewidth=1.5, label=text)
