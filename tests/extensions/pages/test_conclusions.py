@@ -29,6 +29,11 @@ def said(result: boxscore.Evaluation, **options: Any) -> dict[str, Conclusion]:
     }
 
 
+def words(sentence: Conclusion) -> str:
+    """The sentence without its action."""
+    return "".join(part.text for part in sentence.parts)
+
+
 def scene(seed: int, noise: float) -> boxscore.Evaluation:
     """Without crowds and equal scores."""
     result = evaluation(seed=seed, noise=noise, images=20)
@@ -165,7 +170,7 @@ def test_numbers_of_missed_objects(seed: int, noise: float) -> None:
         "large": sum(area >= 96**2 for area in areas),
     }
     name = max(sizes, key=lambda size: sizes[size])
-    text = "".join(part.text for part in _missed(result, Choices.of(result).missed))
+    text = "".join(part.text for part in _missed(result, Choices.of(result).missed).parts)
     most = f"most of them {name} ({sizes[name]:,})" if 2 * sizes[name] > len(missed) else None
     assert text == (
         f"{len(missed):,} of {len(result.ground_truth):,} objects, {most or f'{sizes[name]:,} of them {name}'}"
@@ -188,9 +193,9 @@ def test_numbers_of_the_threshold(seed: int, noise: float) -> None:
     numbers = f"{f_score:.3f} (precision {precision:.3f}, recall {recall:.3f})"
     text = said(result)["threshold"].text
     if threshold == min(scores):
-        assert text == f"Keep every detection: the best F1, {numbers}, needs no score threshold."
+        assert text == f"The best F1, {numbers}, needs no score threshold. Keep every detection."
     else:
-        assert text == f"A score threshold of {threshold:.3g} gives the best F1, {numbers}."
+        assert text.startswith(f"A score threshold of {threshold:.3g} gives the best F1, {numbers}. Use it")
 
 
 @pytest.mark.parametrize(("seed", "noise"), SCENES)
@@ -202,7 +207,7 @@ def test_the_most_frequent_confusion(seed: int, noise: float) -> None:
     result = scene(seed, noise)
     matrix = confusion_matrix(result, score_threshold=0.3).counts[:-1, :-1].copy()
     np.fill_diagonal(matrix, 0)
-    text = "".join(part.text for part in _confused(result, 7, Choices.of(result, score_threshold=0.3)))
+    text = "".join(part.text for part in _confused(result, 7, Choices.of(result, score_threshold=0.3)).parts)
     if not matrix.any():
         assert text == "7 detections"
         return
@@ -236,8 +241,9 @@ def test_a_perfect_detector() -> None:
     for protocol in ("coco", "voc2007", "voc2012"):
         texts = [each.text for each in said(perfect(protocol=protocol)).values()]
         assert texts == [
-            "Nothing is wrong at IoU 0.50: all 30 objects are detected, and no false positive scores higher.",
-            "Keep every detection: the best F1, 1.000 (precision 1.000, recall 1.000), needs no score threshold.",
+            "Nothing is wrong at IoU 0.50: all 30 objects are detected, and no false positive scores higher. "
+            "If this is a surprise, check that the detections are not a copy of the ground truth.",
+            "The best F1, 1.000 (precision 1.000, recall 1.000), needs no score threshold. Keep every detection.",
         ]
 
 
@@ -247,7 +253,9 @@ def test_a_detector_that_is_right_but_loose() -> None:
     low = moved.replaced(scores=moved.scores - 0.395)
     faultless, loose, _ = said(boxscore.evaluate(result.ground_truth, low)).values()
     assert faultless.topic == "faultless"
-    assert loose.text == "Tighter boxes would score higher: AP falls from 1.000 at IoU 0.50 to 0.000 at 0.95."
+    assert (
+        words(loose) == "Tighter boxes would score higher: AP falls from 1.000 at IoU 0.50 to 0.000 at 0.95."
+    )
 
 
 def test_no_detection_at_all() -> None:
@@ -255,18 +263,18 @@ def test_no_detection_at_all() -> None:
     none = boxscore.Detections.from_arrays([], [], [], [])
     first, *rest = said(boxscore.evaluate(truth, none)).values()
     counted = len(truth) - int(truth.crowd.sum())
-    assert first.text == f"Without detections, all {counted} objects are missed."
+    assert words(first) == f"Without detections, all {counted} objects are missed."
     assert all(math.isinf(each.cost) for each in rest)
 
 
 def test_no_ground_truth() -> None:
-    assert [each.text for each in said(empty_evaluation()).values()] == [
+    assert [words(each) for each in said(empty_evaluation()).values()] == [
         "No ground truth counts, so AP is undefined."
     ]
     images = Images.build([1])
     truth = boxscore.GroundTruth.from_arrays([], [], [], images=images, categories={1: "a"})
     detections = boxscore.Detections.from_arrays([1], [1], [[0, 0, 9, 9]], [0.5], categories={1: "a"})
-    assert next(iter(said(boxscore.evaluate(truth, detections)).values())).text == (
+    assert words(next(iter(said(boxscore.evaluate(truth, detections)).values()))) == (
         "No ground truth counts, so AP is undefined, and 1 detection cannot be evaluated."
     )
 
@@ -275,7 +283,7 @@ def test_a_class_without_ground_truth() -> None:
     result = perfect()
     truth = result.ground_truth
     fewer = boxscore.evaluate(truth.take(np.flatnonzero(truth.category > 0)), result.detections)
-    assert said(fewer)["without ground truth"].text == (
+    assert words(said(fewer)["without ground truth"]) == (
         "1 class with detections has no ground truth: its 10 detections do not count."
     )
 
@@ -284,7 +292,7 @@ def test_nothing_right() -> None:
     result = perfect()
     away = result.detections.replaced(boxes=result.detections.boxes + 500)
     sentences = said(boxscore.evaluate(result.ground_truth, away))
-    assert sentences["threshold"].text == "No score threshold helps: no object is detected at IoU 0.50."
+    assert words(sentences["threshold"]) == "No score threshold helps: no object is detected at IoU 0.50."
 
 
 def test_a_floor_changes_the_advice() -> None:
@@ -300,7 +308,7 @@ def test_a_floor_changes_the_advice() -> None:
         ),
         (
             np.where(good, 0.9, 0.3) + detections.scores / 100,
-            r"A score threshold of .*; lower scores than 0\.3 are not in the file\.",
+            r"A score threshold of .*; lower scores than 0\.3 are not in the file\. Use it",
         ),
     ):
         boxes = np.where(good[:, None] | (scores > 0.5).all(), detections.boxes, detections.boxes + away)
@@ -323,9 +331,11 @@ def test_missed_objects_point_at_the_cut_of_scores() -> None:
     high = np.flatnonzero(result.detections.scores > 0.7)
     cut = boxscore.evaluate(result.ground_truth, result.detections.take(high))
     sentences = said(cut)
-    assert list(sentences)[:2] == ["score-floor", "missed"]
-    *_, link, end = sentences["missed"].parts
-    assert (link.text, link.anchor, end.text) == ("below the score cut", "finding-score-floor", ".")
+    assert list(sentences) == ["score-floor", "image-without-detections", "missed"]
+    for topic in ("image-without-detections", "missed"):
+        _, link, end = sentences[topic].action
+        assert (link.text, link.anchor) == ("below the score cut", "finding-score-floor")
+        assert end.text == " first: they may be what is missing."
     assert "below the score cut" not in said(result)["missed"].text
 
 
@@ -333,9 +343,46 @@ def test_an_error_in_the_data_leaves_no_advice_on_a_threshold() -> None:
     result = scene(1, 2.0)
     halved = result.detections.replaced(boxes=result.detections.boxes / 2)
     sentences = said(boxscore.evaluate(result.ground_truth, halved, digest=False))
-    assert next(iter(sentences)) == "network-coordinates"
+    first = next(iter(sentences.values()))
+    assert first.topic == "network-coordinates"
     assert "threshold" not in sentences
     assert "threshold" in said(result)
+    # Its effect is larger than the cost of any kind of mistake, so it explains them all.
+    assert list(sentences) == [first.topic]
+    assert re.fullmatch(
+        r"Use --network-input \S+: AP would be 0\.\d{4} instead of 0\.\d{4} \(\+0\.\d{4}\)\. Then write the report "
+        r"again: this error affects every other number here\.",
+        "".join(part.text for part in first.action),
+    )
+
+
+def test_an_error_of_little_effect_leaves_the_mistakes_beside_it() -> None:
+    """The error still comes first, and what costs more than it stays."""
+    result = scene(1, 9.0)
+    ids = np.arange(len(result.ground_truth))
+    truth = result.ground_truth.replaced(ids=np.maximum(ids, 1))
+    sentences = said(boxscore.evaluate(truth, result.detections, digest=False))
+    topics = list(sentences)
+    assert topics[0] == "repeated-annotation-id"
+    assert len(topics) == 3
+    assert not any(sentences[topic].is_fault for topic in topics[1:])
+    assert sentences[topics[0]].action[0].text.startswith("Give each annotation its own id: AP would ")
+
+
+@pytest.mark.parametrize(("seed", "noise"), SCENES)
+def test_every_sentence_ends_in_an_action(seed: int, noise: float) -> None:
+    """Images of a kind of mistake are one click away; data come before the detector."""
+    result = scene(seed, noise)
+    cut = result.detections.take(np.flatnonzero(result.detections.scores > 0.7))
+    for detections in (result.detections, cut):
+        sentences = list(said(boxscore.evaluate(result.ground_truth, detections)).values())
+        assert [each.is_fault for each in sentences] == sorted((e.is_fault for e in sentences), reverse=True)
+        for each in sentences:
+            text = "".join(part.text for part in each.action)
+            assert re.fullmatch(r"[A-Z].*[.?]", text)
+            assert each.text.endswith(text)
+            if each.topic in ("localization", "duplicate", "background", "both"):
+                assert [part.anchor for part in each.action if part.anchor] == [f"gallery?kind={each.topic}"]
 
 
 def test_a_cut_table_of_names_is_said_in_place_of_the_wrong_classes() -> None:
@@ -354,7 +401,8 @@ def test_a_cut_table_of_names_is_said_in_place_of_the_wrong_classes() -> None:
     sentence = sentences["class-always-called-another"]
     assert sentence.text.startswith(
         "2 classes are always predicted as another class: 12 of 12 localized objects of class hot dog are predicted "
-        "as dog, and 1 more. Possible cause: class names truncated at a space or matched by a substring. With these 2 classes renamed, AP "
+        "as dog, and 1 more. Possible cause: class names truncated at a space or matched by a substring. Correct the "
+        "detector's list of class names: AP would be 1.0000 instead of "
     )
     assert sentence.cost >= error_types(boxscore.evaluate(objects, detections)).total.cost[0]
 
@@ -382,9 +430,9 @@ def test_every_sentence_points_at_a_section_that_is_there() -> None:
             assert each.text.endswith((".", "?"))
             assert "nan" not in each.text
             assert any(part.anchor for part in each.parts) or each.topic.startswith("no ")
-            for part in each.parts:
+            for part in (*each.parts, *each.action):
                 if part.anchor:
-                    assert f'id="{part.anchor}"' in page, part
+                    assert f'id="{part.anchor.partition("?")[0]}"' in page, part
 
 
 def test_a_fault_that_a_warning_names_points_at_all_findings() -> None:

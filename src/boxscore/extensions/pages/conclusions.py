@@ -2,15 +2,16 @@
 
 Goal
 ----
-There are at most three sentences. Two name the largest costs in AP: errors in the data, as found by
-``validate``, and TIDE's kinds of mistakes. The last recommends a score threshold. Without scores, all three
-refer to F1.
+There are at most three sentences, and each ends in an action. Two name the largest costs in AP: errors in the
+data, as found by ``validate``, and TIDE's kinds of mistakes. The last recommends a score threshold. Without
+scores, all three refer to F1.
 
 Conventions
 -----------
-- A sentence consists of parts; a part may link to the section of the page that shows its numbers.
-- Sentences are sorted by ``cost``: for an error in the data the effect on the first summary metric, for a
-  kind of mistake the AP at IoU 0.50 that would be gained without it. Errors in the data come first.
+- A sentence consists of parts; a part may link to the section of the page that shows its numbers or cause.
+- Sentences are chosen by ``cost``: for an error in the data the effect on the first summary metric, for a
+  kind of mistake the AP at IoU 0.50 that would be gained without it. Those about the data come first.
+- An error in the data explains mistakes that cost less than its effect, and makes a threshold meaningless.
 - Costs that round to 0 are not mentioned, and no cause is named that the data do not show.
 """
 
@@ -27,8 +28,10 @@ from boxscore.diagnostics import error_types, operating_points
 from boxscore.evaluation import Evaluation
 from boxscore.extensions.diagnostics.confusion import EVERY_SCORE
 from boxscore.extensions.diagnostics.tide import confusion_cost, cost_unit
+from boxscore.extensions.pages.actions import LOOK, Part, look_at, repair_of
 from boxscore.extensions.pages.choices import Choices, Missed, Scores
 from boxscore.extensions.pages.diagnosis import values_by_iou
+from boxscore.extensions.pages.html import address
 from boxscore.validation import Finding
 
 MOST = 3
@@ -38,30 +41,29 @@ NEGLIGIBLE = 0.0005
 NEARLY_ALL = 0.95
 """Fraction of kept detections above which a threshold is practically at the end of the file."""
 
+UNDER_A_CUT = ("missed", "image-without-detections")
+"""Topics of sentences that a cut of the scores may explain."""
+
 ALWAYS_CALLED_ANOTHER = "class-always-called-another"
 LONGEST_NAME = 40
 SHAPES = {"mask": "masks", "boundary": "masks", "keypoints": "poses"}
 """Names of the compared objects, if they are not boxes."""
 
 
-class Part(NamedTuple):
-    """A part of a sentence, and the section that it links to; empty for none."""
-
-    text: str
-    anchor: str = ""
-
-
 class Conclusion(NamedTuple):
-    """One sentence, its topic, and its cost."""
+    """A problem and the action against it, its topic, and its cost."""
 
     topic: str
     parts: tuple[Part, ...]
+    action: tuple[Part, ...]
     cost: float = 0.0
+    is_fault: bool = False
+    """Whether the data are wrong, not the detector."""
 
     @property
     def text(self) -> str:
-        """The whole sentence."""
-        return "".join(part.text for part in self.parts)
+        """The whole sentence, and the action after it."""
+        return " ".join("".join(part.text for part in parts) for parts in (self.parts, self.action))
 
 
 def conclusions(
@@ -98,7 +100,7 @@ def conclusions(
     if not objects or not detections:
         return [_nothing_to_evaluate(evaluation, objects, detections), *_heaviest(faults, MOST - 1)]
     scored, scores = evaluation.has_scores, choices.scores
-    advice = [Conclusion("threshold", threshold_advice(evaluation, findings, scores))] if scored else []
+    advice = [threshold_advice(evaluation, findings, scores)] if scored else []
     mistakes = _mistakes(evaluation, choices)
     # A wrong table of class names explains the wrong classes, and is what to fix.
     for position, fault in enumerate(faults):
@@ -106,25 +108,35 @@ def conclusions(
             explained = [mistake.cost for mistake in mistakes if mistake.topic == "classification"]
             faults[position] = fault._replace(cost=max([fault.cost, *explained]))
             mistakes = [mistake for mistake in mistakes if mistake.topic != "classification"]
+    # An error in the data makes a threshold meaningless, and explains mistakes that cost less.
+    is_wrong = any(fault.cost == math.inf for fault in faults)
+    if is_wrong:
+        advice = []
+        effects = [each.effect for each in findings if each.severity == "error" and each.effect > 0]
+        effect = max(effects, default=0.0)
+        left = [mistake for mistake in mistakes if mistake.cost > effect]
+        if len(left) < len(mistakes):
+            faults = _heaviest(faults, len(faults))
+            after = Part(" Then write the report again: this error affects every other number here.")
+            faults[0] = faults[0]._replace(action=(*faults[0].action, after))
+        mistakes = left
     chosen = _heaviest([*faults, *mistakes], MOST)
-    # An error in the data makes a threshold meaningless.
-    if any(fault.cost == math.inf for fault in faults):
-        advice = []
     if "score-floor" in {each.topic for each in chosen[: MOST - 1]} and is_cut(evaluation, findings, scores):
-        # The cut is mentioned, so there is no advice on a threshold; it explains some of the missed objects.
+        # The cut is mentioned, so there is no advice on a threshold; it may explain some missed objects.
         advice = []
-        chosen = [_with_cut(each) if each.topic == "missed" else each for each in chosen]
-    chosen = chosen[: MOST - len(advice)]
+        chosen = [_with_cut(each) if each.topic in UNDER_A_CUT else each for each in chosen]
+    chosen = sorted(chosen[: MOST - len(advice)], key=lambda each: not each.is_fault)
     if not any(each.topic not in {finding.code for finding in findings} for each in chosen):
         chosen += _heaviest(_faultless(evaluation, objects), MOST - 1 - len(chosen))
-    chosen += [*_loose(evaluation), *_without_truth(evaluation)][: MOST - len(advice) - len(chosen)]
+    loose = [] if is_wrong else _loose(evaluation)
+    chosen += [*loose, *_without_truth(evaluation)][: MOST - len(advice) - len(chosen)]
     return [*chosen, *advice]
 
 
-def _with_cut(missed: Conclusion) -> Conclusion:
-    """Add the score cut, as a possible cause, to the sentence about missed objects."""
-    cause = Part(" Some may have detections "), Part("below the score cut", "finding-score-floor"), Part(".")
-    return missed._replace(parts=(*missed.parts, *cause))
+def _with_cut(sentence: Conclusion) -> Conclusion:
+    """Name the score cut, as a possible cause, in the action of a sentence."""
+    cause = Part("Export detections "), Part("below the score cut", "finding-score-floor")
+    return sentence._replace(action=(*cause, Part(" first: they may be what is missing.")))
 
 
 def _heaviest(sentences: Sequence[Conclusion], most: int) -> list[Conclusion]:
@@ -134,9 +146,13 @@ def _heaviest(sentences: Sequence[Conclusion], most: int) -> list[Conclusion]:
 def _nothing_to_evaluate(evaluation: Evaluation, objects: int, detections: int) -> Conclusion:
     if not objects:
         ending = f", and {counted(detections, 'detection')} cannot be evaluated" if detections else ""
-        return Conclusion("no ground truth", (Part(f"No ground truth counts, so AP is undefined{ending}."),))
+        check = Part("Check the ground truth, and which images and classes were chosen.")
+        text = f"No ground truth counts, so AP is undefined{ending}."
+        return Conclusion("no ground truth", (Part(text),), (check,))
     subject = "object is" if objects == 1 else "objects are"
-    return Conclusion("no detections", (Part(f"Without detections, all {objects:,} {subject} missed."),))
+    check = Part("Check the file of detections, and the score threshold of its export.")
+    text = f"Without detections, all {objects:,} {subject} missed."
+    return Conclusion("no detections", (Part(text),), (check,))
 
 
 # ---------------------------------------------------------------- costs in AP
@@ -147,18 +163,16 @@ def _fault(finding: Finding, is_listed: bool) -> Conclusion | None:
     cost = finding.effect if finding.effect > NEGLIGIBLE else 0.0
     if finding.severity == "note" or (finding.severity == "warning" and not cost):
         return None
-    head, rest = finding.head, finding.message.removeprefix(finding.head)
+    head, (rest, action) = finding.head, repair_of(finding)
     # The worst classes mention the others.
     if finding.code == ALWAYS_CALLED_ANOTHER and finding.count > 1:
         most = max(finding.examples, key=lambda text: int(text.split()[0].replace(",", "")))
         rest = f": {most}, and {finding.count - 1:,} more. {rest.rpartition('. ')[2]}"
-    stop = "" if finding.message.endswith((".", "?")) else "."
-    effect = f" {finding.effect_text}." if finding.effect_text else ""
-    parts = (
-        Part(head[:1].upper() + head[1:], f"finding-{finding.code}" if is_listed else "findings"),
-        Part(f"{rest}{stop}{effect}"),
+    link = f"finding-{finding.code}" if is_listed else "findings"
+    parts = Part(head[:1].upper() + head[1:], link), Part(rest)
+    return Conclusion(
+        finding.code, parts, action, math.inf if finding.severity == "error" else cost, is_fault=True
     )
-    return Conclusion(finding.code, parts, math.inf if finding.severity == "error" else cost)
 
 
 def _mistakes(evaluation: Evaluation, choices: Choices) -> list[Conclusion]:
@@ -174,26 +188,28 @@ def _mistakes(evaluation: Evaluation, choices: Choices) -> list[Conclusion]:
         return f"{counted(counts[name], 'detection')} {verb(counts[name], 'have')}"
 
     # Describe only the kinds that cost something; some descriptions are expensive.
-    words: dict[str, tuple[str, Callable[[], list[Part]]]] = {
+    words: dict[str, tuple[str, Callable[[], _Description]]] = {
         "missed": ("Missed objects", lambda: _missed(evaluation, choices.missed)),
         "localization": (
             "Localization errors",
-            lambda: [
-                Part(f"{have('localization')} an {measure} of only 0.1 to 0.5 with an object of their class")
-            ],
+            lambda: _Description(
+                [Part(f"{have('localization')} an {measure} of 0.1 to 0.5 with an object of their class")],
+                look_at("localization"),
+            ),
         ),
         "duplicate": (
             "Duplicates",
-            lambda: [
-                Part(
-                    f"{counted(counts['duplicate'], 'detection')} of already detected objects. A lower "
-                    "NMS IoU threshold may help: try boxscore sweep"
-                )
-            ],
+            lambda: _Description(
+                [Part(f"{counted(counts['duplicate'], 'detection')} of already detected objects")],
+                look_at("duplicate"),
+            ),
         ),
         "background": (
             "Background false positives",
-            lambda: [Part(f"{have('background')} an {measure} of at most 0.1 with every object")],
+            lambda: _Description(
+                [Part(f"{have('background')} an {measure} of at most 0.1 with every object")],
+                look_at("background"),
+            ),
         ),
     }
     if evaluation.protocol.matching.per_class:
@@ -203,21 +219,26 @@ def _mistakes(evaluation: Evaluation, choices: Choices) -> list[Conclusion]:
         )
         words["both"] = (
             "Errors of both class and localization",
-            lambda: [Part(counted(counts["both"], "detection"))],
+            lambda: _Description([Part(counted(counts["both"], "detection"))], look_at("both")),
         )
     # Leave out kinds with a negligible cost.
-    return [
-        Conclusion(
-            name,
-            (Part(title, "errors"), Part(f" cost {costs[name]:.3f} {unit}: "), *rest(), Part(".")),
-            costs[name],
-        )
-        for name, (title, rest) in words.items()
-        if costs[name] > NEGLIGIBLE
-    ]
+    sentences = []
+    for name, (title, describe) in words.items():
+        if costs[name] > NEGLIGIBLE:
+            cost, (rest, action) = Part(f" cost {costs[name]:.3f} {unit}: "), describe()
+            parts = Part(title, "errors"), cost, *rest, Part(".")
+            sentences.append(Conclusion(name, parts, action, costs[name]))
+    return sentences
 
 
-def _missed(evaluation: Evaluation, missed: Missed) -> list[Part]:
+class _Description(NamedTuple):
+    """The number of mistakes of a kind, and the action against them."""
+
+    parts: list[Part]
+    action: tuple[Part, ...]
+
+
+def _missed(evaluation: Evaluation, missed: Missed) -> _Description:
     """Count the missed objects, and name the size or class that most of them have."""
     text = f"{counted_of(missed.missed, missed.every, 'object')}"
     ranges = list(evaluation.protocol.ignore.area_ranges)[1:]
@@ -226,21 +247,30 @@ def _missed(evaluation: Evaluation, missed: Missed) -> list[Part]:
     else:
         sizes = missed.by_class.tolist()
         names, anchor = [_name(label) for label in evaluation.categories.labels], "classes"
-    if len(names) < 2 or not any(sizes):
-        return [Part(text)]
+    if len(names) < 2 or max(sizes) < 2:
+        return _Description([Part(text)], look_at("missed"))
     most = int(np.argmax(sizes))
-    if 2 * sizes[most] > missed.missed:
-        return [Part(f"{text}, "), Part(f"most of them {names[most]} ({sizes[most]:,})", anchor)]
-    return [Part(f"{text}, "), Part(f"{sizes[most]:,} of them {names[most]}", anchor)]
+    which = f"most of them {names[most]} ({sizes[most]:,})"
+    if 2 * sizes[most] <= missed.missed:
+        which = f"{sizes[most]:,} of them {names[most]}"
+    parts = [Part(f"{text}, "), Part(which, anchor)]
+    # Small objects need more pixels, others more examples.
+    if ranges and most == 0:
+        looked = Part("the missed objects", address("gallery", kind="missed")[1:])
+        return _Description(
+            parts, (Part("Try a larger input size, or tiles, after a look at "), looked, Part("."))
+        )
+    chosen = {} if ranges else {"class": evaluation.labels[most]}
+    return _Description(parts, look_at("missed", **chosen))
 
 
-def _confused(evaluation: Evaluation, count: int, choices: Choices) -> list[Part]:
+def _confused(evaluation: Evaluation, count: int, choices: Choices) -> _Description:
     """Count the detections with another object's class, and name the most frequent pair of classes."""
     # The largest cell without background gives the two classes.
     text, matrix = counted(count, "detection"), choices.matrix
     largest = matrix.largest(1, background=False).tolist()
     if not largest:
-        return [Part(text)]
+        return _Description([Part(text)], look_at("classification"))
     (cell,) = largest
     pair = int(matrix.truth[cell]), int(matrix.predicted[cell])
     truth, predicted = (_name(matrix.labels[row]) for row in pair)
@@ -250,11 +280,14 @@ def _confused(evaluation: Evaluation, count: int, choices: Choices) -> list[Part
     from_ = f" at scores from {score:.3g}" if score > EVERY_SCORE else ""
     count_text = {1: "once", 2: "twice"}.get(times, f"{times:,} times")
     alone = f", which alone costs {cost:.3f}" if cost > NEGLIGIBLE else ""
-    return [
+    shown = address("confusion", truth=matrix.labels[pair[0]], predicted=matrix.labels[pair[1]])[1:]
+    parts = [
         Part(f"{text}. Most often "),
         Part(f"{truth} is predicted as {predicted}", "confusion"),
         Part(f", {count_text}{from_}{alone}"),
     ]
+    before, link, after = LOOK["classification"]
+    return _Description(parts, (Part(before), Part(link, shown), Part(f"{after}.")))
 
 
 # ---------------------------------------------------------------- other statements
@@ -269,7 +302,8 @@ def _faultless(evaluation: Evaluation, objects: int) -> list[Conclusion]:
         "no false positive scores higher" if evaluation.has_scores else ("no detection is a false positive")
     )
     text = f" is wrong at IoU 0.50: {each} detected, and {false}."
-    return [Conclusion("faultless", (Part("Nothing", "errors"), Part(text)), 1.0)]
+    check = Part("If this is a surprise, check that the detections are not a copy of the ground truth.")
+    return [Conclusion("faultless", (Part("Nothing", "errors"), Part(text)), (check,), 1.0)]
 
 
 def _loose(evaluation: Evaluation) -> list[Conclusion]:
@@ -285,7 +319,12 @@ def _loose(evaluation: Evaluation) -> list[Conclusion]:
     text = (
         f": {metric} falls from {first:.3f} at IoU {thresholds[0]:.2f} to {last:.3f} at {thresholds[-1]:.2f}."
     )
-    return [Conclusion("loose", (Part(f"Tighter {shapes} would score higher", "sizes"), Part(text)))]
+    parts = Part(f"Tighter {shapes} would score higher", "sizes"), Part(text)
+    look = (
+        Part("Check whether the labels are as tight as the protocol asks, in "),
+        Part("the images", "gallery"),
+    )
+    return [Conclusion("loose", parts, (*look, Part(".")))]
 
 
 def _without_truth(evaluation: Evaluation) -> list[Conclusion]:
@@ -301,41 +340,36 @@ def _without_truth(evaluation: Evaluation) -> list[Conclusion]:
     if not evaluation.has_scores:
         effect = "is a false positive" if detections == 1 else "are false positives"
     text = f": {their} {counted(detections, 'detection')} {effect}."
-    return [Conclusion("without ground truth", (Part(head, "classes"), Part(text)))]
+    action = Part("If they are classes of the ground truth by another name, map them with --class-map.")
+    return [Conclusion("without ground truth", (Part(head, "classes"), Part(text)), (action,))]
 
 
-def threshold_advice(evaluation: Evaluation, findings: Sequence[Finding], scores: Scores) -> tuple[Part, ...]:
+def threshold_advice(evaluation: Evaluation, findings: Sequence[Finding], scores: Scores) -> Conclusion:
     """Recommend the score threshold with the best F1, if the file contains enough low scores."""
     # The operating point is the score with the best F1 over all classes.
     best = operating_points(evaluation).total
     iou = evaluation.protocol.matching.iou_thresholds[0]
     score, f_score = float(best.score), float(best.f_score)
-    if not f_score > 0:
-        text = f" helps: no object is detected at IoU {iou:.2f}."
-        return (Part("No score threshold", "confidence"), Part(text))
     rates = f"{f_score:.3f} (precision {float(best.precision):.3f}, recall {float(best.recall):.3f})"
-    # If F1 is best at the lowest score in the file, a lower threshold may be better.
     lowest = scores.lowest
     floor = [finding.severity for finding in findings if finding.code == "score-floor"]
-    if is_cut(evaluation, findings, scores):
-        return (
-            Part("No score threshold", "confidence"),
-            Part(
-                f" recommended: F1 still rises at the lowest score in the file, {lowest:.3g} (F1 {rates}). "
-                "Export detections with lower scores first."
-            ),
-        )
-    if score <= lowest:
-        return (
-            Part("Keep every detection", "confidence"),
-            Part(f": the best F1, {rates}, needs no score threshold."),
-        )
-    # Recommend a threshold inside the file, and mention a suspected score floor.
-    so_far = f"; lower scores than {lowest:.3g} are not in the file" * ("warning" in floor)
-    return (
-        Part(f"A score threshold of {score:.3g}", "confidence"),
-        Part(f" gives the best F1, {rates}{so_far}."),
-    )
+    if not f_score > 0:
+        link, text = "No score threshold", f" helps: no object is detected at IoU {iou:.2f}."
+        action = "Compare the boxes of one image in both files."
+    elif is_cut(evaluation, findings, scores):
+        # If F1 is best at the lowest score in the file, a lower threshold may be better.
+        link = "No score threshold"
+        text = f" recommended: F1 still rises at the lowest score in the file, {lowest:.3g} (F1 {rates})."
+        action = "Export detections with lower scores first."
+    elif score <= lowest:
+        link, text = "The best F1", f", {rates}, needs no score threshold."
+        action = "Keep every detection."
+    else:
+        # Recommend a threshold inside the file, and mention a suspected score floor.
+        so_far = f"; lower scores than {lowest:.3g} are not in the file" * ("warning" in floor)
+        link, text = f"A score threshold of {score:.3g}", f" gives the best F1, {rates}{so_far}."
+        action = "Use it, or find one for another precision or recall with boxscore operating-points."
+    return Conclusion("threshold", (Part(link, "confidence"), Part(text)), (Part(action),))
 
 
 def is_cut(evaluation: Evaluation, findings: Sequence[Finding], scores: Scores) -> bool:

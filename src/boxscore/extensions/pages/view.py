@@ -254,7 +254,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
     confidence = diagnosis.confidence_view(evaluation)
     if confidence is not None:
         advice = threshold_advice(evaluation, findings, choices.scores)
-        confidence["advice"] = "".join(part.text for part in advice)
+        confidence["advice"] = advice.text
     stage("COCO's error analysis")
     analysis = diagnosis.analysis_view(evaluation, choices)
     stage("confusion and calibration")
