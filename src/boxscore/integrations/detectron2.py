@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from boxscore import BoxscoreWarning, Evaluation, load_ground_truth
+from boxscore.extensions.data_tools.invalid_rows import Invalid, checked
 from boxscore.extensions.training.tensors import as_array
 from boxscore.integrations.detr import CocoEvaluator
 
@@ -45,6 +46,8 @@ class DetectionEvaluator:
         Limit for boxes and masks; every result uses it.
     kpt_oks_sigmas : sequence of float, optional
         By default COCO's.
+    invalid : {"error", "drop", "false_positive"}, default "false_positive"
+        What to do with NaN, infinite and inverted predictions, as in :class:`boxscore.Evaluator`.
 
     Attributes
     ----------
@@ -59,7 +62,9 @@ class DetectionEvaluator:
         *,
         max_dets_per_image: int = 100,
         kpt_oks_sigmas: Sequence[float] = (),
+        invalid: Invalid = "false_positive",
     ) -> None:
+        self.invalid = checked(invalid)
         self.tasks, self.max_dets_per_image, self.kpt_oks_sigmas = tasks, max_dets_per_image, kpt_oks_sigmas
         self.evaluations: dict[str, Evaluation] = {}
         self._truth = load_ground_truth(metadata.json_file, format="coco")
@@ -70,7 +75,7 @@ class DetectionEvaluator:
 
     def reset(self) -> None:
         """Start a new evaluation."""
-        self._evaluator = CocoEvaluator(self._truth, self.tasks)
+        self._evaluator = CocoEvaluator(self._truth, self.tasks, invalid=self.invalid)
         self._evaluator.boxes_of_keypoints = True
         for task in self.tasks:
             params = self._evaluator.coco_eval[task].params

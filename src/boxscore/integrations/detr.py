@@ -24,6 +24,7 @@ from boxscore.compat.pycocotools import mask as run_lengths
 from boxscore.compat.pycocotools.cocoeval import COCOeval
 from boxscore.data.vocabulary import Categories, Images
 from boxscore.evaluator import gather_with_torch
+from boxscore.extensions.data_tools.invalid_rows import Invalid, checked, without_invalid
 from boxscore.extensions.training.tensors import as_array
 
 PROTOCOLS = {"bbox": "coco", "segm": "coco-segm", "keypoints": "coco-keypoints"}
@@ -40,6 +41,9 @@ class CocoEvaluator:
     coco_gt : COCO or GroundTruth
         The annotations: pycocotools' object, a drop-in, any object with their ``dataset``, or a table.
     iou_types : sequence of {"bbox", "segm", "keypoints"}
+    invalid : {"error", "drop", "false_positive"}, default "false_positive"
+        What to do with a prediction that is NaN or infinite, or a box that ends before it begins, as in
+        :class:`boxscore.Evaluator`; :meth:`accumulate` warns with their number and an image.
 
     Attributes
     ----------
@@ -54,11 +58,13 @@ class CocoEvaluator:
     """Whether a prediction's own box defines its size, as in results files; else the box around its
     keypoints."""
 
-    def __init__(self, coco_gt: Any, iou_types: Sequence[str]) -> None:
+    def __init__(
+        self, coco_gt: Any, iou_types: Sequence[str], *, invalid: Invalid = "false_positive"
+    ) -> None:
         for iou_type in iou_types:
             if iou_type not in PROTOCOLS:
                 raise ValueError(f"Unknown iou type {iou_type}")
-        self.coco_gt, self.iou_types = coco_gt, list(iou_types)
+        self.coco_gt, self.iou_types, self.invalid = coco_gt, list(iou_types), checked(invalid)
         self._truth: dict[str, GroundTruth] = {}
         self.cleanup()
 
@@ -198,18 +204,15 @@ class CocoEvaluator:
         shapes: Any = _joined(image[key] for _, image in images)
         if iou_type == "segm":
             shapes = [code for _, image in images for code in image["masks"]]
-        given = {"boxes": None, key: shapes} if images else {"boxes": np.empty((0, 4))}
+        given: dict[str, Any] = {"boxes": None, key: shapes} if images else {"boxes": np.empty((0, 4))}
         # Keep given boxes next to keypoints.
         if iou_type == "keypoints" and self.boxes_of_keypoints:
             given["boxes"] = _joined(image["boxes"] for _, image in images).reshape(-1, 4)
-        found = Detections.from_arrays(
-            np.repeat(np.array([identifier for identifier, _ in images]), counts),
-            _joined(image["labels"] for _, image in images).astype(np.int64),
-            scores=_joined(image["scores"] for _, image in images),
-            box_format="xywh",
-            source="predictions",
-            **given,
-        )
+        given["image_ids"] = np.repeat(np.array([identifier for identifier, _ in images]), counts)
+        given["category_ids"] = _joined(image["labels"] for _, image in images).astype(np.int64)
+        given["scores"] = _joined(image["scores"] for _, image in images)
+        given = without_invalid(given, given["image_ids"], invalid=self.invalid)
+        found = Detections.from_arrays(**given, box_format="xywh", source="predictions")
         # Turn changed parameters into fields of the protocol.
         protocol: dict[str, Any] = {
             "extends": PROTOCOLS[iou_type],

@@ -17,6 +17,7 @@ import numpy as np
 
 from boxscore import Detections, Evaluation, GroundTruth, InputError, evaluate
 from boxscore.data.vocabulary import Images
+from boxscore.extensions.data_tools.invalid_rows import Invalid, without_invalid
 
 LABEL_ID = "label_id"
 """The column of detections with FiftyOne's ids; the ids of objects are the ids of annotations."""
@@ -31,6 +32,7 @@ def tables(
     gt_field: str = "ground_truth",
     *,
     classes: Sequence[str] | None = None,
+    invalid: Invalid = "false_positive",
 ) -> tuple[GroundTruth, Detections]:
     """Return the boxes of two fields of samples as tables.
 
@@ -43,6 +45,8 @@ def tables(
         Names of the fields.
     classes : sequence of str, optional
         All classes; by default those of the objects and detections.
+    invalid : {"error", "drop", "false_positive"}, default "false_positive"
+        What to do with NaN, infinite and inverted predictions, as in :class:`boxscore.Evaluator`.
 
     Returns
     -------
@@ -73,6 +77,10 @@ def tables(
     if None in scores:
         path = rows[1][scores.index(None)][0]
         raise InputError("confidence", "be given for every detection", got="none", place=f"sample {path!r}")
+    found |= {"scores": np.array(scores, dtype=np.float64)}
+    found |= {LABEL_ID: np.array([str(label.id) for _, label in rows[1]], dtype=object)}
+    found = without_invalid(found, found["image_ids"], invalid=invalid)
+    found_ids = found.pop(LABEL_ID)
     return (
         GroundTruth.from_arrays(
             **truth,
@@ -82,13 +90,7 @@ def tables(
             crowd=[bool(getattr(label, "iscrowd", False)) for _, label in rows[0]],
             source=gt_field,
         ),
-        Detections.from_arrays(
-            **found,
-            **shared,
-            scores=scores,
-            columns={LABEL_ID: np.array([str(label.id) for _, label in rows[1]], dtype=object)},
-            source=pred_field,
-        ),
+        Detections.from_arrays(**found, **shared, columns={LABEL_ID: found_ids}, source=pred_field),
     )
 
 
@@ -99,13 +101,14 @@ def evaluate_samples(
     *,
     eval_key: str | None = None,
     classes: Sequence[str] | None = None,
+    invalid: Invalid = "false_positive",
     **options: Any,
 ) -> Evaluation:
     """Evaluate the boxes of samples and, with ``eval_key``, write the outcomes back.
 
     Parameters
     ----------
-    samples, pred_field, gt_field, classes
+    samples, pred_field, gt_field, classes, invalid
         As for :func:`tables`.
     eval_key : str, optional
         Field to write; by default nothing is written.
@@ -116,7 +119,7 @@ def evaluate_samples(
     -------
     Evaluation
     """
-    truth, detections = tables(samples, pred_field, gt_field, classes=classes)
+    truth, detections = tables(samples, pred_field, gt_field, classes=classes, invalid=invalid)
     evaluation = evaluate(truth, detections, **options)
     if eval_key is not None:
         write_matches(evaluation, samples, eval_key, pred_field, gt_field)

@@ -18,6 +18,7 @@ from mmengine.evaluator import BaseMetric
 from mmengine.registry import METRICS
 
 from boxscore import Evaluation, InputError, load_ground_truth
+from boxscore.extensions.data_tools.invalid_rows import Invalid, checked
 from boxscore.extensions.masks.column import Masks
 from boxscore.extensions.training.tensors import as_array
 from boxscore.integrations.detr import CocoEvaluator
@@ -41,6 +42,8 @@ class BoxscoreMetric(BaseMetric):  # type: ignore[misc]
         Max detections. As with pycocotools, mAP uses 100 and the other metrics the last.
     iou_thrs : sequence of float, optional
         By default COCO's ten.
+    invalid : {"error", "drop", "false_positive"}, default "false_positive"
+        What to do with NaN, infinite and inverted predictions, as in :class:`boxscore.Evaluator`.
     collect_device, prefix
         Passed to MMEngine.
 
@@ -60,6 +63,7 @@ class BoxscoreMetric(BaseMetric):  # type: ignore[misc]
         classwise: bool = False,
         proposal_nums: Sequence[int] = (100, 300, 1000),
         iou_thrs: Sequence[float] | None = None,
+        invalid: Invalid = "false_positive",
         collect_device: str = "cpu",
         prefix: str | None = None,
     ) -> None:
@@ -70,6 +74,7 @@ class BoxscoreMetric(BaseMetric):  # type: ignore[misc]
                 cause = "proposals lack classes: evaluate them with MMDetection's CocoMetric"
                 raise InputError("metric", "be bbox or segm", got=repr(name), cause=cause)
         self.classwise, self.proposal_nums, self.iou_thrs = classwise, list(proposal_nums), iou_thrs
+        self.invalid = checked(invalid)
         self.evaluations: dict[str, Evaluation] = {}
         self._truth = None if ann_file is None else load_ground_truth(ann_file, format="coco")
 
@@ -128,7 +133,7 @@ class BoxscoreMetric(BaseMetric):  # type: ignore[misc]
 
     def _evaluated(self, metric: str, truth: Any, ids: list[Any], results: Sequence[Any]) -> CocoEvaluator:
         # Use the drop-in for DETR's evaluator, with mmdetection's parameters.
-        evaluator = CocoEvaluator(truth, [metric])
+        evaluator = CocoEvaluator(truth, [metric], invalid=self.invalid)
         params = evaluator.coco_eval[metric].params
         params.maxDets, params.catIds = self.proposal_nums, ids
         if self.iou_thrs is not None:

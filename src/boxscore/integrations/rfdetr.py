@@ -18,6 +18,7 @@ import torch
 from rfdetr.training import coco_map
 
 from boxscore.compat import faster_coco_eval
+from boxscore.extensions.data_tools.invalid_rows import Invalid
 from boxscore.integrations.torchmetrics import MeanAveragePrecision
 
 
@@ -33,7 +34,15 @@ class CocoBackend(coco_map._RfdetrCocoBackend):  # type: ignore[misc]
 
 
 class OnePassMeanAveragePrecision(coco_map.OnePassCocoMeanAveragePrecision):  # type: ignore[misc]
-    """RF-DETR's metric with its state evaluated as columns, for any back-end name."""
+    """RF-DETR's metric with its state evaluated as columns, for any back-end name.
+
+    Attributes
+    ----------
+    invalid : {"error", "drop", "false_positive"}
+        What to do with NaN, infinite and inverted predictions, as in :class:`boxscore.Evaluator`.
+    """
+
+    invalid: Invalid = "false_positive"
 
     def __init__(self, *args: Any, backend: str = "boxscore", **options: Any) -> None:
         super().__init__(*args, backend="boxscore", **options)
@@ -47,6 +56,7 @@ class OnePassMeanAveragePrecision(coco_map.OnePassCocoMeanAveragePrecision):  # 
             max_detection_thresholds=self.max_detection_thresholds,
             class_metrics=self.class_metrics,
             backend="faster_coco_eval",
+            invalid=self.invalid,
         )
         for name in coco_map._MAP_STATE_ATTRS:
             values = getattr(self, name)

@@ -11,19 +11,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from boxscore import BoxscoreWarning, Evaluation
 from boxscore.compat.pycocotools import mask as run_lengths
-
-FAR_AWAY = (-1e9, -1e9, 0.0, 0.0)
-"""A box outside every image; it replaces boxes that cannot be scored, and matches nothing."""
-
-LARGEST = 1e100
-"""Larger coordinates and scores cannot be scored."""
-
-Columns = dict[str, Any]
-"""Arguments of ``from_arrays``: one value per object or detection."""
 
 
 def check_batch(preds: Any, target: Any, iou_types: Sequence[str]) -> None:
@@ -97,38 +87,6 @@ def codes(masks: Any) -> list[tuple[Any, bytes]]:
         return []
     pixels = np.asfortranarray(masks.detach().cpu().numpy().transpose(1, 2, 0))
     return [(tuple(code["size"]), code["counts"]) for code in run_lengths.encode(pixels)]
-
-
-def rows(columns: Columns, taken: NDArray[np.bool_]) -> Columns:
-    """Select rows of columns by flags."""
-    if taken.all():
-        return columns
-    chosen = np.flatnonzero(taken)
-    return {
-        key: [values[row] for row in chosen]
-        if isinstance(values, list)
-        else None
-        if values is None
-        else values[chosen]
-        for key, values in columns.items()
-    }
-
-
-def scorable(columns: Columns) -> NDArray[np.bool_]:
-    """Flag the rows that can be scored; turn other detections into false positives that match nothing."""
-    boxes, scores = columns["boxes"], columns.get("scores")
-    bad, became = np.zeros(len(columns["category_ids"]), dtype=bool), "targets are ignored"
-    if boxes is not None and len(boxes) and not (np.abs(boxes).max() <= LARGEST and boxes[:, 2:].min() >= 0):
-        bad = ~((np.abs(boxes) <= LARGEST).all(axis=1) & (boxes[:, 2:] >= 0).all(axis=1))
-    if scores is not None and len(scores):
-        became = "detections count as false positives"
-        columns["boxes"] = np.where(bad[:, None], FAR_AWAY, boxes) if bad.any() else boxes
-        known = np.abs(scores) <= LARGEST
-        columns["scores"] = np.where(known, scores, min(0.0, scores[known].min(initial=0.0)))
-        bad |= ~known
-    if bad.any():
-        warn(f"{bad.sum():,} {became}: boxes or scores are NaN or infinite, or boxes end before they begin")
-    return ~bad if scores is None else np.ones_like(bad)
 
 
 def overlaps(made: Evaluation, iou_type: str, cap: int) -> dict[tuple[Any, int], Any]:

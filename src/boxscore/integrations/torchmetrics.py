@@ -28,10 +28,16 @@ from torchvision.ops import box_convert
 from boxscore import Detections, Evaluation, GroundTruth, InputError, evaluate
 from boxscore.compat.pycocotools import mask as run_lengths
 from boxscore.diagnostics import bootstrap_intervals, explain
+from boxscore.extensions.data_tools.invalid_rows import (
+    Columns,
+    Invalid,
+    checked,
+    kept_rows,
+    without_invalid,
+)
 from boxscore.extensions.diagnostics.bootstrap import BootstrapIntervals
 from boxscore.extensions.diagnostics.explaining import Explanation
 from boxscore.integrations.torch_columns import (
-    Columns,
     check_batch,
     check_kind,
     codes,
@@ -39,8 +45,6 @@ from boxscore.integrations.torch_columns import (
     joined,
     optional,
     overlaps,
-    rows,
-    scorable,
     warn,
 )
 
@@ -50,13 +54,15 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
 
     Parameters, results and errors are those of ``torchmetrics.detection.MeanAveragePrecision``. If
     ``max_detection_thresholds`` lacks 100, ``backend`` selects the first number: -1 with ``"pycocotools"``,
-    the value at the largest limit with ``"faster_coco_eval"``.
+    the value at the largest limit with ``"faster_coco_eval"``. ``invalid`` is as in
+    :class:`boxscore.Evaluator`, by default "false_positive".
     """
 
     full_state_update: bool = False
 
-    def __init__(self, *args: Any, **options: Any) -> None:
+    def __init__(self, *args: Any, invalid: Invalid = "false_positive", **options: Any) -> None:
         super().__init__(*args, **options)
+        self.invalid = checked(invalid)
         for name in ("detection_counts", "groundtruth_counts", "image_ids", "positions"):
             self.add_state(name, default=[], dist_reduce_fx=None)
 
@@ -306,7 +312,7 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
                 return None
             if not listed.all():
                 warn(f"{(~listed).sum():,} masks in images without objects are not read, as by torchmetrics")
-                found = rows(found, listed)
+                found = kept_rows(found, listed)
         # Give all pooled classes the id 0.
         vocabularies: Columns = {"images": ids, "categories": [0] if pooled else classes}
         for side in (truth, found):
@@ -375,8 +381,10 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
             columns["crowd"] = torch.cat(self.groundtruth_crowds).numpy() != 0
         else:
             columns["scores"] = torch.cat(self.detection_scores).double().numpy()
-        # Drop repeated images, and targets that cannot be scored.
-        return rows(columns, np.repeat(is_new, counts) & scorable(columns))
+        # Drop repeated images, and treat what cannot be scored.
+        columns = kept_rows(columns, np.repeat(is_new, counts))
+        kind = "target" if side == "groundtruth" else "prediction"
+        return without_invalid(columns, columns["image_ids"], invalid=self.invalid, kind=kind)
 
     # ---------------------------------------------------------------- state
 

@@ -19,6 +19,7 @@ import torch
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.evaluator import Evaluator
+from boxscore.extensions.data_tools.invalid_rows import Invalid
 
 
 class DetectionMetrics:
@@ -39,6 +40,8 @@ class DetectionMetrics:
     expected : optional
         The expected images and objects, as for :class:`boxscore.Evaluator`: the Trainer truncates the
         last batch, and objects get lost. A warning then reports how many.
+    invalid : {"error", "drop", "false_positive"}, default "false_positive"
+        What to do with NaN, infinite and inverted predictions, as in :class:`boxscore.Evaluator`.
     per_class : bool or sequence of str, default False
         Also report metrics of each class, as in :meth:`boxscore.Evaluation.flat`.
 
@@ -63,6 +66,7 @@ class DetectionMetrics:
         protocol: str = "coco",
         threshold: float = 0.0,
         expected: Any = None,
+        invalid: Invalid = "false_positive",
         per_class: bool | Sequence[str] = False,
     ) -> None:
         self.processor, self.threshold, self.per_class = processor, threshold, per_class
@@ -71,7 +75,7 @@ class DetectionMetrics:
             protocol=protocol,
             classes={int(number): name for number, name in classes.items()},
             duplicates="ignore",
-            invalid="drop",
+            invalid=invalid,
             expected=expected,
         )
 

@@ -23,6 +23,7 @@ from ultralytics.models.yolo.segment import SegmentationValidator
 from ultralytics.utils import LOGGER, ops
 
 from boxscore import Evaluation, Evaluator, load_ground_truth
+from boxscore.extensions.data_tools.invalid_rows import Invalid
 from boxscore.extensions.masks.column import Masks
 
 AREA_OF_PERSON = 0.53
@@ -49,11 +50,14 @@ class Mixin:
     annotations : str or Path
         A file with the objects, in any format that boxscore reads, for evaluations in original pixels: COCO's
         file has crowds and areas, which labels lack. Classes are matched by name.
+    invalid : {"error", "drop", "false_positive"}
+        What to do with NaN, infinite and inverted predictions, as in :class:`boxscore.Evaluator`.
     """
 
     protocol: str = "coco"
     fitness: str = ""
     annotations: str | Path = ""
+    invalid: Invalid = "false_positive"
     main: str = "original"
     """The name of the reported evaluation."""
 
@@ -82,7 +86,7 @@ class Mixin:
                 truth = load_ground_truth(self.annotations)
                 options = {"ground_truth": truth, "prediction_class_names": names}
             self._evaluators[name] = Evaluator(
-                protocol=protocol, duplicates="ignore", invalid="false_positive", **options
+                protocol=protocol, duplicates="ignore", invalid=self.invalid, **options
             )
         self._evaluations: dict[str, Evaluation] = {}
 

@@ -20,7 +20,7 @@ import functools
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,15 @@ from boxscore.data.scores import COUNTED
 from boxscore.data.tables import ClassNames
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
 from boxscore.errors import InputError
+from boxscore.extensions.data_tools.invalid_rows import (
+    LARGEST_NUMBER,
+    REMEDY,
+    Columns,
+    Invalid,
+    invalid_rows,
+    kept_rows,
+    match_nothing,
+)
 from boxscore.extensions.data_tools.naming import (
     by_name,
     in_classes,
@@ -53,28 +62,11 @@ from boxscore.extensions.masks.column import Masks
 from boxscore.extensions.training.model_objects import Sample, one_per_image, sample_of
 from boxscore.extensions.training.tensors import as_array
 
-Columns = dict[str, Any]
-"""One image's prediction or target: checked arrays by key."""
-
 SHAPES = ("boxes", "masks", "keypoints", "rotated")
 """Keys of an object's shape; a sample needs at least one."""
 
 MASK_THRESHOLD = 0.5
 """A pixel belongs to a mask of probabilities above this, as in torchvision's evaluation."""
-
-Invalid = Literal["error", "drop", "false_positive"]
-"""How rows with non-finite boxes or scores, or with negative sides, are treated."""
-
-REMEDY = "invalid='drop' ignores such rows, invalid='false_positive' counts them as false positives"
-
-LARGEST_NUMBER = float(np.finfo(np.float64).max)
-FAR_AWAY = -1e9
-"""A coordinate far outside any image."""
-LIMITS = {
-    **dict.fromkeys(("boxes", "sizes", "rotated", "keypoints"), checks.LARGEST_COORDINATE),
-    **dict.fromkeys(("scores", "area"), LARGEST_NUMBER),
-}
-"""The largest allowed numbers."""
 
 FLAGS = ("iscrowd", "difficult", "ignore")
 
@@ -303,53 +295,15 @@ def _without_invalid(
         with np.errstate(invalid="ignore", over="ignore"):
             corners, sizes = corners_and_sizes(columns["boxes"], box_format, overwrite=True)
         columns["boxes"], columns["sizes"] = corners, sizes
-    # A row is bad if a number is beyond its limit or a side is negative, [N].
-    bad = np.zeros(len(columns["labels"]), dtype=bool)
-    for key, limit in LIMITS.items():
-        if key in columns:
-            values = columns[key]
-            bad |= ~(np.abs(values) <= limit).all(axis=tuple(range(1, values.ndim)))  # NaN compares false
-    for key, sides in (("sizes", slice(None)), ("rotated", slice(2, 4))):
-        if key in columns:
-            bad |= (columns[key][:, sides] < 0).any(axis=1)
+    bad = invalid_rows(columns, len(columns["labels"]))
     if not bad.any():
         return Rows(counts, columns)
     # Keep bad detections so that they match nothing, or drop their rows.
     if as_false_positives:
-        _match_nothing(columns, bad)
+        match_nothing(columns, bad)
     else:
-        columns |= {key: _rows_of(values, ~bad) for key, values in columns.items() if key not in LISTS}
+        columns |= kept_rows({key: values for key, values in columns.items() if key not in LISTS}, ~bad)
     return Rows([len(columns["labels"])], columns, int(bad.sum()))
-
-
-def _rows_of(values: Any, valid: NDArray[np.bool_]) -> Any:
-    if isinstance(values, list):
-        return [value for value, is_valid in zip(values, valid.tolist(), strict=True) if is_valid]
-    return values[valid]
-
-
-def _match_nothing(columns: Columns, bad: NDArray[np.bool_]) -> None:
-    """Move detections far outside the image, with area 0; a missing score becomes the lowest."""
-    for key, value in (("boxes", FAR_AWAY), ("sizes", 0.0), ("keypoints", FAR_AWAY)):
-        if key in columns:
-            columns[key][bad] = value
-    if "rotated" in columns:
-        columns["rotated"][bad] = [FAR_AWAY, FAR_AWAY, 0.0, 0.0, 0.0]
-    if "masks" in columns:
-        columns["masks"] = [
-            _empty_mask(mask) if is_bad else mask
-            for mask, is_bad in zip(columns["masks"], bad.tolist(), strict=True)
-        ]
-    scores = columns.get("scores", np.empty(0))
-    known = np.isfinite(scores)
-    scores[~known] = min(0.0, float(scores[known].min(initial=0.0)))
-
-
-def _empty_mask(mask: Any) -> Any:
-    """Return an empty mask of the same image size."""
-    if isinstance(mask, Mapping):
-        return {"size": mask["size"], "counts": [int(mask["size"][0]) * int(mask["size"][1])]}
-    return [[0.0] * 6]
 
 
 def listed_by(pieces: Sequence[Rows]) -> list[Id]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from boxscore._utils.text import counted
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.hints import SAID_OF_NUMBERING
 from boxscore.data.vocabulary import Id
 from boxscore.evaluation import Evaluation
-from boxscore.extensions.data_tools.samples import Invalid
+from boxscore.extensions.data_tools.invalid_rows import Invalid, warn_of_invalid
 from boxscore.extensions.training.arrivals import Expected
 from boxscore.extensions.training.shares import Part
 
@@ -23,20 +22,11 @@ FRACTIONS, PIXELS = 1.5, 8.0
 looks like fractions."""
 
 
-def warn_of_invalid(part: Part, invalid: Invalid) -> None:
+def warn_of_invalid_rows(part: Part, invalid: Invalid) -> None:
     """Warn about invalid boxes that were dropped or count as false positives."""
     for side, name in enumerate(SIDES):
-        images = [image for image, counts in part.invalid.items() if counts[side]]
-        if images:
-            count = sum(counts[side] for counts in part.invalid.values())
-            became = "dropped"
-            if invalid == "false_positive" and not side:
-                became = f"counted as {'a false positive' if count == 1 else 'false positives'}"
-            warn_user(
-                f"{counted(count, name.removesuffix('s'))} of {counted(len(images), 'image')} {became}"
-                ": boxes or scores that are NaN or infinite, or boxes that end before they begin; the first "
-                f"in image {min(images, key=str)!r}.",
-            )
+        counts = {image: both[side] for image, both in part.invalid.items() if both[side]}
+        warn_of_invalid(counts, name.removesuffix("s"), invalid)
 
 
 def warn_numbered_from_zero(result: Evaluation) -> None:

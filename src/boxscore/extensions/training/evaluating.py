@@ -45,6 +45,7 @@ from boxscore.data.tables import ClassNames, Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.evaluation import Evaluation, warn_of_symptoms
+from boxscore.extensions.data_tools.invalid_rows import Columns, Invalid, checked
 from boxscore.extensions.data_tools.naming import (
     by_name,
     in_classes,
@@ -56,8 +57,6 @@ from boxscore.extensions.data_tools.naming import (
 )
 from boxscore.extensions.data_tools.samples import (
     SHAPES,
-    Columns,
-    Invalid,
     Rows,
     image_id,
     labels_of,
@@ -72,7 +71,7 @@ from boxscore.extensions.training.arrival_warnings import (
     SIDES,
     warn_numbered_from_zero,
     warn_of_fractions,
-    warn_of_invalid,
+    warn_of_invalid_rows,
     warn_of_missing,
 )
 from boxscore.extensions.training.arrivals import Expected
@@ -175,13 +174,12 @@ class Evaluator:
         # Check options now, not at the first batch.
         checks.one_of(box_format, BOX_FORMATS, name="box_format")
         checks.one_of(duplicates, get_args(Duplicates), name="duplicates")
-        checks.one_of(invalid, get_args(Invalid), name="invalid")
         self.prediction_class_names = (
             None if prediction_class_names is None else names_by_number(prediction_class_names)
         )
         self.box_format: BoxFormat = box_format
         self.duplicates: Duplicates = duplicates
-        self.invalid: Invalid = invalid
+        self.invalid = checked(invalid)
         self.gather = gather
         self.keep_masks = keep_masks
         self.expected = None if expected is None else Expected.of(expected)
@@ -437,7 +435,7 @@ class Evaluator:
                 got="images numbered as they came",
                 cause="other processes number theirs alike, and merging could not tell them apart",
             )
-        warn_of_invalid(part, self.invalid)
+        warn_of_invalid_rows(part, self.invalid)
         detections = dataclasses.replace(part.detections, left_out=dict(left_out))
         cut = shortcut("boxscore.extensions.large.parts", "Part").of
         cut(part.matches, part.ground_truth, detections, self.protocol, row_order="image").save(path)
@@ -594,7 +592,7 @@ class Evaluator:
         # Merge all parts, and warn once about problems of all images.
         part, left_out = self._whole()
         warn_left_out(left_out, "predictions")
-        warn_of_invalid(part, self.invalid)
+        warn_of_invalid_rows(part, self.invalid)
         warn_of_fractions(part)
         if self.expected is not None:
             warn_of_missing(part, self.expected, numbered=bool(self._numbered))
