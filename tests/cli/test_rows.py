@@ -84,8 +84,25 @@ def test_evaluate_sorts_its_classes(run: Run) -> None:
 
 def test_the_heading_says_which_and_what(run: Run) -> None:
     assert (
-        "\n\nPer class, 3 of 7, sorted by lowest AP; precision, recall and F1 at IoU >= 0.50 and score >= 0.55, the best overall F1\n\nclass    ground_truths"
+        "\n\nPer class, 3 of 7, sorted by lowest AP; precision, recall, F1, TP, FP and FN at IoU >= 0.50 and score >= 0.55, the best overall F1\n\nclass    ground_truths"
     ) in run("evaluate", GT, DT, "--top", "3", "--wide", "-q").out
+
+
+def test_counts_at_the_score_are_printed_at_80_columns_if_they_are_named(
+    monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    plain = run("evaluate", GT, DT, "--per-class", "-q", "--output", "markdown").out
+    assert "; precision, recall and F1 at IoU" in plain
+    named = run("evaluate", GT, DT, "-q", "--sort", "FP", "--show", "class", "tp", "FP", "FN", "AP").out
+    heading, _, table = named.partition(
+        "sorted by highest FP; TP, FP and FN at IoU >= 0.50 and score >= 0.55,"
+    )
+    assert heading
+    assert table.split("\n\n")[1].splitlines()[:2] == [
+        "class     TP  FP  FN     AP",
+        "square    21   8   3  0.520",
+    ]
 
 
 def test_images_begin_with_the_worst(run: Run) -> None:
@@ -168,12 +185,14 @@ def slow_rates(result: boxscore.Evaluation) -> tuple[float, dict[str, list[float
 
     scores = sorted({row["score"] for row in rows}, reverse=True)
     best = max(scores, key=lambda score: f1(*counts(None, score)))
-    rates: dict[str, list[float]] = {"precision": [], "recall": [], "F1": []}
+    rates: dict[str, list[float]] = {"precision": [], "recall": [], "F1": [], "TP": [], "FP": [], "FN": []}
     for name in result.labels:
         true, false, missed = counts(name, best)
         rates["precision"].append(true / (true + false) if true + false else float("nan"))
         rates["recall"].append(true / (true + missed) if true + missed else float("nan"))
         rates["F1"].append(f1(true, false, missed))
+        for count, one in zip(("TP", "FP", "FN"), (true, false, missed), strict=True):
+            rates[count].append(one)
     return best, rates
 
 

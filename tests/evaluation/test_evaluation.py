@@ -60,6 +60,7 @@ def test_per_class() -> None:
     frame = boxscore.evaluate(*small()).per_class
     assert list(frame.columns) == [
         "class", "ground_truths", "ignored", "detections", "true_positives", "precision", "recall", "F1",
+        "TP", "FP", "FN",
         *COCO_KEYS
     ]  # fmt: skip
     assert frame["class"].tolist() == ["cat", "dog", "cow", "yak"]

@@ -663,11 +663,11 @@ SORT = Option(
 TOP = Option("top", "print only the first N rows", kind=int, metavar="N", key="output.top")
 SHOW = Option(
     "show",
-    "print only these columns, in this order, e.g. class AP AP50; tables without any of them are omitted",
+    "print only these columns, in this order, e.g. class AP TP FP FN; tables without any of them are omitted",
     many=True,
     metavar="COLUMN",
     key="output.show",
-    brief="print only these columns, e.g. class AP AP50",
+    brief="print only these columns, e.g. class AP TP FP",
 )
 ROWS = (SORT, TOP)
 """Options of tables with a row per class, image, slice, ..."""

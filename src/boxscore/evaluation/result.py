@@ -105,6 +105,9 @@ class Best(NamedTuple):
         return cls(matched.score, matched.class_starts, true, int(matched.positives(0).sum()))
 
 
+COUNTS_AT_SCORE = ("TP", "FP", "FN")
+"""Columns of the counts of each class at a score threshold."""
+
 _INTERNAL = frozenset({"answers", "class_rates", "curves_of", "has_scores", "matched", "outcomes"})
 """Attributes of an evaluation that completion does not offer."""
 
@@ -458,18 +461,18 @@ class Evaluation(PicklesFields):
 
     @property
     def class_rates(self) -> dict[str, NDArray[Any]]:
-        """``precision``, ``recall`` and ``F1`` of each class at :attr:`operating_score`, [K] each.
+        """``precision, recall, F1, TP, FP`` and ``FN`` of each class at :attr:`operating_score`, [K] each.
 
         Computed at one threshold for all classes, the first IoU threshold and the first area range. NaN where
         undefined: precision without detections, recall without objects. If the protocol has a metric with one
         of these names, or an equal one, the metric is kept instead. Without scores, ``false_positives`` and
-        ``false_negatives`` come first.
+        ``false_negatives`` come first, in place of the last three.
         """
         known = {*self.protocol.class_keys.values(), *self.protocol.rates_at_first}
         unranked = not self.has_scores
         rates = self._once(
             "class rates",
-            lambda: rates_of_classes(self._counts_at_first, self.operating_score, counts_too=unranked),
+            lambda: rates_of_classes(self._counts_at_first, self.operating_score, unranked=unranked),
         )
         return read_only({name: values for name, values in rates.items() if name not in known})
 
@@ -563,8 +566,8 @@ class Evaluation(PicklesFields):
     def per_class(self) -> pd.DataFrame:
         """One row per class: ``class``, its columns, counts, rates, and summary metrics.
 
-        Its columns are those of the classes, such as ``frequency`` in LVIS. The rates of :attr:`class_rates`
-        are precision, recall and F1.
+        Its columns are those of the classes, such as ``frequency`` in LVIS. The rates are those of
+        :attr:`class_rates`.
         """
         import pandas as pd
 
@@ -1056,12 +1059,18 @@ def counts_of_classes(matched: Matches) -> dict[str, NDArray[Any]]:
     }
 
 
-def rates_of_classes(counts: ScoreCounts, score: float, *, counts_too: bool) -> dict[str, NDArray[Any]]:
-    """Compute precision, recall and F1 of each class at a score threshold, [K] each; NaN if undefined."""
-    true, false = counts.counts_from(score)
+def rates_of_classes(counts: ScoreCounts, score: float, *, unranked: bool) -> dict[str, NDArray[Any]]:
+    """Compute the rates of each class at a score threshold, [K] each, and the counts that they are made of.
+
+    Without scores (``unranked``) the counts are mistakes of all detections, under their long names.
+    """
+    true, false = (side[0] for side in counts.counts_from(np.array([score])))
     positive = counts.positive[:-1]
-    wrong = {"false_positives": false, "false_negatives": positive - true} if counts_too else {}
-    return {**wrong, **rates_of_counts(true, false, positive)}
+    missed = positive - true
+    rates = rates_of_counts(true, false, positive)
+    if unranked:
+        return {"false_positives": false, "false_negatives": missed, **rates}
+    return {**rates, **dict(zip(COUNTS_AT_SCORE, (true, false, missed), strict=True))}
 
 
 def rates_of_counts(true: NDArray[Any], false: NDArray[Any], positive: NDArray[Any]) -> dict[str, FloatArray]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from boxscore._utils.records import NamedTuple
 from boxscore._utils.text import (
+    Columns,
     csv_table,
     enumerated,
     json_text,
@@ -29,7 +30,7 @@ from boxscore._utils.text import (
 )
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
-from boxscore.evaluation.result import extension
+from boxscore.evaluation.result import COUNTS_AT_SCORE, extension
 from boxscore.reports.rows import ALL_ROWS, Rows, with_rows
 from boxscore.reports.shown_columns import shown_columns
 
@@ -60,7 +61,7 @@ class _ClassTable(NamedTuple):
     title: str
 
     @classmethod
-    def of(cls, evaluation: Evaluation, rows: Rows) -> _ClassTable:
+    def of(cls, evaluation: Evaluation, rows: Rows, *, narrow: bool = False) -> _ClassTable:
         columns, protocol = class_columns(evaluation), evaluation.protocol
         falling = {protocol.class_keys.get(key, key) for key in protocol.lower_is_better}
         if rows.top is not None and not rows.sort:  # show the worst classes
@@ -73,15 +74,20 @@ class _ClassTable(NamedTuple):
             cause = evaluation._without_class_rates
             raise InputError("--sort", "name a column of the table", got=repr(rows.sort), cause=cause)
         shown, words = rows.of(columns, falling=falling)
-        parts = [f"Per class, {words}" if words else "Per class", _rates_text(evaluation)]
+        if narrow:  # --show picks these
+            columns = {name: values for name, values in columns.items() if name not in COUNTS_AT_SCORE}
+        parts = [
+            f"Per class, {words}" if words else "Per class",
+            _rates_text(evaluation, columns) or evaluation._without_class_rates,
+        ]
         return cls(with_rows(columns, shown), "; ".join(filter(None, parts)))
 
 
-def _rates_text(evaluation: Evaluation) -> str:
-    """Describe the score and IoU at which precision, recall and F1 per class were computed."""
-    names = list(evaluation.class_rates)
+def _rates_text(evaluation: Evaluation, columns: Columns) -> str:
+    """Describe the score and IoU of the rates and counts among some columns; empty if there are none."""
+    names = [name for name in evaluation.class_rates if name in columns]
     if not names:
-        return evaluation._without_class_rates
+        return ""
     listed = enumerated(names)
     score, iou = evaluation.operating_score, evaluation.protocol.matching.iou_thresholds[0]
     which = "all detections" if score == -math.inf else f"score >= {score:.4g}, the best overall F1"
@@ -89,15 +95,16 @@ def _rates_text(evaluation: Evaluation) -> str:
 
 
 def _printed_tables(
-    evaluation: Evaluation, *, per_class: bool, rows: Rows, columns: Sequence[str]
+    evaluation: Evaluation, *, per_class: bool, rows: Rows, columns: Sequence[str], narrow: bool = False
 ) -> tuple[dict[str, Any], _ClassTable | None]:
     """Return the summary, and the per-class table if it is printed; ``columns`` may leave out either.
 
-    Naming a column of the per-class table asks for that table.
+    A ``narrow`` table has the counts at the score of the rates only if ``columns`` names them. Naming a
+    column of the per-class table asks for that table.
     """
     summary = summary_columns(evaluation)
     if not columns:
-        return summary, _ClassTable.of(evaluation, rows) if per_class else None
+        return summary, _ClassTable.of(evaluation, rows, narrow=narrow) if per_class else None
     if not per_class:
         try:
             return shown_columns([summary], columns)[0], None
@@ -107,9 +114,9 @@ def _printed_tables(
     summary, classes = shown_columns([summary, table.columns], columns)
     if not classes:
         return summary, None
-    # Mention the score of the rates only if one of them is printed.
-    title = table.title if {*evaluation.class_rates} & {*classes} else table.title.partition(";")[0]
-    return summary, _ClassTable(classes, title)
+    # Mention the score only with the rates that are printed.
+    parts = [table.title.partition(";")[0], _rates_text(evaluation, classes)]
+    return summary, _ClassTable(classes, "; ".join(filter(None, parts)))
 
 
 def summary_columns(evaluation: Evaluation) -> dict[str, Any]:
@@ -136,11 +143,13 @@ def as_text(
 ) -> str:
     """Format an evaluation as text of these widths; the last line, the signature, may be longer.
 
-    On a narrow terminal the table per class first drops the counts other than ground truths, then the last
-    metrics.
+    A table per class of limited width has the counts at the score of the rates only if ``columns`` names
+    them; it first drops the counts other than ground truths, then the last metrics.
     """
     protocol = evaluation.protocol
-    summary, table = _printed_tables(evaluation, per_class=per_class, rows=rows, columns=columns)
+    summary, table = _printed_tables(
+        evaluation, per_class=per_class, rows=rows, columns=columns, narrow=table_width is not None
+    )
     if "value" in summary:
         summary["value"] = ["undefined" if value != value else f"{value:.4f}" for value in summary["value"]]
     blocks = [protocol.title or protocol.name, wrapped(evaluation._counts_text, width)]
@@ -164,7 +173,7 @@ def as_markdown(
 ) -> str:
     """Format an evaluation in GitHub's Markdown."""
     protocol = evaluation.protocol
-    summary, table = _printed_tables(evaluation, per_class=per_class, rows=rows, columns=columns)
+    summary, table = _printed_tables(evaluation, per_class=per_class, rows=rows, columns=columns, narrow=True)
     blocks = [
         f"## {protocol.title or protocol.name}",
         evaluation._counts_text,
@@ -186,7 +195,7 @@ def as_latex(
 ) -> str:
     """Format an evaluation as LaTeX tables; title, counts and signature are comments."""
     protocol = evaluation.protocol
-    summary, table = _printed_tables(evaluation, per_class=per_class, rows=rows, columns=columns)
+    summary, table = _printed_tables(evaluation, per_class=per_class, rows=rows, columns=columns, narrow=True)
     head = [protocol.title or protocol.name, evaluation._counts_text]
     head += filter(None, [_answers_text(evaluation)])
     head += [evaluation._remark] if evaluation._remark else []

@@ -123,14 +123,15 @@ class ScoreCounts:
             return float("nan")
         return float(self.score[part][np.argmax(self.f_score()[part])])
 
-    def counts_from(self, score: float) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Count the true and false positives of each class at or above a score, [K] each."""
-        true, false = (np.zeros(len(self.positive) - 1, side.dtype) for side in (self.true, self.false))
-        for k in range(len(true)):
+    def counts_from(self, scores: FloatArray) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Count the true and false positives of each class at or above each of some scores, [S, K] each."""
+        shape = len(scores), len(self.positive) - 1
+        true, false = (np.zeros(shape, side.dtype) for side in (self.true, self.false))
+        for k in range(shape[1]):
             part = self.part(k)
-            last = int(np.searchsorted(-self.score[part], -score, side="right")) - 1
-            if last >= 0:
-                true[k], false[k] = self.true[part][last], self.false[part][last]
+            last = np.searchsorted(-self.score[part], -scores, side="right") - 1
+            at = np.flatnonzero(last >= 0)
+            true[at, k], false[at, k] = self.true[part][last[at]], self.false[part][last[at]]
         return true, false
 
     def curve(self, k: int) -> ScoreCounts:

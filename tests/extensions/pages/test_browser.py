@@ -470,6 +470,47 @@ def test_copied_names_are_no_formulas(page: Page, tmp_path: Path) -> None:
     assert {row[0] for row in rows} == {f"'{name}" if name[0] in "=+-@\t" else name for name in names}
 
 
+def test_the_score_threshold_of_the_class_table_moves(page: Page, tmp_path: Path) -> None:
+    """At every stop the numbers are those of operating_points, in the chosen order; a link keeps the stop."""
+    result = evaluation(classes=12, images=40, seed=3)
+    path = written(result, tmp_path, resamples=0)
+    page.resize(1440)
+    page.open(path)
+    stated = page.text("#class-score")
+    assert stated == f"{result.operating_score:.3g}"
+    scores = page.run("return JSON.parse(document.getElementById('report-data').textContent).stops.scores")
+    page.click("#class-table thead th[data-rate=FP] button")
+    move = (
+        "const input = document.querySelector('.moved-score input'); input.value = arguments[0];"
+        "input.dispatchEvent(new Event('input'));"
+        "const heads = [...document.querySelectorAll('#class-table th[data-rate]')];"
+        "return [...document.querySelectorAll('#class-table tbody tr')].map((row) => [Number(row.dataset.k),"
+        " ...heads.map((head) => row.cells[head.cellIndex].dataset.v)])"
+    )
+    names = ("precision", "recall", "f_score", "true_positives", "false_positives", "false_negatives")
+    for position in (*range(0, len(scores), 9), len(scores) - 1):
+        points = diagnostics.operating_points(result, at_score=scores[position]).per_class
+        rows = page.run(move, position)
+        assert len(rows) == len(result.labels)
+        for k, *texts in rows:
+            numbers = [float(text) if text else None for text in texts]
+            assert numbers[1:] == [getattr(points, name)[k] for name in names[1:]]
+            # Precision without a detection has no number here.
+            found = points.true_positives[k] + points.false_positives[k]
+            assert numbers[0] == (points.precision[k] if found else None)
+        false = [float(row[5]) for row in rows]
+        assert false == sorted(false, reverse=True)
+    page.run(move, 7)
+    assert page.text("#class-score") == f"{scores[7]:g}"
+    assert not page.find("#class-score-best").is_displayed()
+    follow(page, path, page.run("return location.hash"))
+    assert page.text("#class-score") == f"{scores[7]:g}"
+    page.click(".controls .back")
+    assert page.text("#class-score") == stated
+    assert page.find("#class-score-best").is_displayed()
+    assert_quiet(page)
+
+
 def test_cells_of_a_copied_row_stay_apart(page: Page, tmp_path: Path) -> None:
     page.resize(1440)
     page.open(written(shapes(), tmp_path))

@@ -10,13 +10,15 @@ import numpy as np
 import pytest
 
 import boxscore
-from boxscore.diagnostics import bootstrap_intervals
+from boxscore.diagnostics import bootstrap_intervals, operating_points
+from boxscore.extensions.pages.class_table import number_or_none, stops_over
 from boxscore.extensions.pages.html import render_page
-from boxscore.extensions.pages.view import file_names, number_or_none, report_view
+from boxscore.extensions.pages.view import file_names, report_view
 from boxscore.reports import ReportOptions
 from support.evaluations import empty_evaluation, evaluation, hostile_evaluation, shapes
 from support.samples import SHAPES
 
+COUNTS = ("true_positives", "false_positives", "false_negatives")
 FAST = ReportOptions(date="", resamples=0, gallery=2)
 
 
@@ -74,6 +76,59 @@ def test_rates_and_counts_are_at_the_score_threshold_of_the_page() -> None:
         precision = true / (true + false) if true + false else None
         recall = true / objects if objects else None
         assert [row[at["precision"]], row[at["recall"]]] == [precision, recall]
+
+
+@pytest.mark.parametrize(
+    "result",
+    [shapes(), evaluation(classes=12, images=40, seed=3), evaluation(classes=3, images=9, seed=5)],
+    ids=["shapes", "12 classes", "3 classes"],
+)
+def test_the_numbers_at_every_stop_are_those_of_operating_points(result: boxscore.Evaluation) -> None:
+    view = report_view(result, options=FAST)["stops"]
+    scores, stated = view["scores"], view["stated"]
+    assert scores == sorted({*scores})
+    assert scores[stated] == result.operating_score
+    lowest, highest = result.detections.scores.min(), result.detections.scores.max()
+    assert scores[0] <= lowest
+    assert highest - scores[-1] <= max(np.diff(scores))
+    assert 11 <= len(scores) <= 104
+    for position, score in enumerate(scores):
+        points = operating_points(result, at_score=score).per_class
+        for k, (objects, *gains) in view["classes"].items():
+            true, false = (sum(side[: len(scores) - position]) for side in gains)
+            counts = (getattr(points, name)[int(k)] for name in COUNTS)
+            assert (true, false, objects - true) == tuple(counts)
+
+
+@pytest.mark.parametrize(
+    ("lowest", "highest", "stated", "first", "count"),
+    [
+        (0.001, 0.999, 0.4237, [0.0, 0.01, 0.02], 101),
+        (0.6, 0.9993, 0.6, [0.6, 0.605, 0.61], 80),
+        (-7.5, 12.25, 1.1, [-7.6, -7.4, -7.2], 101),
+        (3e-5, 8e-5, 5e-5, [3e-5, 3.1e-5, 3.2e-5], 51),
+        (0.0, 1e6, 17.0, [0.0, 17.0, 1e4], 102),
+        (0.5, 0.5, 0.5, [0.5], 1),
+    ],
+)
+def test_stops_are_round_scores(
+    lowest: float, highest: float, stated: float, first: list[float], count: int
+) -> None:
+    found = stops_over(lowest, highest, stated).tolist()
+    assert (found[:3], len(found)) == (first, count)
+
+
+def test_many_classes_have_fewer_stops() -> None:
+    assert len(stops_over(0.001, 0.999, 0.4237, 17)) == 11
+    assert report_view(evaluation(classes=2_000, images=40), options=FAST)["stops"]["scores"][:2] == [
+        0.0,
+        0.1,
+    ]
+
+
+def test_without_scores_nothing_moves() -> None:
+    truth, found = shapes().ground_truth, shapes().detections.without_scores()
+    assert report_view(boxscore.evaluate(truth, found, protocol="scoreless"), options=FAST)["stops"] is None
 
 
 def test_of_equal_classes_the_one_with_more_objects_stands_first() -> None:

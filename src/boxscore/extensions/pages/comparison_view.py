@@ -27,6 +27,7 @@ from boxscore.evaluation import Evaluation
 from boxscore.extensions.decisions.compare import DetectorComparison
 from boxscore.extensions.pages import diagnosis
 from boxscore.extensions.pages.choices import image_errors
+from boxscore.extensions.pages.class_table import number_or_none
 from boxscore.extensions.pages.curve_view import curve_view, significant
 from boxscore.extensions.pages.gallery import Gallery
 from boxscore.extensions.pages.mistakes import KINDS
@@ -44,7 +45,6 @@ from boxscore.extensions.pages.view import (
     file_names,
     notes,
     notes_of_warnings,
-    number_or_none,
 )
 from boxscore.extensions.validation.digest import findings_of
 from boxscore.extensions.weights.left_out import is_corrected

@@ -17,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,13 +27,17 @@ from boxscore._utils import checks
 from boxscore._utils.processes import Workers, worker_count
 from boxscore._utils.progress import stage
 from boxscore._version import __version__
-from boxscore.diagnostics import operating_points
 from boxscore.errors import SEVERITIES, BoxscoreWarning, Severity
 from boxscore.evaluation import Evaluation
-from boxscore.evaluation.result import rates_of_counts
 from boxscore.extensions.large.questions import source_of
 from boxscore.extensions.pages import diagnosis
 from boxscore.extensions.pages.choices import Choices
+from boxscore.extensions.pages.class_table import (
+    CountsAtStops,
+    class_table,
+    number_or_none,
+    values_over_iou,
+)
 from boxscore.extensions.pages.conclusions import conclusions, threshold_advice
 from boxscore.extensions.pages.curve_view import curve_view, significant
 from boxscore.extensions.pages.gallery import Gallery
@@ -241,7 +245,9 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         workers=options.workers,
     )
     tiles = _summary_tiles(evaluation, intervals)
-    by_iou = _by_iou(evaluation)
+    by_iou = values_over_iou(evaluation)
+    ranked = evaluation.has_scores and not np.isinf(score)
+    at_stops = CountsAtStops(evaluation, choices.scores, score) if ranked else None
     stage("checking the input")
     # Collect findings about the data, without the folders of this machine.
     findings, unsaid = page_findings(evaluation)
@@ -285,7 +291,8 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         "classes": evaluation.labels,
         "names": evaluation.categories.labels,
         "iou": evaluation.protocol.matching.iou_thresholds[0],
-        "table": _class_table(evaluation, intervals, by_iou, score),
+        "table": class_table(evaluation, intervals, by_iou, at_stops),
+        "stops": at_stops and at_stops.view(),
         "by_iou": by_iou,
         "curves": curves,
         "confidence": confidence,
@@ -356,96 +363,3 @@ def _sizes(tiles: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
         {"name": tile["area"], "note": tile["detail"], **{key: tile[key] for key in ("value", "low", "high")}}
         for tile in [tiles[0], *chosen]
     ]
-
-
-def number_or_none(value: float) -> float | None:
-    """Return a number for JSON: None if it is undefined."""
-    return None if value != value else float(value)
-
-
-def _at_score(evaluation: Evaluation, score_threshold: float) -> Iterator[tuple[str, str, list[Any]]]:
-    """Yield name, kind and cells of the columns at the score threshold of the page; none without scores."""
-    if not evaluation.has_scores or np.isinf(score_threshold):
-        return
-    # A class without a detection at this score has no point: NaN.
-    points = operating_points(evaluation, at_score=score_threshold).per_class
-    objects = evaluation.class_counts["ground_truths"]
-    true, false = np.nan_to_num(points.true_positives), np.nan_to_num(points.false_positives)
-    for name, values in rates_of_counts(true, false, objects).items():
-        if name not in evaluation.class_values:
-            yield name, "ratio", [number_or_none(value) for value in values.tolist()]
-    for name, counts in {"TP": true, "FP": false, "FN": objects - true}.items():
-        yield name, "count", [int(value) for value in counts.tolist()]
-
-
-def _class_table(
-    evaluation: Evaluation,
-    intervals: diagnosis.Intervals,
-    by_iou: Mapping[str, Any] | None,
-    score_threshold: float,
-) -> dict[str, Any]:
-    """Return columns and rows of the per-class table, lowest AP first; a row starts with the class row.
-
-    Ties put the class with more objects first. Classes without a value are last; those without objects and
-    detections are only counted, in ``absent``. ``ends`` are the interval of the first metric, by class row.
-    """
-    columns: list[dict[str, str]] = []
-    values: list[list[Any]] = []
-    ends: list[list[float | None]] = []
-    has_estimates = intervals.corrects_classes(evaluation)
-
-    def add(key: str, label: str, kind: str, cells: list[Any]) -> None:
-        columns.append({"key": key, "label": label, "kind": kind})
-        values.append(cells)
-
-    # List metrics in order, with counts and intervals right after the first.
-    for number, (key, array) in enumerate(evaluation.class_values.items()):
-        add(key, key, "ratio" if number else "bar", [number_or_none(value) for value in array.tolist()])
-        # Counts, the user's columns, the interval and the curve over IoU belong to the first metric.
-        if number == 0:
-            for name, label in (("ground_truths", "objects"), ("detections", "detections")):
-                add(name, label, "count", evaluation.class_counts[name].tolist())
-            for name, texts in evaluation._class_columns.items():
-                add(name, name, "text", ["" if text is None else str(text) for text in texts.tolist()])
-            if intervals.classes:
-                ends = [[number_or_none(end) for end in (one.low, one.high)] for one in intervals.classes]
-                if has_estimates:
-                    estimates = [number_or_none(one.estimate) for one in intervals.classes]
-                    add("estimate", "estimate", "ratio", estimates)
-                add("interval", "95% interval", "interval", ends)
-            if by_iou:
-                add("by_iou", "by IoU", "spark", [line and line[-1] for line in by_iou["classes"]])
-            for name, kind, cells in _at_score(evaluation, score_threshold):
-                add(name, name, kind, cells)
-    # Turn columns into rows; classes with neither objects nor detections are only counted.
-    rows = [[row, *line] for row, line in enumerate(zip(*values, strict=True))]
-    absent = 0
-    if columns:
-        every = len(rows)
-        rows = [row for row in rows if row[1] is not None or row[2] or row[3]]
-        absent = every - len(rows)
-        rows.sort(key=lambda row: (row[1] is None, row[1] or 0.0, -row[2]))
-    return {
-        "columns": columns,
-        "rows": rows,
-        "ends": ends,
-        "has_estimates": has_estimates,
-        "absent": absent,
-    }
-
-
-def _by_iou(evaluation: Evaluation) -> dict[str, Any] | None:
-    """Return AP, or F1 without scores, per class and IoU threshold in thousandths, and over all classes."""
-    thresholds = evaluation.protocol.matching.iou_thresholds
-    if len(thresholds) < 2:
-        return None
-    values, every = diagnosis.values_by_iou(evaluation)
-    if np.isnan(every).all():
-        return None
-    rows = [None if np.isnan(line).all() else np.round(line * 1000).astype(int).tolist() for line in values.T]
-    return {
-        "thresholds": [round(t, 4) for t in thresholds],
-        "classes": rows,
-        "mean": significant(every),
-        "metric": "AP" if evaluation.has_scores else "F1",
-    }

@@ -109,6 +109,52 @@ function spark(host, values, { thresholds, metric }, most) {
   fill(host, { viewBox: "0 0 62 16", role: "img", "aria-label": `${metric} from ${ratio(values[0] / 1000)} at IoU ${thresholds[0]} to ${ratio(values[last] / 1000)} at ${thresholds[last]}` }, []);
 }
 
+/* Move the score threshold of precision to FN: a range input over the stops whose counts the page has.
+   Return functions that read the moved score, "" for the stated one, and that set it; then() runs after a move. */
+function movableScore(table, then) {
+  const still = { read: () => "", write: () => {} }, view = data.stops;
+  const heads = [...table.tHead.rows[0].cells].filter((head) => head.dataset.rate);
+  if (!view || !heads.length) return still;
+  const { scores, stated } = view, last = scores.length - 1, least = byId("class-score"), best = byId("class-score-best"), words = least.textContent;
+  /* Add up the gains of a side from the highest stop down to this one. */
+  const sum = (gains, stop) => gains.slice(0, scores.length - stop).reduce((all, one) => all + one, 0);
+  const valuesAt = ([objects, gainsTrue, gainsFalse], stop) => {
+    const TP = sum(gainsTrue, stop), FP = sum(gainsFalse, stop), over = (part, whole) => (whole > 0 ? part / whole : null);
+    return { TP, FP, FN: objects - TP, precision: over(TP, TP + FP), recall: over(TP, objects), F1: over(2 * TP, TP + FP + objects) };
+  };
+  let now = stated;
+  const input = el("input", { type: "range", min: 0, max: last, step: 1, value: stated, autocomplete: "off" });
+  const label = el("label", { class: "moved-score" }, `Score threshold: ${words}`, input);
+  const back = el("button", { class: "link back", type: "button", hidden: true }, `Best F1: ${words}`);
+  const show = (stop) => {
+    now = stop;
+    input.value = String(stop);
+    const text = stop === stated ? words : score(scores[stop]);
+    input.setAttribute("aria-valuetext", text);
+    label.firstChild.textContent = `Score threshold: ${text}`;
+    least.textContent = text;
+    best.hidden = stop !== stated;
+    back.hidden = stop === stated;
+    for (const row of table.tBodies[0].rows) {
+      const values = valuesAt(view.classes[row.dataset.k], stop);
+      for (const head of heads) {
+        const value = values[head.dataset.rate], cell = row.cells[head.cellIndex];
+        cell.dataset.v = value === null ? "" : String(value);
+        cell.textContent = head.dataset.kind === "count" ? count(value) : ratio(value);
+      }
+    }
+    then();
+  };
+  input.addEventListener("input", () => { show(Number(input.value)); chose("classes"); });
+  back.addEventListener("click", () => { show(stated); chose("classes"); input.focus(); });
+  byId("class-filter").parentNode.after(label, back);
+  input.setAttribute("aria-valuetext", words);
+  return {
+    read: () => (now === stated ? "" : scores[now]),
+    write: (text) => { const stop = text ? scores.indexOf(Number(text)) : stated; if (stop >= 0 && stop !== now) show(stop); },
+  };
+}
+
 function classTable(pick) {
   const table = byId("class-table");
   if (!table) return;
@@ -151,14 +197,22 @@ function classTable(pick) {
   const orderBy = sortable(table, () => { show(); if (ready) chose("classes"); });
   const usual = heads.findIndex((head) => ["ascending", "descending"].includes(head.getAttribute("aria-sort"))), sense = usual < 0 ? "" : heads[usual].getAttribute("aria-sort");
   const sorted = () => { const head = heads.find((each) => ["ascending", "descending"].includes(each.getAttribute("aria-sort"))); return head && (head !== heads[usual] || head.getAttribute("aria-sort") !== sense) ? [nameOf(head), head.getAttribute("aria-sort")] : ["", ""]; };
+  /* Rows keep the order that was asked for when their numbers change. */
+  const moved = movableScore(table, () => {
+    const head = heads.find((each) => ["ascending", "descending"].includes(each.getAttribute("aria-sort")));
+    ready = false;
+    if (head && head.dataset.rate) orderBy(head.cellIndex, head.getAttribute("aria-sort"));
+    ready = true;
+  });
   paint = barScale(table);
   const sample = byId("spark-sample");
   if (sample && view) {
     spark(sample, view.mean.map((value) => 1000 * (value || 0)), view, most);
     byId("spark-most").textContent = String(most / 1000);
   }
-  remember("classes", () => ({ find: filter.value, sort: sorted()[0], sense: sorted()[1] }), (values) => {
+  remember("classes", () => ({ find: filter.value, sort: sorted()[0], sense: sorted()[1], at: moved.read() }), (values) => {
     filter.value = values.get("find") || "";
+    moved.write(values.get("at"));
     const column = heads.findIndex((head) => nameOf(head) === values.get("sort")), wanted = values.get("sense") === "descending" ? "descending" : "ascending";
     ready = false;
     if (column >= 0) orderBy(column, wanted);
