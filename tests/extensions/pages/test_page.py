@@ -120,10 +120,8 @@ def test_stops_are_round_scores(
 
 def test_many_classes_have_fewer_stops() -> None:
     assert len(stops_over(0.001, 0.999, 0.4237, 17)) == 11
-    assert report_view(evaluation(classes=2_000, images=40), options=FAST)["stops"]["scores"][:2] == [
-        0.0,
-        0.1,
-    ]
+    many, few = (report_view(evaluation(classes=K, images=40), options=FAST)["stops"] for K in (2_000, 3))
+    assert len(many["scores"]) <= 13 < len(few["scores"])
 
 
 def test_without_scores_nothing_moves() -> None:
