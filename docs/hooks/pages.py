@@ -74,7 +74,7 @@ ORDER: dict[str, list[str] | dict[str, list[str]]] = {
             "annotator-agreement",
             "explain",
         ],
-        "NMS": ["nms", "nms-commands"],
+        "NMS": ["nms", "nms-commands", "tiles"],
         "In your project": [
             "training-loop",
             "inside-your-framework",
@@ -295,6 +295,7 @@ TASKS: dict[str, tuple[str, dict[str, str]]] = {
     "reports": ("Reports and plots", {"boxscore.reports": "*", "boxscore.reports.plots": "*"}),
     "validation": ("Validate data", {"boxscore.validation": "*"}),
     "suites": ("Many data sets", {"boxscore.suite": "*"}),
+    "tiles": ("Tiles of large images", {"boxscore.tiles": "*"}),
     "large-data": ("Larger than memory", {"boxscore.distributed": "*"}),
     "label-maps": ("Panoptic and semantic label maps", {"boxscore.label_maps": "*"}),
     "drop-ins": ("Replace pycocotools and others", {"boxscore.compat": "*"}),

@@ -243,6 +243,7 @@ WITH_OUTPUT = [
         "suite",
         "agreement",
         "keypoint-errors",
+        "tiles",
     )  # other files, none, or a folder
 ]
 

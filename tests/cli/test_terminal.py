@@ -52,6 +52,7 @@ PRINTING = sorted(
         "demo",
         "panoptic",
         "semantic",
+        "tiles",
     }
     - {"view"}
 )

@@ -49,6 +49,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "stores",
         "weights",
     },
+    "oriented": {"tiles"},
     "pages": {
         "crowds",
         "decisions",
@@ -62,6 +63,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "scoreless": {"federated", "formats"},
     "suite": {"decisions", "diagnostics", "hints", "pages", "shell", "weights"},
+    "tiles": {"data_tools"},
     "training": {"data_tools", "federated", "hints", "large", "masks", "weights"},
     "validation": {"diagnostics", "federated", "hints", "large", "stores"},
 }

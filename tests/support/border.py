@@ -22,6 +22,7 @@ FACES = {
     "boxscore.reports.plots",
     "boxscore.suite",
     "boxscore.suppression",
+    "boxscore.tiles",
     "boxscore.validation",
 }
 """Public import paths that list names of extensions, which load on first use."""

@@ -175,6 +175,10 @@ BY_GROUP: Mapping[str, Mapping[str, Entry]] = {
         "fuse": Entry(
             "boxscore.extensions.fusion.fuse_command", "fuse the results of several models into one file"
         ),
+        "tiles": Entry(
+            "boxscore.extensions.tiles.tiles_command",
+            "merge detections in tiles of large images; AP on tiles and on images",
+        ),
         "sweep": Entry(
             "boxscore.extensions.diagnostics.sweep_command",
             "find the suppression settings with the best metrics",

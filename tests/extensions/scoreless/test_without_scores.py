@@ -42,6 +42,7 @@ REFUSED = {
 ELSEWHERE = {
     *("compare", "suite", "view", "keypoint-errors", "agreement", "history", "merge", "panoptic", "semantic"),
     *("nms", "fuse", "sweep", "stats", "convert", "fix", "demo", "formats", "protocols", "run"),
+    "tiles",  # whose images are named otherwise
     "plot",  # tested below: the kind of plot comes first
 }
 """Commands of several detectors, of other data, or without detections."""

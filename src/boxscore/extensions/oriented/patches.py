@@ -15,7 +15,6 @@ DOTA_devkit, ``ResultMerge.py``; mmrotate, ``_merge_func`` and ``merge_det``.
 from __future__ import annotations
 
 import dataclasses
-import re
 
 import numpy as np
 
@@ -23,11 +22,7 @@ from boxscore._utils import checks
 from boxscore.data.tables import Detections
 from boxscore.data.vocabulary import Id, Images
 from boxscore.errors import InputError
-
-LARGEST_SCALE = 16.0
-"""Smaller numbers in a name are scales; this and larger ones are widths of patches."""
-
-_NAME = re.compile(r"(.+)__(\d*\.?\d+)__(-?\d+)___(-?\d+)")
+from boxscore.extensions.tiles.names import DOTA_NAME, SMALLEST_WIDTH
 
 
 def merge_patches(detections: Detections, form: str = "scaled") -> Detections:
@@ -63,7 +58,7 @@ def merge_patches(detections: Detections, form: str = "scaled") -> Detections:
         raise InputError("detections in patches", "be boxes", got="masks or keypoints")
     # Parse each image name once; other names are whole images.
     names = [str(identifier) for identifier in detections.images.ids.tolist()]
-    parts = [_NAME.fullmatch(name) for name in names]
+    parts = [DOTA_NAME.fullmatch(name) for name in names]
     if names and not any(parts):
         raise InputError(
             "images of patches",
@@ -77,11 +72,11 @@ def merge_patches(detections: Detections, form: str = "scaled") -> Detections:
     if (scale == 0).any():
         raise InputError("the scale of a patch", "be above 0", got=repr(names[int(np.argmin(scale))]))
     # The devkit scales by 0.5 to 2; divided by a width, all boxes would be a few pixels large.
-    wide = np.flatnonzero(scale >= LARGEST_SCALE)
+    wide = np.flatnonzero(scale >= SMALLEST_WIDTH)
     if form == "scaled" and len(wide):
         raise InputError(
             "the scale in the name of a patch",
-            f"be below {LARGEST_SCALE:g}",
+            f"be below {SMALLEST_WIDTH:g}",
             got=f"{scale[wide[0]]:g} in {names[wide[0]]!r}",
             place=detections.source,
             cause="mmrotate and ultralytics write the width of a patch there: use --merge-patches shifted, "

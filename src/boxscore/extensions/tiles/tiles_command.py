@@ -1,0 +1,181 @@
+"""Merge detections in tiles of large images, and compare AP on tiles with AP on whole images.
+
+The ground truth is of the whole images. Names of tiles contain their positions: <image>_<x1>_<y1>_<x2>_<y2>
+(SAHI) or <image>__<scale>__<x>___<y> (DOTA, mmrotate, ultralytics). If the detections only have the ids of
+tiles, --tiles names the file that lists the tiles.
+
+AP on tiles measures the network alone: objects are cut, and an object in the overlap of two tiles counts
+twice. AP on images measures what users get, and depends on how detections are merged.
+
+Examples
+--------
+  boxscore tiles instances.json detections.csv
+  boxscore tiles instances.json results.json --tiles tiles.json --max-detections 1 10 500
+  boxscore tiles instances.json results.json --tiles tiles.json --method greedy-nmm --overlap ios
+  boxscore tiles instances.json results.json --tiles tiles.json --save merged.json --save-tiles cut.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from boxscore._utils.text import Columns, counted
+from boxscore.cli.arguments import OUTPUT, SHOW, Option, inputs_beside
+from boxscore.cli.choices import chosen_classes, readers
+from boxscore.cli.inputs import chosen_protocol, detection_arguments, ground_truth_arguments
+from boxscore.cli.output import Section, written
+from boxscore.cli.streams import say, show
+from boxscore.data.tables import GroundTruth
+from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.extensions.data_tools.converting import save_as
+from boxscore.extensions.tiles.merging import METHODS
+from boxscore.extensions.tiles.scores import MERGED, SHIFTED, TILES, TileScores, tile_scores
+from boxscore.formats.reading import read_detections, read_ground_truth, read_listed, read_options
+from boxscore.similarity.registry import needs_of
+
+_OPTIONS = (
+    Option(
+        "tiles",
+        "file that lists the tiles with their names; its objects, if any, are those of the tiles",
+        kind=Path,
+        metavar="FILE",
+    ),
+    Option(
+        "whole", "detections on the whole images, to merge with those in tiles", kind=Path, metavar="FILE"
+    ),
+    Option("method", "one of nms, nmm, greedy-nmm", default="nms", choices=METHODS["sahi"], metavar="NAME"),
+    Option(
+        "tool", "merge as sahi or supervision does", default="sahi", choices=tuple(METHODS), metavar="NAME"
+    ),
+    Option(
+        "overlap",
+        "divide the intersection by the union (iou) or by the smaller box (ios)",
+        default="iou",
+        choices=("iou", "ios"),
+        metavar="iou|ios",
+    ),
+    Option(
+        "iou-threshold",
+        "merge boxes whose overlap reaches this",
+        kind=float,
+        default=0.5,
+        metavar="T",
+        short="--iou",
+    ),
+    Option("class-agnostic", "merge all classes together", kind=bool, default=False),
+    Option(
+        "min-area-ratio",
+        "smallest part of an object that counts in a tile, where this command cuts the ground truth",
+        kind=float,
+        default=0.1,
+        metavar="R",
+    ),
+    Option(
+        "tile-size",
+        "side, or width and height, of tiles whose names do not say it",
+        kind=float,
+        many=True,
+        metavar="PIXELS",
+    ),
+    Option("save", "write the merged detections to this file", kind=Path, metavar="FILE", writes=(".",)),
+    Option(
+        "save-tiles", "write the objects of the tiles to this file", kind=Path, metavar="FILE", writes=(".",)
+    ),
+    SHOW,
+)
+
+_OF_WHOLE_RUNS = ("images", "scoreless")
+
+OPTIONS = (
+    *(option for option in inputs_beside(_OPTIONS) if option.name not in _OF_WHOLE_RUNS),
+    OUTPUT,
+    *_OPTIONS,
+)
+
+WITHOUT = {"--memory-limit": "needs all detections in memory, because it merges the tiles of an image"}
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read, merge, score and print; return the exit status."""
+    side = arguments.tile_size
+    if side is not None and (len(side) > 2 or min(side) <= 0):
+        raise InputError("--tile-size", "be one or two numbers above 0", got=" ".join(f"{n:g}" for n in side))
+    protocol = chosen_protocol(arguments)
+    needs: dict[str, Any] = {**needs_of(protocol), "processes": readers(arguments)}
+    truth = read_ground_truth(
+        arguments.ground_truth, read_options(**ground_truth_arguments(arguments), **needs)
+    )
+    # Detections are read for the tiles that are listed, or else for those that they name.
+    how: dict[str, Any] = detection_arguments(arguments)
+    if arguments.tiles is not None:
+        tiles = read_ground_truth(arguments.tiles, read_options(**needs))
+        table = read_detections(arguments.detections, tiles, read_options(**how, **needs))
+    else:
+        tiles = None
+        nothing = GroundTruth.from_arrays([], [], np.empty((0, 4)), images=[], categories=truth.categories)
+        listed = read_options(**{**how, "unlisted_images": "background"}, **needs)
+        with warnings.catch_warnings():  # every tile is unlisted
+            warnings.simplefilter("ignore", BoxscoreWarning)
+            table = read_listed(arguments.detections, nothing, listed)[1]
+    whole = None
+    if arguments.whole is not None:
+        whole = read_detections(arguments.whole, truth, read_options(**needs))
+    scores = tile_scores(
+        truth,
+        table,
+        tiles=tiles,
+        whole_detections=whole,
+        protocol=protocol,
+        classes=chosen_classes(arguments.classes, truth.categories, arguments.exclude_classes),
+        tile_size=None if side is None else (side[0], side[-1]),
+        **{
+            name: getattr(arguments, name)
+            for name in ("iou_threshold", "method", "tool", "overlap", "class_agnostic", "min_area_ratio")
+        },
+    )
+    columns = scores.columns()
+    reasons: Columns = {
+        "reason": list(scores.reasons),
+        "count": [count for count, _ in scores.reasons.values()],
+        "of": [of for _, of in scores.reasons.values()],
+    }
+    classes = "all classes together" if arguments.class_agnostic else "each class alone"
+    merging = f"{arguments.method} of {arguments.tool}, {arguments.overlap} >= {arguments.iou_threshold:g}"
+    sections = [
+        Section(
+            "AP on tiles and on whole images",
+            columns,
+            _conclusion(scores) + f"merged: {merging}, {classes}.",
+            first_out=tuple(list(columns)[:6:-1]),
+        ),
+        Section("Why they differ", reasons),
+    ]
+    signature = next(iter(scores.evaluations.values())).signature
+    show(
+        written(
+            arguments.output, sections, value=scores.as_dict(), table=columns, footer=signature, longest=60
+        )
+    )
+    for path, result, what in (
+        (arguments.save, scores.merged, "merged detection"),
+        (arguments.save_tiles, scores.cut, "object"),
+    ):
+        if path is not None:
+            save_as(result, path)
+            say(f"{counted(len(result), what)} written to {path}")
+    return 0
+
+
+def _conclusion(scores: TileScores) -> str:
+    """Say how the first metric on tiles relates to that on whole images."""
+    name = next(iter(scores.evaluations[TILES].metrics))
+    on_tiles, shifted, merged = (scores.evaluations[row].metrics[name] for row in (TILES, SHIFTED, MERGED))
+    return (
+        f"{name} is {merged:.4f} on images, {on_tiles:.4f} on tiles; merging changes {shifted:.4f} by "
+        f"{merged - shifted:+.4f}.\n"
+    )
