@@ -618,6 +618,11 @@ def _ground_truth_object(path: Path, *, guess: bool = False) -> _File:
     return content
 
 
+def listed_classes(path: Path) -> list[tuple[Any, str | None]]:
+    """Return id and name of each class in the order of the file, which may lack annotations."""
+    return [(category.id, category.name) for category in _read_object(path, guess=True).categories or []]
+
+
 def _read_object(path: Path, *, guess: bool = False) -> _File:
     """Decode the top level of a COCO object, and keep the annotations as text."""
     with _json.open_binary(path) as file:

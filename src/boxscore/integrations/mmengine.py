@@ -2,7 +2,9 @@
 
 Conventions
 -----------
-- In a config, set ``BoxscoreMetric`` as type and list this module in ``custom_imports``.
+- In a config, set ``BoxscoreMetric`` as type and list this module in ``custom_imports``. It takes all
+  arguments of ``CocoMetric``, also those that a base config sets.
+- Labels number the classes of ``dataset_meta`` in the order of the annotation file, as in MMDetection.
 - Results of an image are stored as arrays on the CPU, masks as RLE; MMEngine gathers them.
 - Numbers are not rounded (MMDetection rounds them to three digits); undefined is -1, as in MMDetection.
 """
@@ -10,20 +12,29 @@ Conventions
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from mmengine.evaluator import BaseMetric
+from mmengine.fileio import dump, get_local_path
 from mmengine.registry import METRICS
 
 from boxscore import Evaluation, InputError, load_ground_truth
 from boxscore.extensions.data_tools.invalid_rows import Invalid, checked
 from boxscore.extensions.masks.column import Masks
 from boxscore.extensions.training.tensors import as_array
+from boxscore.formats.coco import listed_classes
 from boxscore.integrations.detr import CocoEvaluator
 
 AREAS = ("s", "m", "l")
+
+RECALLS = ("AR@100", "AR@300", "AR@1000", *(f"AR_{area}@1000" for area in AREAS))
+"""Names of recall at each of ``proposal_nums``, and by area at the last."""
+
+ITEMS = ("mAP", "mAP_50", "mAP_75", *(f"mAP_{area}" for area in AREAS))
+"""The numbers that are reported by default."""
 
 
 @METRICS.register_module()
@@ -42,6 +53,21 @@ class BoxscoreMetric(BaseMetric):  # type: ignore[misc]
         Max detections. As with pycocotools, mAP uses 100 and the other metrics the last.
     iou_thrs : sequence of float, optional
         By default COCO's ten.
+    metric_items : sequence of str, optional
+        The numbers to report, such as ``mAP_50`` or ``AR@100``; by default the six of mAP. Recalls have the
+        names of the default ``proposal_nums``: ``AR@100`` is at the first.
+    format_only : bool, default False
+        Write the results files, and do not evaluate: for a test set without annotations.
+    outfile_prefix : str, optional
+        Also write COCO's results files, ``PREFIX.bbox.json`` and, with masks, ``PREFIX.segm.json``.
+    backend_args : dict, optional
+        MMEngine's storage of ``ann_file`` and the results files.
+    sort_categories : bool, default False
+        Number the classes in the order of their ids, as ``Objects365V1Dataset`` does.
+    use_mp_eval : bool, default False
+        Without effect.
+    file_client_args : None
+        Replaced by ``backend_args``.
     invalid : {"error", "drop", "false_positive"}, default "false_positive"
         What to do with NaN, infinite and inverted predictions, as in :class:`boxscore.Evaluator`.
     collect_device, prefix
@@ -62,7 +88,14 @@ class BoxscoreMetric(BaseMetric):  # type: ignore[misc]
         *,
         classwise: bool = False,
         proposal_nums: Sequence[int] = (100, 300, 1000),
-        iou_thrs: Sequence[float] | None = None,
+        iou_thrs: float | Sequence[float] | None = None,
+        metric_items: Sequence[str] | None = None,
+        format_only: bool = False,
+        outfile_prefix: str | None = None,
+        file_client_args: Mapping[str, Any] | None = None,
+        backend_args: Mapping[str, Any] | None = None,
+        sort_categories: bool = False,
+        use_mp_eval: bool = False,
         invalid: Invalid = "false_positive",
         collect_device: str = "cpu",
         prefix: str | None = None,
@@ -73,10 +106,29 @@ class BoxscoreMetric(BaseMetric):  # type: ignore[misc]
             if name not in ("bbox", "segm"):
                 cause = "proposals lack classes: evaluate them with MMDetection's CocoMetric"
                 raise InputError("metric", "be bbox or segm", got=repr(name), cause=cause)
+        known = (*ITEMS, *RECALLS[: len(proposal_nums)], *RECALLS[3:])
+        unknown = [item for item in metric_items or () if item not in known]
+        if unknown:
+            raise InputError("metric_items", f"be of {', '.join(known)}", got=repr(unknown[0]))
+        if format_only and outfile_prefix is None:
+            raise InputError("outfile_prefix", "be given with format_only", got="None")
+        if file_client_args is not None:
+            cause = "MMDetection has replaced it: pass backend_args"
+            raise InputError("file_client_args", "be None", got=file_client_args, cause=cause)
+        self.metric_items, self.format_only, self.outfile_prefix = metric_items, format_only, outfile_prefix
+        self.backend_args = None if backend_args is None else dict(backend_args)
         self.classwise, self.proposal_nums, self.iou_thrs = classwise, list(proposal_nums), iou_thrs
         self.invalid = checked(invalid)
         self.evaluations: dict[str, Evaluation] = {}
-        self._truth = None if ann_file is None else load_ground_truth(ann_file, format="coco")
+        # Keep the order of the classes, which the table sorts.
+        self._truth, self._listed = None, None
+        if ann_file is not None:
+            with get_local_path(ann_file, backend_args=self.backend_args) as path:
+                self._listed = listed_classes(Path(path))
+                if not format_only:
+                    self._truth = load_ground_truth(path, format="coco")
+            if sort_categories:
+                self._listed.sort(key=lambda category: category[0])
 
     def process(self, data_batch: Any, data_samples: Sequence[Mapping[str, Any]]) -> None:
         """Add a batch of data samples with ``img_id``, ``pred_instances`` and maybe ``instances``."""
@@ -87,7 +139,7 @@ class BoxscoreMetric(BaseMetric):  # type: ignore[misc]
             }
             if "mask_scores" in found:
                 result["mask_scores"] = as_array(found["mask_scores"], "mask_scores")
-            if "segm" in self.metrics:
+            if "segm" in self.metrics or (self.outfile_prefix is not None and "masks" in found):
                 masks = found["masks"]
                 given = isinstance(masks, (list, tuple))
                 result["masks"] = list(masks) if given else Masks(as_array(masks, "masks") > 0.5).codes()
@@ -95,7 +147,7 @@ class BoxscoreMetric(BaseMetric):  # type: ignore[misc]
 
     def _annotated(self, sample: Mapping[str, Any]) -> tuple[Any, Any] | None:
         """Return the size and the objects of an image if an annotation file is missing."""
-        if self._truth is not None:
+        if self._listed is not None or self.format_only:
             return None
         if "instances" not in sample:
             cause = "give ann_file, or meta_keys of PackDetInputs with 'instances'"
@@ -105,8 +157,14 @@ class BoxscoreMetric(BaseMetric):  # type: ignore[misc]
     def compute_metrics(self, results: Sequence[Any]) -> dict[str, float]:
         """Return MMDetection's mapping of names to numbers."""
         names = list(self.dataset_meta["classes"])
+        ids = list(range(len(names)))
+        if self._listed is not None:
+            ids, names = self._classes(names)
+        if self.outfile_prefix is not None:
+            self._write(results, ids)
+        if self.format_only:
+            return {}
         truth: Any = self._truth if self._truth is not None else _annotations(results, names)
-        ids = list(range(len(names))) if self._truth is None else self._ids(names)
         values: dict[str, float] = {}
         for metric in self.metrics:
             evaluator = self._evaluated(metric, truth, ids, results)
@@ -119,17 +177,35 @@ class BoxscoreMetric(BaseMetric):  # type: ignore[misc]
                 }
         return {name: -1.0 if np.isnan(value) else value for name, value in values.items()}
 
-    def _ids(self, names: Sequence[str]) -> list[Any]:
-        """Return the class ids of the annotation file."""
-        assert self._truth is not None
-        known = self._truth.categories
-        rows = known.rows_by_id_or_name(names, place="dataset_meta")
-        if (rows < 0).any():
-            rule, got = "be classes of the annotation file", repr(names[int(np.argmin(rows))])
-            raise InputError(
-                "classes of dataset_meta", rule, got=got, cause=f"it has {known.names.tolist()[:9]}"
-            )
-        return known.ids[rows].tolist()  # type: ignore[no-any-return]
+    def _classes(self, wanted: Sequence[str]) -> tuple[list[Any], list[str]]:
+        """Return ids and names of the classes in the order of their labels, which is that of the file."""
+        known = [str(number if name is None else name) for number, name in self._listed or ()]
+        unknown = [name for name in wanted if name not in known]
+        if unknown:
+            rule, got = "be classes of the annotation file", repr(unknown[0])
+            raise InputError("classes of dataset_meta", rule, got=got, cause=f"it has {known[:9]}")
+        rows = [row for row, name in enumerate(known) if name in wanted]
+        return [(self._listed or ())[row][0] for row in rows], [known[row] for row in rows]
+
+    def _write(self, results: Sequence[Any], ids: list[Any]) -> None:
+        """Write COCO's results files."""
+        files: dict[str, list[Any]] = {"bbox": []}
+        for image, result, _ in results:
+            scores = result["scores"].tolist()
+            boxes = [[x1, y1, x2 - x1, y2 - y1] for x1, y1, x2, y2 in result["bboxes"].tolist()]
+            rows = [
+                {"image_id": image, "bbox": box, "score": score, "category_id": ids[label]}
+                for box, score, label in zip(boxes, scores, result["labels"].tolist(), strict=True)
+            ]
+            files["bbox"] += rows
+            if "masks" in result:
+                scores = result.get("mask_scores", result["scores"]).tolist()
+                files.setdefault("segm", []).extend(
+                    {**row, "score": score, "segmentation": {**code, "counts": _text(code["counts"])}}
+                    for row, score, code in zip(rows, scores, result["masks"], strict=True)
+                )
+        for kind, rows in files.items():
+            dump(rows, f"{self.outfile_prefix}.{kind}.json", backend_args=self.backend_args)
 
     def _evaluated(self, metric: str, truth: Any, ids: list[Any], results: Sequence[Any]) -> CocoEvaluator:
         # Use the drop-in for DETR's evaluator, with mmdetection's parameters.
@@ -157,7 +233,19 @@ class BoxscoreMetric(BaseMetric):  # type: ignore[misc]
         caps, mean = self.proposal_nums, evaluator.mean
         first = mean(metric, cap=caps.index(100)) if 100 in caps else float("nan")
         numbers = {"mAP": first, "mAP_50": mean(metric, iou=0.5), "mAP_75": mean(metric, iou=0.75)}
-        return numbers | {f"mAP_{name}": mean(metric, area=row) for row, name in enumerate(AREAS, 1)}
+        numbers |= {f"mAP_{name}": mean(metric, area=row) for row, name in enumerate(AREAS, 1)}
+        if self.metric_items is None:
+            return numbers
+        # Recall at each limit, and by area at the last.
+        for cap, name in enumerate(RECALLS[: len(caps)]):
+            numbers[name] = mean(metric, "recall", cap=cap)
+        for area, name in enumerate(RECALLS[3:], 1):
+            numbers[name] = mean(metric, "recall", area=area)
+        return {name: numbers[name] for name in self.metric_items}
+
+
+def _text(counts: Any) -> Any:
+    return counts.decode() if isinstance(counts, bytes) else counts
 
 
 def _annotations(results: Sequence[Any], names: Sequence[str]) -> Any:
