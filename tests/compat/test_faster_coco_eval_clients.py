@@ -156,6 +156,33 @@ def test_the_evaluator_of_batches(kind: str, seed: int) -> None:
     assert (evaluator.img_ids, evaluator.eval_imgs) == ([], {kind: []})
 
 
+@pytest.mark.parametrize(("kind", "seed"), [("bbox", 6), ("segm", 5), ("keypoints", 4)])
+def test_an_image_without_detections_has_arrays_without_rows(kind: str, seed: int) -> None:
+    """As RT-DETRv2 and DEIM v2 pass them on, boxes [0, 4], masks [0, 1, H, W] and keypoints [0, J, 3]."""
+    module = importlib.import_module("faster_coco_eval.utils.pytorch")
+    dataset, results = map(plain_json, random_dataset(np.random.default_rng(seed), kind))
+    if kind == "segm":
+        results = [row for row in results if isinstance(row["segmentation"]["counts"], str)]
+    predictions = predictions_of(dataset, results, kind)
+    first, *images = list(predictions)
+    none = {"scores": np.zeros(0), "labels": np.zeros(0, dtype=int), "boxes": np.zeros((0, 4))}
+    none |= {"masks": np.zeros((0, 1, 50, 60)), "keypoints": np.zeros((0, 17, 3))}
+    evaluated = []
+    for empty in ({}, none):
+        evaluator = module.FasterCocoEvaluator(
+            importlib.import_module("faster_coco_eval").COCO(copy.deepcopy(dataset)), [kind]
+        )
+        with contextlib.redirect_stdout(io.StringIO()):
+            evaluator.update({first: empty})
+            evaluator.update({image: predictions[image] for image in images})
+            evaluator.synchronize_between_processes()
+            evaluator.accumulate()
+            evaluator.summarize()
+        evaluated.append(evaluator.coco_eval[kind])
+    assert evaluated[0].stats.tobytes() == evaluated[1].stats.tobytes()
+    assert (evaluated[0].eval["recall"] > 0).any()
+
+
 def test_boxes_keep_their_precision() -> None:
     """torch subtracts corners of float32 as float32."""
     module = importlib.import_module("faster_coco_eval.utils.pytorch.coco_eval")

@@ -138,9 +138,7 @@ class FasterCocoEvaluator:
         """Return keypoints [N, J, 3] as COCO results."""
 
         def flat(prediction: Any) -> list[Any]:
-            points = as_array(prediction["keypoints"], "keypoints")
-            listed: list[Any] = points.reshape(len(points), -1).tolist()
-            return listed
+            return [points.ravel().tolist() for points in as_array(prediction["keypoints"], "keypoints")]
 
         return _results(predictions, "keypoints", flat)
 
