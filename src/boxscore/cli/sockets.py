@@ -32,6 +32,7 @@ OPTIONS: Mapping[str, Mapping[str, Sequence[str]]] = {
             "gallery",
             "tables",
             "plots",
+            "class-groups",
             "resamples",
         ),
     },

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 import boxscore
-from boxscore.diagnostics import bootstrap_intervals, operating_points
+from boxscore.diagnostics import bootstrap_intervals, class_group_scores, operating_points
 from boxscore.extensions.pages.class_table import number_or_none, stops_over
 from boxscore.extensions.pages.html import render_page
 from boxscore.extensions.pages.view import file_names, report_view
 from boxscore.reports import ReportOptions
 from support.evaluations import empty_evaluation, evaluation, hostile_evaluation, shapes
-from support.samples import SHAPES
+from support.running import Run
+from support.samples import DT, GT, SHAPES
 
 COUNTS = ("true_positives", "false_positives", "false_negatives")
 FAST = ReportOptions(date="", resamples=0, gallery=2)
@@ -187,3 +188,45 @@ def test_names_of_files(sources: tuple[str, str], names: list[str]) -> None:
 def test_nothing_is_shown_empty() -> None:
     page = render_page(report_view(empty_evaluation(), options=FAST))
     assert sections(page) == ["summary", "classes", "curves", "gallery"]
+
+
+GROUPS = {"round": ["circle", "hexagon"], "none": ["moon"], "others": ["*"]}
+
+
+def test_groups_of_classes_stand_below_the_summary() -> None:
+    result = shapes()
+    view = report_view(result, options=ReportOptions(date="", resamples=0, gallery=2, class_groups=GROUPS))
+    scores = class_group_scores(result, GROUPS)
+    assert view["groups"]["group"] == ["round", "none", "others", "(all)"]
+    for column, key in enumerate(scores.metrics):
+        values = [*scores.values[:, column].tolist(), result.metrics[key]]
+        assert view["groups"][key] == [number_or_none(value) for value in values]
+    assert view["groups"]["AP"][1] is None
+    page = render_page(view)
+    table = page.partition('<table id="group-table"')[2].partition("</table>")[0]
+    rows = [re.findall(r"<td>(.*?)</td>", row) for row in table.split("<tr>")[2:]]
+    assert [row[:3] for row in rows] == [
+        ["2", "50", "144"],
+        ["0", "0", "0"],
+        ["3", "58", "105"],
+        ["5", "108", "249"],
+    ]
+    assert rows[1][3] == "\N{EN DASH}"
+    assert rows[0][3] == f"{scores.values[0, 0]:.3f}"
+    assert "group-table" not in render_page(report_view(result, options=FAST))
+
+
+def test_groups_of_classes_are_printed_and_reported(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "groups.txt").write_text("round=circle,hexagon\nothers=*\n")
+    groups = ("--class-groups", tmp_path / "groups.txt", "--resamples", "0")
+    printed = run("evaluate", GT, DT, *groups, "--report", tmp_path / "one")
+    assert re.search(r"Groups of classes:\n\n.*\nround  .*\nothers .*\n\(all\) ", printed.err)
+    run("report", GT, DT, *groups, "--report", tmp_path / "two")
+    texts = [(tmp_path / folder / "report.md").read_text() for folder in ("one", "two")]
+    assert (
+        texts[0].partition("### Groups of classes")[2] == texts[1].partition("### Groups of classes")[2] != ""
+    )
+    assert "a class of a group must be one of" in run.error(
+        "report", GT, DT, "--class-groups", "a=nothing", "--report", tmp_path / "three"
+    )
+    assert not (tmp_path / "three").exists()

@@ -92,7 +92,10 @@ def write_report(
     # Make the page, and the same numbers for programs and papers.
     files: dict[str, str | bytes] = {
         "report.html": render_page(view),
-        "report.md": text.as_markdown(evaluation, per_class=True) + _intervals_as_markdown(view) + "\n",
+        "report.md": text.as_markdown(evaluation, per_class=True)
+        + _intervals_as_markdown(view)
+        + _groups_as_markdown(view)
+        + "\n",
         "result.json": json_text(result) + "\n",
         "summary.csv": text.as_csv(evaluation),
         "per_class.csv": text.as_csv(evaluation, per_class=True),
@@ -118,6 +121,11 @@ def _intervals_as_markdown(view: Mapping[str, Any]) -> str:
     blocks = ["### 95% intervals", f"{tiles[0]['sentence']}.", markdown_table(columns)]
     blocks.append(markdown_text(view["interval"]))
     return "".join(f"\n\n{block}" for block in blocks)
+
+
+def _groups_as_markdown(view: Mapping[str, Any]) -> str:
+    """Write the metrics of groups of classes; empty if they were not requested."""
+    return f"\n\n### Groups of classes\n\n{markdown_table(view['groups'])}" if view["groups"] else ""
 
 
 def write_comparison(

@@ -63,6 +63,14 @@ COMPARISON_REPORT = (
 REPORT_CONTENT = (
     *COMPARISON_REPORT,
     Option(
+        "class-groups",
+        "also metrics of groups of classes, e.g. 'novel=cat,dog;base=*', or a file of such lines",
+        metavar="GROUPS|FILE",
+        key="output.class_groups",
+        topic=REPORT_TOPIC,
+        does="boxscore.extensions.pages.report_output:groups_printed",
+    ),
+    Option(
         "resamples",
         "0 leaves out the intervals, any other number includes them (default: included unless they take over "
         "a minute)",

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from boxscore._utils import checks
+from boxscore._utils.text import text_table
 from boxscore.cli.choices import existing_folder, readers
 from boxscore.cli.output import Remembered
-from boxscore.cli.streams import say
+from boxscore.cli.streams import say, table_width
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.extensions.decisions.compare import DetectorComparison
+from boxscore.extensions.diagnostics.class_groups import class_group_scores, groups_of_text
 from boxscore.extensions.large.questions import source_of
 from boxscore.extensions.pages.folder import write_comparison, write_report
 from boxscore.extensions.pages.options import PLOT_FORMS
@@ -67,6 +69,13 @@ def reported(evaluation: Evaluation, arguments: argparse.Namespace, messages: Re
     return [written_line(arguments.report)]
 
 
+def groups_printed(evaluation: Evaluation, arguments: argparse.Namespace, messages: Remembered) -> list[str]:
+    """Return the table of ``--class-groups`` below the result."""
+    scores = class_group_scores(evaluation, groups_of_text(arguments.class_groups))
+    columns = {str(name): values.tolist() for name, values in scores.printed_frame().items()}
+    return ["", f"{scores.title}:", "", *text_table(columns, width=table_width()).split("\n")]
+
+
 def report_written(folder: Path) -> None:
     """Print which file of a report's folder to open."""
     say(written_line(folder))
@@ -86,6 +95,7 @@ def save_comparison(
 
 
 def _content(arguments: argparse.Namespace, messages: Remembered) -> dict[str, Any]:
+    groups = getattr(arguments, "class_groups", None)
     options = ReportOptions(
         title=arguments.title,
         warnings=messages.each,
@@ -94,6 +104,7 @@ def _content(arguments: argparse.Namespace, messages: Remembered) -> dict[str, A
         resamples=arguments.resamples,
         seed=getattr(arguments, "seed", 0),
         workers=readers(arguments),
+        class_groups=None if groups is None else groups_of_text(groups),
         progress=True,
     )
     return {"options": options, "tables": arguments.tables, "plots": arguments.plots}

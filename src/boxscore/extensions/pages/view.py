@@ -17,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +27,7 @@ from boxscore._utils import checks
 from boxscore._utils.processes import Workers, worker_count
 from boxscore._utils.progress import stage
 from boxscore._version import __version__
+from boxscore.diagnostics import class_group_scores
 from boxscore.errors import SEVERITIES, BoxscoreWarning, Severity
 from boxscore.evaluation import Evaluation
 from boxscore.extensions.large.questions import source_of
@@ -74,6 +75,9 @@ class ReportOptions:
         out if they would take more than a minute on one processor.
     seed : int
         Random seed of the resamples, and of the groups of images that are left out.
+    class_groups : mapping of str to sequence of str, optional
+        Classes of each group, as in :func:`boxscore.diagnostics.class_group_scores`, whose metrics the
+        report also has.
     workers : int or "auto"
         Number of forked processes that share the work; "auto" uses one per processor if forking is safe.
     progress : bool
@@ -89,6 +93,7 @@ class ReportOptions:
     resamples: int | None = None
     seed: int = 0
     date: str | None = None
+    class_groups: Mapping[str, Sequence[str]] | None = None
     workers: Workers = "auto"
     progress: bool = False
 
@@ -286,6 +291,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
             listed={note.code for note in listed},
         ),
         "interval": intervals.text,
+        "groups": groups_view(evaluation, options),
         "worst": pointed,
         "surest": [[*crop, picture] for crop, picture in zip(surest, crops, strict=True)],
         "classes": evaluation.labels,
@@ -310,6 +316,14 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
     view["image_rows"] = gallery.rows
     view["pictures"] = pictures
     return view
+
+
+def groups_view(evaluation: Evaluation, options: ReportOptions) -> dict[str, list[Any]] | None:
+    """Return the columns of groups of classes, all classes last; None if they are not requested."""
+    if options.class_groups is None:
+        return None
+    frame = class_group_scores(evaluation, options.class_groups).printed_frame()
+    return {str(name): [None if one != one else one for one in frame[name].tolist()] for name in frame}
 
 
 def _crop(gallery: Gallery, crop: Crop, folder: Path) -> str | None:
