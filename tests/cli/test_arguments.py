@@ -244,6 +244,7 @@ WITH_OUTPUT = [
         "agreement",
         "keypoint-errors",
         "tiles",
+        "diff",
     )  # other files, none, or a folder
 ]
 

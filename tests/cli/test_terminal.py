@@ -50,6 +50,7 @@ PRINTING = sorted(
         "report",
         "run",
         "demo",
+        "diff",
         "panoptic",
         "semantic",
         "tiles",

@@ -61,6 +61,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "validation",
         "weights",
     },
+    "parity": {"labels"},
     "scoreless": {"federated", "formats"},
     "suite": {"decisions", "diagnostics", "hints", "pages", "shell", "weights"},
     "tiles": {"data_tools"},

@@ -18,6 +18,7 @@ FACES = {
     "boxscore.evaluator",
     "boxscore.formats",
     "boxscore.label_maps",
+    "boxscore.parity",
     "boxscore.reports",
     "boxscore.reports.plots",
     "boxscore.suite",

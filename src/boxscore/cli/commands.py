@@ -152,6 +152,10 @@ BY_GROUP: Mapping[str, Mapping[str, Entry]] = {
             "is one detector better? paired differences with intervals",
             tables=True,
         ),
+        "diff": Entry(
+            "boxscore.extensions.parity.diff_command",
+            "is an export the same? boxes that differ between two results, and why",
+        ),
         "bootstrap": Entry(
             "boxscore.extensions.diagnostics.commands:DIAGNOSTICS",
             "bootstrap confidence intervals of every metric",
