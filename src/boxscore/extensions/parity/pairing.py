@@ -2,8 +2,8 @@
 
 Conventions
 -----------
-- Within an image and class: the most pairs with an IoU of at least 0.5, then the greatest sum of IoU. Then the
-  unpaired boxes by the same rule, across classes.
+- Within an image and class: the most pairs with an IoU of at least 0.5, then the greatest sum of IoU.
+  Then the unpaired boxes by the same rule, across classes.
 - Images and classes are the same if their ids are; the order of the files does not matter.
 - Where geometry is wrong, boxes do not overlap but scores recur: detections of one image and class with equal
   scores are paired if no other detection of either file has that score there.

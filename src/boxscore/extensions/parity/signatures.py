@@ -290,7 +290,7 @@ def _score_function(sides: Sides) -> Iterator[Cause]:
     if np.abs(a - b).max() <= 1e-4:
         return
     functions: list[tuple[str, NDArray[Any]]] = [
-        ("B is the square of A: was a score multiplied by itself?", a**2),
+        ("B is the square of A: check whether a score is applied twice", a**2),
         ("B is the square root of A", np.sqrt(np.maximum(a, 0))),
         ("B is the sigmoid of A: a sigmoid was applied twice", 1 / (1 + np.exp(-np.clip(a, -500, 500)))),
         ("B is A in percent", a * 100),
