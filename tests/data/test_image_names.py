@@ -265,6 +265,33 @@ def test_a_number_that_two_files_have_is_refused(tmp_path: Path) -> None:
     assert "it can be 'cam1/0007.jpg' or 'cam2/0007.jpg'" in text
 
 
+@pytest.mark.parametrize(
+    ("numbers", "named"),
+    [
+        ([1, 2, 3, 4], [1, 2, 3, 4]),  # names and ids are the same
+        ([2, 3, 4, 1], [4, 1, 2, 3]),  # each id is the name of another image
+        ([2, 1, 3, 4], [2, 1]),
+        ([2, 1, 3, 9], [1, 2, 3, 4]),  # 4 is no name
+        ([2, 1, 2, 4], [1, 2, 3, 4]),  # 3 is no name, and 2 may be two images
+        ([2, 3, 1, 9], [3, 1, 2]),  # 4 is no name, but no row has it
+    ],
+)
+def test_rows_that_are_ids_and_names_of_images(numbers: list[int], named: list[int]) -> None:
+    """``named`` are the ids of the images of 1, 2, ...; the boxes say that they are names, if they can be."""
+    images = Images.build([1, 2, 3, 4], file_names=[f"{number:04d}.jpg" for number in numbers])
+    rng = np.random.default_rng(4)
+    ids = np.concatenate([np.arange(1, len(named) + 1), rng.integers(1, len(named) + 1, 300)])
+    expected = np.array([named[number - 1] for number in ids])
+
+    def of_names(rows: Any) -> int:
+        return int((images.ids[rows] == expected).sum())
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BoxscoreWarning)
+        rows = find_images(ids, images, count_matched=of_names, place=str)
+    assert images.ids[rows].tolist() == expected.tolist()
+
+
 def test_a_number_in_two_spellings_is_refused(tmp_path: Path) -> None:
     images = Images.build(["7", "007", "8"])
     rows = find_images(as_ids([8], name="ids"), images, place=str)

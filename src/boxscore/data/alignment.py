@@ -153,14 +153,18 @@ def select_rows(
 
     def chosen(table: Table) -> Table:
         # Keep rows whose image and class are both selected.
-        image, category = image_numbers[table.image], category_numbers[table.category]
-        rows = np.flatnonzero((image >= 0) & (category >= 0))
+        image, category = table.image, category_numbers.take(table.category)
+        kept = category >= 0
+        if images is not None:
+            image = image_numbers.take(image)
+            kept &= image >= 0
+        rows = np.flatnonzero(kept)
         return dataclasses.replace(
             table.take(rows),
             images=images_left,
             categories=classes_left,
-            image=image[rows],
-            category=category[rows],
+            image=image.take(rows),
+            category=category.take(rows),
         )
 
     truth = with_labels(chosen(ground_truth), images=image_numbers, categories=category_numbers)

@@ -34,6 +34,9 @@ WrittenFormat = Literal[
 WRITTEN_FORMATS: tuple[WrittenFormat, ...] = get_args(WrittenFormat)
 """Box forms that files may use."""
 
+ROWS = 1 << 14
+"""Number of boxes to convert or check at a time; their columns fit the CPU cache."""
+
 _Y_FIRST: dict[str, BoxFormat] = {"yxyx": "xyxy", "yxhw": "xywh"}
 
 
@@ -117,15 +120,17 @@ def corners_and_sizes(
     """
     corners = boxes if overwrite else boxes.copy()
     sizes = np.empty((len(boxes), 2))
-    for low, high in ((0, 2), (1, 3)):  # by column, to make the inner loop of NumPy N long instead of 2
-        # Compute sizes from given corners, or corners from given sizes.
-        if box_format == "xyxy":
-            np.subtract(corners[:, high], corners[:, low], out=sizes[:, low])
-            continue
-        sizes[:, low] = corners[:, high]
-        if box_format == "cxcywh":
-            corners[:, low] -= sizes[:, low] / 2
-        corners[:, high] = corners[:, low] + sizes[:, low]
+    for start in range(0, len(boxes), ROWS):
+        ends, sides = corners[start : start + ROWS], sizes[start : start + ROWS]
+        for low, high in ((0, 2), (1, 3)):  # by column, to make the inner loop of NumPy long instead of 2
+            # Compute sizes from given corners, or corners from given sizes.
+            if box_format == "xyxy":
+                np.subtract(ends[:, high], ends[:, low], out=sides[:, low])
+                continue
+            sides[:, low] = ends[:, high]
+            if box_format == "cxcywh":
+                ends[:, low] -= sides[:, low] / 2
+            np.add(ends[:, low], sides[:, low], out=ends[:, high])
     return corners, sizes
 
 
@@ -141,10 +146,6 @@ SLACK = 4 * np.finfo(np.float64).eps
 
 Rounding of ``x2 = x1 + w`` and ``w = x2 - x1`` changes it by less than one epsilon.
 """
-
-
-ROWS = 1 << 14
-"""Number of boxes to check at a time; their columns fit the CPU cache."""
 
 
 FEW = 0.1

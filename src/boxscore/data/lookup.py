@@ -279,7 +279,21 @@ def _look_up_numbers(
     decides which one is the usual one, and the other is the alternative.
     """
     by_id = _match_numbers(images.rows(ids), ids, images)
-    by_name = rows_of_numbered_files(ids, images) if len(ids) else None
+    if not len(ids):
+        return by_id, by_id
+    # If all numbers are known ids, look up those of images by name instead of those of all rows.
+    if images.ids.dtype != object and by_id.min() >= 0:
+        occurs = np.zeros(len(images), dtype=bool)
+        occurs[by_id] = True
+        used = np.flatnonzero(occurs)
+        of_used = rows_of_numbered_files(images.ids[used], images)
+        if of_used is None or of_used.min() < 0 or (of_used == used).all():
+            return by_id, by_id
+        named = np.empty(len(images), dtype=np.int32)
+        named[used] = of_used
+        by_name: NDArray[np.int32] | None = named[by_id]
+    else:
+        by_name = rows_of_numbered_files(ids, images)
     if by_name is None:
         return by_id, by_id
     if by_name.min() >= 0 and by_id.min() >= 0:
