@@ -193,7 +193,7 @@ class _Pairs(NamedTuple):
     sizes: FloatArray
     """Sizes of their images, [n, 2]."""
     truths: FloatArray
-    """Boxes of the annotations, one per pair, [P, 4]."""
+    """Boxes of the annotations, one per pair, by coordinate, [4, P]."""
     detection: NDArray[np.int64]
     """Position of the detection of each pair, ascending, [P]."""
     starts: NDArray[np.int64]
@@ -222,18 +222,18 @@ class _Pairs(NamedTuple):
         return cls(
             detections.boxes[chosen],
             sizes,
-            ground_truth.boxes[np.concatenate(truths)],
+            ground_truth.boxes[np.concatenate(truths)].T.copy(),
             np.repeat(np.arange(len(chosen)), of_each),
             np.cumsum(of_each) - of_each,
         )
 
     def overlap(self, boxes: FloatArray) -> _Overlap:
         """Compare detections, as these boxes [n, 4], with the annotations of their images."""
-        moved = boxes[self.detection]
-        sides = np.minimum(moved[:, 2:], self.truths[:, 2:]) - np.maximum(moved[:, :2], self.truths[:, :2])
-        common = np.maximum(sides, 0).prod(axis=1)
-        union = (moved[:, 2:] - moved[:, :2]).prod(axis=1) - common
-        union += (self.truths[:, 2:] - self.truths[:, :2]).prod(axis=1)
+        moved = boxes.T.copy().take(self.detection, axis=1)
+        width, height = np.minimum(moved[2:], self.truths[2:]) - np.maximum(moved[:2], self.truths[:2])
+        common = np.maximum(width, 0) * np.maximum(height, 0)
+        union = (moved[2] - moved[0]) * (moved[3] - moved[1]) - common
+        union += (self.truths[2] - self.truths[0]) * (self.truths[3] - self.truths[1])
         iou = np.divide(common, union, out=np.zeros_like(common), where=union > 0)
         largest = np.maximum.reduceat(iou, self.starts)
         lies = largest >= LEAST_OVERLAP

@@ -109,7 +109,7 @@ def best_of_images(
     truths = no_crowds[sampled[ground_truth.image[no_crowds]]]
     truths = truths[np.argsort(ground_truth.image[truths], kind="stable")]
     # Sort the detections of these images by image and descending score.
-    rows = np.flatnonzero(sampled[image])
+    rows = np.flatnonzero(sampled.take(image))
     keys = (image[rows],) if scores is None else (-scores[rows], image[rows])
     rows = rows[np.lexsort(keys)]
     # For each chosen image: its annotations first:end, and at most as many of its best detections start:stop.
