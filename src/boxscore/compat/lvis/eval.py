@@ -114,7 +114,7 @@ class LVISEval:
         """The outcome of each category, area range and image."""
         if "eval_imgs" not in self._made and self._run is not None:
             with paused_collector():
-                outcomes = eval_imgs(self._run, self._evaluated)
+                outcomes = eval_imgs(self._run.matched, self._evaluated)
                 self._made["eval_imgs"] = [_renamed(outcome, _KEYS) for outcome in outcomes]
         return self._made["eval_imgs"]
 
@@ -257,7 +257,7 @@ class LVISEval:
         params = _spelled_as_pycocotools(self.params)
         arrays = None
         if lazy and self._run is not None and _same(params, self._evaluated):
-            arrays = self._run.arrays(params.recThrs)
+            arrays = self._run.matched.arrays(params.recThrs)
         # Otherwise accumulate the outcomes, like lvis-api.
         if arrays is None:
             outcomes = [_renamed(outcome, _TO_PYCOCOTOOLS) for outcome in self.eval_imgs]

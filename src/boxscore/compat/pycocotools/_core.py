@@ -21,13 +21,14 @@ import functools
 import itertools
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.ordering import stable_order
+from boxscore._utils.records import NamedTuple
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Images
 from boxscore.errors import InputError
@@ -43,6 +44,8 @@ from boxscore.protocols.tables.ignore import IgnoreRules
 from boxscore.protocols.tables.labels import LabelRules
 from boxscore.protocols.tables.matching import MatchingRules
 from boxscore.protocols.tables.shapes import KeypointRules
+from boxscore.scoring.counts import Outcomes, TruePositiveCounts, beside
+from boxscore.scoring.curves import Curves
 
 Record = dict[str, Any]
 Pair = tuple[Any, Any]
@@ -51,6 +54,9 @@ Pair = tuple[Any, Any]
 SIMILARITIES: dict[str, SimilarityName] = {"bbox": "box", "segm": "mask", "keypoints": "keypoints"}
 LARGEST_COORDINATE = 1e100
 LARGEST_THRESHOLD = 1 - 1e-10
+
+COUNTED_TOGETHER = 200_000
+"""Detections, of all area ranges and caps, that are counted in one go."""
 
 
 class Grouped(NamedTuple):
@@ -71,68 +77,60 @@ class _NotOrdinaryError(Exception):
     """The core would compute a result that differs from the reference."""
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class CoreRun:
-    """The outcome of one ``evaluate``, as input of ``accumulate`` and ``evalImgs``.
+class Matched(NamedTuple):
+    """The matches of one ``evaluate``, and the values of its annotations: callers may change these later."""
 
-    Attributes
-    ----------
-    truths, detections : list of dict
-        In the order of the tables.
-    result : Evaluation
-        Its ``matched`` includes matches with id 0.
-    caps : list of int
-        ``maxDets``, which may repeat.
-    keys : tuple of list
-        Ids of the images and categories, by the numbers of the tables.
-    truth_ids, detection_ids, scores : list
-        Values of the records at ``evaluate``: callers may change the records afterwards.
-    shapes : tuple of list
-        The segmentations of both sides at ``evaluate``; empty for other similarities.
-    """
-
-    truths: list[Record]
-    detections: list[Record]
-    result: Evaluation
+    matches: Matches
+    """Including those with id 0."""
+    protocol: Protocol
     caps: list[int]
-    keys: tuple[list[Any], list[Any]]
+    """``maxDets``, which may repeat."""
     truth_ids: list[Any]
     detection_ids: list[Any]
     scores: list[Any]
-    shapes: tuple[list[Any], list[Any]]
-
-    @property
-    def matches(self) -> Matches:
-        """The matches, including those with id 0."""
-        return self.result.matched
 
     def ignored_truths(self, area: int) -> NDArray[np.bool_]:
         """Flag the ignored ground truths of an area range, [G]."""
         return ~self.matches.counted(area)
 
-    def mark_ignored_truths(self) -> None:
-        """Set ``_ignore`` in the annotations like the reference: that of the last area range."""
-        last = len(self.result.protocol.ignore.area_ranges) - 1
-        for truth, ignored in zip(self.truths, self.ignored_truths(last).tolist(), strict=True):
-            truth["_ignore"] = int(ignored)
+    def without_id_zero(self) -> Matches:
+        """Return the matches that ``accumulate`` counts."""
+        zero = np.array([identifier == 0 for identifier in self.truth_ids], dtype=bool)
+        return self.matches.without_true_positives_of(zero) if zero.any() else self.matches
 
     def arrays(self, recall_points: Any) -> dict[str, FloatArray] | None:
         """Return the arrays of ``eval``, or None if the core cannot read the recall points."""
-        try:
-            ap = self.result.protocol.ap.replaced(recall_points=tuple(map(float, recall_points)))
-        except (InputError, TypeError, ValueError):
-            return None
-        protocol = self.result.protocol.replaced(ap=ap)
-        strict = dataclasses.replace(self.result, protocol=protocol, matched=self._without_id_zero())
-        which = np.searchsorted(protocol.matching.max_detections, self.caps)
-        return {
-            name: np.ascontiguousarray(np.where(np.isnan(values), -1.0, values)[..., which])
-            for name, values in strict.arrays().items()
-        }
+        return arrays_of(self.without_id_zero(), self.protocol, self.caps, recall_points)
 
-    def _without_id_zero(self) -> Matches:
-        zero = np.array([identifier == 0 for identifier in self.truth_ids], dtype=bool)
-        return self.matches.without_true_positives_of(zero) if zero.any() else self.matches
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class CoreRun:
+    """The outcome of one ``evaluate``.
+
+    Attributes
+    ----------
+    truths : list of dict
+        In the order of the table.
+    result : Evaluation
+    matched : Matched
+        Input of ``accumulate`` and ``evalImgs``.
+    keys : tuple of list
+        Ids of the images and categories, by the numbers of the tables.
+    shapes : tuple of list
+        The segmentations of both sides at ``evaluate``; empty for other similarities.
+    """
+
+    truths: list[Record]
+    result: Evaluation
+    matched: Matched
+    keys: tuple[list[Any], list[Any]]
+    shapes: tuple[list[Any], list[Any]]
+
+    def mark_ignored_truths(self) -> None:
+        """Set ``_ignore`` in the annotations like the reference: that of the last area range."""
+        last = len(self.result.protocol.ignore.area_ranges) - 1
+        for truth, ignored in zip(self.truths, self.matched.ignored_truths(last).tolist(), strict=True):
+            truth["_ignore"] = int(ignored)
 
     def measured(self, image: Any, category: Any) -> tuple[list[Record], list[Record]]:
         """Return the ground truths and detections of a pair with the values that were measured."""
@@ -142,7 +140,7 @@ class CoreRun:
     def _measured(self) -> tuple[dict[Pair, list[Record]], dict[Pair, list[Record]]]:
         truth, found = self.result.ground_truth, self.result.detections
         flags = {"iscrowd": truth.crowd.tolist(), "area": truth.area.tolist()}
-        return self._groups(truth, 0, flags), self._groups(found, 1, {"score": self.scores})
+        return self._groups(truth, 0, flags), self._groups(found, 1, {"score": self.matched.scores})
 
     def _groups(
         self, table: GroundTruth | Detections, side: int, columns: dict[str, list[Any]]
@@ -164,9 +162,56 @@ class CoreRun:
         return groups
 
 
+def arrays_of(
+    matches: Matches, protocol: Protocol, caps: Sequence[int], recall_points: Any
+) -> dict[str, FloatArray] | None:
+    """Return the arrays of ``eval`` for ``maxDets``, which may repeat; None if the points cannot be read."""
+    try:
+        rules = protocol.ap.replaced(recall_points=tuple(map(float, recall_points)))
+    except (InputError, TypeError, ValueError):
+        return None
+    # Every area range and cap has a curve per class. Few detections are cheaper to count in one go, with
+    # classes of their own for each range and cap.
+    T, R, K = matches.threshold_count, len(rules.recall_points), len(matches.categories)
+    A, M = matches.area_count, len(protocol.caps)
+    cells = (
+        of_area.up_to_rank(matches.rank, cap)
+        for of_area in (Outcomes.of(matches, protocol, area) for area in range(A))
+        for cap in protocol.caps
+    )
+    groups: Any = [beside(list(cells))] if len(matches) * A * M <= COUNTED_TOGETHER else cells
+    values = [
+        Curves(TruePositiveCounts(outcomes), rules).computed(("interpolated", "recall", "scores"))
+        for outcomes in groups
+    ]
+    which = np.searchsorted(protocol.matching.max_detections, caps)
+    arrays = {}
+    for name, field, shape in (
+        ("precision", "interpolated", (T, R)),
+        ("recall", "recall", (T,)),
+        ("scores", "scores", (T, R)),
+    ):
+        joined = np.concatenate([one[field] for one in values], axis=-1)
+        joined = np.moveaxis(joined.reshape(*shape, A, M, K), -1, -3)[..., which]
+        arrays[name] = np.ascontiguousarray(np.where(np.isnan(joined), -1.0, joined))
+    return arrays
+
+
 def categories_of(params: Any) -> Any:
     """Return the evaluated categories: with ``useCats`` 0 one, -1, instead of all."""
     return params.catIds if params.useCats else [-1]
+
+
+def asks_for_all(params: Any, evaluated: Any) -> bool:
+    """Whether parameters ask for exactly what those of ``evaluate`` gave, in the same order."""
+    return (
+        len(params.iouThrs) == len(evaluated.iouThrs)
+        and bool(params.useCats) == bool(evaluated.useCats)
+        and list(params.imgIds) == list(evaluated.imgIds)
+        and list(params.catIds) == list(categories_of(evaluated))
+        and list(params.maxDets) == list(evaluated.maxDets)
+        and list(map(tuple, params.areaRng)) == list(map(tuple, evaluated.areaRng))
+    )
 
 
 def is_plain(evaluation: Any, methods: Mapping[str, Any]) -> bool:
@@ -266,13 +311,16 @@ def _run(
     matches = Matcher(truth_table, table, protocol, areas=area).match()
     return CoreRun(
         truth_rows,
-        rows,
         Evaluation(truth_table, table, protocol, matches),
-        list(params.maxDets),
+        Matched(
+            matches,
+            protocol,
+            list(params.maxDets),
+            truth_ids=list(map(itemgetter("id"), truth_rows)),
+            detection_ids=list(map(itemgetter("id"), rows)),
+            scores=list(map(itemgetter("score"), rows)),
+        ),
         keys=(list(params.imgIds), list(categories_of(params))),
-        truth_ids=list(map(itemgetter("id"), truth_rows)),
-        detection_ids=list(map(itemgetter("id"), rows)),
-        scores=list(map(itemgetter("score"), rows)),
         shapes=(_shapes(truth_rows, params), _shapes(rows, params)),
     )
 
@@ -307,21 +355,43 @@ def _protocol(params: Any, *, federated: bool) -> Protocol:
         sigmas = np.array(params.kpt_oks_sigmas, dtype=np.float64).tolist()
         if not params.useCats:  # the reference then finds no similarities
             raise _NotOrdinaryError
-    # The rest is COCO's protocol with these thresholds, ranges and limits.
+    caps = tuple(params.maxDets)
+    made = _protocol_of if set(map(type, caps)) <= {int} else _protocol_of.__wrapped__  # 1 is not 1.0 here
+    return made(
+        params.iouType,
+        tuple(sigmas),
+        tuple(thresholds.tolist()),
+        caps,
+        tuple(map(tuple, ends)),
+        per_class=bool(params.useCats) or not federated,
+        federated=federated,
+    )
+
+
+@functools.lru_cache(maxsize=8)
+def _protocol_of(
+    kind: str,
+    sigmas: tuple[float, ...],
+    thresholds: tuple[float, ...],
+    caps: tuple[int, ...],
+    ranges: tuple[tuple[float, float], ...],
+    *,
+    per_class: bool,
+    federated: bool,
+) -> Protocol:
+    """Make COCO's protocol with some thresholds, limits and area ranges; cached for loops over batches."""
     return Protocol(
         name="pycocotools",
-        similarity=SIMILARITIES[params.iouType],
-        keypoints=KeypointRules(sigmas=tuple(sigmas)),
+        similarity=SIMILARITIES[kind],
+        keypoints=KeypointRules(sigmas=sigmas),
         matching=MatchingRules(
-            iou_thresholds=tuple(thresholds.tolist()),
+            iou_thresholds=thresholds,
             largest_threshold=LARGEST_THRESHOLD,
-            max_detections=tuple(params.maxDets),
-            per_class=bool(params.useCats) or not federated,
+            max_detections=caps,
+            per_class=per_class,
         ),
         labels=LabelRules(not_exhaustive="ignore" if federated else "count"),
-        ignore=IgnoreRules(
-            area_ranges={str(index): (low, high) for index, (low, high) in enumerate(ends)},
-        ),
+        ignore=IgnoreRules(area_ranges={str(index): ends for index, ends in enumerate(ranges)}),
         ap=ApRules(precision_epsilon=float(np.spacing(1))),
     )
 

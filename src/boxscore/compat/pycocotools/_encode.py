@@ -22,14 +22,29 @@ def encode_annotations(
     """
     inherited = getattr(type(coco), method, None) is getattr(base, method)
     codes = _batch(coco, anns) if inherited else None
-    for row, ann in enumerate(anns):
-        ann["segmentation"] = getattr(coco, method)(ann) if codes is None else codes[row]
+    if codes is None:
+        for ann in anns:
+            ann["segmentation"] = getattr(coco, method)(ann)
+    else:
+        for ann, code in codes:
+            ann["segmentation"] = code
 
 
-def _batch(coco: Any, anns: Sequence[Record]) -> list[Any] | None:
-    images = [coco.imgs[ann["image_id"]] for ann in anns]
-    sizes = [[image["width"], image["height"]] for image in images]
+def _batch(coco: Any, anns: Sequence[Record]) -> list[tuple[Record, Any]] | None:
+    """Encode what is not a compressed code yet; None if the batch is rejected."""
     try:
-        return Masks((ann["segmentation"] for ann in anns), image_sizes=sizes).codes() if anns else []
+        # Every annotation needs the size of its image, like in the reference.
+        sizes = {
+            number: [coco.imgs[number]["width"], coco.imgs[number]["height"]]
+            for number in {ann["image_id"] for ann in anns}
+        }
+        left = [ann for ann in anns if not _is_code(ann["segmentation"])]
+        given = (ann["segmentation"] for ann in left)
+        codes = Masks(given, image_sizes=[sizes[ann["image_id"]] for ann in left]).codes() if left else []
     except (InputError, LookupError, TypeError, ValueError):
         return None
+    return list(zip(left, codes, strict=True))
+
+
+def _is_code(segmentation: Any) -> bool:
+    return type(segmentation) is dict and type(segmentation.get("counts")) in (bytes, str)

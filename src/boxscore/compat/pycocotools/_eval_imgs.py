@@ -8,27 +8,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.ordering import inverse_order
-from boxscore.compat.pycocotools._core import CoreRun, categories_of
+from boxscore.compat.pycocotools._core import Matched, categories_of
 
 Record = dict[str, Any]
 
 
-def eval_imgs(run: CoreRun, params: Any) -> list[Record | None]:
+def eval_imgs(matched: Matched, params: Any) -> list[Record | None]:
     """List the outcome of each category, area range and image; None if both sides are empty."""
     # Put the detections into the order of (class, image, rank): an entry of the list is then a slice.
     categories = categories_of(params)
     I, A = len(params.imgIds), len(params.areaRng)  # noqa: E741 - the axis of images
     results: list[Record | None] = [None] * (len(categories) * A * I)
-    matches = run.matches
+    matches = matched.matches
     group = matches.category.astype(np.int64) * I + matches.image
     order = np.lexsort((matches.rank, group))
     group = group[order]
     rows = matches.row[order].tolist()
-    detection_ids = [run.detection_ids[row] for row in rows]
-    scores = [run.scores[row] for row in rows]
+    detection_ids = [matched.detection_ids[row] for row in rows]
+    scores = [matched.scores[row] for row in rows]
     # Do the same for ground truths; ``position`` [P] gives each pair's detection in the new order.
     truth_group = matches.truth_category.astype(np.int64) * I + matches.truth_image
-    truth_ids = run.truth_ids
+    truth_ids = matched.truth_ids
     position = inverse_order(order)[matches.pair_detection]
     cap = params.maxDets[-1]
 
@@ -38,10 +38,10 @@ def eval_imgs(run: CoreRun, params: Any) -> list[Record | None]:
     truth_bounds = _bounds(np.sort(truth_group), groups)
     for area, area_range in enumerate(params.areaRng):
         # In each area range ignored ground truths come last in their group.
-        ignored = run.ignored_truths(area)
+        ignored = matched.ignored_truths(area)
         truth_order = np.lexsort((ignored, truth_group))
         dense = _Dense(
-            run, params, area, order, truth_order, position, np.array(detection_ids), np.array(truth_ids)
+            matched, params, area, order, truth_order, position, np.array(detection_ids), np.array(truth_ids)
         )
         ignore_flags = ignored[truth_order].astype(int)
         ids = [truth_ids[row] for row in truth_order.tolist()]
@@ -69,7 +69,7 @@ class _Dense:
 
     def __init__(
         self,
-        run: CoreRun,
+        matched: Matched,
         params: Any,
         area: int,
         order: NDArray[Any],
@@ -79,14 +79,14 @@ class _Dense:
         truth_ids: NDArray[Any],
     ) -> None:
         # Use one table for all images; each image takes its columns later.
-        matches = run.matches
+        matches = matched.matches
         T = len(params.iouThrs)
         self.matches = np.zeros((T, len(order)))
         self.truth_matches = np.zeros((T, len(truth_order)))
         self.ignored = np.zeros((T, len(order)), dtype=bool)
         # Positions of pairs in both orders, once for all thresholds.
         truth_position = inverse_order(truth_order)[matches.pair_truth]
-        truth_ignored = run.ignored_truths(area)[matches.pair_truth]
+        truth_ignored = matched.ignored_truths(area)[matches.pair_truth]
         for t in range(T):
             pairs = matches.pairs_matched(t, area)
             self.matches[t, position[pairs]] = truth_ids[matches.pair_truth[pairs]]

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from boxscore.compat.pycocotools.coco import copied
+
 
 class Params:
     """Parameters of an evaluation.
@@ -39,6 +41,12 @@ class Params:
             raise Exception("iouType not supported")
         self.iouType = iouType
         self.useSegm: int | None = None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Params:
+        """Copy every field; ``evaluate`` does it at each call, and image ids are many."""
+        made = object.__new__(type(self))
+        vars(made).update({name: copied(value, memo) for name, value in vars(self).items()})
+        return made
 
     def setDetParams(self) -> None:
         """Set the parameters for boxes and masks."""

@@ -7,13 +7,12 @@ Computes the results of ``computeIoU``, ``computeOks`` and ``evaluateImg`` for a
 
 Conventions
 -----------
-T IoU thresholds, D detections in descending score order, G ground truths. All thresholds are matched
-together.
+T IoU thresholds, D detections in descending score order, G ground truths.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,11 @@ OVERLAP_OF = {"bbox": "bbox", "segm": "segmentation"}
 
 def by_score(detections: Sequence[Record], cap: Any) -> list[Record]:
     """Sort detections by descending score (stable), and keep the first ``cap``."""
-    order = np.argsort([-detection["score"] for detection in detections], kind="mergesort")
+    scores = [-detection["score"] for detection in detections]
+    if set(map(type, scores)) <= {float} and all(score == score for score in scores):
+        order: Any = sorted(range(len(scores)), key=scores.__getitem__)
+    else:  # NumPy decides on NaN and other types
+        order = np.argsort(scores, kind="mergesort")
     return [detections[row] for row in order[:cap]]
 
 
@@ -112,16 +115,21 @@ def evaluate_image(
     low, high = where["aRng"][0], where["aRng"][1]
     for truth in truths:
         truth["_ignore"] = int(bool(truth["ignore"] or truth["area"] < low or truth["area"] > high))
-    columns = np.argsort([truth["_ignore"] for truth in truths], kind="mergesort")  # ignored last
+    columns = sorted(range(len(truths)), key=lambda row: truths[row]["_ignore"])  # ignored last
     truths = [truths[column] for column in columns]
     detections = by_score(detections, where["maxDet"])
+    # Unmatched detections are ignored outside the area range, and in classes that their image does not list
+    # in full.
+    beyond = np.array([d["area"] < low or d["area"] > high for d in detections], dtype=bool)
+    if not_exhaustive is not None:
+        spared = [d["category_id"] in not_exhaustive[d["image_id"]] for d in detections]
+        beyond |= np.array(spared, dtype=bool)
     # Allocate the entry: ids per threshold, 0 for no match.
-    crowd = np.array([crowds and int(truth["iscrowd"]) != 0 for truth in truths], dtype=bool)
-    ignored = np.array([truth["_ignore"] for truth in truths])
+    ignored = [truth["_ignore"] for truth in truths]
     matches = np.zeros((len(params.iouThrs), len(detections)))
     truth_matches = np.zeros((len(params.iouThrs), len(truths)))
-    detection_ignored: NDArray[Any] = np.zeros(matches.shape)
-    # Match all thresholds together, and write ids and flags of the matches.
+    detection_ignored = np.repeat(beyond[None], len(params.iouThrs), axis=0)
+    # Match at all thresholds, and write ids and flags of the matches.
     similarity = measure()
     if len(similarity):
         # ``maxDet`` may be lower than that of the overlaps; the reference cannot read more than these.
@@ -129,24 +137,18 @@ def evaluate_image(
             raise IndexError(
                 f"index {len(similarity)} is out of bounds for axis 0 with size {len(similarity)}"
             )
-        chosen = _match(
-            similarity[: len(detections), columns],
-            ignored == 1,
+        crowd = [crowds and int(truth["iscrowd"]) != 0 for truth in truths]
+        for t, row, column in _match(
+            similarity[: len(detections), columns].tolist(),
+            [flag == 1 for flag in ignored],
             crowd,
             detections,
             truth_matches,
             params.iouThrs,
-        )
-        for row, match in enumerate(chosen):
-            for t in np.flatnonzero(match >= 0):
-                matches[t, row] = truths[match[t]]["id"]
-                detection_ignored[t, row] = ignored[match[t]]
-    # Unmatched detections are ignored outside the area range, and in classes that their image does not list
-    # in full.
-    beyond = np.array([d["area"] < low or d["area"] > high for d in detections], dtype=bool)
-    if not_exhaustive is not None:
-        spared = [d["category_id"] in not_exhaustive[d["image_id"]] for d in detections]
-        beyond |= np.array(spared, dtype=bool)
+        ):
+            matches[t, row] = truths[column]["id"]
+            # A match with id 0 does not count, and the detection stays unmatched.
+            detection_ignored[t, row] = ignored[column] or (matches[t, row] == 0 and beyond[row])
     return {
         **where,
         "dtIds": [detection["id"] for detection in detections],
@@ -154,49 +156,52 @@ def evaluate_image(
         "dtMatches": matches,
         "gtMatches": truth_matches,
         "dtScores": [detection["score"] for detection in detections],
-        "gtIgnore": ignored,
-        "dtIgnore": np.logical_or(detection_ignored, (matches == 0) & beyond),
+        "gtIgnore": np.array(ignored),
+        "dtIgnore": detection_ignored,
     }
 
 
 def _match(
-    similarity: NDArray[np.float64],
-    ignored: NDArray[np.bool_],
-    crowd: NDArray[np.bool_],
+    similarity: Sequence[Sequence[float]],
+    ignored: Sequence[bool],
+    crowd: Sequence[bool],
     detections: Sequence[Record],
     truth_matches: NDArray[np.float64],
     thresholds: Any,
-) -> NDArray[np.intp]:
-    """Choose a ground truth for each detection and threshold, [D, T]; -1 for none.
+) -> Iterator[tuple[int, int, int]]:
+    """Yield the threshold, detection and ground truth of each match.
 
     Ignored ground truths come last. Detection ids are written into ``truth_matches`` [T, G]; a positive one
     marks the ground truth as taken. Comparisons are the reference's, so that NaN has the same effect: NaN
-    matches anything, and so do the ground truths after it.
+    matches anything, and so do the ground truths after it. Images have few objects: arrays would be slower.
     """
     # A match must reach the threshold, at most 1 - 1e-10: the reference's limit.
-    iou_thresholds = np.array([min(threshold, 1 - 1e-10) for threshold in thresholds], dtype=np.float64)
-    chosen = np.full((len(detections), len(iou_thresholds)), -1, dtype=np.intp)
-    lowest = iou_thresholds.min(initial=np.inf)
+    limits = [min(float(threshold), 1 - 1e-10) for threshold in thresholds]
+    lowest = min(limits, default=np.inf)
+    free = [[True] * len(ignored) for _ in limits]
     for row, overlap in enumerate(similarity):
-        # Take the detections in order. ``best`` [T] is what a ground truth has to reach at each threshold,
-        # and rises with each better one.
-        best, match = iou_thresholds.copy(), chosen[row]
-        holds_counted = np.zeros(len(best), dtype=bool)
-        candidates = ~(overlap < lowest) | bool(np.isnan(overlap).any())
-        for column in np.flatnonzero(candidates):
-            # The reference skips a ground truth if the overlap is below the best, so an equal one replaces
-            # it, and NaN passes. A taken one is skipped unless it is a crowd.
-            takes = ~(overlap[column] < best)
-            if not crowd[column]:
-                takes &= ~(truth_matches[:, column] > 0)
-            # After a counted match, skip ignored ground truths at that threshold.
-            if ignored[column]:
-                takes &= ~holds_counted
-            else:
-                holds_counted |= takes
-            best[takes] = overlap[column]
-            match[takes] = column
-        # Write the ids only now: the reference takes a ground truth once its detection is decided.
-        for t in np.flatnonzero(match >= 0):
-            truth_matches[t, match[t]] = detections[row]["id"]
-    return chosen
+        # Most detections reach no threshold with any ground truth.
+        candidates: Sequence[int] = [column for column, value in enumerate(overlap) if not value < lowest]
+        if not candidates:
+            continue
+        if any(value != value for value in overlap):
+            candidates = range(len(overlap))
+        for t, limit in enumerate(limits):
+            # ``best`` is what a ground truth has to reach, and rises with each better one. The reference
+            # skips a ground truth if the overlap is below the best, so an equal one replaces it, and NaN
+            # passes.
+            best, match, is_free, holds_counted = limit, -1, free[t], False
+            for column in candidates:
+                if overlap[column] < best or not (is_free[column] or crowd[column]):
+                    continue
+                # After a counted match, skip ignored ground truths.
+                if ignored[column]:
+                    if holds_counted:
+                        continue
+                else:
+                    holds_counted = True
+                best, match = overlap[column], column
+            if match >= 0:
+                truth_matches[t, match] = detections[row]["id"]
+                is_free[match] = not truth_matches[t, match] > 0
+                yield t, row, match

@@ -39,6 +39,27 @@ def _listed(value: Any) -> Any:
     return value if _isArrayLike(value) else [value]
 
 
+_FIXED = frozenset(
+    {bool, bytes, float, int, str, type(None), np.bool_, np.int32, np.int64, np.float32, np.float64}
+)
+"""Types of values that ``copy.deepcopy`` returns unchanged, or an equal one."""
+
+
+def copied(value: Any, memo: dict[int, Any] | None = None) -> Any:
+    """Return ``copy.deepcopy`` of a value; fast for records of numbers and texts, and for lists of these."""
+    if _is_flat(value):
+        return value.copy()
+    if type(value) is list and all(map(_is_flat, value)) and len(set(map(id, value))) == len(value):
+        return [record.copy() for record in value]
+    return copy.deepcopy(value, memo)
+
+
+def _is_flat(value: Any) -> bool:
+    """Whether a value is a list or dictionary of values that cannot change."""
+    kind = type(value)
+    return kind in (list, dict) and _FIXED.issuperset(map(type, value if kind is list else value.values()))
+
+
 def _member_of(values: Any) -> Callable[[Any], bool]:
     """Return a fast ``in``: by hash if that gives the same answer."""
     plain = isinstance(values, (list, tuple, np.ndarray))
@@ -135,15 +156,19 @@ class COCO:
         iscrowd : bool, optional
         """
         imgIds, catIds = _listed(imgIds), _listed(catIds)
-        anns: list[Record]
-        if len(imgIds) == 0:
-            anns = self.dataset["annotations"]
+        groups: Any
+        if len(imgIds):
+            groups = (self.imgToAnns[i] for i in imgIds if i in self.imgToAnns)
         else:
-            groups = self.imgToAnns
-            anns = list(itertools.chain.from_iterable(groups[i] for i in imgIds if i in groups))
-        if len(catIds):
-            wanted = _member_of(catIds)
-            anns = [ann for ann in anns if wanted(ann["category_id"])]
+            groups = (self.dataset["annotations"],)
+        if isinstance(catIds, (list, tuple)) and len(catIds) == 1:  # torchmetrics goes class by class
+            (wanted,) = catIds
+            anns = [ann for group in groups for ann in group if ann["category_id"] == wanted]
+        else:
+            anns = list(itertools.chain.from_iterable(groups))
+            if len(catIds):
+                chosen = map(_member_of(catIds), map(itemgetter("category_id"), anns))
+                anns = list(itertools.compress(anns, chosen))
         if len(areaRng):
             anns = [ann for ann in anns if areaRng[0] < ann["area"] < areaRng[1]]
         if iscrowd is not None:
@@ -218,7 +243,7 @@ class COCO:
         """
         # Share images and copy categories, like pycocotools.
         res = self._empty()
-        res.dataset["info"] = copy.deepcopy(self.dataset.get("info", {}))
+        res.dataset["info"] = copied(self.dataset.get("info", {}))
         res.dataset["images"] = list(self.dataset["images"])
         self._say("Loading and preparing results...")
         tic = time.time()
@@ -243,7 +268,7 @@ class COCO:
             else:
                 for key, complete in _COMPLETED:
                     if key in first and not (key == "bbox" and first["bbox"] == []):
-                        res.dataset["categories"] = copy.deepcopy(self.dataset["categories"])
+                        res.dataset["categories"] = copied(self.dataset["categories"])
                         complete(anns)
                         break
         self._say(f"DONE (t={time.time() - tic:0.2f}s)")

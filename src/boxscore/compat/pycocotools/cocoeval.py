@@ -104,7 +104,7 @@ class COCOeval:
         """The outcome of each category, area range and image."""
         if "evalImgs" not in self._made and self._run is not None:
             with paused_collector():
-                self._made["evalImgs"] = eval_imgs(self._run, self._evaluated)
+                self._made["evalImgs"] = eval_imgs(self._run.matched, self._evaluated)
         return self._made["evalImgs"]
 
     @evalImgs.setter
@@ -156,15 +156,18 @@ class COCOeval:
             return self._flat[name]
         return _core.Grouped.of(self._made[name])
 
+    def _chosen(self) -> tuple[list[Record], list[Record]]:
+        """Collect the annotations of both sides in pycocotools' order, which ties depend on."""
+        chosen = {"imgIds": self.params.imgIds}
+        if self.params.useCats:
+            chosen["catIds"] = self.params.catIds
+        gts = self.cocoGt.loadAnns(self.cocoGt.getAnnIds(**chosen))
+        return gts, self.cocoDt.loadAnns(self.cocoDt.getAnnIds(**chosen))
+
     def _prepare(self) -> None:
         """Choose the annotations to evaluate, set their ``ignore`` and, for masks, encode them."""
-        # Collect annotations in pycocotools' order, which ties depend on.
         params = self.params
-        chosen = {"imgIds": params.imgIds}
-        if params.useCats:
-            chosen["catIds"] = params.catIds
-        gts = self.cocoGt.loadAnns(self.cocoGt.getAnnIds(**chosen))
-        dts = self.cocoDt.loadAnns(self.cocoDt.getAnnIds(**chosen))
+        gts, dts = self._chosen()
         # Encode masks in place, like pycocotools.
         if params.iouType == "segm":
             encode_annotations(self.cocoGt, gts)
@@ -280,20 +283,11 @@ class COCOeval:
         """
         self._say("Accumulating evaluation results...")
         tic = time.time()
-        # Outcomes that were neither read nor changed do not need to exist for accumulation.
-        lazy = "evalImgs" not in self._made
-        if not lazy and not self.evalImgs:
+        if not self._made.get("evalImgs", True):
             self._say("Please run evaluate() first")
         if p is None:
             p = self.params
         p.catIds = p.catIds if p.useCats == 1 else [-1]
-        # Use the core's arrays if it covers the parameters; otherwise accumulate the outcomes, like
-        # pycocotools.
-        arrays = None
-        if lazy and self._run is not None and self._covers(p):
-            arrays = self._run.arrays(p.recThrs)
-        if arrays is None:
-            arrays = accumulate_images(self.evalImgs, self._paramsEval, p)
         self.eval = {
             "params": p,
             "counts": [
@@ -304,22 +298,18 @@ class COCOeval:
                 len(p.maxDets),
             ],
             "date": datetime.datetime.now().strftime("%Y-%m-%d %H:%M:%S"),
-            **arrays,
+            **self._arrays(p),
         }
         self._say(f"DONE (t={time.time() - tic:0.2f}s).")
 
-    def _covers(self, params: Any) -> bool:
-        """Whether these parameters ask for exactly what ``evaluate`` did, in the same order."""
-        done = self._evaluated
-        return (
-            self._paramsEval is done
-            and len(params.iouThrs) == len(done.iouThrs)
-            and bool(params.useCats) == bool(done.useCats)
-            and list(params.imgIds) == list(done.imgIds)
-            and list(params.catIds) == list(_core.categories_of(done))
-            and list(params.maxDets) == list(done.maxDets)
-            and list(map(tuple, params.areaRng)) == list(map(tuple, done.areaRng))
-        )
+    def _arrays(self, params: Any) -> dict[str, Any]:
+        # Outcomes that were neither read nor changed do not need to exist for accumulation: use the core's
+        # arrays if it covers the parameters. Otherwise accumulate the outcomes, like pycocotools.
+        arrays = None
+        untouched = "evalImgs" not in self._made and self._paramsEval is self._evaluated
+        if untouched and self._run is not None and _core.asks_for_all(params, self._evaluated):
+            arrays = self._run.matched.arrays(params.recThrs)
+        return accumulate_images(self.evalImgs, self._paramsEval, params) if arrays is None else arrays
 
     def summarize(self) -> None:
         """Compute ``stats`` and print them. Meant for the default parameters: other caps give -1."""

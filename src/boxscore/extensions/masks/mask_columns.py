@@ -188,15 +188,19 @@ def whole_sizes(sizes: NDArray[np.float64]) -> NDArray[np.int64]:
 
 def _plain_code(mask: dict[str, Any], place: str) -> tuple[int, Any, Any]:
     """Return kind, size and counts of an RLE."""
-    try:
-        size = np.array(mask["size"], dtype=np.float64)
-        counts = mask["counts"]
-    except (KeyError, TypeError, ValueError, OverflowError):
-        size, counts = np.empty(0), None
-    if counts is None or size.shape != (2,):
-        got = f"keys {list(mask)}, size {mask.get('size')!r}"
-        raise InputError("a mask", RULE, got=got, place=place)
-    whole = whole_sizes(size[::-1])
+    sides, counts = mask.get("size"), mask.get("counts")
+    if type(sides) is list and counts is not None and list(map(type, sides)) == [int, int]:
+        # The usual form, without arrays.
+        whole: Any = [min(max(side, -1), int(LARGEST_SIDE)) for side in sides]
+    else:
+        try:
+            size = np.array(sides, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            counts = None
+        if counts is None or size.shape != (2,):
+            got = f"keys {list(mask)}, size {sides!r}"
+            raise InputError("a mask", RULE, got=got, place=place)
+        whole = whole_sizes(size[::-1])
     if isinstance(counts, str):
         return TEXT, whole, counts.encode("utf-8", "surrogatepass")
     if isinstance(counts, bytes):

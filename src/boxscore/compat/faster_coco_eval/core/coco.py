@@ -99,9 +99,9 @@ class COCO(reference.COCO):
         else:
             loaded = self._empty()
             loaded.dataset = {
-                "info": copy.deepcopy(self.dataset.get("info", {})),
+                "info": reference.copied(self.dataset.get("info", {})),
                 "images": list(self.dataset["images"]),
-                "categories": copy.deepcopy(self.dataset.get("categories", [])),
+                "categories": reference.copied(self.dataset.get("categories", [])),
                 "annotations": [],
             }
             loaded.createIndex()

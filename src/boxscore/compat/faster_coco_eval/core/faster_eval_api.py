@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from boxscore.compat.faster_coco_eval.core._outcomes import Batch, Outcome, arrays_of_outcomes, listed
 from boxscore.compat.pycocotools import cocoeval as reference
+from boxscore.compat.pycocotools._core import categories_of
 from boxscore.compat.pycocotools._summary import Row, averages
 
 __all__ = ["COCOeval", "COCOeval_faster", "Params"]
@@ -102,24 +104,46 @@ class COCOeval_faster(reference.COCOeval):
                 self.params.catIds = sorted(cocoGt.catToImgs)
 
     @property
+    def evalImgs(self) -> Any:
+        """The outcome of each category, area range and image, as dictionaries."""
+        made = super().evalImgs
+        if isinstance(made, list) and any(isinstance(one, Outcome) for one in made):
+            made = [one.entry() if isinstance(one, Outcome) else one for one in made]
+            self._made["evalImgs"] = made
+        return made
+
+    @evalImgs.setter
+    def evalImgs(self, value: Any) -> None:
+        self._made["evalImgs"] = value
+
+    @property
     def _evalImgs_cpp(self) -> Any:
-        """``evalImgs`` under the name that D-FINE and others read and set."""
-        return self.evalImgs
+        """Opaque outcomes in the order of ``evalImgs``, which D-FINE and others read, merge and set."""
+        if "evalImgs" not in self._made and self._run is not None:
+            batch, count = Batch(self._run.matched, self._evaluated), len(categories_of(self._evaluated))
+            self._made["evalImgs"] = listed(batch, count)
+        return self._made["evalImgs"]
 
     @_evalImgs_cpp.setter
     def _evalImgs_cpp(self, value: Any) -> None:
         self.evalImgs = value
 
+    def _arrays(self, params: Any) -> dict[str, Any]:
+        given = self._made.get("evalImgs")
+        arrays = None if given is None else arrays_of_outcomes(given, self._paramsEval, params)
+        return super()._arrays(params) if arrays is None else arrays
+
     def _say(self, text: str) -> None:
         self.print_function(text)
 
-    def _prepare(self) -> None:
+    def _chosen(self) -> tuple[list[Any], list[Any]]:
         """As in pycocotools; annotations may lack ``iscrowd`` and ``num_keypoints``."""
-        for truth in self.cocoGt.dataset["annotations"]:
+        truths, detections = super()._chosen()
+        for truth in truths:
             truth.setdefault("iscrowd", 0)
             if self.params.iouType == "keypoints":
                 truth.setdefault("num_keypoints", 0)
-        super()._prepare()
+        return truths, detections
 
     def run(self) -> None:
         """Evaluate, accumulate and summarize."""
