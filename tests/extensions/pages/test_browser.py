@@ -122,6 +122,7 @@ def test_the_bundled_sample(page: Page, tmp_path: Path, width: int) -> None:
     path = written(shapes(), tmp_path, image_folder=folder)
     page.resize(width)
     page.open(path)
+    page.unfold()
     use_everything(page)
     assert page.every("#worst-cards image")
     assert_quiet(page)
@@ -250,6 +251,7 @@ def test_charts_name_their_best_and_worst_classes(
 ) -> None:
     page.resize(width)
     page.open(written(evaluation(classes=classes, images=120), tmp_path, resamples=0))
+    page.unfold()
     for chart in ("#pr-chart", "#f1-chart"):
         for rank in ("best", "worst"):
             named = page.every(f"{chart} .curve-label.{rank}")
@@ -316,6 +318,42 @@ def test_the_menu_goes_on_and_follows(page: Page, tmp_path: Path) -> None:
     page.driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
     assert page.text(".bar-nav a[aria-current]") == "Images"
     assert menu.get_attribute("class") == "more-before"
+
+
+def test_a_narrow_page_is_short_and_leads_everywhere(page: Page, tmp_path: Path) -> None:
+    page.resize(390, 844)
+    page.open(written(evaluation(classes=80, images=300), tmp_path, resamples=0))
+    assert page.run("return document.documentElement.scrollHeight") <= 6_000
+    # No legend before its table; the matrix keeps its counts, and its box scrolls with the rows' names in view.
+    top = "return document.querySelector(arguments[0]).getBoundingClientRect().top"
+    assert page.run(top, "#classes .table-key") > page.run(top, "#class-table tbody tr:nth-child(10)")
+    assert page.every("#matrix text.inside")
+    sizes = page.run("const m = document.querySelector('#matrix'); return [m.clientWidth, m.scrollWidth]")
+    assert sizes[0] < sizes[1]
+    page.run("document.querySelector('#matrix').scrollLeft = 9999")
+    page.driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+    left = "return document.querySelector('#matrix .pinned').getBoundingClientRect().left"
+    assert page.run(left) >= page.run("return document.querySelector('#matrix').getBoundingClientRect().left")
+    # One button shows the whole menu, and every entry opens its section.
+    links = page.run("return [...document.querySelectorAll('.bar-nav a')].map(a => a.getAttribute('href'))")
+    for link in links:
+        button = page.find(".all-sections")
+        button.click()
+        assert button.get_attribute("aria-expanded") == "true"
+        boxes = page.run(f"{INSIDE} return [...document.querySelectorAll('.bar-nav a')].map(box)")
+        assert all(box["left"] >= 0 and box["right"] <= 390 for box in boxes)
+        page.find(f".bar-nav a[href='{link}']").click()
+        assert button.get_attribute("aria-expanded") == "false"
+        assert not page.every(f"{link}.folded")
+        assert -2 <= page.run(top, link) < 844
+    assert page.every("#pr-chart svg")
+    assert page.every("#step-chart svg")
+    assert page.axe() == []
+    assert_quiet(page)
+    # A wide page has no folds.
+    page.resize(1280)
+    assert page.every(".fold, .folded") == []
+    assert all(section.is_displayed() for section in page.every("main section > .chart"))
 
 
 CHOSEN = (
@@ -824,7 +862,7 @@ def test_the_overview(page: Page, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [1440, 390])
-def test_axe_finds_nothing_serious(page: Page, tmp_path: Path, width: int, dark: bool) -> None:
+def test_axe_finds_nothing(page: Page, tmp_path: Path, width: int, dark: bool) -> None:
     path = written(shapes(), tmp_path)
     page.resize(width, dark=dark)
     page.open(path)
@@ -832,6 +870,8 @@ def test_axe_finds_nothing_serious(page: Page, tmp_path: Path, width: int, dark:
     page.click("#top-confusions button")
     page.click(".more-numbers summary")
     violations = page.axe()
+    page.unfold()
+    violations += page.axe()
     page.click("#worst-cards .card button")
     violations += page.axe()
     assert [(item["id"], [node["target"] for node in item["nodes"]]) for item in violations] == []

@@ -39,6 +39,7 @@ SCRIPTS = (
     "confusion",
     "comparison",
     "copying",
+    "phone",
     "main",
 )
 """Script files in the order in which they are joined."""
@@ -57,9 +58,9 @@ SECTIONS = {
     "sizes": "Sizes",
     "curves": "Curves",
     "confidence": "Threshold",
+    "analysis": "Errors removed",
     "confusion": "Confusion",
     "errors": "Errors",
-    "analysis": "Error curves",
     "calibration": "Calibration",
     "won_lost": "Wins and losses",
     "differing": "Images",

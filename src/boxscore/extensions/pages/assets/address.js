@@ -4,8 +4,8 @@
 const remembered = new Map();
 let lastSection = "summary";
 
-function fromFragment() {
-  const [section, query] = location.hash.slice(1).split(/\?(.*)/s);
+function fromFragment(hash = location.hash) {
+  const [section, query] = hash.slice(1).split(/\?(.*)/s);
   return { section, query, values: new URLSearchParams(query || "") };
 }
 
@@ -30,6 +30,7 @@ function follow() {
   if (query !== undefined) remembered.forEach((part, name) => { if (name === section || Object.keys(part.read()).some((key) => values.has(key))) part.write(values); });
   if (query === undefined && !remembered.has(section)) return;
   chose(section);
+  reveal(section);
   const place = byId(section);
   if (place && query !== undefined && place.matches("section")) place.scrollIntoView();
 }

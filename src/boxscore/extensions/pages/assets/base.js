@@ -32,6 +32,9 @@ const className = (row) => (row < data.names.length ? data.names[row] : "(backgr
 
 const errorTitle = (name) => ({ both: "Both (Cls + Loc)", false_positives: "All false positives", false_negatives: "All false negatives" })[name] || name[0].toUpperCase() + name.slice(1);
 
+/* A page as wide as a phone; the same width is in the style sheets. */
+const narrow = matchMedia("(max-width: 46rem)");
+
 /* One tooltip for the page. */
 const tip = el("div", { class: "tip", hidden: true });
 document.body.append(tip);
@@ -58,7 +61,7 @@ function onWidth(host, draw) {
 /* Unfold everything for print. */
 const unfolded = [];
 function onPaperOpen(on) {
-  if (on) document.querySelectorAll("details.more-numbers:not([open])").forEach((part) => { part.open = true; unfolded.push(part); });
+  if (on) document.querySelectorAll("details:is(.more-numbers, .more):not([open])").forEach((part) => { part.open = true; unfolded.push(part); });
   else unfolded.splice(0).forEach((part) => { part.open = false; });
 }
 for (const [event, on] of [["beforeprint", true], ["afterprint", false]]) {

@@ -13,7 +13,7 @@ function confusionMatrix() {
   }
   const order = [...every].sort((a, b) => wrong.get(b)[0] - wrong.get(a)[0] || wrong.get(b)[1] - wrong.get(a)[1]);
   let entries = [], n = 0, counts = new Map(), totals = [], place = new Map();
-  let cursor = [0, 0], size = 0, left = 0, top = 0, root = null, outline = null, names = [], chosen = null;
+  let cursor = [0, 0], size = 0, left = 0, top = 0, root = null, outline = null, pinned = null, names = [], chosen = null;
   const label = (i) => (entries[i] === OTHERS ? `(${plural(every.length - n + 2, "other")})` : className(entries[i]));
   const most = byId("matrix-most"), note = byId("matrix-note");
 
@@ -52,7 +52,8 @@ function confusionMatrix() {
     const labels = longest + 10, title = 20;
     left = labels + title;
     top = labels + title;
-    size = Math.max(11, Math.min(n < 14 ? 44 : 34, (width - left - 4) / n));
+    /* On a narrow page the cells keep their counts, and the box scrolls. */
+    size = Math.max(all < 560 ? 26 : 11, Math.min(n < 14 ? 44 : 34, (width - left - 4) / n));
     const wide = left + n * size + 2, high = top + n * size + 2;
     root = svg("svg", { width: wide, height: high, viewBox: `0 0 ${wide} ${high}`, role: "img", "aria-label": "confusion matrix", class: size < 13 ? "small" : null });
     const middle = (n * size) / 2;
@@ -62,7 +63,7 @@ function confusionMatrix() {
       const at = (i + 0.5) * size;
       const row = svg("text", { x: left - 5, y: top + at + 4, "text-anchor": "end" }, short(label(i), letters)), column = svg("text", { transform: `translate(${left + at + 4} ${top - 5}) rotate(-90)` }, short(label(i), letters));
       names.push([row, column]);
-      root.append(row, column);
+      root.append(column);
     }
     const x = left + n * size, y = top + n * size;
     root.append(svg("rect", { x: left, y: top, width: n * size, height: n * size, fill: "none", class: "rule" }), svg("line", { class: "rule", x1: x - size, x2: x - size, y1: top, y2: y }), svg("line", { class: "rule", x1: left, x2: x, y1: y - size, y2: y - size }));
@@ -72,13 +73,15 @@ function confusionMatrix() {
       root.append(svg("rect", { class: `cell${right ? " right" : r === c ? " mixed" : ""}`, x: left + c * size + 0.5, y: top + r * size + 0.5, width: size - 1, height: size - 1, "fill-opacity": shade.toFixed(3), "data-cell": `${r},${c}` }));
       if (size >= 25) root.append(svg("text", { x: left + (c + 0.5) * size, y: top + (r + 0.5) * size + 4, "text-anchor": "middle", class: `inside${shade > 0.85 ? " deep" : shade > 0.6 ? " half" : ""}` }, number > 9999 ? `${Math.round(number / 1000)}k` : number));
     }
+    /* The names of the rows stay in view while the box scrolls. */
+    pinned = svg("g", { class: "pinned" }, svg("rect", { x: title, y: top - 1, width: labels, height: n * size + 2 }), ...names.map(([row]) => row));
     outline = svg("rect", { class: "cursor", width: size, height: size, visibility: "hidden" });
     const area = svg("rect", { class: "hit", x: left, y: top, width: n * size, height: n * size });
     const cellAt = (event) => { const box = root.getBoundingClientRect(); return [event.clientY - box.top - top, event.clientX - box.left - left].map((v) => Math.min(n - 1, Math.max(0, Math.floor(v / size)))); };
     area.addEventListener("pointermove", (event) => { const [r, c] = cellAt(event); mark(r, c); showTip(event.clientX, event.clientY, ...describe(r, c)); });
     area.addEventListener("pointerleave", () => { hideTip(); unmark(); });
     area.addEventListener("click", (event) => choose(...cellAt(event)));
-    root.append(outline, area);
+    root.append(outline, area, pinned);
     host.replaceChildren(root);
     host.classList.toggle("over", wide > width + 1);
   };
@@ -129,6 +132,7 @@ function confusionMatrix() {
     const sum = (rows) => rows.reduce((all, row) => all + row[2], 0), row = view.cells.filter((each) => each[0] === truth);
     showCell(truth, predicted, sum(row.filter((each) => each[1] === predicted)), sum(row));
   });
+  host.addEventListener("scroll", () => { pinned.setAttribute("transform", `translate(${host.scrollLeft} 0)`); hideTip(); }, { passive: true });
   host.addEventListener("blur", () => { hideTip(); unmark(); });
   onWidth(host.parentNode, draw);
 
@@ -136,6 +140,12 @@ function confusionMatrix() {
 
   const list = byId("top-confusions");
   const frequent = view.top.filter(([truth, predicted]) => truth < view.classes && predicted < view.classes).slice(0, 20);
+  const FEW = narrow.matches ? 5 : frequent.length;
   list.replaceChildren(...frequent.map((row) => el("tr", null, el("th", { scope: "row" }, el("button", { class: "link", type: "button", onclick: () => { showCell(row[0], row[1], row[2], row[3] ? row[2] / row[3] : 0).scrollIntoView({ block: "nearest" }); chose("confusion"); } }, nameNode(short(className(row[0]), 40)), " \u2192 ", nameNode(short(className(row[1]), 40)))), el("td", null, count(row[2])), el("td", null, share(row[3])))));
+  [...list.rows].slice(FEW).forEach((row) => { row.hidden = true; });
+  if (frequent.length > FEW) {
+    const rest = el("button", { class: "more-rows", type: "button", onclick: () => { [...list.rows].forEach((row) => { row.hidden = false; }); rest.remove(); } }, `Show ${frequent.length - FEW} more`);
+    list.closest("table").after(rest);
+  }
   if (!frequent.length) list.replaceChildren(el("tr", null, el("td", { class: "text", colspan: 3 }, "No class is predicted as another.")));
 }

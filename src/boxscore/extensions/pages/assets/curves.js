@@ -11,7 +11,7 @@ function pickClass(k, jump) {
   }
   pickListeners.forEach((listener) => listener());
   if (remembered.has("curves")) chose("curves");
-  if (jump && picked.has(k)) byId("curves").scrollIntoView();
+  if (jump && picked.has(k)) reveal("curves"), byId("curves").scrollIntoView();
 }
 
 /* Select exactly these classes. */

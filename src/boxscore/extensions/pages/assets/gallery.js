@@ -4,7 +4,7 @@ const KIND_WORDS = {
   classification: "wrong class", localization: "localization error", both: "wrong class, localization error", duplicate: "duplicate",
   background: "background", missed: "missed", below_threshold: "missed: matched below the threshold",
 };
-const PAGE = 10;
+const PAGE = narrow.matches ? 4 : 10;
 const hiddenOutcomes = new Set();
 const isMistake = (box) => box.length > 8;
 const kindOf = (box) => data.kinds[box[8]];

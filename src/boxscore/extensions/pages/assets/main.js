@@ -83,7 +83,9 @@ function copyButton() {
 
 themeButton();
 copyButton();
+sectionsButton();
 menu();
+folding();
 classTable(pickClass);
 precisionRecall();
 confidenceCurves();

@@ -1,5 +1,5 @@
 /* The per-class table: the template wrote the rows; sorting, filtering, bars and the number of rows and columns are here. */
-const MOST_ROWS = 100;
+const MOST_ROWS = narrow.matches ? 10 : 100;
 
 function cellValue(row, column) {
   const cell = row.cells[column], value = cell.dataset.v;
