@@ -1,12 +1,14 @@
 """Loggers of experiments: what each is given, by stand-ins with the methods of the real ones.
 
-``make frameworks`` runs the real ones.
+``test_real_loggers.py`` runs the real ones.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -92,32 +94,103 @@ def test_comet(evaluation: boxscore.Evaluation) -> None:
     assert experiment.given("log_figure")[0][0] == "test/errors"
 
 
-def test_wandb_gets_one_call_per_step(
-    evaluation: boxscore.Evaluation, monkeypatch: pytest.MonkeyPatch
-) -> None:
+class Run(Recorder):
+    """A run of W&B, at the row that was last logged to."""
+
+    step = 7
+
+    def __init__(self) -> None:
+        super().__init__("define_metric", "config")
+
+    def log(self, values: dict[str, Any], step: int | None = None) -> None:
+        self.calls.append(("log", (values, step), {}))
+        self.step = self.step + 1 if step is None else step
+
+
+@pytest.fixture
+def wandb(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     module = Recorder()
     module.Table = lambda dataframe: ("table", len(dataframe))  # type: ignore[attr-defined]
     module.Image = lambda figure: ("image", type(figure).__name__)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "wandb", module)
-    run = Recorder("log", "define_metric", "config")
-    log_evaluation(evaluation, run, step=3, figures=["errors"])
-    ((values, step),) = run.given("log")
-    assert step == 3
+    return module
+
+
+@pytest.mark.usefixtures("wandb")
+def test_wandb_gets_one_call_per_step_with_an_axis_of_its_own(evaluation: boxscore.Evaluation) -> None:
+    run = Run()
+    log_evaluation(evaluation, run, step=3, classes=True, figures=["errors"])
+    ((values, row),) = run.given("log")
+    assert row == 7  # the row of W&B, whatever the step
+    assert values["val/step"] == 3
     assert values["val/AP"] == evaluation["AP"]
     assert values["val/per_class_table"] == ("table", 2)
     assert values["val/errors"] == ("image", "Figure")
+    axes = {values[0]: named for name, values, named in run.calls if name == "define_metric"}
+    names = {*evaluation.flat(prefix="val"), "val/per_class/*"}
+    assert axes == {"val/step": {"hidden": True}} | {name: {"step_metric": "val/step"} for name in names}
+
+
+@pytest.mark.usefixtures("wandb")
+def test_wandb_rows(evaluation: boxscore.Evaluation) -> None:
+    """A second epoch in the row of the first begins a row; another prefix does not."""
+    run = Run()
+    for step, prefix in ((0, "val"), (0, "test"), (1, "val"), (2, "val"), (2, "test")):
+        log_evaluation(evaluation, run, step=step, prefix=prefix)
+    log_evaluation(evaluation, run)  # as W&B does it
+    assert [values[1:] for values in run.given("log")] == [(7,), (7,), (8,), (9,), (9,), (None,)]
+    run.step = 20
+    log_evaluation(evaluation, run, step=3)
+    assert run.given("log")[-1][1] == 20
+
+
+def lightning(experiment: Any) -> Recorder:
+    logger = Recorder("log_metrics", "log_hyperparams")
+    logger.experiment = experiment  # type: ignore[attr-defined]
+    return logger
 
 
 def test_lightning_passes_on(evaluation: boxscore.Evaluation) -> None:
-    logger = Recorder("log_metrics", "log_hyperparams")
-    logger.experiment = tensorboard()  # type: ignore[attr-defined]
-    log_evaluation(evaluation, logger, step=1)
-    assert logger.experiment.given("add_scalar")  # type: ignore[attr-defined]
-    plain = Recorder("log_metrics", "log_hyperparams")
-    plain.experiment = object()  # type: ignore[attr-defined]
-    log_evaluation(evaluation, plain, step=1)
-    ((values, step),) = plain.given("log_metrics")
-    assert (list(values), step) == (list(evaluation.flat(prefix="val")), 1)
+    writer = tensorboard()
+    log_evaluation(evaluation, lightning(writer), step=1)
+    assert writer.given("add_scalar")
+
+
+def test_a_logger_of_numbers_gets_numbers_and_says_so_once(
+    evaluation: boxscore.Evaluation, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    class OnlyNumbers(Recorder):
+        experiment = object()
+
+    plain = OnlyNumbers("log_metrics", "log_hyperparams")
+    monkeypatch.setattr(type(evaluation), "plot", None)  # nothing is drawn for it
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for step in (1, 2):
+            log_evaluation(evaluation, plain, step=step, figures=True, images=tmp_path)
+    assert [str(each.message) for each in caught] == [
+        "OnlyNumbers does not take table: the per-class table is not logged; table=False leaves it out "
+        "without this warning.",
+        "OnlyNumbers does not take figures: figures are neither drawn nor logged; Evaluation.plot draws them.",
+        "OnlyNumbers does not take images: images are not logged; W&B takes them.",
+    ]
+    assert {warning.filename for warning in caught} == {__file__}
+    values, step = plain.given("log_metrics")[1]
+    assert (list(values), step) == (list(evaluation.flat(prefix="val")), 2)
+
+
+def test_other_ranks_log_and_draw_nothing(
+    evaluation: boxscore.Evaluation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class StandIn:
+        """Lightning's experiment on the ranks that do not log: it has every method."""
+
+        def __getattr__(self, name: str) -> Any:
+            return lambda *values, **named: None
+
+    monkeypatch.setattr(type(evaluation), "plot", None)
+    numbers = log_evaluation(evaluation, lightning(StandIn()), step=1, figures=True)
+    assert list(numbers) == list(evaluation.flat(prefix="val"))
 
 
 @pytest.mark.parametrize("logger", [None, object(), [], print])
@@ -133,31 +206,3 @@ def test_no_logger_is_imported() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
-
-
-def test_the_real_ones(
-    evaluation: boxscore.Evaluation, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each that is installed takes numbers, table and figures, and gives the numbers back."""
-    mlflow = pytest.importorskip("mlflow")
-    monkeypatch.chdir(tmp_path)
-    mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/runs.db")
-    with mlflow.start_run() as run:
-        log_evaluation(evaluation, mlflow, step=3, figures=True)
-    client = mlflow.tracking.MlflowClient()
-    assert client.get_run(run.info.run_id).data.metrics["val/AP"] == evaluation["AP"]
-    assert len(client.list_artifacts(run.info.run_id, "val")) == 1 + len(FIGURES)
-
-    summary = pytest.importorskip("torch.utils.tensorboard")
-    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    with summary.SummaryWriter("board") as writer:
-        log_evaluation(evaluation, writer, step=3, figures=True)
-    events = accumulator.EventAccumulator("board")
-    events.Reload()
-    assert events.Scalars("val/AP")[0].value == np.float32(evaluation["AP"])
-    assert len(events.Tags()["images"]) == len(FIGURES)
-
-    wandb = pytest.importorskip("wandb")
-    run = wandb.init(mode="offline", project="boxscore", dir=tmp_path)
-    log_evaluation(evaluation, run, step=3, figures=True)
-    run.finish()

@@ -100,7 +100,7 @@ def test_batches_that_divide_the_set(options: Any, tmp_path: Path) -> None:
     assert len(evaluation.detections) == 12 * 12
     for key, value in evaluation.flat(classes=True).items():
         assert result[f"eval_{key}"] == pytest.approx(value, nan_ok=True, abs=0)
-    assert "eval_AP/traffic_light" in result
+    assert "eval_per_class/AP/traffic_light" in result
     # Targets come back from fractions of the image to the pixels of the annotations.
     first = evaluation.ground_truth.boxes[evaluation.ground_truth.image == 0]
     given = np.array([a["bbox"] for a in items[0][1]["annotations"]])

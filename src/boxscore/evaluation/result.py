@@ -496,8 +496,9 @@ class Evaluation(PicklesFields):
         prefix : str, default ""
             Prefix of every name, followed by ``/``: ``"val"`` gives ``val/AP``.
         classes : bool or sequence of str, default False
-            Also return metrics of each class, as ``AP/person``: True for the first metric, or a list of
-            metrics. Every class of the ground truth is included, so the names are the same in every epoch.
+            Also return metrics of each class, as ``per_class/AP/person``: True for the first metric, or a
+            list of metrics. Every class of the ground truth is included, so the names are the same in every
+            epoch.
 
         Returns
         -------
@@ -516,8 +517,8 @@ class Evaluation(PicklesFields):
         >>> truth = GroundTruth.from_arrays([1], ["traffic light"], [[10, 10, 50, 50]])
         >>> detections = Detections.from_arrays([1], ["traffic light"], [[10, 10, 50, 50]], [0.9])
         >>> result = evaluate(truth, detections)
-        >>> [name for name in result.flat(prefix="val", classes=True) if name.startswith("val/AP/")]
-        ['val/AP/traffic_light']
+        >>> [name for name in result.flat(prefix="val", classes=True) if "traffic" in name]
+        ['val/per_class/AP/traffic_light']
         """
         named: dict[str, float] = extension("flat")(
             self.metrics, self.class_values, self.labels, prefix=prefix, classes=classes

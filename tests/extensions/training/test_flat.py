@@ -49,10 +49,12 @@ def test_names_are_valid_unique_and_the_same_in_every_epoch() -> None:
 def test_classes_have_their_values() -> None:
     result = evaluation((1, 3))
     flat = result.flat(classes=True)
-    names = [name for name in flat if name.startswith("AP/")]
-    assert names == ["AP/traffic_light", "AP/traffic_light_", "AP/a_b_c_", "AP/Ä", "AP/AP"]
+    names = [name for name in flat if name.startswith("per_class/")]
+    assert names == [
+        f"per_class/AP/{name}" for name in ("traffic_light", "traffic_light_", "a_b_c_", "Ä", "AP")
+    ]
     assert [flat[name] for name in names] == result.class_values["AP"].tolist()
-    assert result.flat(classes="AP@.5").keys() >= {"AP50/AP"}
+    assert result.flat(classes="AP@.5").keys() >= {"per_class/AP50/AP"}
 
 
 def test_classes_that_are_pooled_have_one_name() -> None:
@@ -63,7 +65,7 @@ def test_classes_that_are_pooled_have_one_name() -> None:
         protocol={"extends": "coco", "matching": {"per_class": False}},
         digest=False,
     )
-    assert "AP/all" in pooled.flat(classes=True)
+    assert "per_class/AP/all" in pooled.flat(classes=True)
 
 
 def test_a_metric_that_classes_do_not_have() -> None:

@@ -20,13 +20,16 @@ def flat(
     prefix: str,
     classes: bool | str | Sequence[str],
 ) -> dict[str, float]:
-    """Return metrics, and values of classes, by flat name; see :meth:`Evaluation.flat`."""
+    """Return metrics, and values of classes, by flat name; see :meth:`Evaluation.flat`.
+
+    No name is the folder of another: MLflow's file store has a file for each.
+    """
     start = f"{prefix}/" if prefix else ""
     numbers = {f"{start}{_clean(key)}": value for key, value in metrics.items()}
     for metric in _metrics_of_classes(classes, values):
         key = metric_named(metric, list(values), option="a metric of classes")
         for name, value in zip(unique_names(labels), values[key].tolist(), strict=True):
-            numbers[f"{start}{_clean(key)}/{name}"] = value
+            numbers[f"{start}per_class/{_clean(key)}/{name}"] = value
     return numbers
 
 
