@@ -32,25 +32,32 @@ PROTOCOL = {
 }
 
 
+def shares_of(classes: int) -> NDArray[np.float64]:
+    """Return the share of each class in the objects: eight, or a long tail of any number (Zipf)."""
+    ranks = 1 / np.arange(1, classes + 1)
+    return SHARES if classes == len(SHARES) else ranks / ranks.sum()
+
+
 def world(
     random: np.random.Generator,
     images: int,
     skills: tuple[float, ...] = (0.0, 0.0),
     frames: int = 1,
+    classes: int = 8,
 ) -> tuple[GroundTruth, list[Detections], NDArray[np.int64]]:
     """Draw images, and detections of detectors that differ in skill; frames of a video are alike."""
-    video = np.arange(images) // frames
+    video, shares = np.arange(images) // frames, shares_of(classes)
     objects = random.poisson(4, images)
     image = np.repeat(np.arange(images), objects)
     count = len(image)
-    label = random.choice(8, count, p=SHARES)
+    label = random.choice(classes, count, p=shares)
     side = np.exp(random.normal(np.log(50), 0.7, count)).clip(6, 300)
     boxes = np.column_stack([random.uniform(0, 2000, (count, 2)), side, side])
     ease = random.normal(0, 1, images)
     if frames > 1:
         ease = 0.5 * ease + random.normal(0, 1, images // frames + 1)[video]
     truth = GroundTruth.from_arrays(
-        image, label, boxes, box_format="xywh", images=range(images), categories=range(8)
+        image, label, boxes, box_format="xywh", images=range(images), categories=range(classes)
     )
     tables = []
     for skill in skills:
@@ -72,7 +79,7 @@ def world(
         tables.append(
             Detections.from_arrays(
                 np.concatenate([image[seen], false]),
-                np.concatenate([label[seen], random.choice(8, len(false), p=SHARES)]),
+                np.concatenate([label[seen], random.choice(classes, len(false), p=shares)]),
                 np.concatenate([moved[seen], false_boxes]),
                 np.concatenate([score[seen], false_score]),
                 box_format="xywh",
@@ -82,10 +89,10 @@ def world(
 
 
 def evaluated(
-    random: np.random.Generator, images: int, skills: tuple[float, ...], frames: int
+    random: np.random.Generator, images: int, skills: tuple[float, ...], frames: int, classes: int = 8
 ) -> tuple[list[Evaluation], NDArray[np.int64]]:
     """Evaluate every detector on one sample."""
-    truth, tables, video = world(random, images, skills, frames)
+    truth, tables, video = world(random, images, skills, frames, classes)
     return [evaluate(truth, table, protocol=PROTOCOL, digest=False) for table in tables], video
 
 
@@ -104,38 +111,57 @@ class Shares:
         return {name: [round(float(np.mean(seen)), 4), len(seen)] for name, seen in self._seen.items()}
 
 
-def truth_of(frames: int, skills: tuple[float, ...], images: int = 60_000) -> list[tuple[Any, Any]]:
+def truth_of(
+    frames: int, skills: tuple[float, ...], images: int = 60_000, classes: int = 8
+) -> list[tuple[Any, Any]]:
     """Return the true scores of each detector: over all, [M], and per class, [M, K]."""
-    results, _ = evaluated(np.random.default_rng(987_654_321), images, skills, frames)
+    results, _ = evaluated(np.random.default_rng(987_654_321), images, skills, frames, classes)
     return [
         (np.array(list(one.metrics.values())), np.array(list(one.class_values.values()))) for one in results
     ]
 
 
+def _holds(part: Any, delta: Any) -> Any:
+    return (part.low <= delta) & (delta <= part.high)
+
+
 def run(
-    images: int, repetitions: int, *, seed: int, draws: int, frames: int = 1, skill: float = 0.2
+    images: int,
+    repetitions: int,
+    *,
+    seed: int,
+    draws: int,
+    frames: int = 1,
+    skill: float = 0.2,
+    classes: int = 8,
 ) -> dict[str, Any]:
     """Repeat; return the shares of intervals that hold, of false verdicts, and of true ones."""
     random, shares = np.random.default_rng([seed, images, frames]), Shares()
     skills = (0.0, 0.0, skill)
-    (mean, _), _, (better, _) = truth_of(frames, skills)
+    (mean, of_mean), _, (better, of_better) = truth_of(frames, skills, classes=classes)
     for repetition in range(repetitions):
-        results, video = evaluated(random, images, skills, frames)
+        results, video = evaluated(random, images, skills, frames, classes)
         group = video.tolist() if frames > 1 else None
         options: dict[str, Any] = {"resamples": draws, "seed": repetition, "group": group}
         equal = compare_detectors({"a": results[0], "b": results[1]}, **options)
-        shares.note("difference of equal", (equal.total.low[0, 0] <= 0) & (equal.total.high[0, 0] >= 0))
         for m, name in enumerate(equal.metrics):
             shares.note(f"false verdict {name}", equal.total.p_value[0, m] <= 0.05)
+            shares.note(f"difference of equal {name}", _holds(equal.total.take(0, m), 0.0))
         shares.note("false verdict of a class", (equal.per_class.p_value[0, 0] <= 0.05).any())
         shares.note("gate fails", (equal.drops[0] <= 0.05).any())
         unequal = compare_detectors({"a": results[0], "c": results[2]}, metrics=["AP"], **options)
-        delta = better[0] - mean[0]
-        shares.note("difference", unequal.total.low[0, 0] <= delta <= unequal.total.high[0, 0])
-        shares.note("power", unequal.total.verdict[0, 0] == "better")
+        total, each = unequal.total.take(0, 0), unequal.per_class.take(0, 0)
+        shares.note("difference", _holds(total, better[0] - mean[0]))
+        known = np.isfinite(each.low)
+        shares.note("differences of classes", _holds(each, of_better[0] - of_mean[0])[known])
+        shares.note("width", total.high - total.low)
+        shares.note("power", total.verdict == "better")
+        shares.note("wrong way", total.verdict == "worse")
+        shares.note("class wrong way", (each.verdict == "worse").any())
     return {
         "images": images,
         "frames": frames,
+        "classes": classes,
         "repetitions": repetitions,
         "draws": draws,
         "AP": round(float(mean[0]), 4),
@@ -171,6 +197,8 @@ def main() -> int:
     parser.add_argument("--draws", type=int, default=300, help="resamples and exchanges")
     parser.add_argument("--frames", type=int, default=1, help="images of each video")
     parser.add_argument("--detectors", type=int, default=2, help="more than two: a family of equal ones")
+    parser.add_argument("--classes", type=int, default=8, help="other than 8: shares with a long tail")
+    parser.add_argument("--skill", type=float, default=0.2, help="by how much the better detector is better")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
@@ -184,6 +212,8 @@ def main() -> int:
             seed=options.seed,
             draws=options.draws,
             frames=options.frames,
+            classes=options.classes,
+            skill=options.skill,
         )
     show(result, options.json)
     return 0

@@ -128,10 +128,22 @@ def decimals_of(values: Iterable[float]) -> int:
     return min(8, max(4, 2 - math.floor(math.log10(min(sizes))))) if sizes else 4
 
 
+MOST_DECIMALS = 6
+"""Most decimals of a difference that is almost 0."""
+
+
 def fixed(value: float | np.floating[Any], digits: int = 4, *, signed: bool = False) -> str:
     """Format a number with a fixed number of decimals; zero never has a sign."""
     text = f"{value:{'+' if signed else ''}.{digits}f}"
     return text.lstrip("+-") if text[0] in "+-" and not float(text) else text
+
+
+def signed_text(value: float) -> str:
+    """Format a difference with its sign and three decimals, or as many as show that it is not 0."""
+    digits = 3
+    while value and digits < MOST_DECIMALS and not float(f"{value:.{digits}f}"):
+        digits += 1
+    return fixed(value, digits, signed=True)
 
 
 def short_list(values: Iterable[Any], most: int = 8) -> str:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
 
 import boxscore
+from boxscore._utils.text import signed_text
 from boxscore.diagnostics import bootstrap_intervals, compare_detectors
 from boxscore.extensions.decisions.swapping import holm
+from boxscore.extensions.decisions.wording import answers, p_text
 
 
 def two(scene, *, noise):
@@ -126,10 +129,10 @@ def test_every_pair_is_what_two_alone_are(four):
             both = {other: four[other], one: four[one]}
             alone = compare_detectors(both, resamples=25, metrics=["AP", "AP75"])
             np.testing.assert_array_equal(pairs.delta[i, j], alone.total.delta[0])
-            np.testing.assert_array_equal(pairs.low[i, j], alone.total.low[0])
-            np.testing.assert_array_equal(pairs.high[i, j], alone.total.high[0])
             np.testing.assert_array_equal(pairs.low[j, i], -pairs.high[i, j])
-            # Alone a pair is not adjusted; among others it is never more significant.
+            # Alone a pair is not adjusted; among others it is never more significant, nor its interval narrower.
+            assert (pairs.low[i, j] <= alone.total.low[0]).all()
+            assert (pairs.high[i, j] >= alone.total.high[0]).all()
             apart = alone.total.verdict[0] != "cannot tell"
             np.testing.assert_array_equal(alone.pairs.significant[1, 0], apart)
             assert (pairs.p_value[i, j] >= alone.total.p_value[0]).all()
@@ -158,7 +161,9 @@ def test_the_family_of_pairs_by_hand(four):
 @pytest.mark.long
 def test_verdicts_allow_for_the_detectors_and_the_classes(four):
     every = compare_detectors(four, resamples=200, metrics=["AP", "AP75"])
-    np.testing.assert_array_equal(every.total.p_value, holm(every.unadjusted))
+    every_p = np.stack([every.pairs.p_value[i, j] for i, j in itertools.combinations(range(4), 2)])
+    np.testing.assert_array_equal(every.total.p_value, every_p[:3])
+    assert (holm(every.unadjusted) <= every.total.p_value).all()
     for i, name in enumerate(every.others):
         two = compare_detectors({"a": four["a"], name: four[name]}, resamples=200, metrics=["AP", "AP75"])
         np.testing.assert_array_equal(every.unadjusted[i], two.total.p_value[0])
@@ -190,7 +195,95 @@ def test_the_table_of_a_terminal_says_what_its_columns_are(scene, tmp_path, run)
     for path in paths[1:]:
         boxscore.save_columns(detections, path)
     printed = " ".join(run("compare", *paths, "--metrics", "AP", "--resamples", "5").out.split())
+    assert printed.startswith("one and two have the same AP, ")
     assert (
-        "delta: other minus first; low, high: its 95% interval from 5 paired bootstrap resamples of 20 images other_wins: share of resamples in which the other is better verdict: paired permutation test over images, significant if p_value <= 0.05"
-    ) in printed
+        "delta: other minus first; low, high: its 95% interval Verdict: better or worse if the p-value"
+        in printed
+    )
+    assert "so it excludes 0 exactly if the verdict is better or worse" in printed
     assert "-0.0000" not in printed
+
+
+WORDS = {"better": 1, "worse": -1}
+"""The sign of the difference that a verdict states; others state none."""
+
+
+def random_results(random: np.random.Generator, count: int, images: int, classes: int) -> dict[str, Any]:
+    """Detectors with a random number of misses, false positives, noise and ties, and rare classes."""
+    objects = random.poisson(random.uniform(0.3, 3), images)
+    image = np.repeat(np.arange(images), objects)
+    label = np.minimum(random.geometric(0.4, len(image)) - 1, classes - 1)
+    corner = random.uniform(0, 400, (len(image), 2))
+    boxes = np.hstack([corner, corner + random.uniform(10, 90, (len(image), 2))])
+    truth = boxscore.GroundTruth.from_arrays(
+        image, label, boxes, images=range(images), categories=range(classes)
+    )
+    results = {}
+    for number in range(count):
+        seen = random.random(len(image)) < random.uniform(0, 1)
+        false = random.integers(0, images, random.integers(0, images + 1))
+        moved = boxes[seen] + np.tile(random.normal(0, random.uniform(0, 8), (seen.sum(), 2)), 2)
+        apart = np.tile([500.0, 500, 540, 540], (len(false), 1))
+        found = boxscore.Detections.from_arrays(
+            np.concatenate([image[seen], false]),
+            np.concatenate([label[seen], random.integers(0, classes, len(false))]),
+            np.concatenate([moved, apart]),
+            np.round(random.random(seen.sum() + len(false)), int(random.integers(1, 4))),
+        )
+        results[f"detector {number}"] = boxscore.evaluate(truth, found, digest=False)
+    return results
+
+
+def check_agreement(part: Any, level: float) -> None:
+    """Check that verdict, p-value, interval and difference of every entry agree."""
+    columns = (part.verdict, part.p_value, part.low, part.high, part.delta)
+    entries = zip(*(np.ravel(column).tolist() for column in columns), strict=True)
+    for word, p_value, low, high, delta in entries:
+        side = WORDS.get(word, 0)
+        assert (p_value <= level) == bool(side)
+        if side:
+            assert delta * side > 0
+        if np.isfinite(low):
+            assert low <= delta <= high
+            assert (low > 0) - (high < 0) == side
+            shown = [float(signed_text(end)) for end in (low, high)]
+            assert (shown[0] > 0) - (shown[1] < 0) == side or min(abs(low), abs(high)) < 1e-6
+        assert (float(p_text(p_value, level)) <= level) == bool(side) or np.isnan(p_value)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_verdict_p_value_and_interval_never_contradict(seed: int) -> None:
+    """Every total, pair and class of random detectors, and the words made of them."""
+    random = np.random.default_rng(seed)
+    results = random_results(random, int(random.integers(2, 4)), int(random.integers(3, 40)), 4)
+    confidence = float(random.choice([0.5, 0.8, 0.9, 0.95]))
+    comparison = compare_detectors(results, resamples=99, confidence=confidence, seed=seed)
+    level = comparison.resampling.level
+    for part in (comparison.total, comparison.per_class):
+        check_agreement(part, level)
+    check_agreement(comparison.pairs, level)
+    # The rows of the tables are the same.
+    frame = comparison.pair_frame()
+    for row in frame.itertuples():
+        i, j = (comparison.names.index(name) for name in (row.detector, row.against))
+        m = comparison.metrics.index(row.metric)
+        assert row.verdict == comparison.pairs.verdict[i, j, m] != "worse"
+    # The first sentence states the verdict of the two best.
+    said = answers(comparison)[0].statement
+    best, second = frame.iloc[0]["detector"], frame.iloc[0]["against"]
+    word, delta = frame.iloc[0]["verdict"], frame.iloc[0]["delta"]
+    if np.isfinite(delta):
+        clear = said.startswith((f"{best} is better than {second}", f"{best} is the best of"))
+        assert clear == (word == "better")
+        assert said.startswith("The data cannot tell") == (word == "cannot tell" and bool(delta))
+
+
+@pytest.mark.parametrize("method", ["expanded_percentile", "percentile", "bias_corrected"])
+def test_bootstrap_intervals_decide_alone(four, method: str) -> None:
+    comparison = compare_detectors(four, resamples=40, metrics=["AP", "AP75"], method=method)
+    for part in (comparison.total, comparison.per_class):
+        assert np.isnan(part.p_value).all()
+        excluded = (part.low > 0) | (part.high < 0)
+        np.testing.assert_array_equal(np.isin(part.verdict, [*WORDS]), excluded)
+    assert "bootstrap interval of one difference" in comparison.verdict_text()
+    assert "p = " not in answers(comparison)[0].statement

@@ -290,9 +290,9 @@ def test_every_page_of_a_comparison_has_the_same_numbers(tmp_path: Path) -> None
         low, high = f"{own.low[0]:.3f}", f"{own.high[0]:.3f}"
         assert f"interval {low} to {high}" in page
         assert f"{own.estimate[0]:.3f}<br>{low}\u2013{high}" in overview
-    sentence = "evaluated on the same 30 resamples of the images (seed 3)"
+    sentence = "30 swaps, seed 3"
     assert sentence in overview
-    assert "adjusted for 3 pairs (Holm)" in overview
+    assert "adjusted for all 3 pairs (Holm)" in overview
 
 
 def test_the_sample_page_says_what_the_golden_file_says() -> None:

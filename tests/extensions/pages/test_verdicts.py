@@ -12,13 +12,12 @@ import pytest
 import boxscore
 from boxscore.data.vocabulary import Images
 from boxscore.diagnostics import compare_detectors
+from boxscore.extensions.decisions.wording import answers, classes_ahead
 from boxscore.extensions.pages.gallery import Gallery
 from boxscore.extensions.pages.verdicts import (
     Differences,
     Part,
     differing_images,
-    turned_classes,
-    verdict_sentence,
 )
 from boxscore.reports import write_comparison
 from support.evaluations import evaluation
@@ -46,13 +45,16 @@ def compared(results: dict[str, boxscore.Evaluation], **options: Any) -> Any:
     return compare_detectors(results, **{"resamples": 99, "metrics": ["AP"], **options})
 
 
+def verdict_sentence(comparison: Any) -> str:
+    return answers(comparison)[0].statement
+
+
 def test_a_leader_is_named_with_its_lead_and_interval() -> None:
     comparison = compared({"weak": detected([0.5, 0.5]), "strong": detected([1.0, 1.0])})
     line = comparison.total.take(0, 0)
-    low, high = 100 * line.low, 100 * line.high
-    lead = 100 * line.delta
     assert verdict_sentence(comparison) == (
-        f"strong leads weak by {lead:.1f} points of AP (95\N{NO-BREAK SPACE}% interval {low:.1f} to {high:.1f})."
+        f"strong is better than weak: AP {line.value_other:.3f} against {line.value_first:.3f}, {line.delta:+.3f} "
+        f"(95% interval {line.low:+.3f} to {line.high:+.3f}, p = {line.p_value:.3f})."
     )
     swapped = compared({"strong": detected([1.0, 1.0]), "weak": detected([0.5, 0.5])})
     again = re.sub(r"\(.*\)", "", verdict_sentence(swapped))
@@ -63,8 +65,9 @@ def test_a_leader_is_named_with_its_lead_and_interval() -> None:
 def test_the_data_cannot_tell() -> None:
     comparison = compared({"a": detected([0.5, 0.5]), "b": detected([0.5, 0.52])})
     said = verdict_sentence(comparison)
-    assert said.startswith("The data cannot tell which of b and a is better: b is ")
-    assert re.search(r" points of AP ahead of a \(95.% interval \S?\d+\.\d to \d+\.\d\)\.$", said)
+    assert said.startswith("The data cannot tell which of b and a is better: AP ")
+    assert re.search(r", \+0\.\d+ \(95% interval (-|0)\S* to \+\S+, p = 1\.000\)\.$", said)
+    assert "--plan" in answers(comparison)[1].text
     same = compared({"a": detected([0.5, 0.5]), "b": detected([0.5, 0.5])})
     assert verdict_sentence(same) == f"a and b have the same AP, {same.intervals.value[0, 0]:.3f}."
 
@@ -72,9 +75,10 @@ def test_the_data_cannot_tell() -> None:
 def test_too_few_images() -> None:
     few = {"a": detected([1.0], images=4), "b": detected([0.5], images=4)}
     comparison = compared(few)
-    lead = 100 * -comparison.total.delta[0, 0]
+    line = comparison.pairs.take(0, 1, 0)
     assert verdict_sentence(comparison) == (
-        f"4 images with objects are too few to tell which detector is better: a is {lead:.1f} points of AP ahead of b."
+        "4 images with objects are too few to tell which detector is better: AP 1.000 against "
+        f"{1 - line.delta:.3f}, {line.delta:+.3f} (p = {line.p_value:.3f})."
     )
 
 
@@ -98,14 +102,15 @@ def test_ties_that_decide_are_said() -> None:
 
     comparison = compared({"a": tied(0), "b": tied(1)})
     assert comparison.decided_by_ties[0, 0]
-    assert verdict_sentence(comparison).endswith("Another order of tied scores could reverse this.")
+    said = [each.statement for each in answers(comparison)]
+    assert "Another order of equal scores could reverse this: export scores with more digits." in said
 
 
 @pytest.mark.long
 def test_of_three_the_two_best_are_compared() -> None:
     results = {"first": detected([0.3]), "best": detected([1.0]), "near": detected([0.6])}
     comparison = compared(results)
-    assert verdict_sentence(comparison).startswith("best leads near, the second of 3, by ")
+    assert verdict_sentence(comparison).startswith("best is the best of 3 detectors, ahead of near: AP ")
     close = {
         "first": detected([0.5]),
         "best": detected([0.54]),
@@ -113,7 +118,7 @@ def test_of_three_the_two_best_are_compared() -> None:
         "far": detected([0.1]),
     }
     said = verdict_sentence(compared(close, resamples=400))
-    assert said.startswith("The data cannot tell which of best, near and first is better: best is ")
+    assert said.startswith("The data cannot tell which of best, near and first is best: AP ")
 
 
 @pytest.mark.long
@@ -126,7 +131,7 @@ def test_where_less_is_better_the_lower_one_leads(tmp_path: Path) -> None:
     assert comparison.total.verdict[0, 0] == comparison.per_class.verdict[0, 0, 0] == "better"
     assert comparison.total.other_wins[0, 0] == 1
     assert comparison.clear_best(0) == 1
-    assert verdict_sentence(comparison).startswith("strong leads weak by ")
+    assert verdict_sentence(comparison).startswith("strong is better than weak: MR ")
     results["middle"] = detected([0.75], protocol=rules)
     write_comparison(compared(results, metrics=["MR"], resamples=300), tmp_path, date="")
     page = (tmp_path / "report.html").read_text()
@@ -141,15 +146,15 @@ def test_where_less_is_better_the_lower_one_leads(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_classes_that_turn_the_order_round() -> None:
     results = {"a": detected([1.0, 0.9, 0.2, 0.5]), "b": detected([0.3, 0.5, 0.9, 0.5])}
-    said = turned_classes(compared(results))
+    said = classes_ahead(compared(results))
     assert said.startswith("The ranking flips in 1 of 4 classes, where b is ahead of a: class 2 (")
-    assert said.endswith(" The difference is significant in 1 of them.")
-    ahead = turned_classes(compared({"a": detected([0.3, 0.5]), "b": detected([0.9, 0.5])}))
+    assert said.endswith(" The difference decides in 1 of them.")
+    ahead = classes_ahead(compared({"a": detected([0.3, 0.5]), "b": detected([0.9, 0.5])}))
     assert ahead == "The ranking is the same in every class: b is ahead or equal in all 2 classes."
-    three = turned_classes(compared({**results, "c": detected([0.1, 0.1, 0.3, 0.7])}))
+    three = classes_ahead(compared({**results, "c": detected([0.1, 0.1, 0.3, 0.7])}))
     assert re.fullmatch(
         r"The ranking flips in 2 of 4 classes, where another detector is ahead of a: "
-        r"class 2 \(b, [\d.]+ points\), class 3 \(c, [\d.]+ points\)\.",
+        r"class 2 \(b, by [\d.]+\), class 3 \(c, by [\d.]+\)\.",
         three,
     )
 

@@ -2,37 +2,41 @@
 
 Conventions
 -----------
-- Intervals: all results use the same draws of images (:mod:`boxscore.extensions.diagnostics.bootstrap`), so
-  the difficulty of an image cancels. The interval of a difference is narrower than the intervals of its two
-  sides suggest.
+- One rule: the other is ``better`` or ``worse`` if ``p_value`` is at most 1 - confidence, which is exactly if
+  the interval of the difference excludes 0. Otherwise the verdict is ``cannot tell``, or ``too few images``
+  below six.
+- Test: the results of the two detectors are swapped at random per image
+  (:mod:`boxscore.extensions.decisions.swapping`). The interval contains the differences that the test does
+  not reject.
+- With three detectors or more, every pair is compared. P-values and intervals are adjusted for the number of
+  pairs (Holm), and per class for the number of classes (max-T) and of detectors compared with the first, but
+  not for the number of metrics.
 - ``delta`` is other minus first, even for a metric that falls as detectors improve (a miss rate).
-  ``other_wins`` is the fraction of draws in which the other is better, with ties counted as half.
-- Verdicts: the results of the two detectors are swapped at random per image
-  (:mod:`boxscore.extensions.decisions.swapping`). ``verdict`` is ``better`` or ``worse`` if ``p_value`` is at
-  most 1 - confidence, and ``too few images`` below six.
-- ``p_value`` is adjusted for the number of detectors compared with the first (Holm), and per class for the
-  number of classes (max-T), but not for the number of metrics.
-- Every pair of detectors is compared on request (:class:`PairedDifferences`): ``significant`` is adjusted for
-  the number of pairs (Holm). Intervals are not adjusted.
+- ``other_wins`` and ``standard_error`` describe the same draws of images for all results
+  (:mod:`boxscore.extensions.diagnostics.bootstrap`). ``other_wins`` is the fraction in which the other is
+  better, with ties counted as half; it does not decide.
 - If some detectors lack scores, a detector with scores is counted at the threshold of its best F1, chosen on
   the other half of the images (:mod:`boxscore.extensions.decisions.cross_fitting`), and ``scores_text`` says
   so.
-- Merged results of some millions of detections are not swapped: the verdict is then whether the interval
-  excludes 0, and ``p_value`` is NaN.
+- Merged results of some millions of detections are not swapped, nor are they if ``method`` names a bootstrap
+  interval: the verdict is then whether this interval, which is not adjusted, excludes 0, and ``p_value`` is
+  NaN.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.array_types import FloatArray, read_only, unchangeable
+from boxscore._utils import checks
+from boxscore._utils.array_types import FloatArray, unchangeable
 from boxscore._utils.lazy import shortcut
 from boxscore._utils.processes import Workers
 from boxscore._utils.progress import stage
@@ -40,10 +44,16 @@ from boxscore.data.class_names import EVERY_CLASS
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.extensions.decisions.cross_fitting import CrossFit, counted_alike
-from boxscore.extensions.decisions.swapping import SwappedDifferences, holm, swapped_differences
+from boxscore.extensions.decisions.swapping import (
+    SwappedDifferences,
+    holm,
+    holm_levels,
+    swapped_differences,
+)
 from boxscore.extensions.diagnostics._result import DiagnosticResult, Floats
 from boxscore.extensions.diagnostics._units import (
     Group,
+    enough_units,
     units_of_images,
     units_of_values,
     warn_of_frames,
@@ -71,6 +81,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+DifferenceMethod = Literal["swap", "expanded_percentile", "percentile", "bias_corrected"]
+
+UNBOUNDED = ("fp_per_image", "IL_MCC")
+"""Kinds of metrics outside [0, 1]; differences of others are within [-1, 1]."""
+
 TOO_FEW = "too few images"
 """The verdict if no outcome of the swap test can be significant."""
 
@@ -82,14 +97,14 @@ class Differences(NamedTuple):
     value_other: Floats
     delta: Floats
     low: Floats
-    """Lower end of the interval of ``delta``."""
+    """Lower end of the interval of ``delta``, adjusted like ``p_value``."""
     high: Floats
     standard_error: Floats
     other_wins: Floats
-    """Fraction of draws in which the other is better; ties count as half."""
+    """Fraction of draws in which the other is better; ties count as half. It does not decide."""
     p_value: Floats
-    """Adjusted p-value of the swap test: for the number of detectors, and per class for the number of
-    classes."""
+    """P-value of the swap test, adjusted for the number of pairs of detectors; per class for the number of
+    classes and of others."""
     verdict: Any
     """``better`` or ``worse`` (referring to the other), ``cannot tell`` or ``too few images``."""
 
@@ -103,12 +118,22 @@ class PairedDifferences(NamedTuple):
 
     delta: Floats
     low: Floats
-    """Lower end of the interval of ``delta``, not adjusted for other pairs."""
+    """Lower end of the interval of ``delta``, adjusted for the number of pairs."""
     high: Floats
     p_value: Floats
     """P-value of the swap test, adjusted for the number of pairs."""
-    significant: Any
-    """Whether the p-value is at most 1 - confidence."""
+    verdict: Any
+    """``better`` or ``worse`` (referring to the row), ``cannot tell`` or ``too few images``."""
+
+    @property
+    def significant(self) -> NDArray[np.bool_]:
+        """Return whether each difference decides, [N, N, M]."""
+        decided: NDArray[np.bool_] = np.isin(self.verdict, ["better", "worse"])
+        return decided
+
+    def take(self, *index: Any) -> PairedDifferences:
+        """Index every array."""
+        return PairedDifferences(*(values[index] for values in self))
 
 
 class Resampling(NamedTuple):
@@ -116,19 +141,24 @@ class Resampling(NamedTuple):
 
     resamples: int
     confidence: float
-    method: Method
+    method: DifferenceMethod
     seed: int
     group: Group = None
     units: int = 0
     """Number of images, or groups of images, that were drawn and swapped."""
     test: str = "swap"
-    """Basis of verdicts: ``swap``, or ``interval`` if results could not be swapped."""
+    """Basis of verdicts: ``swap``, or ``interval`` for a bootstrap interval."""
     workers: Workers = "auto"
 
     @property
     def level(self) -> float:
         """Return the largest significant p-value, with tolerance for the rounding of 1 - confidence."""
         return 1 - self.confidence + 1e-12
+
+    @property
+    def bootstrap_method(self) -> Method:
+        """Return the method of bootstrap intervals, if they are needed."""
+        return "expanded_percentile" if self.method == "swap" else self.method
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -154,8 +184,10 @@ class DetectorComparison(DiagnosticResult):
         Scores of each result, the first one first, over all classes.
     draws : ndarray, float64 [N, resamples, M]
         Scores of each result in each draw of images, over all classes.
+    pairs : PairedDifferences, [N, N, M]
+        Differences of every pair over all classes; ``total`` is its first column.
     unadjusted : ndarray, float64 [O, M]
-        P-value of each ``total``, not adjusted for the number of detectors.
+        P-value of each ``total``, not adjusted for the number of pairs.
     drops : ndarray, float64 [O, M]
         P-value that each result is worse than the first, adjusted for all metrics (max-T); used by the gate.
     resampling : Resampling
@@ -174,6 +206,7 @@ class DetectorComparison(DiagnosticResult):
     decided_by_ties: NDArray[np.object_]
     intervals: Intervals
     draws: FloatArray
+    pairs: PairedDifferences
     unadjusted: FloatArray
     drops: FloatArray
     resampling: Resampling
@@ -197,16 +230,12 @@ class DetectorComparison(DiagnosticResult):
             decided_by_ties=self.decided_by_ties[only],
             intervals=Intervals(*(values[both] for values in self.intervals)),
             draws=self.draws[both],
-            unadjusted=self.total.p_value[only],
+            pairs=self.pairs.take(*np.ix_(both, both)),
+            unadjusted=self.unadjusted[only],
             drops=self.drops[only],
             evaluations={key: self.evaluations[key] for key in (self.first, name)},
             cross_fits={key: fit for key, fit in self.cross_fits.items() if key in (self.first, name)},
         )
-
-    @functools.cached_property
-    def pairs(self) -> PairedDifferences:
-        """Compare every pair of results with a swap test, when first used; arrays [N, N, M]."""
-        return PairedDifferences(*map(read_only, _every_pair(self)))
 
     @functools.cached_property
     def note(self) -> str:
@@ -222,16 +251,30 @@ class DetectorComparison(DiagnosticResult):
         return "\n".join(fit.text(name) for name, fit in self.cross_fits.items())
 
     def verdict_text(self) -> str:
-        """Describe the basis of the verdicts in one or two sentences."""
-        how, others = self.resampling, len(self.others)
+        """State the rule of the verdicts, and the adjustments of p-values and intervals."""
+        how, N = self.resampling, len(self.names)
+        level = f"{100 * how.confidence:g}%"
         if how.test == "interval":
-            return f"verdict: whether the {100 * how.confidence:g}% interval of the difference excludes 0"
+            return (
+                f"Verdict: better or worse if the {level} interval of the difference excludes 0, otherwise "
+                "cannot tell. It is a bootstrap interval of one difference, not adjusted for others."
+            )
         unit = "image" if how.group is None else "group"
-        family = f", adjusted for {others} comparisons (Holm)" if others > 1 else ""
-        return (
-            f"verdict: paired permutation test over {unit}s, significant if p_value <= "
-            f"{1 - how.confidence:.4g}{family}; per-class p-values are adjusted for all classes (max-T)"
-        )
+        family = [f"Both are adjusted for all {N * (N - 1) // 2} pairs (Holm)."] if N > 2 else []
+        if len(self.classes) > 1:
+            also = "also " * (N > 2)
+            family.append(
+                f"In classes both are {also}adjusted for all {len(self.classes):,} classes (max-T)."
+            )
+        sentences = [
+            f"Verdict: better or worse if the p-value of a paired permutation test over {unit}s is at most "
+            f"{1 - how.confidence:.4g}, otherwise cannot tell.",
+            f"The {level} interval contains the differences that the test does not reject, so it excludes 0 "
+            "exactly if the verdict is better or worse.",
+            *family,
+            "Neither is adjusted for the number of metrics.",
+        ]
+        return " ".join(sentences)
 
     @property
     def lower_is_better(self) -> tuple[bool, ...]:
@@ -305,6 +348,24 @@ class DetectorComparison(DiagnosticResult):
         alone = Differences(*(values[..., None] for values in self.total))
         return self._frame([EVERY_CLASS], alone, self.decided_by_ties[..., None])
 
+    def pair_frame(self) -> pd.DataFrame:
+        """Return one row per pair and metric, over all classes, the better detector first.
+
+        ``detector, against, metric, value, value_against, delta, low, high, p_value, verdict``; ``delta`` is
+        detector minus against.
+        """
+        import pandas as pd
+
+        values, rows = self.intervals.value, list[tuple[Any, ...]]()
+        for m, metric in enumerate(self.metrics):
+            signed = -values[:, m] if self.lower_is_better[m] else values[:, m]
+            ranked = np.argsort(-signed, kind="stable").tolist()
+            for i, j in itertools.combinations(ranked, 2):
+                names = self.names[i], self.names[j], metric
+                rows.append((*names, values[i, m], values[j, m], *(part[i, j, m] for part in self.pairs)))
+        head = ["detector", "against", "metric", "value", "value_against"]
+        return pd.DataFrame(rows, columns=[*head, *PairedDifferences._fields])
+
     def _frame(self, classes: list[str], part: Differences, ties: NDArray[np.object_]) -> pd.DataFrame:
         import pandas as pd
 
@@ -327,14 +388,14 @@ def compare_detectors(
     *,
     resamples: int = 1000,
     confidence: float = 0.95,
-    method: Method = "expanded_percentile",
+    method: DifferenceMethod = "swap",
     seed: int = 0,
     metrics: Sequence[str] | None = None,
     group: Group = None,
     progress: bool = False,
     workers: Workers = "auto",
 ) -> DetectorComparison:
-    """Compare the first result with each of the others.
+    """Compare the first result with each of the others, and every pair.
 
     Parameters
     ----------
@@ -344,8 +405,10 @@ def compare_detectors(
         Number of resamples for intervals of differences, and of swaps.
     confidence : float, default 0.95
         Confidence level of the intervals and verdicts.
-    method : {"expanded_percentile", "percentile", "bias_corrected"}, default "expanded_percentile"
-        How intervals of differences are computed from the resamples.
+    method : {"swap", "expanded_percentile", "percentile", "bias_corrected"}, default "swap"
+        How intervals of differences are computed: from the test that gives the p-values, or from the
+        resamples. With resamples there are no p-values, and the verdict is whether the interval, which is not
+        adjusted, excludes 0.
     seed : int, default 0
         Random seed.
     metrics : sequence of str, optional
@@ -370,7 +433,8 @@ def compare_detectors(
         When there are fewer than two results, or their images, objects, classes or protocols differ.
     """
     # Check that the results are comparable, and count the same objects and detections.
-    check_intervals(confidence, method)
+    checks.one_of(method, get_args(DifferenceMethod), name="method")
+    check_intervals(confidence, "percentile")
     names, results = list(evaluations), list(evaluations.values())
     check_one_truth(names, results)
     units = units_of_images(results[0], group)
@@ -399,16 +463,21 @@ def compare_detectors(
         seed,
         group,
         unit_count(first._image_count, units),
-        "swap" if all(result._holds_matches for result in results) else "interval",
+        "swap" if method == "swap" and all(result._holds_matches for result in results) else "interval",
         workers,
     )
-    # Swap the results of the first and each other detector; the distribution of the difference gives
-    # p-values.
-    exchanged = [_swap(first, other, rows, how, units, progress) for other in results[1:]]
+    # Swap the results of each pair, those with the first one before the others; the distribution of the
+    # difference gives p-values and intervals.
+    order = [(i, j) for j in range(len(results)) for i in range(j + 1, len(results))]
+    exchanged = [_swap(results[j], results[i], rows, how, units, progress) for i, j in order]
     # For a metric that falls as detectors improve, reverse the sign for wins and verdicts.
     falls = np.isin([row.key for row in rows], list(first.protocol.lower_is_better))
-    p_values, unadjusted = _adjusted(exchanged)
-    every = _differences(values, draws, p_values, counts, units, how, np.where(falls, -1.0, 1.0))
+    sign = np.where(falls, -1.0, 1.0)
+    totals, of_draws = values[..., -1], draws[..., -1]
+    pairs, unadjusted = _every_pair(totals, of_draws, order, exchanged, counts, rows, units, how, sign)
+    with_first = exchanged[: len(results) - 1]
+    of_classes = _per_class(values, draws, with_first, counts, rows, units, how, sign)
+    total = _totals(totals, of_draws, pairs, sign)
     # Mark the metrics in which the order of equal scores can decide the sign.
     stage("orders of equal scores")
     known = all(map(knows_ties, results))
@@ -416,21 +485,20 @@ def compare_detectors(
         [decided_by_ties(first, other, row.key) if known and row.metric == "AP" else None for row in rows]
         for other in results[1:]
     ]
-    # Split off the last column, which is all classes.
-    all_of = (slice(None), slice(None))
     return unchangeable(
         DetectorComparison(
             names[0],
             names[1:],
             first.labels,
             [row.key for row in rows],
-            every.take(*all_of, slice(-1)),
-            every.take(*all_of, -1),
+            of_classes,
+            total,
             np.array(ties, dtype=object).reshape(len(ties), len(rows)),
             _intervals(results, rows, how, units, progress),
             draws[..., -1],
-            unadjusted,
-            np.stack([swaps.p_values_of_drops(falls) for swaps in exchanged]),
+            pairs,
+            unadjusted[: len(results) - 1],
+            np.stack([swaps.p_values_of_drops(falls) for swaps in with_first]),
             how,
             dict(evaluations),
             cross_fits,
@@ -438,40 +506,83 @@ def compare_detectors(
     )
 
 
-def _adjusted(exchanged: Sequence[SwappedDifferences]) -> tuple[FloatArray, FloatArray]:
-    """Return p-values, [O, M, K + 1], adjusted for classes and detectors, and unadjusted ones in total."""
-    of_classes = np.stack([swaps.p_values_of_classes() for swaps in exchanged])
-    alone = np.stack([swaps.p_values()[:, -1] for swaps in exchanged])
-    family = np.minimum(of_classes * len(exchanged), 1.0)
-    return np.concatenate([family, holm(alone)[..., None]], axis=-1), alone
-
-
-def _differences(
+def _per_class(
     values: FloatArray,
     draws: FloatArray,
-    p_values: FloatArray,
+    exchanged: Sequence[SwappedDifferences],
     counts: NDArray[np.int64],
+    rows: Sequence[SummaryRow],
     units: Units | None,
     how: Resampling,
     sign: FloatArray,
 ) -> Differences:
-    """Compare the first with the others, [O, M, K + 1], in all scores and in those of draws.
+    """Compare the first with each other one in each class, [O, M, K]; scores are [N, M, K + 1].
 
     ``sign`` [M] is -1 for metrics that fall as detectors improve.
     """
-    parts = []
-    for value, drawn, p_value in zip(values[1:], draws[1:], p_values, strict=True):
-        # Subtract the first result from another one, [M, K + 1], in total and in each draw.
-        delta, of_draws = value - values[0], drawn - draws[0]
-        low, high = intervals_that_hold(of_draws, delta, how.confidence, how.method, counts, units)
-        # Count the draws in which the other is better; ties count half.
-        defined = np.maximum(np.isfinite(of_draws).sum(axis=0), 1)
-        better = sign[:, None] * of_draws > 0
-        wins = (better.sum(axis=0) + 0.5 * (of_draws == 0).sum(axis=0)) / defined
-        wins = np.where(np.isfinite(delta), wins, np.nan)
+    others, parts = len(exchanged), []
+    for value, drawn, swaps in zip(values[1:], draws[1:], exchanged, strict=True):
+        delta, of_draws = (value - values[0])[:, :-1], (drawn - draws[0])[..., :-1]
+        # Adjust for the classes (max-T), and for the others.
+        p_value = np.minimum(swaps.p_values_of_classes() * others, 1.0)
+        if how.test == "swap":
+            reach = swaps.reach_of_classes(how.level / others, counts[:, :-1])
+            low, high = _around(delta, reach, p_value, rows, how)
+            enough = enough_units(counts, units)[:, :-1]
+            low, high = np.where(enough, low, np.nan), np.where(enough, high, np.nan)
+        else:
+            ends = intervals_that_hold(
+                drawn - draws[0], value - values[0], how.confidence, how.bootstrap_method, counts, units
+            )
+            low, high = (end[:, :-1] for end in ends)
         verdict = _verdicts(sign[:, None] * delta, low, high, p_value, counts[:, -1:], how)
-        parts.append((values[0], value, delta, low, high, spread(of_draws), wins, p_value, verdict))
+        wins, error = _wins(of_draws, delta, sign[:, None]), spread(of_draws)
+        parts.append((values[0, :, :-1], value[:, :-1], delta, low, high, error, wins, p_value, verdict))
     return Differences(*(np.stack(column) for column in zip(*parts, strict=True)))
+
+
+def _totals(values: FloatArray, draws: FloatArray, pairs: PairedDifferences, sign: FloatArray) -> Differences:
+    """Take the first column of the pairs, with the scores of each side [N, M]."""
+    of_first = pairs.take(slice(1, None), 0)
+    of_draws = np.moveaxis(draws[1:] - draws[0], 1, 0)  # [resamples, O, M]
+    return Differences(
+        np.broadcast_to(values[0], values[1:].shape).copy(),
+        values[1:],
+        of_first.delta,
+        of_first.low,
+        of_first.high,
+        spread(of_draws),
+        _wins(of_draws, of_first.delta, sign),
+        of_first.p_value,
+        of_first.verdict,
+    )
+
+
+def _wins(of_draws: FloatArray, delta: FloatArray, sign: FloatArray) -> FloatArray:
+    """Return the fraction of draws (axis 0) in which the other is better; ties count half."""
+    defined = np.maximum(np.isfinite(of_draws).sum(axis=0), 1)
+    better = sign * of_draws > 0
+    wins = (better.sum(axis=0) + 0.5 * (of_draws == 0).sum(axis=0)) / defined
+    return np.where(np.isfinite(delta), wins, np.nan)
+
+
+def _around(
+    delta: FloatArray, reach: FloatArray, p_value: FloatArray, rows: Sequence[SummaryRow], how: Resampling
+) -> tuple[FloatArray, FloatArray]:
+    """Return the interval that reaches as far to both sides; it excludes 0 exactly if p is significant.
+
+    All arrays are [M, ...]. If the swaps are too few for significance, it contains all possible differences.
+    """
+    # The tolerance of p-values for rounding must not decide otherwise.
+    reach = np.where(
+        p_value <= how.level,
+        np.minimum(reach, np.nextafter(np.abs(delta), 0)),
+        np.maximum(reach, np.abs(delta)),
+    )
+    most = np.array([np.inf if row.metric in UNBOUNDED else 1.0 for row in rows])
+    most = most.reshape(-1, *[1] * (delta.ndim - 1))
+    low, high = np.maximum(delta - reach, -most), np.minimum(delta + reach, most)
+    return np.where(np.isinf(low), np.nan, low), np.where(np.isinf(high), np.nan, high)
 
 
 def _intervals(
@@ -495,20 +606,6 @@ def _intervals(
         for result in results
     ]
     return Intervals(*(np.stack([each[..., -1] for each in column]) for column in zip(*every, strict=True)))
-
-
-def _ends(
-    draws: FloatArray,
-    values: FloatArray,
-    counts: NDArray[np.int64],
-    units: Units | None,
-    how: Resampling,
-) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of intervals of values over all classes, [M]."""
-    low, high = intervals_that_hold(
-        draws[..., None], values[:, None], how.confidence, how.method, counts[:, None], units
-    )
-    return low[:, 0], high[:, 0]
 
 
 def _swap(
@@ -542,43 +639,54 @@ def _verdicts(
     units: NDArray[np.int64],
     how: Resampling,
 ) -> NDArray[np.object_]:
-    """Decide whether the other is better or worse; all arrays [M, K + 1], ``units`` [M, 1]."""
+    """Decide whether the other is better or worse; all arrays [M, ...], ``units`` broadcast to them."""
     if how.test == "interval":
         apart = (low > 0) | (high < 0)
     else:
         apart = p_value <= how.level
     words = np.where(apart & (gain > 0), "better", np.where(apart & (gain < 0), "worse", "cannot tell"))
-    return np.where(units < LEAST_UNITS_OF_VERDICT, TOO_FEW, words).astype(object)
+    return np.where((units < LEAST_UNITS_OF_VERDICT) & ~apart, TOO_FEW, words).astype(object)
 
 
-def _every_pair(comparison: DetectorComparison) -> PairedDifferences:
-    """Compare each detector with each other one."""
-    # Reuse the draws of all results; only swaps are new.
-    how, results = comparison.resampling, list(comparison.evaluations.values())
-    first, values, draws = results[0], comparison.intervals.value, comparison.draws
-    N, M = values.shape
-    rows, units = chosen_rows(first, comparison.metrics), units_of_images(first, how.group)
-    counts = comparison.intervals.images[0]
+def _every_pair(
+    values: FloatArray,
+    draws: FloatArray,
+    order: Sequence[tuple[int, int]],
+    exchanged: Sequence[SwappedDifferences],
+    counts: NDArray[np.int64],
+    rows: Sequence[SummaryRow],
+    units: Units | None,
+    how: Resampling,
+    sign: FloatArray,
+) -> tuple[PairedDifferences, FloatArray]:
+    """Compare each detector with each other one over all classes, and return the unadjusted p-values, [P, M].
+
+    ``values`` are [N, M], ``draws`` [N, resamples, M]; ``order`` has the row and the column of each pair.
+    """
+    (N, M), every = values.shape, counts[:, -1:]
+    # Adjust the p-values of all pairs together (Holm), and test each interval at the level of its step.
+    alone = np.stack([swaps.p_values()[:, -1] for swaps in exchanged])
+    adjusted, levels = holm(alone), holm_levels(alone, how.level)
     delta, low, high, p_value = (np.full((N, N, M), np.nan) for _ in range(4))
-    # Fill one triangle of each matrix [N, N, M], and mirror it with the sign reversed.
-    pairs = [(i, j) for j in range(N) for i in range(j + 1, N)]
-    alone = np.full((len(pairs), M), np.nan)
-    for number, (i, j) in enumerate(pairs):
-        difference, of_draws = values[i] - values[j], draws[i] - draws[j]
-        lower, upper = _ends(of_draws, difference, counts, units, how)
-        delta[i, j], low[i, j], high[i, j] = difference, lower, upper
-        delta[j, i], low[j, i], high[j, i] = -difference, -upper, -lower
-        # Swaps with the first result exist already; compute the others here.
-        if not j:
-            alone[number] = comparison.unadjusted[i - 1]
+    verdict = np.full((N, N, M), "", dtype=object)
+    opposite = {"better": "worse", "worse": "better"}
+    # Fill one triangle of each matrix, and mirror it with the sign reversed.
+    for (i, j), swaps, p_of_pair, level in zip(order, exchanged, adjusted, levels, strict=True):
+        difference = values[i] - values[j]
+        if how.test == "swap":
+            lower, upper = _around(difference, swaps.reach(level, counts[:, -1]), p_of_pair, rows, how)
+            enough = enough_units(every, units)[:, 0]
+            lower, upper = np.where(enough, lower, np.nan), np.where(enough, upper, np.nan)
         else:
-            between = _swap(results[j], results[i], rows, how, units, progress=True)
-            alone[number] = between.p_values()[:, -1]
-    # Adjust the p-values over all pairs together (Holm).
-    for (i, j), adjusted in zip(pairs, holm(alone), strict=True):
-        p_value[i, j] = p_value[j, i] = adjusted
-    apart = (low > 0) | (high < 0) if how.test == "interval" else p_value <= how.level
-    return PairedDifferences(delta, low, high, p_value, apart)
+            drawn, method = (draws[i] - draws[j])[..., None], how.bootstrap_method
+            ends = intervals_that_hold(drawn, difference[:, None], how.confidence, method, every, units)
+            lower, upper = (end[:, 0] for end in ends)
+        words = _verdicts(sign * difference, lower, upper, p_of_pair, counts[:, -1], how)
+        delta[i, j], low[i, j], high[i, j], verdict[i, j] = difference, lower, upper, words
+        delta[j, i], low[j, i], high[j, i] = -difference, -upper, -lower
+        verdict[j, i] = [opposite.get(word, word) for word in words]
+        p_value[i, j] = p_value[j, i] = p_of_pair
+    return PairedDifferences(delta, low, high, p_value, verdict), alone
 
 
 def check_comparable(names: Sequence[str], results: Sequence[Evaluation]) -> None:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from boxscore._utils.progress import stage
-from boxscore._utils.text import counted, printable
+from boxscore._utils.text import Columns, counted, printable
 from boxscore.cli.arguments import DETECTIONS, INPUTS, OUTPUT, PER_CLASS, ROWS, SHOW, Option
 from boxscore.cli.choices import chosen, readers
 from boxscore.cli.output import Remembered, Section, remembered_warnings, rows_of, written
@@ -33,6 +33,7 @@ from boxscore.diagnostics import compare_detectors
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.extensions.decisions.options import BATCH
+from boxscore.extensions.decisions.wording import answers
 from boxscore.extensions.large.options import MEMORY_LIMIT, SCHEDULER, SCRATCH
 from boxscore.extensions.pages.options import COMPARISON_REPORT, REPORT
 from boxscore.extensions.pages.report_output import report_written, save_comparison
@@ -45,7 +46,10 @@ from boxscore.reports.rows import ALL_ROWS, Rows
 if TYPE_CHECKING:
     import pandas as pd
 
-    from boxscore.extensions.decisions.compare import DetectorComparison, Resampling
+    from boxscore.extensions.decisions.compare import DetectorComparison
+
+FIRST_OUT = ("decided_by_ties",)
+"""Columns of two detectors that a narrow terminal drops first."""
 
 INTERVALS = "intervals"
 BATCHES = "sequential comparison"
@@ -241,20 +245,30 @@ def _show_comparison(
         save_comparison(comparison, arguments, messages)
     if comparison.scores_text and arguments.output != "text":
         say(comparison.scores_text)
-    # Classes come before the total; a terminal shows one table per pair.
     frame, words = comparison.total_frame(), ""
     if per_class:
         classes, words = chosen_rows(comparison.to_frame(), rows)
         frame = pd.concat([classes, frame], ignore_index=True)
     first = comparison.evaluations[comparison.first]
-    # Print the paper's table, a section per pair, or one table for programs.
+    # Print the paper's table, sections for people, or one table for programs.
     if table is not None:
         show(table)
     elif arguments.output == "text":
-        sections = [_section(comparison, other, frame, words) for other in comparison.others]
+        given = {"--report": bool(arguments.report), "--per-class": per_class}
+        said = [
+            answer.statement if any(given[name] for name in given if name in answer.command) else answer.text
+            for answer in answers(comparison)
+        ]
+        sections = _sections(comparison, frame, said, words, every_metric=bool(arguments.metrics))
         show(written("text", sections, value={}, footer=first.signature))
     else:
-        print_frame(frame, first, arguments.output, title="Comparison over resampled images", words=words)
+        more = {
+            "sentences": [each.statement for each in answers(comparison)],
+            "rule": comparison.verdict_text(),
+            "pairs": table_rows(comparison.pair_frame()),
+        }
+        title = "Comparison of detectors"
+        print_frame(frame, first, arguments.output, title=title, words=words, more=more)
     if arguments.report:
         report_written(arguments.report)
 
@@ -389,34 +403,78 @@ def _show_plan(named: dict[str, Evaluation], arguments: argparse.Namespace, rows
     show(written(arguments.output, sections, value=value, table=table, footer=one.signature))
 
 
-def _section(comparison: DetectorComparison, other: str, frame: pd.DataFrame, words: str) -> Section:
-    """Return the terminal section of one pair, with the names above the table instead of in every row."""
-    # State counts, intervals and the meaning of the columns once, in the note.
-    first, second = comparison.evaluations[comparison.first], comparison.evaluations[other]
-    counts, detections, how = first.counts, second.counts["detections"], comparison.resampling
-    note = (
-        f"{counts['detections']:,} and {counted(detections, 'detection')}, "
-        f"{counted(counts['ground_truths'], 'ground truth')}, {counted(counts['images'], 'image')}\n"
-        f"delta: other minus first; low, high: its {100 * how.confidence:g}% interval from "
-        f"{counted(how.resamples, 'paired bootstrap resample')} of {_units(how)}\nother_wins: share of "
-        f"resamples in which the other is better\n{comparison.verdict_text()}"
+def _sections(
+    comparison: DetectorComparison,
+    frame: pd.DataFrame,
+    said: Sequence[str],
+    words: str,
+    *,
+    every_metric: bool,
+) -> list[Section]:
+    """Return the sections of a terminal: the answers and the rule once, then the tables."""
+    # The verdict is the title; further answers, the data and the rule are below it.
+    first, how = comparison.evaluations[comparison.first], comparison.resampling
+    many = len(comparison.names) > 2
+    title, *further = said or ["Comparison of detectors"]
+    counts = first.counts
+    data = f"{counted(counts['ground_truths'], 'ground truth')}, {counted(counts['images'], 'image')}"
+    data += f", {counted(how.units, 'group')}" * (how.group is not None)
+    of_each = (
+        f"{printable(name)} ({counted(each.counts['detections'], 'detection')})"
+        for name, each in comparison.evaluations.items()
     )
+    level = f"{100 * how.confidence:g}%"
+    delta = "detector minus against" if many else "other minus first"
+    legend = f"delta: {delta}; low, high: its {level} interval"
+    note = [*further, f"{data}; {', '.join(of_each)}", legend, comparison.verdict_text()]
     if comparison.scores_text:
-        note = f"{comparison.scores_text}\n{note}"
-    # Leave out columns that are the same in every row.
-    rows = frame[frame["other"] == other].drop(columns=["first", "other", "standard_error"])
+        note.insert(0, comparison.scores_text)
+    text = "\n".join(note)
+    classes = frame[frame["class"] != EVERY_CLASS]
+    if not many:
+        head = f"{printable(comparison.first)} (first) and {printable(comparison.others[0])} (other)"
+        named = f"{head}, {words}" if words else head
+        text += f"\n{named}"
+        return [Section(title, _columns(frame), text, first_out=FIRST_OUT, paint=_color_verdict)]
+    # With three or more, print every pair, every metric of each, and the classes against the first.
+    pairs = comparison.pair_frame()
+    if not every_metric:
+        pairs = pairs[pairs["metric"] == comparison.metrics[0]]
+    least = ("value_against", "value")
+    sections = [
+        Section(title, table_columns(pairs), text, first_out=least, paint=_color_verdict),
+        Section("Metrics of each detector", table_columns(_metrics_of_each(comparison))),
+    ]
+    for other in comparison.others if len(classes) else ():
+        head = f"{printable(comparison.first)} (first) and {printable(other)} (other)"
+        columns = _columns(classes[classes["other"] == other])
+        named = f"{head}, {words}" if words else head
+        sections.append(Section(named, columns, first_out=FIRST_OUT, paint=_color_verdict))
+    return sections
+
+
+def _columns(frame: pd.DataFrame) -> Columns:
+    """Return the columns of two detectors, without those that are the same in every row or do not decide."""
+    frame = frame.drop(columns=["first", "other", "standard_error", "other_wins"])
     for name, nothing in (("class", EVERY_CLASS), ("decided_by_ties", False)):
-        if rows[name].isin([nothing, None]).all():
-            rows = rows.drop(columns=name)
-    first_out = ("decided_by_ties", "other_wins")
-    title = f"{printable(comparison.first)} (first) and {printable(other)} (other)"
-    title += f", {words}" if words else ""
-    return Section(title, table_columns(rows), note, first_out=first_out, paint=_color_verdict)
+        if frame[name].isin([nothing, None]).all():
+            frame = frame.drop(columns=name)
+    return table_columns(frame)
 
 
-def _units(how: Resampling) -> str:
-    """Describe what was resampled."""
-    return counted(how.units, "image" if how.group is None else "group")
+def _metrics_of_each(comparison: DetectorComparison) -> pd.DataFrame:
+    """Return one row per metric: each detector's value, and the best one if it is clear."""
+    import pandas as pd
+
+    values = comparison.intervals.value
+    best = [comparison.clear_best(m) for m in range(len(comparison.metrics))]
+    return pd.DataFrame(
+        {
+            "metric": comparison.metrics,
+            **{name: values[i] for i, name in enumerate(comparison.names)},
+            "best": ["cannot tell" if i is None else comparison.names[i] for i in best],
+        }
+    )
 
 
 def _color_verdict(_: int, name: str, text: str) -> str:

@@ -14,6 +14,9 @@ Conventions
 - Over classes, the largest difference, in standard deviations of each class, is compared with the largest one
   in each swap (max-T): the probability that any of equally good classes is called different stays within the
   level. Over several detectors, p-values are adjusted by Holm's method.
+- The interval of a difference inverts the test: it contains the differences that the test does not reject, so
+  it excludes 0 exactly if the (adjusted) p-value is within the level. A swap varies more, the larger the
+  observed difference is. The interval corrects for that as is exact for a mean over units.
 - The matches of both detectors are merged as if there were twice as many images, and a swap weights them 0
   and 1. So matches are reused, and ties are ordered as in an evaluation.
 
@@ -45,6 +48,9 @@ from boxscore.protocols.summary import SummaryRow
 NEGLIGIBLE = 1e-12
 """Differences closer than this are equal: sums in another order may differ by rounding."""
 
+LARGEST_CORRECTION = 0.5
+"""Most of the variance of swaps that is attributed to the observed difference."""
+
 
 class SwappedDifferences(NamedTuple):
     """Other minus first after swapping results of units, [swaps, rows, K + 1]; the observed one is first."""
@@ -66,6 +72,26 @@ class SwappedDifferences(NamedTuple):
         rows = np.abs(self.values[..., :-1]).transpose(1, 0, 2)
         return np.array([_adjusted(row) for row in rows]).reshape(rows.shape[0], rows.shape[2])
 
+    def reach(self, level: FloatArray, units: NDArray[np.int64]) -> FloatArray:
+        """Return half the width of the interval over all classes at a level of each metric, [rows].
+
+        ``units`` is the number of images or groups behind each value. Infinite if the swaps are too few for
+        significance at the level.
+        """
+        values = self.values[..., -1]
+        spread = _spread(values)
+        critical = _critical(np.abs(values), level) / np.where(spread > NEGLIGIBLE, spread, 1.0)
+        return _reach(values[0], spread, critical, units)
+
+    def reach_of_classes(self, level: float, units: NDArray[np.int64]) -> FloatArray:
+        """Return half the width of the interval of each class, adjusted over all of them, [rows, K]."""
+        lines = []
+        for values, of_row in zip(self.values[..., :-1].transpose(1, 0, 2), units, strict=True):
+            scaled, spread = _scaled(np.abs(values))
+            critical = _critical(scaled.max(axis=1, initial=0.0), np.asarray(level))
+            lines.append(_reach(values[0], spread, critical, of_row))
+        return np.array(lines).reshape(units.shape)
+
     def p_values_of_drops(self, lower_is_better: NDArray[np.bool_]) -> FloatArray:
         """Return p-values of drops over all classes, adjusted over the metrics, [rows].
 
@@ -77,14 +103,58 @@ class SwappedDifferences(NamedTuple):
 
 def _adjusted(values: FloatArray) -> FloatArray:
     """Compare each of a family with the maximum of all, in standard deviations; [N, family] to [family]."""
-    spread = np.sqrt((np.where(np.isnan(values), 0.0, values) ** 2).mean(axis=0))
+    scaled, spread = _scaled(values)
     varies = spread > NEGLIGIBLE
-    scaled = np.where(varies, values / np.where(varies, spread, 1.0), -np.inf)
     largest = scaled.max(axis=1, keepdims=True, initial=-np.inf)
     largest = np.broadcast_to(largest, values.shape).copy()
     largest[0] = scaled[0]
     adjusted = np.where(varies, _shares(largest), 1.0)
     return np.where(np.isnan(values[0]), np.nan, adjusted)
+
+
+def _scaled(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Divide values by their standard deviation, which is also returned; -inf if they do not vary."""
+    spread = _spread(values)
+    varies = spread > NEGLIGIBLE
+    return np.where(varies, values / np.where(varies, spread, 1.0), -np.inf), spread
+
+
+def _spread(values: FloatArray) -> FloatArray:
+    """Return the standard deviation of swaps around 0, [swaps, ...] to [...]."""
+    spread: FloatArray = np.sqrt((np.where(np.isnan(values), 0.0, values) ** 2).mean(axis=0))
+    return spread
+
+
+def _critical(values: FloatArray, level: FloatArray) -> FloatArray:
+    """Return the largest value that is not significant at a level, [swaps, ...] to [...].
+
+    The first swap is the observed one, which counts for every p-value.
+    """
+    # An undefined swap counts against a difference.
+    others = np.sort(np.where(np.isnan(values[1:]), np.inf, values[1:]), axis=0)[::-1]
+    most = np.floor(level * len(values) + 1e-9).astype(np.int64)
+    # All swaps may be as large at a level of 1, and none at a level below one swap.
+    padded = np.concatenate([np.full_like(values[:1], np.inf), others, np.zeros_like(values[:1])])
+    critical: FloatArray = np.take_along_axis(padded, np.clip(most, 0, len(values))[None], axis=0)[0]
+    return critical
+
+
+def _reach(
+    observed: FloatArray, spread: FloatArray, critical: FloatArray, units: NDArray[np.int64]
+) -> FloatArray:
+    """Return how far the differences that the test does not reject are from the observed one.
+
+    ``critical`` is the largest difference that is not significant, in standard deviations of the swaps.
+    """
+    # For a mean of differences over units, the variance of swaps is (s**2 + observed**2) / units. Testing
+    # another difference would replace observed**2, and the equation is solved for that difference.
+    varies = spread > NEGLIGIBLE
+    largest = np.where(varies, critical * np.where(varies, spread, 1.0), 0.0)
+    part = np.minimum(critical**2 / np.maximum(units, 1), LARGEST_CORRECTION)
+    square = (largest**2 - part * observed**2) / (1 - part)
+    # Other metrics are not means: never reach less than half as far.
+    reach: FloatArray = np.maximum(np.sqrt(np.maximum(square, 0.0)), largest / 2)
+    return reach
 
 
 def _shares(values: FloatArray) -> FloatArray:
@@ -148,6 +218,19 @@ def both_detectors(first: Evaluation, other: Evaluation) -> Matches:
             )
         )
     return merge(sides)
+
+
+def holm_levels(p_values: FloatArray, level: float) -> FloatArray:
+    """Return the level at which Holm's method tests each p-value of a family (axis 0).
+
+    The smallest of P is tested at level / P, the next one at level / (P - 1), and all from the first one that
+    is not significant at the same level.
+    """
+    size = np.isfinite(p_values).sum(axis=0)
+    order = np.argsort(np.argsort(p_values, axis=0, kind="stable"), axis=0, kind="stable")
+    rejected = (holm(p_values) <= level).sum(axis=0)
+    levels: FloatArray = level / np.maximum(size - np.minimum(order, rejected), 1)
+    return levels
 
 
 def holm(p_values: FloatArray) -> FloatArray:

@@ -20,11 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.text import counted
+from boxscore._utils.text import counted, signed_text
 from boxscore._version import __version__
 from boxscore.errors import SEVERITIES, InputError
 from boxscore.evaluation import Evaluation
 from boxscore.extensions.decisions.compare import DetectorComparison
+from boxscore.extensions.decisions.wording import Answer, answers, classes_ahead, p_text, short_name
 from boxscore.extensions.pages import diagnosis
 from boxscore.extensions.pages.choices import image_errors
 from boxscore.extensions.pages.class_table import number_or_none
@@ -36,8 +37,6 @@ from boxscore.extensions.pages.verdicts import (
     MOST_SHOWN,
     Differences,
     differing_images,
-    turned_classes,
-    verdict_sentence,
 )
 from boxscore.extensions.pages.view import (
     Note,
@@ -58,7 +57,7 @@ ERROR_TITLES = {
 FIELDS = {
     "first": "value_first",
     "second": "value_other",
-    "wins": "other_wins",
+    "p": "p_value",
     **{name: name for name in ("delta", "low", "high")},
 }
 """Fields of a difference on the page, and their names in the comparison."""
@@ -88,17 +87,19 @@ def comparison_view(
     for side, larger in (("won", gain), ("lost", -gain)):
         order = np.argsort(-larger, kind="stable")[: options.gallery // 2]
         won_lost[side] = _side_by_side(galleries, mistakes, order[larger[order] > 0].tolist())
+    said, found = answers(comparison), _notes(evaluations, options)
     # The page reads everything from this dictionary; None means undefined.
     return {
         "kind": "comparison",
         "title": options.title or f"{names[1]} compared with {names[0]}",
         "models": names,
         **_about(comparison, options),
-        "verdict": verdict_sentence(comparison),
-        "turned": turned_classes(comparison),
+        "findings": found,
+        "answers": [*_faults(found), *said[:1], *_of_images(names, gain), *said[1:]],
+        "turned": classes_ahead(comparison),
         "scores": [significant([max(gallery.score_threshold, -1e300)])[0] for gallery in galleries],
         "detections": [len(result.detections) for result in results],
-        "interval": _interval_text(comparison),
+        "interval": f"{_interval_text(comparison)} {comparison.note}".strip(),
         "kinds": KINDS,
         "limbs": galleries[0].limbs,
         "falls": list(comparison.lower_is_better),
@@ -118,15 +119,31 @@ def comparison_view(
     }
 
 
+def _faults(found: list[Note]) -> list[Answer]:
+    """Say first that the input has an error, since it can make a comparison meaningless."""
+    count = sum(note.level == "error" for note in found)
+    if not count:
+        return []
+    errors = "an error" if count == 1 else f"{count} errors"
+    return [
+        Answer(f"The input has {errors}, so the comparison may mean nothing.", "Fix this first", "findings")
+    ]
+
+
+def _of_images(names: list[str], gain: NDArray[np.int64]) -> list[Answer]:
+    """Count the images in which the second detector makes fewer mistakes, and more."""
+    won, lost = int((gain > 0).sum()), int((gain < 0).sum())
+    name, of = short_name(names[1]), counted(len(gain), "image")
+    said = f"{name} makes fewer mistakes in {won:,} of {of} and more in {lost:,}."
+    return [Answer(said, "See its wins and losses", "won_lost")]
+
+
 def _interval_text(comparison: DetectorComparison) -> str:
-    """Describe the basis of intervals and verdicts."""
-    how, verdict = comparison.resampling, comparison.verdict_text()
-    differences = (
-        f"{_level(comparison)} intervals of the differences from {how.resamples:,} paired resamples of the "
-        f"images (seed {how.seed}); those of each detector from leaving out groups of images."
-    )
-    sentences = [differences, f"{verdict[:1].upper()}{verdict[1:]}.", comparison.note]
-    return " ".join(filter(None, sentences))
+    """State the rule of verdicts, and describe the intervals of each detector."""
+    how = comparison.resampling
+    count = f"{how.resamples:,} {'swaps' if how.test == 'swap' else 'resamples'}, seed {how.seed}."
+    own = "Intervals of each detector are from leaving out groups of images."
+    return f"{comparison.verdict_text()} {count} {own}"
 
 
 def overview_view(
@@ -136,7 +153,7 @@ def overview_view(
     evaluations = comparison.evaluations
     first = evaluations[comparison.first]
     count = len(evaluations)
-    intervals, pairs = comparison.intervals, comparison.pairs
+    intervals = comparison.intervals
     # Mark a number as best only if its difference from the second is significant.
     best = [comparison.clear_best(m) for m in range(len(comparison.metrics))]
     corrected = _corrected(comparison)
@@ -160,7 +177,10 @@ def overview_view(
         for i, (name, result) in enumerate(evaluations.items())
     ]
     # Put every pair's difference into one array, from which the page takes a block per metric.
-    ends = np.stack([pairs.delta, pairs.low, pairs.high, pairs.significant], axis=-1)  # [N,N,M,4]
+    cells = [
+        [[_pair_cell(comparison, i, j, m) for j in range(count)] for i in range(count)]
+        for m in range(len(comparison.metrics))
+    ]
     values = [result.class_values for result in evaluations.values()]
     key = comparison.metrics[0] if comparison.metrics else ""
     errors = _error_rows(list(evaluations.values()))
@@ -168,6 +188,7 @@ def overview_view(
     # Find the images in which the detectors differ most in their number of mistakes.
     galleries = [Gallery(each, score_threshold=each.operating_score) for each in evaluations.values()]
     mistakes = _mistakes_of(galleries)
+    found = _notes(evaluations, options)
     rows = differing_images(mistakes[..., :2].sum(axis=-1), most=min(MOST_SHOWN, options.gallery))
     differing = _side_by_side(galleries, mistakes, rows)
     # The page reads everything from this dictionary.
@@ -176,8 +197,8 @@ def overview_view(
         "title": options.title or f"{count} detectors compared",
         "models": list(evaluations),
         **_about(comparison, options),
-        "verdict": verdict_sentence(comparison),
-        "turned": turned_classes(comparison),
+        "findings": found,
+        "answers": [*_faults(found), *answers(comparison)],
         "kinds": KINDS,
         "limbs": galleries[0].limbs,
         "differing": differing,
@@ -188,11 +209,8 @@ def overview_view(
         "has_estimates": any(corrected),
         "few": comparison.note,
         "detectors": detectors,
-        "pairs": [
-            [[significant(ends_of_pair) for ends_of_pair in line] for line in block]
-            for block in np.moveaxis(ends, 2, 0)
-        ],
-        "test": significance_text(comparison),
+        "pairs": cells,
+        "test": _interval_text(comparison),
         "classes": first.labels,
         "names": first.ground_truth.categories.labels,
         "metric": key,
@@ -226,7 +244,6 @@ def _about(comparison: DetectorComparison, options: ReportOptions) -> dict[str, 
         "counts": first.counts,
         "scored": first.detections.scored,
         "remark": first._remark,
-        "findings": _notes(comparison.evaluations, options),
         "level": _level(comparison),
     }
 
@@ -241,22 +258,13 @@ def _level(comparison: DetectorComparison) -> str:
     return f"{100 * comparison.resampling.confidence:.4g}%"
 
 
-def significance_text(comparison: DetectorComparison) -> str:
-    """Name the test that marks differences, and its adjustments."""
-    count, how = len(comparison.names), comparison.resampling
-    pairs = count * (count - 1) // 2
-    share = f"{100 * (1 - how.confidence):.4g}%"
-    intervals = (
-        f"Intervals of differences: all detectors are evaluated on the same "
-        f"{counted(how.resamples, 'resample')} of the "
-        f"images (seed {how.seed}); each interval is for one pair."
-    )
-    if how.test == "interval":
-        return f"{intervals} A difference is marked as significant if its interval excludes 0."
-    return (
-        f"{intervals} Differences are significant at the {share} level in a paired permutation test over "
-        f"images, adjusted for {counted(pairs, 'pair')} (Holm) but not for the number of metrics."
-    )
+def _pair_cell(comparison: DetectorComparison, row: int, column: int, metric: int) -> list[str]:
+    """Return the texts of a difference, its interval and its p-value, and the verdict; empty if undefined."""
+    delta, low, high, p_value, verdict = (part[row, column, metric] for part in comparison.pairs)
+    interval = f"{signed_text(low)} to {signed_text(high)}" if np.isfinite([low, high]).all() else ""
+    p = f"p = {p_text(p_value, comparison.resampling.level)}" if np.isfinite(p_value) else ""
+    texts = [signed_text(delta) if np.isfinite(delta) else "", interval]
+    return [*(text.replace("-", "\N{MINUS SIGN}") for text in texts), p, verdict]
 
 
 def _overview_rows(evaluation: Evaluation, values: list[Any], *, falls: bool) -> list[dict[str, Any]]:
@@ -299,6 +307,9 @@ def _difference(comparison: DetectorComparison, metric: int, category: int | Non
         line = comparison.per_class.take(0, metric, category)
     difference: dict[str, Any] = {"key": comparison.metrics[metric], "verdict": line.verdict}
     difference |= {name: number_or_none(getattr(line, field)) for name, field in FIELDS.items()}
+    difference["p_text"] = (
+        "" if difference["p"] is None else p_text(line.p_value, comparison.resampling.level)
+    )
     # A verdict needs a difference; intervals per detector exist only over all classes.
     if difference["delta"] is None:
         difference["verdict"] = ""

@@ -24,7 +24,7 @@ from importlib import resources
 from typing import Any
 from urllib.parse import quote
 
-from boxscore._utils.text import fixed, json_value
+from boxscore._utils.text import json_value, signed_text
 from boxscore._version import __version__
 from boxscore.errors import MissingDependencyError
 
@@ -99,7 +99,7 @@ def plain(value: object) -> str:
 
 
 def _signed(value: float) -> str:
-    return fixed(value, 3, signed=True).replace("-", "\N{MINUS SIGN}")
+    return signed_text(value).replace("-", "\N{MINUS SIGN}")
 
 
 def address(section: str, **values: object) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from boxscore._utils.text import Digits
@@ -29,10 +29,12 @@ def print_frame(
     first_out: Sequence[str | tuple[str, ...]] = (),
     words: str = "",
     note: str = "",
+    more: Mapping[str, Any] | None = None,
 ) -> None:
     """Print a table of an evaluation: with title, counts and signature, or only the table as CSV.
 
     ``words`` describe which rows are shown in which order; a terminal shows ``note`` below the counts.
+    ``more`` has further entries of JSON.
     """
     if frame.size > MOST_PRINTED:
         raise InputError(
@@ -46,6 +48,7 @@ def print_frame(
         "protocol": evaluation.protocol.name,
         "signature": evaluation.signature,
         "rows": table_rows(frame),
+        **(more or {}),
     }
     head = f"{title}, {words}" if words else title
     notes = [evaluation._counts_text, *([note] if note and form == "text" else [])]

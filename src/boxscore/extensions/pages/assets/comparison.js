@@ -113,12 +113,12 @@ function overview() {
   const showPairs = () => {
     const m = Number(select.value);
     table.tHead.rows[0].cells[0].firstElementChild.textContent = data.metrics[m];
-    data.pairs[m].forEach((line, i) => line.forEach(([delta, low, high, sure], j) => {
+    data.pairs[m].forEach((line, i) => line.forEach(([delta, interval, p, verdict], j) => {
       if (i === j) return;
-      const cell = table.tBodies[0].rows[i].cells[j + 1], better = (delta > 0) !== data.falls[m];
-      cell.className = sure ? (better ? "up" : "down") : "";
-      const mark = sure ? el("span", { class: "mark", role: "img", "aria-label": better ? "significantly better" : "significantly worse" }, better ? " \u25b2" : " \u25bc") : null;
-      cell.replaceChildren(el("b", null, signed(delta), mark), el("span", { class: "range" }, isNumber(low) ? `${signed(low)} to ${signed(high)}` : ""));
+      const cell = table.tBodies[0].rows[i].cells[j + 1], [tone, sign] = { better: ["up", " \u25b2"], worse: ["down", " \u25bc"] }[verdict] || ["", ""];
+      cell.className = tone;
+      const mark = tone ? el("span", { class: "mark", role: "img", "aria-label": verdict }, sign) : null;
+      cell.replaceChildren(el("b", null, delta, mark), el("span", { class: "range" }, interval), el("span", { class: "range" }, p));
     }));
   };
   select.addEventListener("change", () => { showPairs(); chose("pairs"); });
