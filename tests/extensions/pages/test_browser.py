@@ -549,6 +549,32 @@ def test_the_score_threshold_of_the_class_table_moves(page: Page, tmp_path: Path
     assert_quiet(page)
 
 
+def test_the_confusion_matrix_has_the_chosen_order(page: Page, tmp_path: Path) -> None:
+    """Rows and columns move together, and a link keeps the order."""
+    path = written(shapes(), tmp_path, resamples=0)
+    page.resize(1440)
+    page.open(path)
+    choose = (
+        "const order = document.querySelector('#matrix-order'); order.value = arguments[0];"
+        "order.dispatchEvent(new Event('change'))"
+    )
+    texts = "return [...document.querySelectorAll('#matrix svg text:not([class])')].map((text) => text.textContent)"
+    found = {}
+    for order in ("file", "AP", "objects", "confusion"):
+        page.run(choose, order)
+        names = page.run(texts)
+        assert names[::2] == names[1::2]
+        assert names[-1] == "(background)"
+        found[order] = names[:-2:2]
+    assert found["file"] == [name for name in shapes().labels if name != "moon"]
+    assert found["AP"][0] == "hexagon"
+    assert found["objects"][0] == "circle"
+    assert abs(found["confusion"].index("hexagon") - found["confusion"].index("circle")) == 1
+    follow(page, path, page.run("return location.hash"))
+    assert page.run(texts)[:-2:2] == found["confusion"]
+    assert_quiet(page)
+
+
 def test_cells_of_a_copied_row_stay_apart(page: Page, tmp_path: Path) -> None:
     page.resize(1440)
     page.open(written(shapes(), tmp_path))

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import boxscore
-from boxscore import plots
+from boxscore import diagnostics, plots
+from boxscore.extensions.diagnostics.confusion import ConfusionMatrix
 from boxscore.extensions.pages.plot_command import KINDS
 from support.running import Run
 from support.samples import DT, GT
@@ -86,3 +87,65 @@ def test_without_scores_only_plots_that_need_none_are_drawn(tmp_path: Path, run:
     words = ["--scoreless", "--output", tmp_path / "one.png"]
     assert "must have scores for this" in run.error("plot", "pr", GT, DT, *words)
     assert run("plot", "confusion", GT, DT, *words).out.strip() == str(tmp_path / "one.png")
+
+
+@pytest.mark.parametrize("order", ["file", "AP", "objects", "confusion"])
+def test_the_matrix_has_the_classes_in_the_order_asked_for(order: str, tmp_path: Path, run: Run) -> None:
+    result = boxscore.evaluate(GT, DT, digest=False)
+    display = plots.ConfusionDisplay.from_evaluation(result, score_threshold=0.5, order=order)  # type: ignore[arg-type]
+    names = result.labels
+    ap, objects = result.class_values["AP"], result.class_counts["ground_truths"]
+    expected = {
+        "file": names,
+        "AP": sorted(names, key=lambda name: (np.isnan(ap[names.index(name)]), ap[names.index(name)])),
+        "objects": sorted(names, key=lambda name: -objects[names.index(name)]),
+        # hexagon and circle 7, circle and square 5, square and triangle 2 and 0, star and cross 2.
+        "confusion": ["hexagon", "circle", "square", "triangle", "star", "cross", "moon"],
+    }[order]
+    assert display.labels == [*expected, "(background)"]
+    # Each cell keeps its count.
+    frame = diagnostics.confusion_matrix(result, score_threshold=0.5).to_frame()
+    assert display.counts.tolist() == frame.loc[display.labels, display.labels].to_numpy().tolist()
+    run("plot", "confusion", GT, DT, "--order", order, "--output", tmp_path / "matrix.png")
+    assert "not be used with the plot pr" in run.error("plot", "pr", GT, DT, "--order", order)
+
+
+def matrix_of(counts: dict[tuple[int, int], int], classes: int) -> ConfusionMatrix:
+    truth, predicted = (np.array(side, dtype=np.intp) for side in zip(*sorted(counts), strict=True))
+    labels = [*(f"class {k}" for k in range(classes)), "(background)"]
+    return ConfusionMatrix(labels, truth, predicted, np.array([counts[key] for key in sorted(counts)]))
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ({(0, 0): 5}, [0, 1, 2, 3, 4, 5]),
+        # A chain: both ends turn.
+        ({(0, 5): 9, (5, 0): 1, (2, 5): 4, (0, 3): 3}, [2, 5, 0, 3, 1, 4]),
+        # Two groups, the more confused first; the middle of a group stays where it is.
+        ({(1, 4): 2, (0, 2): 3, (2, 3): 2, (2, 5): 1}, [0, 2, 3, 5, 1, 4]),
+        # The background and the diagonal do not count.
+        ({(0, 6): 90, (6, 4): 80, (3, 3): 70, (4, 1): 1}, [1, 4, 0, 2, 3, 5]),
+    ],
+)
+def test_confused_classes_stand_together(counts: dict[tuple[int, int], int], expected: list[int]) -> None:
+    matrix = matrix_of(counts, 6)
+    result = boxscore.evaluate(GT, DT, digest=False)
+    assert matrix.ordered(np.arange(6)[::-1].astype(np.intp), "confusion", result).tolist() == expected
+
+
+def test_lines_of_many_classes_differ_without_color() -> None:
+    result = boxscore.evaluate(GT, DT, digest=False)
+    names = ["star", "circle", "square", "triangle", "hexagon"]
+    display = plots.PrecisionRecallDisplay.from_evaluation(result, classes=[*names, *names[:2]]).plot()
+    lines = display.ax_.lines[-8:-1]
+    assert len({(line.get_linestyle(), line.get_dash_capstyle(), line.get_marker(), str(line._dash_pattern)) for line in lines}) == 7  # fmt: skip
+
+
+def test_steps_of_the_analysis_differ_without_color() -> None:
+    result = boxscore.evaluate(GT, DT, digest=False)
+    figure = plots.error_curves(result)
+    _, patches = figure.axes[0].get_legend_handles_labels()
+    hatches = [area.get_hatch() for area in figure.axes[0].collections]
+    assert len(patches) == len(hatches) == 7
+    assert len({*hatches[2:6]}) == 4

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 Assign = Literal["score", "iou"]
 Normalize = Literal["none", "truth", "predicted", "all"]
+ClassOrder = Literal["file", "AP", "objects", "confusion"]
 
 SCORE_THRESHOLD = 0.25
 """The default score threshold."""
@@ -155,6 +156,47 @@ class ConfusionMatrix(DiagnosticResult):
             np.add.at(every, side[side < K], self.count[side < K])
         order = np.lexsort((-every, -right, -wrong))
         return np.sort(order[:most])
+
+    def ordered(self, rows: NDArray[np.intp], order: ClassOrder, evaluation: Evaluation) -> NDArray[np.intp]:
+        """Sort some classes by row, lowest first metric, most objects, or so that confused ones adjoin.
+
+        The last order joins classes into groups. It takes the pairs of classes from the most confused down,
+        in both directions together; each pair appends the group of one class to that of the other, turned so
+        that both classes adjoin if they are at an end of their groups. Ties keep the order of rows.
+        """
+        checks.one_of(order, get_args(ClassOrder), name="order")
+        rows = np.sort(rows)
+        if order == "objects":
+            return rows[np.argsort(-evaluation.class_counts["ground_truths"][rows], kind="stable")]
+        if order == "AP":
+            values = next(iter(evaluation.class_values.values()), np.zeros(len(self.labels)))
+            # NaN is last.
+            return rows[np.argsort(values[rows], kind="stable")]
+        return self._joined(rows) if order == "confusion" else rows
+
+    def _joined(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Sort ascending classes so that those that are confused with each other are neighbors."""
+        # Count each pair in both directions, the most confused first.
+        counts = self.counts_of(rows.tolist())
+        upper, lower = np.triu_indices(len(rows), 1)
+        both = (counts + counts.T)[upper, lower]
+        pairs = np.argsort(-both, kind="stable")
+        pairs = pairs[both[pairs] > 0]
+        # Join the groups of each pair; at first every class is a group.
+        group = {k: [k] for k in range(len(rows))}
+        for a, b in zip(upper[pairs].tolist(), lower[pairs].tolist(), strict=True):
+            first, second = group[a], group[b]
+            if first is second:
+                continue
+            # Turn the groups so that both classes adjoin, if they are at an end.
+            joined = [
+                *(first[::-1] if first[0] == a else first),
+                *(second[::-1] if second[-1] == b else second),
+            ]
+            group.update(dict.fromkeys(joined, joined))
+        # List groups by their most confused pair, then classes that are confused with none.
+        listed = [k for a in upper[pairs].tolist() for k in group[a]]
+        return rows[list(dict.fromkeys([*listed, *range(len(rows))]))]
 
     def largest(self, most: int | None, *, background: bool = True) -> NDArray[np.intp]:
         """Return the positions of the ``most`` largest off-diagonal cells between classes, then others.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from boxscore.diagnostics import (
 from boxscore.evaluation import Evaluation
 from boxscore.extensions.diagnostics.bootstrap import Intervals as NumbersOfMetrics
 from boxscore.extensions.diagnostics.confidence import Rates, outlined_curves
+from boxscore.extensions.diagnostics.confusion import ClassOrder
 from boxscore.extensions.pages.choices import IMAGES_IN_A_CELL, Choices, Named, Scores
 from boxscore.extensions.pages.curve_view import significant, thin
 from boxscore.extensions.pages.gallery import Gallery
@@ -93,7 +94,8 @@ def _confidence_curve(curve: Rates) -> list[Any]:
 def confusion_view(evaluation: Evaluation, choices: Choices, gallery: Gallery) -> dict[str, Any] | None:
     """Return the confusion matrix at the operating score, and images of its largest cells for the gallery.
 
-    ``shown`` are class rows, with K for background last; ``cells`` are ``[truth, predicted, count]``; ``top``
+    ``shown`` are class rows, with K for background last, and ``orders`` the same classes in each other order;
+    ``cells`` are ``[truth, predicted, count]``; ``top``
     are ``[truth, predicted, count, share, [[image id, record or None], ...], images]``.
     """
     # Leave out classes without any cell.
@@ -120,6 +122,11 @@ def confusion_view(evaluation: Evaluation, choices: Choices, gallery: Gallery) -
     return {
         "score": gallery.score_threshold,
         "shown": shown,
+        "orders": {
+            name: matrix.ordered(confused[present[confused]], name, evaluation).tolist()
+            for name in get_args(ClassOrder)
+        },
+        "metric": next(iter(evaluation.class_values), ""),
         "classes": K,
         "present": int(present[:K].sum()),
         "cells": cells[keep].tolist(),

@@ -64,6 +64,12 @@ OPTIONS = (
         kind=float,
         metavar="S",
     ),
+    Option(
+        "order",
+        "order of classes in confusion: file, AP (lowest first), objects (most first) or confusion (classes "
+        "that are confused are neighbors); default: file",
+        choices=("file", "AP", "objects", "confusion"),
+    ),
     Option("metric", "metric of per-class (default: the first of the protocol)", metavar="NAME"),
     Option("most", "maximum number of classes in confusion and per-class", kind=int, metavar="N"),
 )
@@ -72,6 +78,7 @@ PARAMETERS = {
     "iou_threshold": "iou_threshold",
     "highlight": "classes",
     "at_score": "score_threshold",
+    "order": "order",
     "metric": "metric",
     "most": "most",
 }

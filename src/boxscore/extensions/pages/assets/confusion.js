@@ -15,12 +15,14 @@ function confusionMatrix() {
   let entries = [], n = 0, counts = new Map(), totals = [], place = new Map();
   let cursor = [0, 0], size = 0, left = 0, top = 0, root = null, outline = null, pinned = null, names = [], chosen = null;
   const label = (i) => (entries[i] === OTHERS ? `(${plural(every.length - n + 2, "other")})` : className(entries[i]));
+  const sorting = byId("matrix-order"), titles = { file: "as in the data", AP: `lowest ${view.metric} first`, objects: "most objects first", confusion: "confused classes together" };
+  options(sorting, Object.entries(titles).filter(([name]) => name !== "AP" || view.metric), "file");
   const most = byId("matrix-most"), note = byId("matrix-note");
 
   /* The most confused classes, the rest as one class, and the background. */
   const take = (limit) => {
     const kept = new Set(order.slice(0, limit)), rest = kept.size < every.length;
-    entries = [...every.filter((k) => kept.has(k)), ...(rest ? [OTHERS] : []), K];
+    entries = [...view.orders[sorting.value].filter((k) => kept.has(k)), ...(rest ? [OTHERS] : []), K];
     n = entries.length;
     place = new Map(entries.map((k, i) => [k, i]));
     const of = (k) => (place.has(k) ? place.get(k) : place.get(OTHERS));
@@ -122,9 +124,12 @@ function confusionMatrix() {
     outline.scrollIntoView({ block: "nearest", inline: "nearest" });
     tell();
   });
+  sorting.addEventListener("change", () => { draw(); chose("confusion"); });
   most.addEventListener("change", () => { chosen = Number(most.value); draw(); chose("confusion"); });
   const nameOf = (k) => (k === K ? BACKGROUND : className(k)), rowOf = (name) => rowsByName.get(name) ?? (name === BACKGROUND ? K : undefined);
-  remember("confusion", () => ({ truth: cell && nameOf(cell[0]), predicted: cell && nameOf(cell[1]), most: chosen }), (values) => {
+  remember("confusion", () => ({ truth: cell && nameOf(cell[0]), predicted: cell && nameOf(cell[1]), most: chosen, rows: sorting.selectedIndex ? sorting.value : "" }), (values) => {
+    sorting.value = values.get("rows") || "file";
+    if (sorting.selectedIndex < 0) sorting.value = "file";
     const limit = Number(values.get("most")), [truth, predicted] = ["truth", "predicted"].map((key) => rowOf(values.get(key)));
     chosen = Number.isInteger(limit) && limit > 0 ? Math.min(limit, every.length) : null;
     draw();

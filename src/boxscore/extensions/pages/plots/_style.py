@@ -76,7 +76,8 @@ def axes(ax: Axes | None, *, size: tuple[float, float]) -> tuple[Figure, Axes]:
 def tidy(ax: Axes, *, grid: str | None = "both", legend: bool = False) -> None:
     """Remove what is not needed to read the plot; optionally add a legend."""
     if legend:
-        ax.legend(frameon=False, fontsize="small")
+        # Lines behind the legend must not cross its text.
+        ax.legend(fontsize="small", facecolor="white", edgecolor="none", framealpha=0.85)
     ax.spines[["top", "right"]].set_visible(False)
     if grid:
         ax.grid(visible=True, axis=grid, color="#d8dde4", linewidth=0.6)  # type: ignore[arg-type]

@@ -33,6 +33,13 @@ STEP_COLORS = ("#FFFFFF", "#E8EBEF", "#56B4E9", "#D55E00", "#009E73", "#CC79A7",
 """Colors of the steps of COCO's analysis, in the familiar order and hues."""
 
 
+STEP_HATCHES = ("", "", "////", "xxxx", "....", "\\\\\\\\", "")
+"""Patterns of the steps, so that they differ in grayscale."""
+
+MARKERS = ("", "o", "s", "^", "D", "v", "P")
+"""Markers of classes in color, one more for each round of the line styles."""
+
+
 @dataclasses.dataclass
 class PrecisionRecallDisplay(Display):
     """Precision-recall curves of some classes and their mean.
@@ -429,7 +436,8 @@ class ErrorCurvesDisplay(Display):
         below = np.zeros(len(self.recall))
         for number, (step, line, area) in enumerate(zip(self.steps, self.precision, self.areas, strict=True)):
             words = f"{step} {area:.3f}"
-            ax.fill_between(self.recall, below, line, color=STEP_COLORS[number], linewidth=0, label=words)
+            look = {"facecolor": STEP_COLORS[number], "hatch": STEP_HATCHES[number]}
+            ax.fill_between(self.recall, below, line, edgecolor="#333333", linewidth=0, label=words, **look)
             ax.plot(self.recall, line, color="black", linewidth=0.6)
             below = line
         ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="recall", ylabel="precision")
@@ -488,6 +496,16 @@ def _highlight(
         if name in labels:
             row = labels.index(name)
             text = label(name) if values is None else f"{label(name)}, AP {values[row]:.3f}"
-            # Vary the line style too, so that neighboring lines differ in grayscale.
-            style, color = STYLES[number % len(STYLES)], COLORS[number % len(COLORS)]
-            ax.plot(x, rows[row], linestyle=style, color=color, linewidth=1.5, label=text)
+            # Vary line style and marker too, so that lines differ in grayscale; black is the mean.
+            turn, place = divmod(number, len(STYLES))
+            ax.plot(
+                x,
+                rows[row],
+                linestyle=STYLES[place],
+                color=COLORS[number % (len(COLORS) - 1)],
+                linewidth=1.5,
+                marker=MARKERS[turn % len(MARKERS)],
+                markersize=4,
+                markevery=0.1,
+                label=text,
+            )

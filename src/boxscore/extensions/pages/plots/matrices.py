@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from typing_extensions import Self
 
-    from boxscore.extensions.diagnostics.confusion import ConfusionMatrix
+    from boxscore.extensions.diagnostics.confusion import ClassOrder, ConfusionMatrix
 
 FEW = 20
 """Maximum number of classes with large cells."""
@@ -35,7 +35,7 @@ class ConfusionDisplay(Display):
     counts : ndarray of int64, [n, n]
         Rows are true classes, columns predicted ones.
     labels : list of str, [n]
-        Classes in the order of the ground truth, then the background.
+        Classes, then the background.
     title : str
     """
 
@@ -45,7 +45,12 @@ class ConfusionDisplay(Display):
 
     @classmethod
     def from_evaluation(
-        cls, evaluation: Evaluation, *, score_threshold: float | None = None, most: int = 40
+        cls,
+        evaluation: Evaluation,
+        *,
+        score_threshold: float | None = None,
+        most: int = 40,
+        order: ClassOrder = "file",
     ) -> Self:
         """Count the confusions of an evaluation; see :func:`confusion_matrix`."""
         from boxscore.diagnostics import confusion_matrix as count
@@ -54,7 +59,10 @@ class ConfusionDisplay(Display):
         checks.whole_number(most, 1, name="most")
         if score_threshold is None:
             score_threshold = max(evaluation.operating_score, EVERY_SCORE)
-        display = cls.from_matrix(count(evaluation, score_threshold=score_threshold), most=most)
+        matrix = count(evaluation, score_threshold=score_threshold)
+        display = cls.from_matrix(matrix, most=most)
+        rows = matrix.ordered(matrix.most_confused(most), order, evaluation)
+        display.counts, display.labels = _part(matrix, rows)
         if evaluation.has_scores and score_threshold > EVERY_SCORE:
             display.title = f"score \N{GREATER-THAN OR EQUAL TO} {score_threshold:.3g}{display.title}"
         return display
@@ -63,10 +71,9 @@ class ConfusionDisplay(Display):
     def from_matrix(cls, matrix: ConfusionMatrix, *, most: int = 40) -> Self:
         """Read a result of :func:`boxscore.diagnostics.confusion_matrix`."""
         checks.whole_number(most, 1, name="most")
-        shown = [*matrix.most_confused(most).tolist(), len(matrix.labels) - 1]
         classes = len(matrix.labels) - 1
         title = f", the {most} most confused of {classes:,} classes" if most < classes else ""
-        return cls(matrix.counts_of(shown), [matrix.labels[row] for row in shown], title)
+        return cls(*_part(matrix, matrix.most_confused(most)), title)
 
     def _size(self) -> tuple[float, float]:
         n = len(self.labels)
@@ -99,11 +106,18 @@ class ConfusionDisplay(Display):
         ax.set_title(self.title.removeprefix(", "), fontsize="medium")
 
 
+def _part(matrix: ConfusionMatrix, rows: NDArray[np.intp]) -> tuple[NDArray[np.int64], list[str]]:
+    """Return the counts and labels of some classes and the background."""
+    shown = [*rows.tolist(), len(matrix.labels) - 1]
+    return matrix.counts_of(shown), [matrix.labels[row] for row in shown]
+
+
 def confusion_matrix(
     evaluation: Evaluation,
     *,
     score_threshold: float | None = None,
     most: int = 40,
+    order: ClassOrder = "file",
     ax: Axes | None = None,
 ) -> Figure:
     """Draw the confusion matrix, shaded by the fraction of each row.
@@ -115,13 +129,19 @@ def confusion_matrix(
         Leave out detections that score below this; by default the score of the best F1.
     most : int, default 40
         Maximum number of classes to draw: those with the most confusions, and the background.
+    order : {"file", "AP", "objects", "confusion"}, default "file"
+        Order of the classes: that of the ground truth, the lowest first metric, the most objects, or classes
+        that are confused with each other together: pairs are joined from the most confused down.
     ax : matplotlib Axes, optional
 
     Returns
     -------
     matplotlib Figure
     """
-    return ConfusionDisplay.from_evaluation(evaluation, score_threshold=score_threshold, most=most).figure(ax)
+    display = ConfusionDisplay.from_evaluation(
+        evaluation, score_threshold=score_threshold, most=most, order=order
+    )
+    return display.figure(ax)
 
 
 @dataclasses.dataclass
