@@ -75,7 +75,7 @@ ORDER: dict[str, list[str] | dict[str, list[str]]] = {
             "annotator-agreement",
             "explain",
         ],
-        "NMS": ["nms", "nms-commands", "tiles"],
+        "NMS": ["nms", "nms-commands", "tiles", "raw-outputs"],
         "In your project": [
             "training-loop",
             "inside-your-framework",
@@ -296,6 +296,7 @@ TASKS: dict[str, tuple[str, dict[str, str]]] = {
     "reports": ("Reports and plots", {"boxscore.reports": "*", "boxscore.reports.plots": "*"}),
     "validation": ("Validate data", {"boxscore.validation": "*"}),
     "suites": ("Many data sets", {"boxscore.suite": "*"}),
+    "raw-outputs": ("Raw outputs of networks", {"boxscore.raw_outputs": "*"}),
     "tiles": ("Tiles of large images", {"boxscore.tiles": "*"}),
     "parity": ("Is the export the same?", {"boxscore.parity": "*"}),
     "large-data": ("Larger than memory", {"boxscore.distributed": "*"}),

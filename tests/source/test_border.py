@@ -62,6 +62,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "weights",
     },
     "parity": {"labels"},
+    "raw_outputs": {"data_tools"},
     "scoreless": {"federated", "formats"},
     "suite": {"decisions", "diagnostics", "hints", "pages", "shell", "weights"},
     "tiles": {"data_tools"},

@@ -19,6 +19,7 @@ FACES = {
     "boxscore.formats",
     "boxscore.label_maps",
     "boxscore.parity",
+    "boxscore.raw_outputs",
     "boxscore.reports",
     "boxscore.reports.plots",
     "boxscore.suite",

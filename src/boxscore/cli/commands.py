@@ -179,6 +179,10 @@ BY_GROUP: Mapping[str, Mapping[str, Entry]] = {
         "fuse": Entry(
             "boxscore.extensions.fusion.fuse_command", "fuse the results of several models into one file"
         ),
+        "decode": Entry(
+            "boxscore.extensions.raw_outputs.decode_command",
+            "decode raw output tensors (.npz) of YOLO, DETR, TFLite, ... into detections",
+        ),
         "tiles": Entry(
             "boxscore.extensions.tiles.tiles_command",
             "merge detections in tiles of large images; AP on tiles and on images",

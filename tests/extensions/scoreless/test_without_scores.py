@@ -42,7 +42,7 @@ REFUSED = {
 ELSEWHERE = {
     *("compare", "suite", "view", "keypoint-errors", "agreement", "history", "merge", "panoptic", "semantic"),
     *("nms", "fuse", "sweep", "stats", "convert", "fix", "demo", "formats", "protocols", "run"),
-    *("tiles", "diff"),  # whose images are named otherwise; two results
+    *("tiles", "diff", "decode"),  # whose images are named otherwise; two results; tensors
     "plot",  # tested below: the kind of plot comes first
 }
 """Commands of several detectors, of other data, or without detections."""

@@ -1,0 +1,94 @@
+"""Map boxes from the input of a network back to the original image.
+
+Conventions
+-----------
+- An image of w x h is scaled by ``min(W / w, H / h)`` and placed in the middle of the input; ``corner``
+  places it in the upper left corner, ``stretch`` scales both sides to the input.
+- ``ultralytics``: the sides of the scaled image are rounded, and so is the padding at the left and the top; a
+  box is divided by rounded side / side. ``yolov5`` divides by the one factor and does not round the padding.
+- Rounding is half to even, as in Python.
+
+References
+----------
+ultralytics 8.4, ``LetterBox`` and ``scale_boxes``; yolov5, ``scale_boxes``; YOLOX, ``preproc``.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from boxscore._utils import checks
+from boxscore._utils.array_types import FloatArray
+from boxscore._utils.records import NamedTuple
+
+Kind = Literal["ultralytics", "yolov5", "corner", "stretch"]
+KINDS: tuple[str, ...] = ("ultralytics", "yolov5", "corner", "stretch")
+
+
+class Resizing(NamedTuple):
+    """How an image became the input: ``input = image * gain + padding`` on both axes.
+
+    Attributes
+    ----------
+    gain : (float, float)
+    padding : (float, float)
+        At the left and at the top, in pixels of the input.
+    """
+
+    gain: tuple[float, float]
+    padding: tuple[float, float]
+
+    def back(self, boxes: FloatArray) -> FloatArray:
+        """Return corners [N, 4] of the input in pixels of the image."""
+        return np.asarray((boxes - np.tile(self.padding, 2)) / np.tile(self.gain, 2))
+
+
+def letterbox(
+    size: tuple[float, float],
+    input_size: tuple[int, int],
+    kind: Kind = "ultralytics",
+    *,
+    enlarge: bool = True,
+) -> Resizing:
+    """Return how an image of a size became the input of a network.
+
+    Parameters
+    ----------
+    size : (float, float)
+        Width and height of the image in pixels.
+    input_size : (int, int)
+        Width and height of the input.
+    kind : {"ultralytics", "yolov5", "corner", "stretch"}, default "ultralytics"
+    enlarge : bool, default True
+        Whether small images are enlarged; ultralytics does not when it validates.
+
+    Returns
+    -------
+    Resizing
+
+    Raises
+    ------
+    InputError
+        If the kind is unknown.
+
+    Examples
+    --------
+    >>> letterbox((640, 360), (640, 640))
+    Resizing(gain=(1.0, 1.0), padding=(0.0, 140.0))
+    """
+    checks.one_of(kind, KINDS, name="kind of resizing")
+    (width, height), (wide, high) = size, input_size
+    if kind == "stretch":
+        return Resizing((wide / width, high / height), (0.0, 0.0))
+    gain = min(high / height, wide / width)
+    if not enlarge:
+        gain = min(gain, 1.0)
+    if kind == "corner":
+        return Resizing((gain, gain), (0.0, 0.0))
+    if kind == "yolov5":
+        return Resizing((gain, gain), ((wide - width * gain) / 2, (high - height * gain) / 2))
+    sides = max(round(width * gain), 1), max(round(height * gain), 1)
+    left, top = (round((room - side) / 2 - 0.1) for room, side in zip(input_size, sides, strict=True))
+    return Resizing((sides[0] / width, sides[1] / height), (float(left), float(top)))
