@@ -46,14 +46,14 @@ tools: $(VENV)/.test
 # The adapters of boxscore.integrations inside the frameworks themselves, which are fetched (some GB, torch) into an environment
 # of their own. FRAMEWORKS="torchmetrics lightning" fetches and tests some; tests of the others are skipped.
 FRAMEWORKS ?= torch torchvision torchmetrics lightning rfdetr[train] supervision accelerate ultralytics transformers faster-coco-eval \
-	mmengine mmdet 'mmcv-lite<2.2' fiftyone wandb mlflow tensorboard
+	mmengine mmdet 'mmcv-lite<2.2' fiftyone wandb mlflow tensorboard polars pyarrow
 FRAMEWORKS_VENV ?= $(VENV)/frameworks
 frameworks: $(BIN)/python
 	test -x $(FRAMEWORKS_VENV)/bin/python || $(BIN)/python -m venv $(FRAMEWORKS_VENV)
 	$(FRAMEWORKS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test]' $(FRAMEWORKS)
 	@$(FRAMEWORKS_VENV)/bin/python -c 'import re, sys; from importlib.metadata import version; \
 	  print(*(f"{name} {version(name)}" for name in (re.split("[^a-z0-9-]", each)[0] for each in sys.argv[1:])), sep=", ")' $(FRAMEWORKS)
-	$(FRAMEWORKS_VENV)/bin/pytest -n 0 tests/integrations tests/extensions/training/test_model_objects_peers.py
+	$(FRAMEWORKS_VENV)/bin/pytest -n 0 tests/integrations tests/extensions/training/test_model_objects_peers.py tests/data/test_other_frames.py
 	@# rfdetr asks for an older torchmetrics: the newest comes after it
 	$(FRAMEWORKS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade torchmetrics
 	$(FRAMEWORKS_VENV)/bin/pytest -n 0 tests/integrations/test_torchmetrics.py tests/integrations/test_rfdetr.py

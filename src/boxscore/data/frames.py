@@ -4,7 +4,7 @@ Conventions
 -----------
 - There is one row per object or detection, with user columns. As in COCO files, masks are ``segmentation`` in
   its original form, with RLE counts as text, and keypoints are lists ``x1, y1, v1, ...``. A rotated box is a
-  list of five numbers.
+  list of five numbers. Masks of several kinds are JSON text, since a column of Parquet has one type.
 - ``w`` and ``h`` are columns in addition to the corners, because neither reproduces the other exactly. Sizes
   that do not match the corners are rejected, because one of the two was changed and the other was not.
 - Images and classes have separate DataFrames. Values of the whole table are in ``frame.attrs``.
@@ -12,6 +12,8 @@ Conventions
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -101,7 +103,15 @@ def _as_dict(value: Any) -> Any:
 def _frame_values(column: Column, values: Any) -> Any:
     """Convert a column to values as in COCO files."""
     if column.form == "masks":
-        return _objects([_text_code(mask) for mask in values.given])
+        masks = [_text_code(mask) for mask in values.given]
+        kinds = {
+            (type(mask), isinstance(mask, dict) and type(mask["counts"]))
+            for mask in masks
+            if mask is not None
+        }
+        if len(kinds) > 1:
+            masks = [None if mask is None else json.dumps(mask) for mask in masks]
+        return _objects(masks)
     if column.shape:
         return _objects([row.ravel().tolist() for row in values])
     return values
@@ -109,8 +119,30 @@ def _frame_values(column: Column, values: Any) -> Any:
 
 def _without_nan(values: NDArray[Any]) -> list[Any] | None:
     """Replace NaN by None in a column of masks or lists; None if all are missing."""
-    given = [None if isinstance(value, float) else value for value in values.tolist()]
+    given = [None if isinstance(value, float) else _in_lists(value) for value in values.tolist()]
     return None if all(value is None for value in given) else given
+
+
+def _in_lists(value: Any) -> Any:
+    """Return a mask or list as in COCO files, also from JSON text or the nested arrays of Arrow."""
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            return json.loads(value)
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        return [_in_lists(part) for part in value.tolist()]
+    if isinstance(value, dict):
+        return {key: part.tolist() if isinstance(part, np.ndarray) else part for key, part in value.items()}
+    return value
+
+
+def _with_false(column: pd.Series[Any]) -> NDArray[Any]:
+    """Return flags; a missing one is false, as in files."""
+    missing = column.isna().to_numpy()
+    if not missing.any():
+        return column.to_numpy()
+    values = column.to_numpy(dtype=object, copy=True)
+    values[missing] = False
+    return values
 
 
 def _text_code(mask: Any) -> Any:
@@ -144,10 +176,10 @@ def columns_of(
         if absent is not None:
             raise absent
     # Vocabularies may be DataFrames too.
-    if _is_frame(images):
-        images = images_of_frame(images)
-    if _is_frame(categories):
-        categories = categories_of_frame(categories)
+    if _is_table(images):
+        images = images_of_frame(_to_pandas(images, "images"))
+    if _is_table(categories):
+        categories = categories_of_frame(_to_pandas(categories, "categories"))
     # Classes are given by id, by name, or both.
     frame = _with_class_names(frame, columns, categories, of_results=schema.name == "detections")
     names = list(frame.columns)
@@ -179,6 +211,8 @@ def columns_of(
     for column in (*schema.needed, *schema.instances):
         if len(column.frame) == 1 and column.frame[0] in frame:
             values = frame[column.frame[0]].to_numpy()
+            if column.form == "flags":
+                values = _with_false(frame[column.frame[0]])
             if column.plain:
                 given[column.name] = all_or_none(column.made_of(values), place)
                 continue
@@ -260,13 +294,14 @@ def _missing_column(
     return InputError(name, rule, got=got, place="DataFrame", cause=cause or say_columns(f"{part}=NAME"))
 
 
-def _to_pandas(table: Any) -> pd.DataFrame:
+def _to_pandas(table: Any, name: str = "a table of boxes") -> pd.DataFrame:
     """Convert any table with the Arrow interface to a pandas DataFrame."""
     if _is_frame(table):
         return table  # type: ignore[no-any-return]
     if not hasattr(table, "__arrow_c_stream__"):
         rule = "be a DataFrame of pandas or Polars, or a table of Arrow"
-        raise InputError("a table of boxes", rule, got=f"a {type(table).__name__}")
+        cause = "pass what its collect() returns" if hasattr(type(table), "collect") else ""
+        raise InputError(name, rule, got=f"a {type(table).__name__}", cause=cause)
     try:
         import pyarrow
     except ImportError:
@@ -347,7 +382,15 @@ def _numbers(frame: pd.DataFrame, names: Sequence[str]) -> NDArray[np.float64]:
 
 
 def _is_frame(value: Any) -> bool:
-    return hasattr(value, "columns") and hasattr(value, "iloc")
+    return hasattr(type(value), "columns") and hasattr(type(value), "iloc")
+
+
+def _is_table(value: Any) -> bool:
+    """Whether a value has columns, as a DataFrame of any library; a lazy one is refused later."""
+    kind = type(value)
+    return hasattr(kind, "columns") and any(
+        hasattr(kind, name) for name in ("iloc", "__arrow_c_stream__", "collect")
+    )
 
 
 def images_of_frame(frame: pd.DataFrame) -> Images:

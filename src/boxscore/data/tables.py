@@ -65,8 +65,9 @@ class BoxTable(BaseTable):
 
         The columns are ``annotation_id`` (ground truth), ``image_id``, ``category_id``, ``class``,
         ``x1 .. y2``, ``w, h``, then ``area`` and flags, or ``score``; if present, ``rotated`` (five numbers
-        each), ``segmentation`` and ``keypoints`` (as in COCO files); and user columns. Values of the whole
-        table are in ``frame.attrs``. Convert images and classes with ``table.images.to_pandas()`` and
+        each), ``segmentation`` and ``keypoints`` (as in COCO files; masks of several kinds as JSON text, for
+        Parquet); and user columns. Values of the whole table are in ``frame.attrs``. Convert images and
+        classes with ``table.images.to_pandas()`` and
         ``table.categories.to_pandas()``.
 
         Parameters
@@ -112,7 +113,8 @@ class BoxTable(BaseTable):
             The form of boxes in a single column, or whether ``x, y`` with ``w, h`` is the top left corner
             (the default) or the center.
         images, categories : optional
-            As for ``from_arrays``, or DataFrames from ``images.to_pandas()`` and ``categories.to_pandas()``.
+            As for ``from_arrays``, or DataFrames of these libraries, as from ``images.to_pandas()`` and
+            ``categories.to_pandas()``.
         columns : mapping of str to str, optional
             The roles of columns, if names do not show them: ``{"image": "photo", "class": "kind"}``.
 

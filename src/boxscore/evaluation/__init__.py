@@ -430,5 +430,7 @@ def _sizes_of_sides(
 
 
 def _is_frame(value: object) -> TypeGuard[FrameLike]:
-    """Whether a value is a DataFrame, or a table with Arrow's interface."""
-    return hasattr(value, "__arrow_c_stream__") or (hasattr(value, "columns") and hasattr(value, "iloc"))
+    """Whether a value is a DataFrame, also a lazy one, which is refused later, or has Arrow's interface."""
+    kind = type(value)
+    is_frame = hasattr(kind, "columns") and (hasattr(kind, "iloc") or hasattr(kind, "collect"))
+    return hasattr(kind, "__arrow_c_stream__") or is_frame

@@ -168,6 +168,9 @@ def distance_box_iou(
 ) -> FloatArray:
     """Distance IoU: IoU less squared center distance over squared diagonal of the enclosing box.
 
+    torchvision adds 1e-7 to the squared diagonal: less than 1e-7 for boxes in pixels, but 3e-5 for fractions
+    of the image if the diagonal is 0.06. Its ``eps=0`` gives these values.
+
     Parameters, shapes and errors as in :func:`box_iou`. Reference: arXiv 1911.08287.
 
     Examples
@@ -191,6 +194,7 @@ def complete_box_iou(
 
     The penalty is ``alpha * v`` with ``v = 4 / pi**2 * (atan(w2 / h2) - atan(w1 / h1))**2`` and
     ``alpha = v / (1 - iou + v)``; a side of length 0 counts as its limit (an angle of 0 or pi / 2).
+    torchvision adds its ``eps`` to the denominators, as for :func:`distance_box_iou`.
     Parameters, shapes and errors as in :func:`box_iou`. Reference: arXiv 1911.08287.
 
     Examples
