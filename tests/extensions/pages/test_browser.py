@@ -356,6 +356,34 @@ def test_a_narrow_page_is_short_and_leads_everywhere(page: Page, tmp_path: Path)
     assert all(section.is_displayed() for section in page.every("main section > .chart"))
 
 
+def test_every_table_is_sorted_by_its_headers(page: Page, tmp_path: Path) -> None:
+    page.resize(1280)
+    page.open(written(evaluation(classes=12, images=80), tmp_path, resamples=0))
+    tables = page.every("main table")
+    assert len(tables) >= 3
+    for table in tables:
+        heads = table.find_elements("css selector", "thead th")
+        assert len(heads) == len(table.find_elements("css selector", "thead .sort"))
+    column = "return [...document.querySelectorAll('#top-confusions tr')].map(row => row.cells[arguments[0]].textContent)"
+    by_count = [int(text) for text in page.run(column, 1)]
+    assert len(by_count) > 3
+    assert by_count == sorted(by_count, reverse=True)
+    head = "#confusion .plain-table thead th:nth-child({})"
+    assert page.find(head.format(2)).get_attribute("aria-sort") == "descending"
+    page.find(head.format(2) + " button").send_keys("\ue007")  # enter
+    assert [int(text) for text in page.run(column, 1)] == sorted(by_count)
+    page.click(head.format(3) + " button")
+    shares = [float(text.rstrip(" %")) for text in page.run(column, 2)]
+    assert shares == sorted(shares, reverse=True)
+    page.click(head.format(1) + " button")
+    assert page.find(head.format(1)).get_attribute("aria-sort") == "ascending"
+    assert page.find(head.format(3)).get_attribute("aria-sort") == "none"
+    page.click("#analysis thead th:nth-child(3) button")
+    areas = [float(text) for text in page.run(column.replace("#top-confusions tr", "#step-areas tr"), 2)]
+    assert areas == sorted(areas, reverse=True)
+    assert_quiet(page)
+
+
 CHOSEN = (
     "const s = document.getElementById('gallery-class');"
     "return s.value === '' ? null : JSON.parse(document.getElementById('report-data').textContent).names[s.value]"

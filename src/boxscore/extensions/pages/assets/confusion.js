@@ -147,10 +147,13 @@ function confusionMatrix() {
   const frequent = view.top.filter(([truth, predicted]) => truth < view.classes && predicted < view.classes).slice(0, 20);
   const FEW = narrow.matches ? 5 : frequent.length;
   list.replaceChildren(...frequent.map((row) => el("tr", null, el("th", { scope: "row" }, el("button", { class: "link", type: "button", onclick: () => { showCell(row[0], row[1], row[2], row[3] ? row[2] / row[3] : 0).scrollIntoView({ block: "nearest" }); chose("confusion"); } }, nameNode(short(className(row[0]), 40)), " \u2192 ", nameNode(short(className(row[1]), 40)))), el("td", null, count(row[2])), el("td", null, share(row[3])))));
-  [...list.rows].slice(FEW).forEach((row) => { row.hidden = true; });
+  let listed = FEW;
+  const fold = () => [...list.rows].forEach((row, i) => { row.hidden = i >= listed; });
   if (frequent.length > FEW) {
-    const rest = el("button", { class: "more-rows", type: "button", onclick: () => { [...list.rows].forEach((row) => { row.hidden = false; }); rest.remove(); } }, `Show ${frequent.length - FEW} more`);
+    const rest = el("button", { class: "more-rows", type: "button", onclick: () => { listed = frequent.length; fold(); rest.remove(); } }, `Show ${frequent.length - FEW} more`);
     list.closest("table").after(rest);
   }
+  if (frequent.length > 1) sortable(list.closest("table"), fold);
+  fold();
   if (!frequent.length) list.replaceChildren(el("tr", null, el("td", { class: "text", colspan: 3 }, "No class is predicted as another.")));
 }

@@ -106,6 +106,8 @@ if (dialog) {
   byId("dialog-close").addEventListener("click", () => dialog.close());
   dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
 }
+/* Every table of rows is sortable; that of pairs is a matrix. */
+document.querySelectorAll("main table:not(.pairs-table)").forEach((table) => { if (table.tBodies[0].rows.length > 1 && !table.querySelector(".sort")) sortable(table, () => {}); });
 copying();
 follow();
 addEventListener("hashchange", follow);

@@ -1,9 +1,15 @@
 /* The per-class table: the template wrote the rows; sorting, filtering, bars and the number of rows and columns are here. */
 const MOST_ROWS = narrow.matches ? 10 : 100;
 
+/* The text of a cell without a value of its own; of numbers, the first one. */
+function written(cell) {
+  const text = cellText(cell).replaceAll("\u2212", "-"), number = /^[+-]?[\d,]*\.?\d+/.exec(text);
+  return cell.matches("th, .text") || !number ? text : number[0].replaceAll(",", "");
+}
+
 function cellValue(row, column) {
-  const cell = row.cells[column], value = cell.dataset.v;
-  return value === undefined || value === "" ? null : column === 0 || cell.classList.contains("text") ? value : Number(value);
+  const cell = row.cells[column], value = cell.dataset.v ?? written(cell);
+  return value === undefined || value === "" ? null : column === 0 || cell.classList.contains("text") || Number.isNaN(Number(value)) ? value : Number(value);
 }
 
 /* Turn headers into sort buttons that call then(); return a function that sorts by a column. */
@@ -15,7 +21,7 @@ function sortable(table, then) {
     const rows = [...body.rows].map((row) => [cellValue(row, column), row]);
     rows.sort(([a], [b]) => {
       if (a === null || b === null) return (a === null) - (b === null);
-      return sign * (typeof a === "string" ? a.localeCompare(b) : a - b);
+      return sign * (typeof a === "string" || typeof b === "string" ? String(a).localeCompare(String(b)) : a - b);
     });
     body.append(...rows.map(([, row]) => row));
     then();
