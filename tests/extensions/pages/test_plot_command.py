@@ -149,3 +149,20 @@ def test_steps_of_the_analysis_differ_without_color() -> None:
     hatches = [area.get_hatch() for area in figure.axes[0].collections]
     assert len(patches) == len(hatches) == 7
     assert len({*hatches[2:6]}) == 4
+
+
+def test_the_miss_rate_of_many_classes_is_drawn_of_five(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[list[str]] = []
+
+    def keep(result: boxscore.Evaluation, *, classes: tuple[str, ...] = (), ax: object = None) -> object:
+        drawn.append(list(classes))
+        return plots.pr_curve(result)
+
+    monkeypatch.setattr(plots, "miss_rate", keep)
+    run("plot", "miss-rate", GT, DT, "--output", tmp_path / "all.png")
+    monkeypatch.setattr("boxscore.extensions.pages.plot_command.MOST_LINES", 6)
+    run("plot", "miss-rate", GT, DT, "--output", tmp_path / "five.png")
+    ap = boxscore.evaluate(GT, DT, digest=False).per_class.set_index("class")["AP"]
+    assert drawn == [[], ap.dropna().sort_values(ascending=False).index.tolist()[:5]]

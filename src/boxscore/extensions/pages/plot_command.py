@@ -54,7 +54,8 @@ OPTIONS = (
     Option("iou-threshold", "IoU threshold of pr and froc (default: the first)", kind=float, metavar="T"),
     Option(
         "highlight",
-        "classes to draw in color in pr and froc (default: the five with the highest AP)",
+        "classes to draw in color in pr and froc, or at all in miss-rate (default: the five with the highest "
+        "AP; miss-rate draws up to ten)",
         many=True,
         metavar="CLASS",
     ),
@@ -73,6 +74,9 @@ OPTIONS = (
     Option("metric", "metric of per-class (default: the first of the protocol)", metavar="NAME"),
     Option("most", "maximum number of classes in confusion and per-class", kind=int, metavar="N"),
 )
+
+MOST_LINES = 10
+"""Maximum number of classes that miss-rate draws unless classes are chosen."""
 
 PARAMETERS = {
     "iou_threshold": "iou_threshold",
@@ -106,7 +110,8 @@ def run(arguments: argparse.Namespace) -> int:
         digest = digest_of(evaluation, warned=messages)
     if arguments.strict:
         digest.refuse()
-    if "classes" in inspect.signature(draw).parameters and arguments.kind != "miss-rate":
+    few = arguments.kind == "miss-rate" and len(evaluation.labels) <= MOST_LINES
+    if "classes" in inspect.signature(draw).parameters and not few:
         options.setdefault("classes", best_classes(evaluation))
     write_atomically(path, picture(draw(evaluation, **options), form))
     show(str(path))

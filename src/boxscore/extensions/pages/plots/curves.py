@@ -357,7 +357,7 @@ class MissRateDisplay(Display):
 
     def _draw(self, ax: Any) -> None:
         for number, (line, name) in enumerate(zip(self.missed, self.labels, strict=True)):
-            ax.plot(self.fppi, line, color=COLORS[number % len(COLORS)], linewidth=1.5, label=label(name))
+            ax.plot(self.fppi, line, label=label(name), **_look(number))
         for anchor in self.anchors.tolist():
             ax.axvline(anchor, color=GRAY, linewidth=0.5, alpha=0.5)
         ax.set_xscale("log")
@@ -481,6 +481,20 @@ def _check_classes(evaluation: Evaluation, names: Sequence[str]) -> None:
         checks.one_of(name, evaluation.labels, name="classes")
 
 
+def _look(number: int) -> dict[str, Any]:
+    """Return the look of a line: style and marker vary too, so that lines differ in grayscale."""
+    turn, place = divmod(number, len(STYLES))
+    # The last color, black, is that of the mean.
+    return {
+        "linestyle": STYLES[place],
+        "color": COLORS[number % (len(COLORS) - 1)],
+        "linewidth": 1.5,
+        "marker": MARKERS[turn % len(MARKERS)],
+        "markersize": 4,
+        "markevery": 0.1,
+    }
+
+
 def _highlight(
     ax: Any,
     x: FloatArray,
@@ -496,16 +510,4 @@ def _highlight(
         if name in labels:
             row = labels.index(name)
             text = label(name) if values is None else f"{label(name)}, AP {values[row]:.3f}"
-            # Vary line style and marker too, so that lines differ in grayscale; black is the mean.
-            turn, place = divmod(number, len(STYLES))
-            ax.plot(
-                x,
-                rows[row],
-                linestyle=STYLES[place],
-                color=COLORS[number % (len(COLORS) - 1)],
-                linewidth=1.5,
-                marker=MARKERS[turn % len(MARKERS)],
-                markersize=4,
-                markevery=0.1,
-                label=text,
-            )
+            ax.plot(x, rows[row], label=text, **_look(number))
