@@ -407,6 +407,18 @@ def test_a_cut_table_of_names_is_said_in_place_of_the_wrong_classes() -> None:
     assert sentence.cost >= error_types(boxscore.evaluate(objects, detections)).total.cost[0]
 
 
+def test_detections_written_twice_are_said_in_place_of_duplicates() -> None:
+    """A lower NMS threshold would be advice that the error makes void."""
+    result = scene(1, 2.0)
+    rows = np.arange(len(result.detections))
+    twice = result.detections.take(np.concatenate([rows, rows[:60]]))
+    sentences = said(boxscore.evaluate(result.ground_truth, twice, digest=False))
+    first = next(iter(sentences.values()))
+    assert first.topic == "repeated-detection"
+    assert first.action[0].text.startswith("Write each detection once: AP would be ")
+    assert "duplicate" not in sentences
+
+
 def every_kind() -> list[boxscore.Evaluation]:
     one = evaluation(classes=["only"], images=5)
     return [
@@ -446,4 +458,5 @@ def test_a_fault_that_a_warning_names_points_at_all_findings() -> None:
         view = report_view(broken, options=options)
         assert view["conclusions"][0].topic == "detection-box-order"
         assert view["conclusions"][0].parts[0].anchor == anchor
+        assert view["conclusions"][0].parts[0].text.startswith("Detections: ")
         assert f'id="{anchor}"' in render_page(view)

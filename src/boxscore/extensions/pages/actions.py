@@ -82,7 +82,7 @@ def repair_of(finding: Finding) -> tuple[str, tuple[Part, ...]]:
     Returns
     -------
     evidence : str
-        The message after its head, and the effect of another repair, if it is known.
+        The message without its order, and the effect of another repair, if it is known.
     action : tuple of Part
         The order, and its effect, if it is known.
     """
@@ -97,8 +97,8 @@ def repair_of(finding: Finding) -> tuple[str, tuple[Part, ...]]:
     order = known[:1].upper() + known[1:] or "Correct this, and write the report again"
     effect = _effect(finding)
     if finding.code in BY_ANOTHER_WAY and finding.effect_text:
-        return f"{rest} {finding.effect_text}.".removeprefix(finding.head), (Part(f"{order}."),)
-    return rest.removeprefix(finding.head), (Part(f"{order}{effect}."),)
+        return f"{rest} {finding.effect_text}.", (Part(f"{order}."),)
+    return rest, (Part(f"{order}{effect}."),)
 
 
 def _effect(finding: Finding) -> str:

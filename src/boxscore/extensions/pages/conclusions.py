@@ -18,6 +18,7 @@ Conventions
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Container, Sequence
 from typing import NamedTuple
 
@@ -45,6 +46,9 @@ UNDER_A_CUT = ("missed", "image-without-detections")
 """Topics of sentences that a cut of the scores may explain."""
 
 ALWAYS_CALLED_ANOTHER = "class-always-called-another"
+EXPLAINED = {ALWAYS_CALLED_ANOTHER: "classification", "repeated-detection": "duplicate"}
+"""Kinds of mistakes that findings with a cost explain, by code."""
+
 LONGEST_NAME = 40
 SHAPES = {"mask": "masks", "boundary": "masks", "keypoints": "poses"}
 """Names of the compared objects, if they are not boxes."""
@@ -102,12 +106,12 @@ def conclusions(
     scored, scores = evaluation.has_scores, choices.scores
     advice = [threshold_advice(evaluation, findings, scores)] if scored else []
     mistakes = _mistakes(evaluation, choices)
-    # A wrong table of class names explains the wrong classes, and is what to fix.
+    # Errors in the data explain some kinds of mistakes, and are what to correct.
     for position, fault in enumerate(faults):
-        if fault.topic == ALWAYS_CALLED_ANOTHER:
-            explained = [mistake.cost for mistake in mistakes if mistake.topic == "classification"]
-            faults[position] = fault._replace(cost=max([fault.cost, *explained]))
-            mistakes = [mistake for mistake in mistakes if mistake.topic != "classification"]
+        kind = EXPLAINED.get(fault.topic)
+        explained = [mistake.cost for mistake in mistakes if mistake.topic == kind]
+        faults[position] = fault._replace(cost=max([fault.cost, *explained]))
+        mistakes = [mistake for mistake in mistakes if mistake.topic != kind]
     # An error in the data makes a threshold meaningless, and explains mistakes that cost less.
     is_wrong = any(fault.cost == math.inf for fault in faults)
     if is_wrong:
@@ -163,7 +167,10 @@ def _fault(finding: Finding, is_listed: bool) -> Conclusion | None:
     cost = finding.effect if finding.effect > NEGLIGIBLE else 0.0
     if finding.severity == "note" or (finding.severity == "warning" and not cost):
         return None
-    head, (rest, action) = finding.head, repair_of(finding)
+    evidence, action = repair_of(finding)
+    # A head of one word is the name of a file; then link the first statement about it.
+    head = finding.head if " " in finding.head else re.split(r"[;.?] ", evidence, maxsplit=1)[0]
+    rest = evidence.removeprefix(head)
     # The worst classes mention the others.
     if finding.code == ALWAYS_CALLED_ANOTHER and finding.count > 1:
         most = max(finding.examples, key=lambda text: int(text.split()[0].replace(",", "")))
