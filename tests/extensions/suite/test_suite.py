@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import time
@@ -150,9 +151,19 @@ def test_the_interval_over_sets_by_hand(tmp_path: Path, sets: int) -> None:
     if sets < 10:
         assert np.isnan([row["low_sets"], row["high_sets"]]).all()
     else:
-        error = math.sqrt(sum((each - mean) ** 2 for each in delta) / (sets - 1) / sets)
-        # Student's t of 9 degrees of freedom, from a table.
-        assert row["high_sets"] - mean == pytest.approx(1.833113 * error, rel=1e-6)
+        # All swaps of ten sets, up to complements; the largest that is not significant at 10%.
+        swaps = [
+            abs(sum(sign * each for sign, each in zip(signs, delta, strict=True))) / sets
+            for signs in itertools.product((1, -1), repeat=sets)
+            if signs[-1] == 1
+        ]
+        spread = math.sqrt(sum(each**2 for each in swaps) / len(swaps))
+        largest = sorted(swaps[1:])[-int(0.1 * len(swaps) + 1e-9)]
+        part = (largest / spread) ** 2 / sets
+        reach = math.sqrt((largest**2 - part * mean**2) / (1 - part))
+        assert row["high_sets"] - mean == pytest.approx(reach, rel=1e-6)
+        assert (row["low_sets"] > 0 or row["high_sets"] < 0) == (row["verdict"] in ("better", "worse"))
+        assert (row["p_value"] <= 0.1) == (row["verdict"] in ("better", "worse"))
         assert row["low_sets"] + row["high_sets"] == pytest.approx(2 * mean, abs=1e-14)
 
 
@@ -383,7 +394,7 @@ def test_the_command_and_its_page(folder: Path, capsys: pytest.CaptureFixture[st
     assert '<a href="sets/set0/report.html">' in page
     assert "<script" not in page
     assert "No interval: too few images with objects: set0, set1" in page
-    assert "over sets from the spread of the data sets (from 10 on)" in page
+    assert "interval over sets excludes 0 exactly then (from 10 data sets on)" in page
     assert (out / "sets" / "set5" / "report.html").is_file()
     for form in ("markdown", "latex", "csv", "json"):
         assert main(["suite", suite, "--resamples", "20", "--output", form, "--quiet"]) == 0

@@ -149,6 +149,8 @@ class Resampling(NamedTuple):
     test: str = "swap"
     """Basis of verdicts: ``swap``, or ``interval`` for a bootstrap interval."""
     workers: Workers = "auto"
+    pairs: int = 1
+    """Number of pairs of detectors that p-values and intervals are adjusted for."""
 
     @property
     def level(self) -> float:
@@ -252,7 +254,7 @@ class DetectorComparison(DiagnosticResult):
 
     def verdict_text(self) -> str:
         """State the rule of the verdicts, and the adjustments of p-values and intervals."""
-        how, N = self.resampling, len(self.names)
+        how = self.resampling
         level = f"{100 * how.confidence:g}%"
         if how.test == "interval":
             return (
@@ -260,9 +262,10 @@ class DetectorComparison(DiagnosticResult):
                 "cannot tell. It is a bootstrap interval of one difference, not adjusted for others."
             )
         unit = "image" if how.group is None else "group"
-        family = [f"Both are adjusted for all {N * (N - 1) // 2} pairs (Holm)."] if N > 2 else []
+        many = how.pairs > 1
+        family = [f"Both are adjusted for all {how.pairs:,} pairs (Holm)."] if many else []
         if len(self.classes) > 1:
-            also = "also " * (N > 2)
+            also = "also " * many
             family.append(
                 f"In classes both are {also}adjusted for all {len(self.classes):,} classes (max-T)."
             )
@@ -465,6 +468,7 @@ def compare_detectors(
         unit_count(first._image_count, units),
         "swap" if method == "swap" and all(result._holds_matches for result in results) else "interval",
         workers,
+        len(results) * (len(results) - 1) // 2,
     )
     # Swap the results of each pair, those with the first one before the others; the distribution of the
     # difference gives p-values and intervals.

@@ -185,7 +185,8 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
     elif arguments.sequential:
         _show_sequential(named, arguments)
     else:
-        _show_comparison(named, arguments, rows, messages)
+        faulty = any(digest.errors for digest in digests)
+        _show_comparison(named, arguments, rows, messages, faulty=faulty)
     say_findings(digests)
     return 0
 
@@ -207,7 +208,12 @@ def _in_parts(
 
 
 def _show_comparison(
-    named: dict[str, Evaluation], arguments: argparse.Namespace, rows: Rows, messages: Remembered
+    named: dict[str, Evaluation],
+    arguments: argparse.Namespace,
+    rows: Rows,
+    messages: Remembered,
+    *,
+    faulty: bool,
 ) -> None:
     """Compare over all images, print the differences or a table for a paper, and write the report."""
     import pandas as pd
@@ -259,6 +265,8 @@ def _show_comparison(
             answer.statement if any(given[name] for name in given if name in answer.command) else answer.text
             for answer in answers(comparison)
         ]
+        if faulty:
+            said.insert(0, "First fix the error in the input (see below): the comparison may mean nothing.")
         sections = _sections(comparison, frame, said, words, every_metric=bool(arguments.metrics))
         show(written("text", sections, value={}, footer=first.signature))
     else:

@@ -183,7 +183,7 @@ def _verdict(comparison: DetectorComparison, ranked: Sequence[int]) -> Answer:
     if values[best] == values[second]:
         equal = [names[i] for i in ranked if values[i] == values[best]]
         said = f"{named_list(equal)} have the same {metric}, {fixed(values[best], 3)}."
-        return Answer(said, link, anchor, "If all metrics are equal, check that the files differ.")
+        return Answer(said, link, anchor)
     alike = [names[i] for i in ranked if i == best or not pairs.significant[best, i, 0]]
     said = f"The data cannot tell which of {named_list(alike)} is {'best' if len(alike) > 2 else 'better'}"
     return Answer(f"{said}: {apart}.", link, anchor)
@@ -202,19 +202,20 @@ def _more_images(comparison: DetectorComparison, ranked: Sequence[int]) -> list[
 
 def _rest(comparison: DetectorComparison, ranked: Sequence[int]) -> list[Answer]:
     """Name the detectors that are worse than the leader, among three or more."""
-    if len(comparison.names) < 3:
+    if len(ranked) < 3:
         return []
-    best, pairs = ranked[0], comparison.pairs
+    best, second, pairs = ranked[0], ranked[1], comparison.pairs
     worse = [
         f"{short_name(comparison.names[i])}, {difference_text(comparison, i, best)}"
-        for i in ranked[1:]
+        for i in ranked[2:]
         if pairs.significant[i, best, 0]
     ]
     name = short_name(comparison.names[best])
     more = f" and {len(worse) - MOST_NAMED:,} more" if len(worse) > MOST_NAMED else ""
-    said = f"Worse than {name}: {'; '.join(worse[:MOST_NAMED])}{more}."
+    also = "Also worse" if pairs.significant[second, best, 0] else "Worse"
+    said = f"{also} than {name}: {'; '.join(worse[:MOST_NAMED])}{more}."
     if not worse:
-        said = f"The data cannot tell whether any detector is worse than {name}."
+        said = f"The data cannot tell whether any other detector is worse than {name}."
     return [Answer(said, "See the images where they differ most", "differing")]
 
 
@@ -226,7 +227,14 @@ def _other_metrics(comparison: DetectorComparison, ranked: Sequence[int]) -> lis
     defined = np.isfinite(comparison.pairs.delta[ranked[0], ranked[1], 1:])
     count = {word: int(((words == word) & defined).sum()) for word in DECIDED}
     name, of = short_name(comparison.names[ranked[0]]), f"the other {counted(int(defined.sum()), 'metric')}"
-    said = f"By {of}, {name} is better in {count['better']:,} and worse in {count['worse']:,}"
+    left = int(defined.sum()) - sum(count.values())
+    if not comparison.pairs.delta[ranked[0], ranked[1]][np.append(True, defined)].any():
+        return [Answer(f"By {of}, both are equal too: check that the files differ.")]
+    parts = [f"{word} in {number:,}" for word, number in count.items() if number]
+    parts += [f"the data cannot tell in {left:,}"] if left else []
+    said = (
+        f"By {of}, {name} is {enumerated(parts)}" if sum(count.values()) else f"By {of}, {enumerated(parts)}"
+    )
     return [Answer(f"{said}. Decide by one metric that you choose before you look.")]
 
 
@@ -243,7 +251,7 @@ def _classes(comparison: DetectorComparison) -> list[Answer]:
         return [Answer(said, *action)] if said else []
     part = comparison.per_class.take(0, 0)
     known = np.isfinite(part.delta)
-    if not known.any():
+    if not part.delta[known].any():
         return []
     size = np.where(known, np.abs(part.delta), -np.inf)
     order = np.argsort(-size, kind="stable")
@@ -258,7 +266,7 @@ def _classes(comparison: DetectorComparison) -> list[Answer]:
     }
     total, decided = int(known.sum()), sum(map(len, named.values()))
     if decided:
-        parts = [f"{word} in {_listed(classes)}" for word, classes in named.items() if classes]
+        parts = [f"{word} in {named_list(classes)}" for word, classes in named.items() if classes]
         left = total - decided
         rest = f"; the data cannot tell in the other {left:,}" if left else ""
         said = f"By class, {name} is {' and '.join(parts)}{rest}."
@@ -266,10 +274,6 @@ def _classes(comparison: DetectorComparison) -> list[Answer]:
         largest = f"{short_name(comparison.classes[order[0]])} ({signed_text(float(part.delta[order[0]]))})"
         said = f"The data cannot tell in any single class of {total:,}; the largest difference is {largest}."
     return [Answer(said, *action)]
-
-
-def _listed(classes: Sequence[str]) -> str:
-    return f"{counted(len(classes), 'class')}: {named_list(classes)}"
 
 
 def _doubts(comparison: DetectorComparison, ranked: Sequence[int]) -> list[Answer]:
@@ -282,7 +286,7 @@ def _doubts(comparison: DetectorComparison, ranked: Sequence[int]) -> list[Answe
     if differ and known and decided_by_ties(results[best], results[second], row.key):
         said = "Another order of equal scores could reverse this: export scores with more digits."
         doubts.append(Answer(said, command="boxscore ties prints the range of each detector."))
-    pairs = len(results) * (len(results) - 1) // 2
+    pairs = how.pairs
     if how.test == "swap" and (how.resamples + 1) * how.level < pairs:
         needed = int(np.ceil(2 * pairs / (1 - how.confidence) / 1000)) * 1000
         said = f"{how.resamples:,} resamples are too few for {counted(pairs, 'pair')} of detectors"

@@ -124,7 +124,7 @@ def _faults(found: list[Note]) -> list[Answer]:
     count = sum(note.level == "error" for note in found)
     if not count:
         return []
-    errors = "an error" if count == 1 else f"{count} errors"
+    errors = "an error" if count == 1 else "errors"
     return [
         Answer(f"The input has {errors}, so the comparison may mean nothing.", "Fix this first", "findings")
     ]

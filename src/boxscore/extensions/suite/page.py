@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from boxscore._utils.files import write_folder
 from boxscore._utils.text import csv_table, json_value
+from boxscore.extensions.decisions.wording import p_text
 from boxscore.extensions.pages.html import render_static
 from boxscore.extensions.suite.result import LEAST_SETS, SuiteResult
 
@@ -76,13 +77,17 @@ def view_of(result: SuiteResult, folder: Path) -> dict[str, Any]:
         "groups": result.groups,
         "rows": rows,
         "summary": plain["models"],
-        "differences": plain["differences"],
+        "differences": [
+            {**row, "p_text": p_text(row["p_value"], 1 - result.confidence + 1e-12)}
+            for row in plain["differences"]
+        ],
         "failed": plain["failed"],
         "failed_count": count,
         "warnings": plain["warnings"],
         "level": f"{100 * result.confidence:g}%",
         "interval_note": result.interval_note,
         "least_sets": LEAST_SETS,
+        "most_p": f"{1 - result.confidence:.4g}",
         "signature": result.signature,
         "sources": [],
         "findings": [],

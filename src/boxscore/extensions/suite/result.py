@@ -8,12 +8,12 @@ Conventions
   its squared standard error is the sum of theirs (:mod:`boxscore.extensions.weights.left_out`), divided by
   their number squared; Satterthwaite gives its degrees of freedom. ``estimate`` is the mean without the bias
   of few images. There is none if a set has too few images, or if intervals of its metric do not hold.
-- Intervals of a difference: ``images`` from images drawn within each of these sets. ``sets``: mean -+ t x
-  standard error of the differences of the sets, which include the sampling noise of their images; none for
-  fewer than ten sets.
 - ``p_value``: permutation test that swaps the results of two models set by set
-  (:mod:`boxscore.extensions.decisions.swapping`), adjusted for the number of models (Holm). Fewer than six
-  sets are too few.
+  (:mod:`boxscore.extensions.decisions.swapping`), adjusted for the number of models (Holm). It decides the
+  verdict, which is about other sets like these. Fewer than six sets are too few.
+- Intervals of a difference: ``sets`` contains the differences that this test does not reject, so it excludes
+  0 exactly if the verdict is ``better`` or ``worse``; none for fewer than ten sets. ``images`` is from images
+  drawn within each of these sets, and does not decide.
 - If a set's metric is undefined in a draw, the draw uses the set's value.
 """
 
@@ -22,7 +22,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,14 +34,13 @@ from boxscore._utils.text import json_text, short_list
 from boxscore.data.tables import GroundTruth
 from boxscore.extensions.decisions.compare import TOO_FEW
 from boxscore.extensions.decisions.gate import is_value
-from boxscore.extensions.decisions.swapping import SwappedDifferences, holm
+from boxscore.extensions.decisions.swapping import SwappedDifferences, holm, holm_levels
 from boxscore.extensions.weights.left_out import Spread, jackknife_intervals, spread_of
 from boxscore.extensions.weights.resampling import (
     LEAST_UNITS,
     LEAST_UNITS_OF_VERDICT,
     Swaps,
     interval,
-    student_quantile,
 )
 from boxscore.protocols import load_protocol
 
@@ -370,9 +368,8 @@ class SuiteResult:
         delta = values[:, 1:] - values[:, :1]  # [S, O]
         mean = delta.mean(axis=0)
         over_images = self._interval((drawn[..., 1:] - drawn[..., :1]).mean(axis=1), mean)
-        over_sets = self._over_sets(delta, mean)
         # Take the verdict from the swap test; slack keeps the rounding of 1 - confidence from deciding.
-        p_values = self._p_values(delta)
+        p_values, reach = self._swapped(delta)
         gain = -delta if self.falls else delta
         few = len(self.sets) < LEAST_UNITS_OF_VERDICT
         apart = p_values <= 1 - self.confidence + 1e-12
@@ -384,8 +381,8 @@ class SuiteResult:
                 "delta": mean,
                 "low_images": over_images[0],
                 "high_images": over_images[1],
-                "low_sets": over_sets[0],
-                "high_sets": over_sets[1],
+                "low_sets": mean - reach,
+                "high_sets": mean + reach,
                 "p_value": p_values,
                 "verdict": [TOO_FEW.replace("images", "sets") if few else word for word in words.tolist()],
                 "sets_won": (gain > 0).sum(axis=0),
@@ -400,21 +397,18 @@ class SuiteResult:
             return np.full(value.shape, np.nan), np.full(value.shape, np.nan)
         return interval(draws, value, self.confidence, METHOD, units)
 
-    def _over_sets(self, delta: FloatArray, value: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the ends of the interval over sets: Student's, of a mean of independent differences."""
-        count = len(delta)
-        if count < LEAST_SETS:
-            return np.full(value.shape, np.nan), np.full(value.shape, np.nan)
-        upper = (1 + min(self.confidence, 1 - 1e-9)) / 2
-        reach = student_quantile(upper, count - 1) * delta.std(axis=0, ddof=1) / math.sqrt(count)
-        return value - reach, value + reach
-
-    def _p_values(self, delta: FloatArray) -> FloatArray:
-        """Compute p values by swapping the models set by set; adjusted for the number of models, [O]."""
+    def _swapped(self, delta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Swap the models set by set; return adjusted p-values, [O], and half the width of intervals."""
         weights = iter(Swaps.of_seed(len(delta), 1999, self.seed))
         signs = [own[::2] - own[1::2] for own, _ in zip(weights, weights, strict=True)]
-        exchanged = np.array(signs) @ delta / len(delta)
-        return holm(SwappedDifferences(exchanged[:, None]).p_values()[0])
+        swaps = SwappedDifferences((np.array(signs) @ delta / len(delta))[..., None])
+        alone, level = swaps.p_values()[:, 0], 1 - self.confidence + 1e-12
+        p_values = holm(alone)
+        reach = swaps.reach(holm_levels(alone, level), np.full(delta.shape[1], len(delta)))
+        # Rounding must not decide otherwise than the p-value.
+        size = np.abs(delta.mean(axis=0))
+        reach = np.where(p_values <= level, np.minimum(reach, np.nextafter(size, 0)), np.maximum(reach, size))
+        return p_values, np.where(np.isfinite(reach) & (len(delta) >= LEAST_SETS), reach, np.nan)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON form, which ``boxscore check --result`` reads, with every cell.

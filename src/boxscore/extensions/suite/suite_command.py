@@ -123,9 +123,10 @@ def _sections(result: SuiteResult) -> list[Section]:
     if len(frame):
         first = result.models[0]
         note = (
-            f"delta: other minus {first} in the mean over data sets; {share} intervals: images from "
-            "resampling the images of every data set, sets from the spread of the data sets (from "
-            f"{LEAST_SETS} on); verdict: paired permutation test over data sets"
+            f"delta: other minus {first} in the mean over data sets. Verdict: better or worse if the p-value "
+            f"of a paired permutation test over data sets is at most {1 - result.confidence:.4g}, otherwise "
+            f"cannot tell. The {share} interval of sets excludes 0 exactly then (from {LEAST_SETS} data sets "
+            "on); that of images is about these data sets alone and does not decide."
         )
         columns: dict[str, Any] = table_columns(frame.drop(columns="first"))
         ends = (("low_sets", "high_sets"), ("low_images", "high_images"))
