@@ -73,6 +73,8 @@ class Shown(HTMLParser):
 
 
 def shown(value: float) -> str:
+    if isinstance(value, int):
+        return str(value)
     return "-" if value != value else f"{value:.4f}"
 
 
