@@ -67,4 +67,4 @@ def test_one_class_is_not_above_its_interval() -> None:
     enough = compare_detectors(results(classes=1), resamples=10, metrics=["AP"])
     inside = NOTE.partition(",")[0] + "."
     assert enough.note == inside
-    assert comparison_view(enough, options=FAST)["interval"].endswith(f"(max-T). {inside}")
+    assert comparison_view(enough, options=FAST)["interval"].endswith(f"groups of images. {inside}")
