@@ -132,8 +132,10 @@ def test_groups_are_read_once_and_share_their_draws(monkeypatch):
         monkeypatch.setattr(module, "units_of_images", counted)
     options = {"metrics": ["AP"]}
     others = {name: dataclasses.replace(evaluation) for name in "bc"}
-    compare_detectors({"a": evaluation, **others}, group="video", resamples=20, **options)
+    comparison = compare_detectors({"a": evaluation, **others}, group="video", resamples=20, **options)
     assert read == ["video"]
+    assert comparison.intervals is comparison.intervals
+    assert read == ["video"] * 2  # intervals of each detector are computed when first used
     monkeypatch.setattr(type(evaluation), "_weighted_metrics", None)  # of the same groups nothing is computed
     bootstrap_intervals(evaluation, group="(.+)_", **options)
 

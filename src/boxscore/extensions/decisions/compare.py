@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore._utils.array_types import FloatArray, unchangeable
+from boxscore._utils.array_types import FloatArray, read_only, unchangeable
 from boxscore._utils.lazy import shortcut
 from boxscore._utils.processes import Workers
 from boxscore._utils.progress import stage
@@ -182,8 +182,6 @@ class DetectorComparison(DiagnosticResult):
     decided_by_ties : ndarray of object, [O, M]
         Whether another order of equally scored detections could change the sign of the total ``delta``; None
         for metrics other than AP, and if merged partials do not contain this.
-    intervals : Intervals, [N, M]
-        Scores of each result, the first one first, over all classes.
     draws : ndarray, float64 [N, resamples, M]
         Scores of each result in each draw of images, over all classes.
     pairs : PairedDifferences, [N, N, M]
@@ -206,7 +204,6 @@ class DetectorComparison(DiagnosticResult):
     per_class: Differences
     total: Differences
     decided_by_ties: NDArray[np.object_]
-    intervals: Intervals
     draws: FloatArray
     pairs: PairedDifferences
     unadjusted: FloatArray
@@ -230,7 +227,6 @@ class DetectorComparison(DiagnosticResult):
             per_class=self.per_class.take(only),
             total=self.total.take(only),
             decided_by_ties=self.decided_by_ties[only],
-            intervals=Intervals(*(values[both] for values in self.intervals)),
             draws=self.draws[both],
             pairs=self.pairs.take(*np.ix_(both, both)),
             unadjusted=self.unadjusted[only],
@@ -238,6 +234,17 @@ class DetectorComparison(DiagnosticResult):
             evaluations={key: self.evaluations[key] for key in (self.first, name)},
             cross_fits={key: fit for key, fit in self.cross_fits.items() if key in (self.first, name)},
         )
+
+    @property
+    def scores(self) -> FloatArray:
+        """The score of each result over all classes, the first one first, [N, M]."""
+        scores: FloatArray = np.concatenate([self.total.value_first[:1], self.total.value_other])
+        return scores
+
+    @functools.cached_property
+    def intervals(self) -> Intervals:
+        """The score of each result over all classes and its interval, when first used; arrays [N, M]."""
+        return Intervals(*map(read_only, _intervals(self)))
 
     @functools.cached_property
     def note(self) -> str:
@@ -287,7 +294,7 @@ class DetectorComparison(DiagnosticResult):
 
     def clear_best(self, metric: int) -> int | None:
         """Return the position of the best result in a metric; None if the second may be as good."""
-        values = self.intervals.value[:, metric] * (-1 if self.lower_is_better[metric] else 1)
+        values = self.scores[:, metric] * (-1 if self.lower_is_better[metric] else 1)
         defined = np.flatnonzero(np.isfinite(values))
         if len(defined) < 2:
             return None
@@ -359,7 +366,7 @@ class DetectorComparison(DiagnosticResult):
         """
         import pandas as pd
 
-        values, rows = self.intervals.value, list[tuple[Any, ...]]()
+        values, rows = self.scores, list[tuple[Any, ...]]()
         for m, metric in enumerate(self.metrics):
             signed = -values[:, m] if self.lower_is_better[m] else values[:, m]
             ranked = np.argsort(-signed, kind="stable").tolist()
@@ -489,7 +496,7 @@ def compare_detectors(
         [decided_by_ties(first, other, row.key) if known and row.metric == "AP" else None for row in rows]
         for other in results[1:]
     ]
-    return unchangeable(
+    comparison = unchangeable(
         DetectorComparison(
             names[0],
             names[1:],
@@ -498,7 +505,6 @@ def compare_detectors(
             of_classes,
             total,
             np.array(ties, dtype=object).reshape(len(ties), len(rows)),
-            _intervals(results, rows, how, units, progress),
             draws[..., -1],
             pairs,
             unadjusted[: len(results) - 1],
@@ -508,6 +514,10 @@ def compare_detectors(
             cross_fits,
         )
     )
+    # Partitions are on disk, and may be deleted before the intervals are used.
+    if not all(result._holds_matches for result in results):
+        _ = comparison.intervals
+    return comparison
 
 
 def _per_class(
@@ -589,24 +599,12 @@ def _around(
     return np.where(np.isinf(low), np.nan, low), np.where(np.isinf(high), np.nan, high)
 
 
-def _intervals(
-    results: Sequence[Evaluation],
-    rows: Sequence[SummaryRow],
-    how: Resampling,
-    units: Units | None,
-    progress: bool,
-) -> Intervals:
-    """Return the intervals of the scores of each result over all classes, [N, M]."""
+def _intervals(comparison: DetectorComparison) -> Intervals:
+    """Compute the intervals of the scores of each result over all classes, [N, M]."""
+    how, results = comparison.resampling, list(comparison.evaluations.values())
+    rows, units = chosen_rows(results[0], comparison.metrics), units_of_images(results[0], how.group)
     every = [
-        intervals_of(
-            result,
-            rows,
-            confidence=how.confidence,
-            seed=how.seed,
-            units=units,
-            progress=progress,
-            workers=how.workers,
-        )
+        intervals_of(result, rows, confidence=how.confidence, seed=how.seed, units=units, workers=how.workers)
         for result in results
     ]
     return Intervals(*(np.stack([each[..., -1] for each in column]) for column in zip(*every, strict=True)))

@@ -474,7 +474,7 @@ def _metrics_of_each(comparison: DetectorComparison) -> pd.DataFrame:
     """Return one row per metric: each detector's value, and the best one if it is clear."""
     import pandas as pd
 
-    values = comparison.intervals.value
+    values = comparison.scores
     best = [comparison.clear_best(m) for m in range(len(comparison.metrics))]
     return pd.DataFrame(
         {

@@ -95,7 +95,7 @@ def classes_ahead(comparison: DetectorComparison) -> str:
     # Without a defined, unique leader, no class can flip the ranking.
     if not comparison.metrics or not len(comparison.classes):
         return ""
-    values, sign = comparison.intervals.value[:, 0], _sign(comparison)
+    values, sign = comparison.scores[:, 0], _sign(comparison)
     if np.isfinite(values).sum() < 2:
         return ""
     # Express all detectors as differences from the first, whose own row is 0.
@@ -153,7 +153,7 @@ def _sign(comparison: DetectorComparison) -> float:
 
 def _ranked(comparison: DetectorComparison) -> list[int]:
     """Rank the detectors by the first metric; ties keep the given order, undefined ones are left out."""
-    values = comparison.intervals.value[:, 0]
+    values = comparison.scores[:, 0]
     defined = np.flatnonzero(np.isfinite(values))
     ranked: list[int] = defined[np.argsort(-_sign(comparison) * values[defined], kind="stable")].tolist()
     return ranked
@@ -165,7 +165,7 @@ def _ranked(comparison: DetectorComparison) -> list[int]:
 def _verdict(comparison: DetectorComparison, ranked: Sequence[int]) -> Answer:
     """Name the best detector and its lead over the second; or those that the data cannot tell from it."""
     names = [short_name(name) for name in comparison.names]
-    metric, values, pairs = comparison.metrics[0], comparison.intervals.value[:, 0], comparison.pairs
+    metric, values, pairs = comparison.metrics[0], comparison.scores[:, 0], comparison.pairs
     best, second, many = ranked[0], ranked[1], len(comparison.names) > 2
     word = pairs.verdict[best, second, 0]
     numbers = f"{metric} {fixed(values[best], 3)} against {fixed(values[second], 3)}"
