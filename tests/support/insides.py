@@ -6,6 +6,7 @@ Everything else that is tested of them is asked of their faces: ``evaluate``, ``
 - ``Matches``, ``merge_matches``: matches are values, which merge in any order.
 - ``heaviest_matching``: the pairs of the largest sum, each row and column once.
 - ``WeightSums``: sums of image weights up to positions of a list; ``weight_table``: what it takes.
+- ``column_sums``: sums of columns with the bits of NumPy's; ``points_up_to``: recall points that are reached.
 - ``components``, ``most_and_heaviest``, ``match_whole_groups``, ``Pairs``: the most pairs, and of these the largest sum; in blocks.
 - ``distributed_evaluation``, ``Here``, ``LocalEngine``: parts to a result as on a cluster, without one.
 - ``asked_again``: a result whose partitions are read again for questions about boxes.
@@ -43,7 +44,9 @@ from boxscore.extensions.large.streaming import StreamTask
 from boxscore.extensions.scoreless.assignment import components
 from boxscore.extensions.scoreless.assignment import heaviest as most_and_heaviest
 from boxscore.extensions.scoreless.whole_groups import match_whole_groups
+from boxscore.extensions.weights.point_values import column_sums
 from boxscore.extensions.weights.weight_sums import WeightSums, weight_table
+from boxscore.extensions.weights.weighted_curves import points_up_to
 from boxscore.matching.ignoring import prepared, rounded
 from boxscore.matching.matches import Matches, bit_type
 from boxscore.matching.matches import merge as merge_matches
@@ -66,6 +69,7 @@ __all__ = [
     "bit_type",
     "bytes_of_plan",
     "check_mergeable",
+    "column_sums",
     "components",
     "cut",
     "distributed_evaluation",
@@ -82,6 +86,7 @@ __all__ = [
     "packed",
     "partition_of",
     "plan_within",
+    "points_up_to",
     "prepared",
     "rounded",
     "score_classes",

@@ -18,18 +18,19 @@ from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.records import NamedTuple
+from boxscore.extensions.weights.weight_sums import Room
 from boxscore.extensions.weights.weighted import ImageWeights
-from boxscore.extensions.weights.weighted_curves import CurvesUnderWeights
+from boxscore.extensions.weights.weighted_curves import CurvesUnderWeights, has_points
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import SummaryRow
-from boxscore.scoring.blocks import HeldValues
+from boxscore.scoring.blocks import MOST_VALUES, HeldValues
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.kinds import counted_for, kind_of
 from boxscore.scoring.summary import (
+    Key,
     WeightedMetrics,
     images_of_class,
-    summary_keys,
     summary_tables,
     summary_total,
 )
@@ -47,11 +48,11 @@ class ClassValues(NamedTuple):
     """Images with such an object, [], if the mean over classes is weighted by images."""
 
 
+Tables = Callable[[Sequence[FloatArray]], FloatArray]
+"""Computes summary rows under some sets of weights, [sets, rows, K + 1]."""
+
 LARGEST_BATCH = 64
 """Maximum sets of weights that are counted together, each on a copy of the matches."""
-
-SETS_TOGETHER = 8
-"""Maximum number of copies."""
 
 COUNTED_TOGETHER = 1 << 16
 """Maximum detections and ground truths of all copies."""
@@ -59,40 +60,56 @@ COUNTED_TOGETHER = 1 << 16
 VALUES_TOGETHER = 1 << 18
 """Maximum values [T, R, K] of all copies, 8 bytes each, to fit a processor's cache."""
 
+POINTS_TOGETHER = 1 << 20
+"""Maximum values [T, R, K] of the sets of weights whose precision at recall points is computed together."""
+
+WEIGHTS_TOGETHER = 1 << 24
+"""Maximum weights of images, detections and ground truths of these sets."""
+
+LEAST_BATCH = 4
+"""Minimum number of such sets, which are two pairs: two sets, or the sides of two swaps."""
+
 
 def weighted_metrics(
     matches: Matches, protocol: Protocol, rows: Sequence[SummaryRow], weights: Iterable[FloatArray]
 ) -> WeightedMetrics:
     """Compute summary rows for each set of image weights, whole numbers, [images].
 
-    Many sets of a small data set are counted together: each on a copy of the matches, with its own classes.
+    Many sets are counted together. Means of recall, and of precision at recall points, have a faster way.
     """
     # Count objects and detections per image once; a set of weights then needs one dot product of whole
     # numbers.
     matches = counted_for(matches, protocol)
-    images = len(matches.images)
+    images, K = len(matches.images), len(matches.categories)
     truths = np.bincount(matches.truth_image[matches.counted(0)], minlength=images)
     detections = np.bincount(matches.image, minlength=images)
-    # Process several sets of weights as copies of the matches in the same operations.
-    size = _copies(matches, protocol, rows)
-    tables = _tables_of_copies(matches, protocol, rows, size)
-    made = []
+    # Prepare the rows of either way.
+    fast: list[int] = []
+    slow: list[int] = []
+    values = matches.threshold_count * len(protocol.ap.recall_points) * K
+    can_be_fast = protocol.ap.pool == "none" and has_points(protocol.ap) and values <= MOST_VALUES
+    for number, row in enumerate(rows):
+        is_mean = can_be_fast and row.metric in ("AP", "AR") and not row.harmonic_of
+        (fast if is_mean else slow).append(number)
+    ways: list[tuple[list[int], Tables]] = []
+    together = 1
+    if fast:
+        together, tables = _of_points(matches, protocol, [rows[number] for number in fast])
+        ways.append((fast, tables))
+    if slow:
+        size, tables = _of_copies(matches, protocol, [rows[number] for number in slow])
+        together = max(together, size)
+        ways.append((slow, tables))
+    made, counts = [], []
     sets = iter(weights)
-    while batch := list(itertools.islice(sets, SETS_TOGETHER * size)):
-        # Neighboring sets, which may be the two sides of a swap, use the same copy.
-        count = -(-len(batch) // size)
-        filled = batch + [batch[0]] * (count * size - len(batch))
-        # Copy c takes the sets from c * count on, so set i is number i % count of copy i // count.
-        values = tables([np.concatenate(filled[first::count]) for first in range(count)])
-        made += [
-            (values[i % count][i // count], one @ truths, one @ detections) for i, one in enumerate(batch)
-        ]
-    K = len(matches.categories)
-    return WeightedMetrics(
-        np.array([values for values, _, _ in made]).reshape(len(made), len(rows), K + 1),
-        np.array([count for _, count, _ in made], dtype=np.int64),
-        np.array([count for _, _, count in made], dtype=np.int64),
-    )
+    while batch := list(itertools.islice(sets, together)):
+        made.append(np.empty((len(batch), len(rows), K + 1)))
+        for numbers, tables in ways:
+            made[-1][:, numbers] = tables(batch)
+        counts += [(one @ truths, one @ detections) for one in batch]
+    whole = np.array(counts, dtype=np.int64).reshape(-1, 2)
+    table = np.concatenate(made) if made else np.empty((0, len(rows), K + 1))
+    return WeightedMetrics(table, whole[:, 0], whole[:, 1])
 
 
 def class_values(
@@ -141,37 +158,69 @@ def _copies(matches: Matches, protocol: Protocol, rows: Sequence[SummaryRow]) ->
     return max(1, min(LARGEST_BATCH, COUNTED_TOGETHER // counted, VALUES_TOGETHER // values))
 
 
-def _tables_of_copies(
-    matches: Matches, protocol: Protocol, rows: Sequence[SummaryRow], size: int
-) -> Callable[[Sequence[FloatArray]], list[FloatArray]]:
-    """Return a function that computes :func:`summary_table` of each copy, [size, rows, K + 1].
+def _of_points(matches: Matches, protocol: Protocol, rows: Sequence[SummaryRow]) -> tuple[int, Tables]:
+    """Prepare summary rows that are means of recall, or of precision at recall points.
 
-    It takes some sets of weights of all copies.
+    Returns
+    -------
+    int
+        Number of sets of weights to compute together.
+    callable
+        Computes :func:`summary_table` of some sets, [sets, rows, K + 1].
     """
-    # Prepare each area range and limit once, on all copies, for all rows that need it.
-    kinds = summary_keys(rows, protocol)
+    # Prepare each area range and limit once, for all rows that need it.
+    of_key: dict[Key, list[int]] = {}
+    for number, row in enumerate(rows):
+        of_key.setdefault(protocol.position_of(row), []).append(number)
+    rooms = [Room() for _ in range(5)]
+    prepared = {
+        key: CurvesUnderWeights(
+            matches, protocol, *key, best=any(rows[n].metric == "AP" for n in numbers), rooms=rooms
+        )
+        for key, numbers in of_key.items()
+    }
+    classes = len(np.unique(matches.truth_category))
+    values = matches.threshold_count * len(protocol.ap.recall_points) * max(classes, 1)
+    counted = len(matches) + len(matches.truth_image) + len(matches.images)
+    together = min(POINTS_TOGETHER // values, WEIGHTS_TOGETHER // max(counted, 1), LARGEST_BATCH)
+    together = max(together - together % LEAST_BATCH, LEAST_BATCH)
+
+    def tables(sets: Sequence[FloatArray]) -> FloatArray:
+        # Fill the last batch with sets that are left out again; the sides of a swap stay neighbors.
+        filled = list(itertools.islice(itertools.cycle(sets), -(-len(sets) // LEAST_BATCH) * LEAST_BATCH))
+        made = np.empty((len(filled), len(rows), len(matches.categories) + 1))
+        for key, numbers in of_key.items():
+            curves = prepared[key].of(filled)
+            chosen = [rows[number] for number in numbers]
+            made[:, numbers] = summary_tables(chosen, protocol, lambda *_, curves=curves: curves, len(filled))
+        return made[: len(sets)]
+
+    return together, tables
+
+
+def _of_copies(matches: Matches, protocol: Protocol, rows: Sequence[SummaryRow]) -> tuple[int, Tables]:
+    """Prepare summary rows of any kind, as :func:`_of_points`: sets are counted on copies of the matches."""
+    size = _copies(matches, protocol, rows)
 
     @functools.cache
-    def prepared(area: int, cap: int, pooled: str | None) -> CurvesUnderWeights:
+    def prepared(area: int, cap: int, pooled: str | None) -> ImageWeights:
         chosen = matches if pooled is None else counted_for(matches.pooled(pooled), protocol)
-        copies = chosen if size == 1 else chosen.repeated(size)
-        folds = [kind_of(name).fold for name in kinds[area, cap]]
-        best = any("best" in fold(protocol) for fold in folds if fold is not None)
-        return CurvesUnderWeights(copies, protocol, area, cap, matches.categories, best=best)
+        return ImageWeights(chosen if size == 1 else chosen.repeated(size), protocol, area, cap)
 
-    # For each set of weights, take the next curves of every area range: they are computed in step.
-    def tables(weights: Sequence[FloatArray]) -> list[FloatArray]:
-        @functools.cache
-        def curves(area: int, cap: int, pooled: str | None) -> Iterator[Curves]:
-            return prepared(area, cap, pooled).of(weights)
+    def tables(sets: Sequence[FloatArray]) -> FloatArray:
+        made = []
+        for low in range(0, len(sets), size):
+            some = [*sets[low : low + size]]
+            weights = np.concatenate(some + [some[0]] * (size - len(some)))
 
-        def table() -> FloatArray:
             @functools.cache
-            def curves_of(area: int, cap: int, pooled: str | None = None, /) -> Curves:
-                return next(curves(area, cap, pooled))
+            def curves_of(
+                area: int, cap: int, pooled: str | None = None, /, weights: FloatArray = weights
+            ) -> Curves:
+                counts = prepared(area, cap, pooled).counts(weights)
+                return Curves(counts, protocol.ap, categories=matches.categories)
 
-            return summary_tables(rows, protocol, curves_of, size)
+            made.append(summary_tables(rows, protocol, curves_of, size)[: len(some)])
+        return np.concatenate(made)
 
-        return [table() for _ in weights]
-
-    return tables
+    return size, tables

@@ -12,6 +12,7 @@ Conventions
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 
@@ -47,6 +48,20 @@ def weight_table(sets: Sequence[FloatArray]) -> NDArray[np.signedinteger]:
     return table
 
 
+class Room:
+    """Memory that is used again, for fresh memory is slow."""
+
+    def __init__(self) -> None:
+        self._numbers: FloatArray = np.zeros(0)
+
+    def array(self, shape: tuple[int, ...]) -> FloatArray:
+        """Return an array with any content, which lasts until the next one."""
+        size = math.prod(shape)
+        if len(self._numbers) < size:
+            self._numbers = np.empty(size)
+        return self._numbers[:size].reshape(shape)
+
+
 class WeightSums:
     """Sums along a list of images up to some positions.
 
@@ -78,10 +93,11 @@ class WeightSums:
         """Return the index in :meth:`running` of the sum up to each position."""
         return self._pieces.take(np.searchsorted(self._ends, ends))
 
-    def running(self, table: NDArray[np.signedinteger]) -> Pairs:
+    def running(self, table: NDArray[np.signedinteger], room: Room | None = None) -> Pairs:
         """Return the sums up to each block, with a leading 0, of each pair of sets; [pairs, blocks + 1]."""
         count = self._rows.shape[1]
-        total = np.zeros((table.shape[1] // 2, count + 1), dtype=np.int64)
+        total = (room or Room()).array((table.shape[1] // 2, count + 1)).view(np.int64)
+        total[:, 0] = 0
         for low in range(0, count, PIECES_TOGETHER):
             rows = self._rows[:, low : low + PIECES_TOGETHER]
             sums = table.take(rows[0], axis=0)

@@ -11,12 +11,13 @@ Conventions
 - All counts are differences of cumulative weights (:mod:`boxscore.extensions.weights.weight_sums`) of two
   sets, packed into 64-bit integers.
 - In a *run* of consecutive true positives, the last one has the best precision for any weights, and
-  represents the run. Among runs with equally many true positives, the first one has the best precision.
-- Precision goes to the slot of its number of true positives. The envelope is a cumulative maximum from the
-  right over all slots, and the slot of a recall point is known.
+  represents the run. Among runs that reach the same recall points, the first one has the best precision.
 - A *segment* is a class at a threshold. Nonnegative floats are ordered like their bits; those of a quotient
   times :data:`SCALE` leave room above them for the number of the segment. So one cumulative maximum serves
   many segments: earlier ones have larger numbers, later ones smaller ones.
+- The best precision at or after each run goes to the last recall point that the run reaches, and from there
+  to the points before it that no run reaches alone.
+- A *column* is a class under a set of weights that has a curve there. Other classes take no time.
 - Classes are computed in blocks, whose arrays fit into a processor's cache.
 """
 
@@ -29,14 +30,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.array_types import FloatArray, Positions
-from boxscore._utils.ordering import ragged_ranges
-from boxscore.data.vocabulary import Categories
-from boxscore.extensions.weights.weight_sums import Pairs, WeightSums, weight_table
+from boxscore._utils.array_types import BoolArray, FloatArray, Positions
+from boxscore._utils.ordering import distinct_rows, ragged_ranges
+from boxscore.extensions.weights.point_values import PointValues
+from boxscore.extensions.weights.weight_sums import Pairs, Room, WeightSums, weight_table
 from boxscore.extensions.weights.weighted import ImageWeights
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
-from boxscore.scoring.curves import NO_EFFECT, Curves
+from boxscore.protocols.tables.ap import ApRules
+from boxscore.scoring.blocks import HeldValues, Values
+from boxscore.scoring.counts import images_of_classes
+from boxscore.scoring.curves import NO_EFFECT, Curves, means_at_points
+from boxscore.scoring.totals import Totals
 
 SCALE = 2.0**-991
 """Scales quotients of whole numbers below 2**31 to the smallest floats, within 32 exponents; rounding is
@@ -51,15 +56,13 @@ MOST_SEGMENTS = 126
 MOST_TRUE_POSITIVES = 1 << 16
 """Maximum true positives of a block, over all thresholds and pairs of sets; a single class may have more."""
 
-MOST_VALUES = 1 << 20
-"""Maximum values [T, R, K] that are computed together, 8 bytes each; two sets, or swaps, may have more."""
 
-EMPTY = np.iinfo(np.int64).min
-"""A slot without a run."""
+CELLS = 1 << 12
+"""Cells of recall from 0 to 1, a power of two; few have several recall points."""
 
 
 class _Runs(NamedTuple):
-    """The U runs of a block, in descending order, so that the first run of a slot is written last.
+    """The U runs of a block, in descending order, so that the first run of a recall point is written last.
 
     The fields are indexes of the sums up to the end of each run.
     """
@@ -81,10 +84,8 @@ class _Runs(NamedTuple):
 class _Block(NamedTuple):
     """Classes that are computed together, with S segments, and the indexes of their sums."""
 
-    classes: Positions | slice
+    classes: Positions
     """The classes, k."""
-    key: NDArray[np.int64]
-    """Number of each segment, times ``SEGMENT``, [k, T, 1]."""
     true: Positions
     """Index before each segment, and up to the last, [S + 1]."""
     base: Positions
@@ -117,6 +118,35 @@ class _Counts(NamedTuple):
     """Detections of the class up to the end of each run, [P, U]."""
 
 
+def has_points(rules: ApRules) -> bool:
+    """Return whether precision is read at recall points, and the best point of a run is always its last."""
+    return rules.interpolation == "points" and rules.precision_epsilon <= NO_EFFECT
+
+
+class _Columns(NamedTuple):
+    """Where the precision of W sets of weights goes."""
+
+    defined: BoolArray
+    """Whether a class has a curve under a set, and so a column, [W, K]."""
+    column: NDArray[np.int32]
+    """Its column, or one that is not read, [W, K]."""
+    place: Positions
+    """Place of the last recall point that so many true positives reach, in column 0 at threshold 0; a list
+    for each different number of objects of all classes, [F, sum of sizes]."""
+    list_of: Positions
+    """List of each set, [W]."""
+    start: Positions
+    """Start of each class in a list, [K]."""
+    room: FloatArray
+    """Precision of the columns and one more, and as much room that is not read, [2, T, R, columns + 1]."""
+
+    @property
+    def precision(self) -> FloatArray:
+        """Precision, [T, R, columns + 1]."""
+        first: FloatArray = self.room[0]
+        return first
+
+
 class CurvesUnderWeights:
     """The curves of one area range and max detections, prepared for sets of image weights.
 
@@ -124,97 +154,136 @@ class CurvesUnderWeights:
     ----------
     matches : Matches
     protocol : Protocol
+        A protocol of :func:`has_points`.
     area, cap : int
         Positions on the axes A and M.
-    categories : Categories
-        The classes, [K]; those of one copy if ``matches`` has copies.
     best : bool
         Whether precision at recall points is needed.
+    rooms : sequence of Room, [5]
+        Memory of the results and sums, which several of these share.
     """
 
     def __init__(
-        self, matches: Matches, protocol: Protocol, area: int, cap: int, categories: Categories, *, best: bool
+        self,
+        matches: Matches,
+        protocol: Protocol,
+        area: int,
+        cap: int,
+        *,
+        best: bool,
+        rooms: Sequence[Room],
     ) -> None:
-        self._rules, self._categories, self._images = protocol.ap, categories, len(matches.images)
+        self._protocol, self._rules, self._categories = protocol, protocol.ap, matches.categories
+        self._best, self._images = best, len(matches.images)
         self._prepared = prepared = ImageWeights(matches, protocol, area, cap)
-        # Otherwise the best point of a run is not unique.
-        self._best = best and protocol.ap.precision_epsilon <= NO_EFFECT
         order = np.argsort(prepared.truth_category, kind="stable")
         bounds = np.searchsorted(prepared.truth_category[order], np.arange(prepared.shape[1] + 1))
         self._objects = WeightSums(prepared.truth_image[order], bounds, self._images)
         self._object_bounds = self._objects.at(bounds)
         self._blocks = list(self._split_blocks())
-        self._room: FloatArray = np.zeros(0)
+        self._room, *self._rooms = rooms
 
-    def of(self, sets: Sequence[FloatArray]) -> Iterator[Curves]:
-        """Yield the curves under each of some sets of weights, whole numbers, [images] each.
+    def of(self, sets: Sequence[FloatArray]) -> Curves:
+        """Return closed curves under W sets of weights, whole numbers, [images] each; W is a multiple of 4.
 
-        Read each of them before the next one: its precision is overwritten.
+        The axis of classes has the classes of all sets, [W x K]. Read the curves before others are made in
+        the same rooms.
         """
-        sides = 1 + _are_exchanges(sets)
-        sums = self._sums(weight_table(sets[::sides]))
-        T, K = self._prepared.shape
-        # Compute so many pairs together that their precision takes little memory, but one at least.
-        values = 2 * sides * max(T * K * len(self._rules.recall_points), 1)
-        together = max(1, MOST_VALUES // values)
-        for low in range(0, len(sums.true), together):
-            some = slice(low, low + together)
-            few = sets[2 * sides * low : 2 * sides * (low + together)]
-            yield from self._of_pairs(few, sides, _Sums(*(one[some] for one in sums)))
-
-    def _of_pairs(self, sets: Sequence[FloatArray], sides: int, sums: _Sums) -> Iterator[Curves]:
-        """Yield the curves under P pairs of sets, or of swaps, which have two sides."""
         # The other side of a swap counts the total minus the first side.
-        (T, K), count = self._prepared.shape, 2 * len(sums.true)
-        positive = np.empty((count, sides, K), dtype=np.int64)
-        objects = np.diff(sums.objects.take(self._object_bounds, axis=1))
-        positive[:, 0] = _by_set(objects)
-        if sides == 2:
-            every = np.diff(self._ones.objects.take(self._object_bounds, axis=1))
-            positive[:, 1] = _by_set(every - objects)
-        # Make the curves with these counts filled in, and look up how many true positives each recall point
-        # needs, [sets, sides, K, R]. Sets with equal objects need equally many.
-        recalled = np.zeros((count, sides, K, T), dtype=np.intp)
-        curves: list[Curves] = []
-        known: dict[bytes, NDArray[np.int64]] = {}
-        needed = np.ones((count, sides, K, len(self._rules.recall_points)), dtype=np.int64)
-        for number, one in enumerate(sets):
-            at = divmod(number, sides)
-            counts = self._prepared.counts(one, positive=positive[at], true_positives=recalled[at].T)
-            curves.append(Curves(counts, self._rules, categories=self._categories))
-            if self._best:
-                objects_of = positive[at].tobytes()
-                if objects_of not in known:
-                    known[objects_of] = np.maximum(curves[-1].needed(), 1)
-                needed[at] = known[objects_of]
-        # Overwrite the precision of the sets before: fresh memory would be slow. It stays 0 for classes
-        # without a true positive.
-        shape = (count, sides, K, T, needed.shape[-1]) if self._best else (count, sides)
-        if self._room.shape != shape:
-            self._room = np.zeros(shape)
-        best = self._room
-        # Compute block by block, for so many pairs of sets that a block fits into the cache.
-        for number, block in enumerate(self._blocks):
-            together = max(1, MOST_TRUE_POSITIVES // max(block.size, 1))
-            for low in range(0, count // 2, together):
-                some = slice(low, low + together)
-                these = slice(2 * low, 2 * (low + together))
-                counted = self._counts(block, _Sums(*(one[some] for one in sums)))
-                self._read(block, counted, needed[these, 0], recalled[these, 0], best[these, 0])
-                if sides == 2:
-                    pairs = zip(self._whole[number], counted, strict=True)
-                    others = _Counts(*(every - of_one for every, of_one in pairs))
-                    self._read(block, others, needed[these, 1], recalled[these, 1], best[these, 1])
-        for number in range(len(sets)):
-            if self._best:
-                curves[0].take_state({"best": best[divmod(number, sides)].transpose(1, 0, 2)})
-            # Keep no curves: once read, they hold large arrays.
-            yield curves.pop(0)
+        sides = 1 + _are_exchanges(sets)
+        sums = self._sums(weight_table(sets[::sides]), self._rooms)
+        (T, K), W = self._prepared.shape, len(sets)
+        # Count objects and true positives.
+        positive = np.empty((W, K), dtype=np.int64)
+        recalled = np.zeros((W, K, T), dtype=np.intp)
+        for side, (objects, true) in enumerate(self._both_sides(sums, sides)):
+            positive[side::sides] = _by_set(np.diff(objects))
+            for block, of_block in zip(self._blocks, true, strict=True):
+                counts = np.diff(_by_set(of_block))
+                recalled[side::sides, block.classes] = counts.reshape(W // sides, len(block.classes), T)
+        # Recall has a column for each class with objects, and is 0 in the last one.
+        has_objects = positive > 0
+        recall = np.zeros((T, int(has_objects.sum()) + 1))
+        np.divide(recalled[has_objects].T, positive[has_objects], out=recall[:, :-1])
+        known: dict[str, Values] = {"AR": PointValues(recall, has_objects)}
+        if self._best:
+            columns = self._columns(positive, self._defined(sets, positive), recalled)
+            numbers = np.arange(W, dtype=np.int32).reshape(-1, 2, sides)
+            for block, whole in zip(self._blocks, self._whole if sides == 2 else self._blocks, strict=True):
+                # Compute so many pairs of sets together that a block fits into the cache.
+                together = max(1, MOST_TRUE_POSITIVES // max(block.size, 1))
+                for low in range(0, len(numbers), together):
+                    some = slice(low, low + together)
+                    counted = self._counts(block, _Sums(*(one[some] for one in sums)))
+                    self._write(block, counted, columns, numbers[some, :, 0])
+                    if isinstance(whole, _Counts):
+                        others = _Counts(
+                            *(all_of - of_one for all_of, of_one in zip(whole, counted, strict=True))
+                        )
+                        self._write(block, others, columns, numbers[some, :, 1])
+            known["AP"] = self._values(columns)
+        totals = Totals.of_objects(positive.ravel(), 0, self._images_of_classes(sets).ravel())
+        return Curves.of_numbers(self._rules, totals, known, self._categories)
 
-    def _sums(self, table: NDArray[np.signedinteger]) -> _Sums:
-        """Return the sums of all pairs of sets."""
+    def _both_sides(self, sums: _Sums, sides: int) -> Iterator[tuple[Pairs, list[Pairs]]]:
+        """Yield the objects up to each class, and the true positives up to each segment of each block."""
+        made = (
+            sums.objects.take(self._object_bounds, axis=1),
+            [sums.true.take(block.true, axis=1) for block in self._blocks],
+        )
+        yield made
+        if sides == 2:
+            (objects, true), every = made, self._ones
+            yield (
+                every.objects.take(self._object_bounds, axis=1) - objects,
+                [
+                    every.true.take(block.true, axis=1) - of_block
+                    for block, of_block in zip(self._blocks, true, strict=True)
+                ],
+            )
+
+    def _images_of_classes(self, sets: Sequence[FloatArray]) -> NDArray[np.int64]:
+        """Count the images with an object of each class, if means are weighted by them, [W, K]."""
+        if self._rules.class_mean != "by_images":
+            return np.zeros((len(sets), self._prepared.shape[1]), dtype=np.int64)
+        return np.array([images_of_classes(self._prepared.outcomes, one) for one in sets])
+
+    def _defined(self, sets: Sequence[FloatArray], positive: NDArray[np.int64]) -> BoolArray:
+        """Find the classes that have a curve under each set, [W, K]."""
+        rule, defined = self._rules.absent_classes, positive > 0
+        if rule == "all_zero":
+            return np.ones_like(defined)
+        if rule == "zero":
+            defined |= np.array([self._prepared.counts(one).has_detections for one in sets])
+        return defined
+
+    def _columns(
+        self, positive: NDArray[np.int64], defined: BoolArray, recalled: NDArray[np.intp]
+    ) -> _Columns:
+        """Make room for the precision, 0 so far, and find the place of each number of true positives."""
+        (W, K, T), points, width = recalled.shape, np.array(self._rules.recall_points), int(defined.sum()) + 1
+        column = np.where(defined, np.cumsum(defined.ravel()).reshape(W, K) - 1, width - 1)
+        # Each class has a place for each number of true positives up to its largest.
+        sizes = np.maximum(positive, recalled.max(axis=2, initial=0)).max(axis=0) + 1
+        bounds = _bounds(sizes)
+        number = np.arange(bounds[-1]) - np.repeat(bounds[:-1], sizes)
+        # Count the recall points that it reaches. Sets with equal objects, such as swaps, share a list.
+        firsts, list_of = distinct_rows(positive)
+        recall = number / np.repeat(np.maximum(positive[firsts], 1), sizes, axis=1)
+        place = points_up_to(points, recall)
+        # A number that reaches none, and no true positive, are written where nothing is read.
+        place[:, bounds[:-1]] = 0
+        place -= 1
+        place[place < 0] = T * len(points)
+        place *= width
+        room = self._room.array((2, T, len(points), width))
+        room[0] = 0.0
+        return _Columns(defined, column.astype(np.int32), place, list_of, bounds[:-1], room)
+
+    def _sums(self, table: NDArray[np.signedinteger], rooms: Sequence[Room]) -> _Sums:
+        """Return the sums of all pairs of sets, in some rooms."""
         lists = (self._objects, self._true, self._base, self._moves)
-        return _Sums(*(one.running(table) for one in lists))
+        return _Sums(*(one.running(table, room) for one, room in zip(lists, rooms, strict=True)))
 
     def _counts(self, block: _Block, sums: _Sums) -> _Counts:
         """Count under some pairs of sets of weights."""
@@ -235,68 +304,60 @@ class CurvesUnderWeights:
     @functools.cached_property
     def _ones(self) -> _Sums:
         """Sums with all weights 1."""
-        return self._sums(weight_table([np.ones(self._images)] * 2))
+        fresh = [Room() for _ in self._rooms]
+        return self._sums(weight_table([np.ones(self._images)] * 2), fresh)
 
     @functools.cached_property
     def _whole(self) -> list[_Counts]:
         """Counts of each block with all weights 1."""
         return [self._counts(block, self._ones) for block in self._blocks]
 
-    def _read(
-        self,
-        block: _Block,
-        counts: _Counts,
-        needed: NDArray[np.int64],
-        recalled: NDArray[np.intp],
-        best: FloatArray,
-    ) -> None:
-        """Read the true positives, and the best precision at or after each recall point, of a block.
-
-        ``needed`` is [2 P, K, R]; the results go into ``recalled``, [2 P, K, T], and ``best``,
-        [2 P, K, T, R].
-        """
-        # Read the true positives of each segment from the cumulative sums, [2 P, S].
-        T, runs, classes = self._prepared.shape[0], block.runs, block.classes
-        ends = _by_set(counts.bounds).astype(np.intp)
-        count = len(ends)
-        recalled[:, classes] = np.diff(ends).reshape(count, (len(block.true) - 1) // T, T)
-        if runs is None:
-            return
+    def _write(self, block: _Block, counts: _Counts, columns: _Columns, sets: NDArray[np.int32]) -> None:
+        """Write the best precision at or after each run of a block under P pairs of sets, [P, 2]."""
+        runs = block.runs
+        assert runs is not None
         # Divide true positives by counted detections at the end of each run, [P, U, 2]. Scaling by a power of
         # two is exact.
         nth = counts.reached - counts.bounds.take(runs.segment, axis=1)
         quotients = _halves(nth) * SCALE
-        # 0 / 0 where nothing is counted; these values are not read.
-        with np.errstate(invalid="ignore"):
-            quotients /= _halves(counts.counted) + self._rules.precision_epsilon
-        # Add the number of the segment above the bits of the float, so that the integers are sorted by
-        # segment first.
+        below = _halves(counts.counted) + self._rules.precision_epsilon
+        # Where nothing is counted there is no true positive either.
+        if not self._rules.precision_epsilon:
+            np.maximum(below, 1, out=below)
+        quotients /= below
+        # Add the number of the segment above the bits of the float, so that one cumulative maximum, from the
+        # last run to the first, serves all segments. For whole numbers fmax equals maximum, whose
+        # accumulation in NumPy is several times slower.
         keyed = quotients.view(np.int64)
         keyed += runs.key
-        # Write each run to the slot of its number of true positives; each set has its own row of slots.
-        # Runs are in descending order, so the first run of a slot, which has the best precision, remains.
-        ends -= ends[:, :1].copy()
-        width = int(ends[:, -1].max()) + 2
-        slots = np.full((count, width), EMPTY)
-        slot = counts.reached - counts.bounds[:, :1]
-        slot += (np.arange(count, dtype=np.int32) * np.int32(width)).view(np.int64)[:, None]
-        slots.ravel()[slot.view(np.int32).astype(np.intp).ravel()] = keyed.ravel()
-        # For whole numbers fmax equals maximum, whose accumulation in NumPy is several times slower.
-        np.fmax.accumulate(slots[:, ::-1], axis=1, out=slots[:, ::-1])
-        # A recall point that is not reached reads behind the segment: a smaller key, or an empty slot.
-        at = ends[:, :-1].reshape(count, len(block.key), T, 1) + needed[:, classes, None]
-        found = np.empty(at.shape, dtype=np.int64)
-        for of_set, points, values in zip(slots, at, found, strict=True):
-            of_set.take(points, mode="clip", out=values)
-        # Subtract the key: a result of another segment has a smaller key and becomes 0. Multiplying by the
-        # power of two restores the quotient.
-        np.maximum(found, block.key, out=found)
-        found -= block.key
-        precision = found.view(np.float64)
-        if isinstance(classes, slice):
-            np.multiply(precision, 1 / SCALE, out=best[:, classes])
-        else:
-            best[:, classes] = precision * (1 / SCALE)
+        np.fmax.accumulate(keyed, axis=1, out=keyed)
+        keyed -= runs.key
+        quotients *= 1 / SCALE
+        # Look up the place of each run by its number of true positives, in the list of its set and class, and
+        # move it to its threshold and column.
+        T, R, width = columns.precision.shape
+        lists = columns.list_of[sets].astype(np.int32) * np.int32(columns.place.shape[1])
+        starts = np.repeat(columns.start[block.classes].astype(np.int32), T)[:, None] + lists[:, None]
+        at = _halves(nth + _pairs(starts).take(runs.segment, axis=1)).astype(np.intp)
+        place = columns.place.reshape(-1).take(at)
+        rows = np.arange(T, dtype=np.int32)[:, None] * np.int32(R * width)
+        moves = columns.column.T[block.classes][:, sets].transpose(1, 0, 2)[:, :, None] + rows
+        place += _halves(_pairs(moves.reshape(len(sets), -1, 2)).take(runs.segment, axis=1))
+        # Runs are in descending order, so the first run of a place, which has the best precision, remains.
+        columns.room.reshape(-1)[place.ravel()] = quotients.ravel()
+
+    def _values(self, columns: _Columns) -> Values:
+        """Return the values of AP: precision at the recall points, or its mean where that is a plain sum."""
+        # A point that no run reaches alone has the precision of the point after it.
+        precision = columns.precision
+        for r in range(precision.shape[1] - 2, -1, -1):
+            np.maximum(precision[:, r], precision[:, r + 1], out=precision[:, r])
+        if not self._rules.sequential_mean:
+            return PointValues(precision, columns.defined)
+        means = np.full((len(precision), columns.defined.size), np.nan)
+        envelope = precision[..., :-1].transpose(0, 2, 1)
+        means[:, columns.defined.ravel()] = means_at_points(envelope, self._rules)
+        return HeldValues(means)
 
     def _split_blocks(self) -> Iterator[_Block]:
         """Split the prepared data into blocks of classes, with segments sorted by class."""
@@ -313,7 +374,7 @@ class CurvesUnderWeights:
             nothing = np.zeros(0, dtype=np.intp)
             self._true = WeightSums(prepared.true_image[order], bounds, images)
             self._base = self._moves = WeightSums(nothing, nothing, images)
-            yield _Block(present, nothing, self._true.at(bounds), nothing, nothing, None, 0)
+            yield _Block(present, self._true.at(bounds), nothing, nothing, None, 0)
             return
         # Find the start of each segment's corrections, in the old order and in the new.
         segment = np.repeat(np.arange(len(segments)), counts)
@@ -359,7 +420,7 @@ class CurvesUnderWeights:
             some = slice(run_bounds[these.start], run_bounds[these.stop])
             of_segment = run_segment[some][::-1] - these.start
             # Order runs from the last to the first, so that an earlier run overwrites a later one in its
-            # slot.
+            # place.
             runs = _Runs(
                 of_segment,
                 np.column_stack([key[of_segment]] * 2),
@@ -369,8 +430,7 @@ class CurvesUnderWeights:
                 self._moves.at(run_moves[some][::-1]) if len(moves) else None,
             )
             yield _Block(
-                _as_slice(present[low:high]),
-                key.reshape(-1, T, 1),
+                present[low:high],
                 true_at[these.start : these.stop + 1],
                 base_at[these],
                 moves_at[these],
@@ -389,10 +449,16 @@ def _class_blocks(starts: Positions, threshold_count: int) -> Iterator[tuple[int
             low = k
 
 
-def _as_slice(positions: Positions) -> Positions | slice:
-    """Return ascending positions as a slice if none is left out."""
-    low, high = int(positions[0]), int(positions[-1]) + 1
-    return slice(low, high) if high - low == len(positions) else positions
+def points_up_to(points: FloatArray, recall: FloatArray) -> Positions:
+    """Count the ascending points, from 0 to 1, up to each recall: ``searchsorted``, but in a few passes."""
+    # Look up the points up to the start of the cell of each recall, whose product with a power of two is
+    # exact, and add those within the cell.
+    starts = np.searchsorted(points, np.arange(CELLS + 1) / CELLS, side="right")
+    count = starts.take((recall * CELLS).astype(np.intp), mode="clip")
+    following = np.append(points, np.inf)
+    for _ in range(int(np.diff(starts).max())):
+        count += following.take(count) <= recall
+    return count
 
 
 def _are_exchanges(sets: Sequence[FloatArray]) -> bool:
@@ -408,6 +474,11 @@ def _bounds(counts: NDArray[np.signedinteger]) -> Positions:
 def _halves(pairs: Pairs) -> NDArray[np.int32]:
     """Return the two numbers of each, [..., 2]."""
     return pairs.view(np.int32).reshape(*pairs.shape, 2)
+
+
+def _pairs(halves: NDArray[np.int32]) -> Pairs:
+    """Pack two nonnegative numbers each, [..., 2]."""
+    return np.ascontiguousarray(halves).view(np.int64)[..., 0]
 
 
 def _by_set(pairs: Pairs) -> NDArray[np.int32]:
