@@ -71,3 +71,15 @@ def test_classes_that_are_pooled_have_one_name() -> None:
 def test_a_metric_that_classes_do_not_have() -> None:
     with pytest.raises(InputError, match="a metric of classes"):
         evaluation().flat(classes=["speed"])
+
+
+def test_names_that_no_file_can_have() -> None:
+    """MLflow rejects names of dots, and more than 250 characters, which would end a training."""
+    names = dict(enumerate(["..", ".", "x" * 400, "x" * 300, "a.b"]))
+    ones = [1] * len(names)
+    boxes = [[0.0, 0, 40, 40]] * len(names)
+    truth = GroundTruth.from_arrays(ones, list(names), boxes, categories=names)
+    found = Detections.from_arrays(ones, list(names), boxes, [0.5] * len(names), categories=names)
+    flat = boxscore.evaluate(truth, found, digest=False).flat(prefix="val", classes=True)
+    classes = [name.removeprefix("val/per_class/AP/") for name in flat if "per_class" in name]
+    assert classes == ["_", "__", "x" * 120, "x" * 120 + "_", "a.b"]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from boxscore._utils.array_types import FloatArray
 from boxscore.protocols.metric_names import metric_named
+from boxscore.reports.text import LONGEST
 
 _OTHER = re.compile(r"[^\w.\-]+")
 """Characters that MLflow rejects in a name, and ``/``, which separates the parts of a name."""
@@ -51,4 +52,5 @@ def _metrics_of_classes(classes: bool | str | Sequence[str], values: Mapping[str
 
 
 def _clean(name: str) -> str:
-    return _OTHER.sub("_", name) or "_"
+    name = _OTHER.sub("_", name)[:LONGEST]
+    return name if name.strip(".") else "_"  # a name of dots alone is a folder
