@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -157,3 +158,38 @@ def test_images_that_did_not_arrive_are_counted_and_said(tmp_path: Path) -> None
 
 def test_nothing_arrived(tmp_path: Path) -> None:
     assert run(DetectionEvaluator(metadata(dataset(), tmp_path)), {}) == {}
+
+
+def test_keypoints_after_its_own_evaluator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It shifts the keypoints of the output in place; made to shift a copy, either may run first."""
+
+    class Keypoints(np.ndarray[Any, Any]):
+        clone = np.ndarray.copy
+
+    class Given(Instances):
+        def has(self, name: str) -> bool:
+            return hasattr(self, name)
+
+    def instances_to_coco_json(given: Any, img_id: int) -> list[Any]:
+        for points in given.pred_keypoints:
+            points[:, :2] -= 0.5
+        return [points.ravel().tolist() for points in given.pred_keypoints]
+
+    module = SimpleNamespace(instances_to_coco_json=instances_to_coco_json)
+    monkeypatch.setitem(sys.modules, "detectron2.evaluation.coco_evaluation", module)  # type: ignore[arg-type]
+    data = dataset()
+    found = predictions(data)
+    evaluator = DetectionEvaluator(metadata(data, tmp_path), ("keypoints",))
+    alone = run(evaluator, found)
+    evaluator.reset()
+    for image, prediction in found.items():
+        output = Given(**vars(instances(prediction)))
+        output.pred_keypoints = given = output.pred_keypoints.copy().view(Keypoints)
+        rows = module.instances_to_coco_json(output, image)
+        for row, points in zip(rows, prediction["keypoints"], strict=True):
+            moved = points - np.array([0.5, 0.5, 0], dtype=points.dtype)
+            assert row == moved.ravel().tolist()  # its own results are as before
+        assert output.pred_keypoints is given
+        output.pred_keypoints = np.asarray(given)
+        evaluator.process([{"image_id": image}], [{"instances": output}])
+    assert repr(evaluator.evaluate()) == repr(alone)
