@@ -64,3 +64,16 @@ def test_the_callback_evaluates_with_boxscore() -> None:
     integration.uninstall()
     assert integration.callback.OnePassCocoMeanAveragePrecision is coco_map.OnePassCocoMeanAveragePrecision
     assert "boxscore" not in coco_map._BACKENDS
+
+
+def test_the_metric_before_install() -> None:
+    integration.uninstall()
+    predictions, targets = batches(5, count=6)
+    results = [
+        fed(each, predictions, targets, size=3).compute()
+        for each in (
+            integration.OnePassMeanAveragePrecision(**LIMITS),
+            coco_map.OnePassCocoMeanAveragePrecision(backend="faster_coco_eval", **LIMITS),
+        )
+    ]
+    assert unlike(*results) == set()

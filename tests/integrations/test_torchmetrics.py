@@ -19,10 +19,11 @@ pytest.importorskip("torchmetrics")
 pytest.importorskip("torchvision")
 from framework_batches import batches, fed, unlike  # noqa: E402
 from torchmetrics.detection import MeanAveragePrecision as Original  # noqa: E402
+from torchmetrics.functional.detection.map import mean_average_precision as original_function  # noqa: E402
 from torchvision.ops import box_convert  # noqa: E402
 
-from boxscore import BoxscoreWarning, Detections, GroundTruth, InputError, evaluate  # noqa: E402
-from boxscore.integrations.torchmetrics import MeanAveragePrecision  # noqa: E402
+from boxscore import BoxscoreWarning, Detections, Evaluator, GroundTruth, InputError, evaluate  # noqa: E402
+from boxscore.integrations.torchmetrics import MeanAveragePrecision, mean_average_precision  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -387,6 +388,60 @@ def test_a_first_number_of_minus_one_says_why() -> None:
     text = r"map is -1 because max_detection_thresholds \[1, 10, 500\] lacks 100, as with pycocotools; "
     with pytest.warns(BoxscoreWarning, match=text):
         assert result(predictions, targets, max_detection_thresholds=[1, 10, 500])["map"] == -1
+
+
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"class_metrics": True, "average": "micro"},
+    {"iou_type": ("bbox", "segm"), "max_detection_thresholds": [1, 5, 100]},
+    {"iou_type": "segm", "backend": "faster_coco_eval", "warn_on_many_detections": False},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_the_function(options: dict[str, Any]) -> None:
+    predictions, targets = batches(seed=7)
+    expected = original_function(predictions, targets, **options)
+    got = mean_average_precision(predictions, targets, **options)
+    assert unlike(got, expected) == set()
+    with pytest.raises(ValueError, match="same length"):
+        mean_average_precision(predictions, targets[1:])
+
+
+@pytest.mark.parametrize("which", ["metric", "evaluator"])
+def test_a_compiled_step_does_not_trace_update(which: str) -> None:
+    """The graphs have the step's own operation alone, and the numbers are the same."""
+    dynamo = pytest.importorskip("torch._dynamo")
+    predictions, targets = batches(count=12, dtype=torch.float32)
+    predictions = [{key: item[key] for key in ("boxes", "labels", "scores")} for item in predictions]
+    targets = [
+        {"boxes": item["boxes"], "labels": item["labels"], "image_id": row}
+        for row, item in enumerate(targets)
+    ]
+    make = MeanAveragePrecision if which == "metric" else Evaluator
+    plain, compiled = make(), make()
+    dynamo.reset()
+    traced: list[str] = []
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        traced.extend(node.name for node in graph.graph.nodes if node.op.startswith("call"))
+        return graph.forward
+
+    @torch.compile(backend=backend)
+    def step(value: Any, found: Any, truth: Any) -> Any:
+        doubled = value * 2
+        compiled.update(found, truth)
+        return doubled
+
+    for found, truth in zip(predictions, targets, strict=True):
+        plain.update([found], [truth])
+        step(torch.ones(3), [found], [truth])
+    results = [each.compute() if which == "metric" else each.compute().metrics for each in (plain, compiled)]
+    if which == "metric":
+        assert unlike(*results) == set()
+    else:
+        assert results[0] == pytest.approx(results[1], abs=0, nan_ok=True)
+    assert {name.rstrip("_0123456789") for name in traced} == {"doubled"}
 
 
 # ---------------------------------------------------------------- more than torchmetrics has

@@ -45,6 +45,7 @@ class OnePassMeanAveragePrecision(coco_map.OnePassCocoMeanAveragePrecision):  # 
     invalid: Invalid = "false_positive"
 
     def __init__(self, *args: Any, backend: str = "boxscore", **options: Any) -> None:
+        coco_map._BACKENDS.setdefault("boxscore", CocoBackend)  # also without install()
         super().__init__(*args, backend="boxscore", **options)
 
     def compute(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -48,6 +48,10 @@ from boxscore.integrations.torch_columns import (
     warn,
 )
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_untraced: Callable[[_Function], _Function] = torch.compiler.disable
+"""Keeps NumPy's code out of the graphs of ``torch.compile``, which would be rebuilt for every batch."""
+
 
 class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type: ignore[misc]
     """Mean average precision and recall: a drop-in for torchmetrics' class of this name.
@@ -68,6 +72,7 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
 
     # ---------------------------------------------------------------- batches
 
+    @_untraced
     def update(self, preds: Sequence[dict[str, Any]], target: Sequence[dict[str, Any]]) -> None:
         """Add a batch.
 
@@ -146,6 +151,7 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
 
     # ---------------------------------------------------------------- results
 
+    @_untraced
     def compute(self) -> dict[str, Any]:
         """Return torchmetrics' mapping of names to tensors, the same on every rank."""
         result: dict[str, Any] = {}
@@ -417,6 +423,42 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
 
     def _move_list_states_to_cpu(self) -> None:
         """Do nothing: columns are on the CPU already."""
+
+
+def mean_average_precision(
+    preds: Sequence[dict[str, Any]],
+    target: Sequence[dict[str, Any]],
+    *args: Any,
+    warn_on_many_detections: bool = True,
+    **options: Any,
+) -> dict[str, Any]:
+    """Compute mean average precision and recall in one call.
+
+    A drop-in for ``torchmetrics.functional.detection.map.mean_average_precision``.
+
+    Parameters
+    ----------
+    preds, target : sequence of mapping of str to Tensor
+        As in :meth:`MeanAveragePrecision.update`.
+    *args, **options
+        Parameters of :class:`MeanAveragePrecision`, in its order.
+    warn_on_many_detections : bool, default True
+        Whether to warn of an image with more detections than the limit.
+
+    Returns
+    -------
+    dict of str to Tensor
+        torchmetrics' mapping.
+
+    Raises
+    ------
+    ValueError
+        When a parameter or the input breaks a rule of torchmetrics.
+    """
+    metric = MeanAveragePrecision(*args, **options)
+    metric.warn_on_many_detections = warn_on_many_detections
+    metric.update(preds, target)
+    return metric.compute()
 
 
 def _mean(values: NDArray[np.float64]) -> float:

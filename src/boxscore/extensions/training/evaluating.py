@@ -25,6 +25,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -238,6 +239,17 @@ class Evaluator:
         InputError
             When a batch is invalid; nothing of it is added then.
         """
+        # In torch.compile, a graph of this would be rebuilt for every batch.
+        compiler: Any = getattr(sys.modules.get("torch"), "compiler", None)
+        if hasattr(compiler, "is_compiling") and compiler.is_compiling():
+            compiler.disable(self._add)(predictions, targets, image_ids)
+        else:
+            self._add(predictions, targets, image_ids)
+
+    def _add(
+        self, predictions: Iterable[Any], targets: Iterable[Any] | None, image_ids: Iterable[Any] | None
+    ) -> None:
+        """Add a batch: see :meth:`update`."""
         # Read and check everything before changing any state.
         ids, both = self._read(predictions, targets, image_ids)
         # An image counts once; without ids, images are numbered as they arrive.
