@@ -43,7 +43,7 @@ def test_an_example_prints_what_the_page_says(example: re.Match[str]) -> None:
 
 def test_there_are_examples() -> None:
     assert {example["package"] for example in EXAMPLES} == {
-        *("torchmetrics", "supervision", "fiftyone", "wandb"),
+        *("torchmetrics", "supervision", "fiftyone", "wandb", "lightning"),
     }
 
 
