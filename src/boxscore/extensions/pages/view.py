@@ -322,8 +322,11 @@ def groups_view(evaluation: Evaluation, options: ReportOptions) -> dict[str, lis
     """Return the columns of groups of classes, all classes last; None if they are not requested."""
     if options.class_groups is None:
         return None
-    frame = class_group_scores(evaluation, options.class_groups).printed_frame()
-    return {str(name): [None if one != one else one for one in frame[name].tolist()] for name in frame}
+    scores = class_group_scores(evaluation, options.class_groups)
+    frame = scores.printed_frame()
+    # The first metric is next to the name, as in the table of classes.
+    names = list(dict.fromkeys(["group", *scores.metrics[:1], *map(str, frame)]))
+    return {name: [None if one != one else one for one in frame[name].tolist()] for name in names}
 
 
 def _crop(gallery: Gallery, crop: Crop, folder: Path) -> str | None:
