@@ -46,7 +46,7 @@ tools: $(VENV)/.test
 # The adapters of boxscore.integrations inside the frameworks themselves, which are fetched (some GB, torch) into an environment
 # of their own. FRAMEWORKS="torchmetrics lightning" fetches and tests some; tests of the others are skipped.
 FRAMEWORKS ?= torch torchvision torchmetrics lightning rfdetr[train] supervision accelerate ultralytics transformers faster-coco-eval \
-	mmengine mmdet 'mmcv-lite<2.2' fiftyone wandb mlflow tensorboard polars pyarrow
+	mmengine mmdet 'mmcv-lite<2.2' fiftyone wandb mlflow tensorboard polars pyarrow datasets
 FRAMEWORKS_VENV ?= $(VENV)/frameworks
 frameworks: $(BIN)/python
 	test -x $(FRAMEWORKS_VENV)/bin/python || $(BIN)/python -m venv $(FRAMEWORKS_VENV)
