@@ -12,7 +12,7 @@ function sideBySide(host, lines, names) {
       return el("div", null, button, el("p", null, el("b", { class: "name", dir: "auto" }, name), `${plural(wrong, "false positive")}, ${count(lost)} missed`));
     });
     return el("figure", { class: "card pair" }, el("figcaption", null, el("b", { dir: "auto" }, short(record.file || record.id, 60))), el("div", { class: "side-by-side" }, views));
-  });
+  }, narrow.matches ? 2 : PAGE);
 }
 
 /* Precision against recall, and F1 against the threshold, of two detectors. */
@@ -68,8 +68,8 @@ function comparison() {
   const changes = [...document.querySelectorAll("#class-table tbody tr")].map((row) => [Number(row.dataset.k), cellValue(row, 1)]).filter(([, delta]) => delta !== null);
   const bars = (host, rows, tone, empty) => { if (rows.length) barChart(byId(host), rows.map(([k, delta]) => ({ name: data.classes[k], value: Math.abs(delta), text: signed(delta), lines: [signed(delta)] })), { label: "classes with the largest difference", tone, most: Math.max(...changes.map(([, d]) => Math.abs(d)), 1e-9) }); else byId(host).replaceChildren(el("p", { class: "empty" }, empty)); };
   const better = data.falls[0] ? -1 : 1, order = [...changes].sort((a, b) => better * (b[1] - a[1]));
-  bars("gain-chart", order.filter(([, d]) => better * d > 0).slice(0, 8), "gain", "No class gains.");
-  bars("loss-chart", order.reverse().filter(([, d]) => better * d < 0).slice(0, 8), "cost", "No class loses.");
+  bars("gain-chart", order.filter(([, d]) => better * d > 0).slice(0, narrow.matches ? 4 : 8), "gain", "No class gains.");
+  bars("loss-chart", order.reverse().filter(([, d]) => better * d < 0).slice(0, narrow.matches ? 4 : 8), "cost", "No class loses.");
 
   outcomeToggles(() => { for (const side of ["won", "lost"]) sideBySide(byId(`${side}-cards`), data.won_lost[side], short2); });
 }

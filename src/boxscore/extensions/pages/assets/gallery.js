@@ -195,15 +195,15 @@ function drawPage(host, cards, { start, total, page, move, focus }) {
 }
 
 /* A list that is in the page, page by page. */
-function paged(host, items, make) {
+function paged(host, items, make, page = PAGE) {
   let start = 0;
   const move = (by, focus) => {
-    const to = start + by * PAGE;
+    const to = start + by * page;
     if (to < 0 || to >= items.length) return;
     start = to;
     draw(focus);
   };
-  const draw = (focus) => drawPage(host, items.slice(start, start + PAGE).map(make), { start, total: items.length, page: PAGE, move, focus });
+  const draw = (focus) => drawPage(host, items.slice(start, start + page).map(make), { start, total: items.length, page, move, focus });
   draw();
 }
 
