@@ -276,6 +276,7 @@ def test_what_the_command_refuses(tmp_path: Path, run: Run) -> None:
     rest = ["--gt", _truth(tmp_path), "--input-size", 160, "--output", tmp_path / "dt.json"]
     np.save(tmp_path / "out.npy", _end_to_end()["output0"])
     assert "--image-ids" in run.error("decode", tmp_path / "out.npy", *rest)
+    assert "--input-size must be given" in run.error("decode", tmp_path / "out.npy", *rest[:2], *rest[4:])
     ids = ["--image-ids", 7, 8]
     assert "for the 3 images" in run.error("decode", tmp_path / "out.npy", *rest, *ids)
     assert "be in the ground truth" in run.error(

@@ -59,7 +59,6 @@ OPTIONS = (
         "side, or width and height, of the input of the network",
         kind=int,
         many=True,
-        required=True,
         metavar="PIXELS",
     ),
     Option(
@@ -109,6 +108,8 @@ OPTIONS = (
 def run(arguments: argparse.Namespace) -> int:
     """Read, decode, write; return the exit status."""
     side = arguments.input_size
+    if side is None:
+        raise InputError("--input-size", "be given, such as --input-size 640", got="none")
     if len(side) > 2 or min(side) < 1:
         raise InputError("--input-size", "be one or two numbers above 0", got=" ".join(map(str, side)))
     truth = read_ground_truth(arguments.gt, read_options(processes=readers(arguments)))
