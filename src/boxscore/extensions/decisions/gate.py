@@ -40,6 +40,7 @@ from boxscore._utils.user_warnings import warn_user
 from boxscore.data.class_names import ambiguous
 from boxscore.errors import FileFormatError, InputError
 from boxscore.evaluation import Evaluation
+from boxscore.evaluation.result import COUNTS_AT_SCORE
 from boxscore.extensions.decisions.compare import TOO_FEW
 from boxscore.protocols.metric_names import metric_named
 
@@ -55,7 +56,7 @@ HIGHEST = 1 + 1e-9
 NO_ERROR = "absent from the input"
 """The rule for an error in the input."""
 
-COUNTS = ("class", "ground_truths", "ignored", "detections", "true_positives")
+COUNTS = ("class", "ground_truths", "ignored", "detections", "true_positives", *COUNTS_AT_SCORE)
 """Keys of a class in a result that are not metrics."""
 
 Values = Mapping[str, "float | None"]

@@ -277,7 +277,9 @@ def layout_of(arrays: Arrays, classes: int | None = None) -> Layout:
 
     Examples
     --------
-    >>> layout_of({"output0": np.zeros((1, 84, 8400)) + 5}).name
+    >>> output = np.zeros((1, 84, 8400))
+    >>> output[:, :4] = 320
+    >>> layout_of({"output0": output}).name
     'yolov8'
     """
     fitting = sorted(set(_fitting(arrays, classes)))
