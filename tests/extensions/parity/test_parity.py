@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from boxscore import Detections, box_iou
+from boxscore import Detections, InputError, box_iou
 from boxscore.data.vocabulary import Images
 from boxscore.parity import DetectionDiff, diff_detections
 from support.running import Run
@@ -224,6 +224,40 @@ def test_kinds_of_one_pair_each() -> None:
     assert diff_detections(a, b, box_tolerance=2, score_tolerance=0.5).counts["same"] == 4
 
 
+def test_boxes_without_area_are_the_same_as_themselves() -> None:
+    table = Detections.from_arrays(
+        [1, 1, 1], [1, 1, 2], [[5, 5, 5, 9], [5, 5, 9, 9], [5, 5, 5, 9]], [0.9, 0.8, 0.7]
+    )
+    assert diff_detections(table, table).counts["same"] == 3
+
+
+def test_names_and_fractions_need_the_ground_truth() -> None:
+    a = Detections.from_arrays(["a"], [1], [[5, 5, 9, 9]], [0.9])
+    b = Detections.from_arrays(["b"], [1], [[5, 5, 9, 9]], [0.9])
+    with pytest.raises(InputError, match="common ids"):
+        diff_detections(a, b)
+    with pytest.raises(InputError, match="in pixels"):
+        diff_detections(a, a.replaced(units="fractions"))
+
+
+def test_equal_scores() -> None:
+    model = _model()
+    flat = {**model, "scores": np.full(len(model["scores"]), 0.5)}
+    causes = diff_detections(_table(model), _table(flat)).causes
+    assert [cause.name for cause in causes] == ["score function"]
+    assert "all scores of B are 0.5" in causes[0].text
+
+
+def test_many_boxes_of_an_image_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = _model()
+    whole = diff_detections(_table(model), _table(_doubled(model)))
+    monkeypatch.setattr("boxscore.extensions.parity.pairing.BLOCK", 7)
+    monkeypatch.setattr("boxscore.extensions.parity.signatures.BLOCK", 7)
+    blocks = diff_detections(_table(model), _table(_doubled(model)))
+    assert blocks.counts == whole.counts
+    assert blocks.causes == whole.causes
+
+
 def test_empty_results() -> None:
     nothing = Detections.from_arrays([], [], np.empty((0, 4)), [])
     diff = diff_detections(nothing, nothing)
@@ -252,7 +286,7 @@ def test_the_command(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) 
     model = _model()
     a = _write(tmp_path / "a.json", model)
     b = _write(tmp_path / "b.json", MISTAKES["threshold"][1](model))
-    truth = {
+    truth: dict[str, Any] = {
         "images": [
             {"id": n, "width": SIZES[(n - 1) % 6][0], "height": SIZES[(n - 1) % 6][1]} for n in range(1, 19)
         ],
@@ -272,3 +306,16 @@ def test_the_command(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) 
     assert value["counts"]["only in A"] == 53
     assert value["differs"] is True
     assert "must be two" in run.error("diff", a)
+    assert "--top" in run.error("diff", a, b, "--top", -1)
+    # a folder of YOLO lines in fractions is read with the sizes of the ground truth
+    for name, shift in (("one", 0), ("two", 0.05)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "1.txt").write_text(f"0 {0.3 + shift} .3 .3 .3 .9\n")
+    folders = [tmp_path / "one", tmp_path / "two"]
+    assert "--gt" in run.error("diff", *folders)
+    for image in truth["images"]:
+        image["file_name"] = f"{image['id']}.jpg"
+    (tmp_path / "names.txt").write_text("c1\nc2\n")
+    named = ["--gt", tmp_path / "gt.json", "--dt-classes", tmp_path / "names.txt"]
+    (tmp_path / "gt.json").write_text(json.dumps(truth))
+    assert "0 of 1 detection" in run("diff", *folders, *named, status=1).out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -210,8 +211,31 @@ def test_letterboxes(size: Any, kind: Any, gain: Any, padding: Any) -> None:
     assert letterbox(size, (640, 640), kind) == (gain, padding)
 
 
-def test_small_images_that_are_not_enlarged() -> None:
-    assert letterbox((375, 500), (640, 640), enlarge=False) == ((1.0, 1.0), (132.0, 70.0))
+def test_images_without_detections_at_the_end() -> None:
+    output = _detection_output()["out"]
+    first = output[:, :, output[0, 0, :, 0] < 1]
+    found = decode_outputs({"out": first}, SIZES, INPUT, layout="detection-output")
+    assert [len(one.scores) for one in found] == [3, 0, 0]
+
+
+@pytest.mark.parametrize("layout", ["detr", "mmdet", "tensorflow"])
+def test_the_highest_scores_stay_in_the_order_of_the_output(layout: str) -> None:
+    arrays = {key: value[:, ::-1] if value.ndim > 1 else value for key, value in MADE[layout]().items()}
+    if layout == "tensorflow":
+        arrays = {
+            key: np.roll(value, -2, axis=1) if value.ndim > 1 else value for key, value in arrays.items()
+        }
+    found = decode_outputs(arrays, SIZES, INPUT, layout=layout, max_detections=2)
+    assert [one.classes.tolist() for one in found] == [[0, 2]] * 3  # 0.7, 0.9
+    with pytest.raises(InputError, match="max_detections"):
+        decode_outputs(arrays, SIZES, INPUT, layout=layout, max_detections=-1)
+
+
+@pytest.mark.parametrize("layout", ["tensorflow", "efficient-nms", "mmdet", "end2end"])
+def test_lists_without_a_batch_axis(layout: str) -> None:
+    arrays = {key: value[1] if value.ndim > 1 else value[1:2] for key, value in MADE[layout]().items()}
+    found = decode_outputs(arrays, SIZES[1:2], INPUT, layout=layout)[0]
+    np.testing.assert_allclose(found.boxes, _sides()[1][0], atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -220,7 +244,7 @@ def test_small_images_that_are_not_enlarged() -> None:
         ({"logits": np.zeros((1, 9, 4)), "pred_boxes": np.zeros((1, 9, 4))}, "fits detr, rtdetr"),
         ({"heads": np.zeros((1, 3, 20, 20, 85))}, "must have a known layout"),
         ({"output": np.full((1, 3, 6), np.nan)}, "finite numbers"),
-        ({"output": np.array([["a"]])}, "must have numbers"),
+        ({"output": np.array([["a"]])}, "must be an array of numbers"),
     ],
 )
 def test_refused_arrays(arrays: Any, message: str) -> None:
@@ -229,7 +253,7 @@ def test_refused_arrays(arrays: Any, message: str) -> None:
 
 
 def test_a_wrong_number_of_sizes() -> None:
-    with pytest.raises(InputError, match="for the 3 images"):
+    with pytest.raises(InputError, match="must be 3, as the images"):
         decode_outputs(_end_to_end(), SIZES[:2], INPUT)
     with pytest.raises(InputError, match="fit the 525 cells of YOLOX"):
         decode_outputs(_yolox(), SIZES, (640, 640), layout="yolox")
@@ -278,7 +302,7 @@ def test_what_the_command_refuses(tmp_path: Path, run: Run) -> None:
     assert "--image-ids" in run.error("decode", tmp_path / "out.npy", *rest)
     assert "--input-size must be given" in run.error("decode", tmp_path / "out.npy", *rest[:2], *rest[4:])
     ids = ["--image-ids", 7, 8]
-    assert "for the 3 images" in run.error("decode", tmp_path / "out.npy", *rest, *ids)
+    assert "must be 3, as in the arrays" in run.error("decode", tmp_path / "out.npy", *rest, *ids)
     assert "be in the ground truth" in run.error(
         "decode", tmp_path / "out.npy", *rest, "--image-ids", "x", 8, 9
     )
@@ -289,6 +313,39 @@ def test_what_the_command_refuses(tmp_path: Path, run: Run) -> None:
     np.save(tmp_path / "bad.npy", np.array([{}], dtype=object), allow_pickle=True)
     assert "without pickled objects" in run.error("decode", tmp_path / "bad.npy", *rest, *ids)
     (tmp_path / "text.npz").write_bytes(b"PK\x03\x04 not a zip")
-    assert "NumPy file" in run.error("decode", tmp_path / "text.npz", *rest, *ids)
+    assert ".npy or .npz file" in run.error("decode", tmp_path / "text.npz", *rest, *ids)
     assert "exist" in run.error("decode", tmp_path / "none.npy", *rest, *ids)
+    assert "be different" in run.error("decode", tmp_path / "out.npy", *rest, "--image-ids", 7, 7, 9)
+    assert "--output must end in" in run.error(
+        "decode", tmp_path / "out.npy", *rest[:-1], tmp_path / "dt", *ids
+    )
+    (tmp_path / "head.npy").write_bytes((tmp_path / "out.npy").read_bytes()[:60] + b"(" * 400)
+    assert ".npy or .npz file" in run.error("decode", tmp_path / "head.npy", *rest, *ids)
+    with (tmp_path / "huge.npy").open("wb") as file:
+        np.lib.format.write_array_header_1_0(
+            file, {"descr": "<f4", "fortran_order": False, "shape": (1000000, 84, 8400)}
+        )
+    assert "a header declares" in run.error("decode", tmp_path / "huge.npy", *rest, *ids)
     assert not (tmp_path / "dt.json").exists()
+
+
+@pytest.mark.parametrize("layout", MADE)
+def test_arrays_of_another_layout(layout: str) -> None:
+    """A chosen layout that the arrays do not have is an error, never a traceback."""
+    for arrays in (_end_to_end(), _detr(), _tensorflow(), {"a": np.zeros((1, 84, 0))}):
+        with contextlib.suppress(InputError):
+            decode_outputs(arrays, SIZES, INPUT, layout=layout)
+
+
+def test_empty_images_do_not_choose_the_layout(tmp_path: Path, run: Run) -> None:
+    """Padding of zeros fits several layouts; the file with detections decides."""
+    output = _end_to_end()["output0"]
+    (tmp_path / "each").mkdir()
+    for name, one in (("0", output[0] * 0), ("1", output[1])):
+        np.save(tmp_path / "each" / f"{name}.npy", one[None])
+    call = ["--gt", _truth(tmp_path), "--input-size", 160, "--output", tmp_path / "dt.json"]
+    said = run("decode", tmp_path / "each", *call).err
+    assert "read as end2end" in said
+    assert "3 detections of 2 images" in said
+    boxes = [record["bbox"][:2] for record in json.loads((tmp_path / "dt.json").read_text())]
+    np.testing.assert_allclose(sorted(boxes), sorted(_sides()[1][0][:, :2].tolist()), atol=1e-6)

@@ -61,7 +61,7 @@ def test_a_number_that_belongs_to_the_name_of_the_image_stays() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("17", "does not tell the position"),
+        ("17", "names contain the position"),
         ("b_0_0_512_512", "its images are called a.png"),
         ("a__0__1___2", "scale of a tile must be above 0"),
     ],
@@ -302,6 +302,25 @@ def test_scores_equal_evaluations_of_the_parts(tmp_path: Path) -> None:
     assert list(ios.to_frame()["detections"]) == [6, 6, 4]
 
 
+def test_areas_of_masks_and_chosen_classes() -> None:
+    """An annotation's own area is divided like its box; chosen classes are all that is counted."""
+    truth, whole = _scene()
+    truth = truth.replaced(area=truth.area * 0.5)
+    names, tiles = tiles_of_grid(whole, (500, 500), 0.2)
+    cut = cut_tiles(truth, tiles, names)
+    assert cut.area.tolist() == [250, 50, 50, 500, 25, 0.5]
+    table = Detections.from_arrays(
+        names.ids[cut.image],
+        cut.categories.ids[cut.category],
+        cut.boxes,
+        np.linspace(0.9, 0.5, len(cut)),
+        images=names,
+    )
+    scores = tile_scores(truth, table, classes=["cat"])
+    assert scores.reasons["objects in several tiles, counted in each"] == (1, 2)
+    assert scores.reasons["detections that merging removed"] == (1, 3)
+
+
 def test_the_command(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     _files(tmp_path)
     paths = [tmp_path / name for name in ("gt.json", "dt.json")]
@@ -319,6 +338,10 @@ def test_the_command(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) 
     lines = [line for line in printed.out.splitlines() if not line.startswith("boxscore|")]
     assert max(map(len, lines)) <= 80
     assert "tabular" in run("tiles", *paths, *listed, "--output", "latex").out
+    assert "--save must end in" in run.error("tiles", *paths, *listed, "--save", tmp_path / "x")
+    assert "--save must be in a folder" in run.error(
+        "tiles", *paths, *listed, "--save", tmp_path / "x" / "y.json"
+    )
     assert "--tile-size must be" in run.error("tiles", *paths, *listed, "--tile-size", 0)
 
 

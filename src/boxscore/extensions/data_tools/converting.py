@@ -58,6 +58,18 @@ def format_of_output(path: Path, name: str = "auto") -> Format:
     )
 
 
+def writable(path: Path, *, name: str) -> Format:
+    """Return the format of an output of a command without ``--to``, checked before anything is read."""
+    try:
+        form = format_of_output(path)
+    except InputError:
+        rule = "end in .json, .csv, .parquet or another ending of a format that boxscore writes"
+        raise InputError(name, rule, got=repr(path.name)) from None
+    if not path.absolute().parent.is_dir():
+        raise InputError(name, "be in a folder that exists", got=repr(str(path)))
+    return form
+
+
 def save_as(
     table: GroundTruth | Detections, path: str | Path, *, format: str = "auto", lossy: bool = False
 ) -> list[str]:

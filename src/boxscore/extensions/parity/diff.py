@@ -9,7 +9,7 @@ import numpy as np
 from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.records import NamedTuple
-from boxscore._utils.text import Columns
+from boxscore._utils.text import Columns, short_list
 from boxscore.data.tables import Detections
 from boxscore.errors import InputError
 from boxscore.extensions.parity.pairing import pair_by_overlap, pair_by_score, with_common_ids
@@ -91,7 +91,8 @@ def diff_detections(
     Raises
     ------
     InputError
-        If a result has no scores, or a tolerance is negative.
+        If a result has no scores, boxes are fractions, no image id that is text is in both, or a tolerance is
+        negative.
 
     Examples
     --------
@@ -106,7 +107,25 @@ def diff_detections(
     for name, table in (("A", first), ("B", second)):
         if not table.scored:
             raise InputError(f"detections of {name}", "have scores", got="none")
+        if table.units != "pixels" and len(table):
+            raise InputError(
+                f"boxes of {name}",
+                "be in pixels",
+                got="fractions of images of unknown size",
+                place=table.source,
+                cause="--gt reads them with the image sizes of the ground truth, and "
+                "load_detections(path, ground_truth) does",
+            )
     first, second = with_common_ids(first, second)
+    if len(first) and len(second) and not np.intersect1d(first.image, second.image).size:
+        names = [short_list(first.images.ids[np.unique(table.image)].tolist()) for table in (first, second)]
+        if first.images.ids.dtype == object:
+            raise InputError(
+                "images of A and B",
+                "have common ids",
+                got=f"{names[0]} and {names[1]}",
+                cause="--gt matches names and ids of images, and load_detections(path, ground_truth) does",
+            )
     same, relabeled = pair_by_overlap(first, second)
     sides = Sides(first, second, same, relabeled, pair_by_score(first, second))
     # Corners and scores of the pairs of a class.

@@ -19,11 +19,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 from boxscore._utils import checks
 from boxscore._utils.text import Columns, counted, counted_of
 from boxscore.cli.arguments import (
+    DETECTION_FILES,
     DETECTIONS,
     GROUND_TRUTH,
     OUTPUT,
@@ -42,9 +44,10 @@ from boxscore.data.vocabulary import Images
 from boxscore.errors import BoxscoreError, InputError
 from boxscore.evaluation import evaluate
 from boxscore.extensions.parity.diff import DetectionDiff, diff_detections
-from boxscore.formats.reading import read_ground_truth, read_options
+from boxscore.formats.reading import FileOptions, read_detections, read_ground_truth, read_options
 from boxscore.formats.results import load_results
 from boxscore.protocols import load_protocol
+from boxscore.protocols.protocol import Protocol
 
 OPTIONS = (
     DETECTIONS.but(
@@ -53,12 +56,18 @@ OPTIONS = (
         short="",
         many=True,
         positional=True,
-        metavar="FILE",
+        metavar="A B",
         key="",
     ),
     GROUND_TRUTH.but(
-        name="gt", help="ground truth, for AP and image sizes", short="", required=False, key=""
+        name="gt",
+        help="ground truth, for AP, image names and sizes",
+        short="",
+        required=False,
+        key="",
+        topic="",
     ),
+    next(option for option in DETECTION_FILES if option.name == "dt-classes").but(key=""),
     PROTOCOL,
     Option(
         "box-tolerance",
@@ -87,23 +96,33 @@ def run(arguments: argparse.Namespace) -> int:
     if len(arguments.results) != 2:
         raise InputError("the results files", "be two, A and B", got=len(arguments.results))
     allowed = checks.number_between(arguments.allowed, 0, 1, name="--allowed")
+    if arguments.top < 0:
+        raise InputError("--top", "be a whole number >= 0", got=arguments.top)
+    protocol = load_protocol(arguments.protocol or "coco")
     how = read_options(processes=readers(arguments))
-    first, second = (load_results(path, how).table for path in arguments.results)
-    truth = None
-    if arguments.gt is not None:
-        truth = read_ground_truth(arguments.gt, how)
-        first = _with_sizes(first, truth)
+    truth = None if arguments.gt is None else read_ground_truth(arguments.gt, how)
+    how = read_options(processes=readers(arguments), classes=arguments.dt_classes)
+    first, second = (_read(path, truth, how) for path in arguments.results)
     diff = diff_detections(
         first, second, box_tolerance=arguments.box_tolerance, score_tolerance=arguments.score_tolerance
     )
-    scores = {} if truth is None else _scores(truth, first, second, arguments)
-    differs = diff.changed > allowed * len(first)
+    scores = {} if truth is None else _scores(truth, first, second, protocol)
+    only_b = diff.counts["only in B"]
+    differs = max(diff.changed - only_b, only_b) > allowed * len(first)
     show(_text(diff, scores, arguments, len(first), differs=differs))
     return int(differs)
 
 
-def _with_sizes(table: Detections, truth: GroundTruth) -> Detections:
-    """Return the table with the image sizes of the ground truth."""
+def _read(path: Path, truth: GroundTruth | None, how: FileOptions) -> Detections:
+    """Read a result as it is; text ids and fractions need the images of the ground truth.
+
+    Integer ids stay as in the file, where they may be wrong.
+    """
+    table = load_results(path, how, oriented=True).table
+    if truth is None:
+        return table
+    if table.units != "pixels" or table.images.ids.dtype == object:
+        return read_detections(path, truth, how)
     known = dict(zip(truth.images.ids.tolist(), truth.images.sizes.tolist(), strict=True))
     ids = table.images.ids.tolist()
     sizes = [known.get(identifier, [float("nan")] * 2) for identifier in ids]
@@ -111,11 +130,8 @@ def _with_sizes(table: Detections, truth: GroundTruth) -> Detections:
     return dataclasses.replace(table, images=images)
 
 
-def _scores(
-    truth: GroundTruth, first: Detections, second: Detections, arguments: argparse.Namespace
-) -> dict[str, Any]:
+def _scores(truth: GroundTruth, first: Detections, second: Detections, protocol: Protocol) -> dict[str, Any]:
     """Return the metrics of A and B, or why they cannot be computed."""
-    protocol = load_protocol(arguments.protocol or "coco")
     results: dict[str, Any] = {}
     for name, table in (("A", first), ("B", second)):
         try:

@@ -80,21 +80,36 @@ def _best(candidates: Pairs, chosen: BoolArray) -> Pairs:
     return Pairs(first[kept], second[kept], iou[kept])
 
 
+BLOCK = 1 << 22
+"""Maximum number of pairs whose IoU is computed at a time."""
+
+
 def _overlapping(first: Detections, second: Detections) -> Pairs:
     """Return all pairs of one image with an IoU of at least 0.5."""
     found: list[tuple[IntArray, IntArray, FloatArray]] = []
     rows, others = (rows_by_image(table) for table in (first, second))
     for one, two in zip(rows, others, strict=True):
-        if len(one) and len(two):
-            iou = box_iou(first.boxes[one], second.boxes[two])
-            near = np.nonzero(iou >= LEAST_IOU)
-            found.append((one[near[0]], two[near[1]], iou[near]))
+        step = max(BLOCK // max(len(two), 1), 1)
+        starts = range(0, len(one) if len(two) else 0, step)
+        found += [_near(first, one[start : start + step], second, two) for start in starts]
     empty = np.empty(0, dtype=np.int64)
     return Pairs(
         np.concatenate([one for one, _, _ in found] or [empty]),
         np.concatenate([two for _, two, _ in found] or [empty]),
         np.concatenate([iou for _, _, iou in found] or [np.empty(0)]),
     )
+
+
+def _near(
+    first: Detections, one: IntArray, second: Detections, two: IntArray
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return the pairs of some rows with an IoU of at least 0.5, and their IoU."""
+    iou = box_iou(first.boxes[one], second.boxes[two])
+    # Boxes without area overlap nothing, but the same box may be in both.
+    for row in np.flatnonzero((first.boxes[one, 2:] <= first.boxes[one, :2]).any(axis=1)).tolist():
+        iou[row, (second.boxes[two] == first.boxes[one[row]]).all(axis=1)] = 1.0
+    near = np.nonzero(iou >= LEAST_IOU)
+    return one[near[0]], two[near[1]], iou[near]
 
 
 def rows_by_image(table: Detections) -> list[IntArray]:

@@ -8,7 +8,7 @@ a forgotten padding shifts every box of an image by one vector, a cap takes the 
 Conventions
 -----------
 - Every cause is a rule that all, or nearly all, detections of concern obey; the evidence counts them. More
-  than one cause may fit; a cause never is proved.
+  than one cause may fit; a cause is never proved.
 - Geometry is judged on pairs of equal scores where boxes hardly overlap, else on overlapping pairs.
 - On square images the padding of a letterbox is 0, so they cannot show it.
 """
@@ -26,7 +26,7 @@ from boxscore._utils.array_types import BoolArray, FloatArray, IntArray
 from boxscore._utils.records import NamedTuple
 from boxscore._utils.text import counted
 from boxscore.data.tables import Detections
-from boxscore.extensions.parity.pairing import Pairs, pair_by_overlap, rows_by_image
+from boxscore.extensions.parity.pairing import BLOCK, SCORE_DIGITS, Pairs, pair_by_overlap, rows_by_image
 from boxscore.similarity.box import box_iou
 
 NEARLY_ALL = 0.95
@@ -115,11 +115,11 @@ def _image_ids(sides: Sides) -> Iterator[Cause]:
     if sides.overlap or len(sides.by_score.first) or ids.dtype == object:
         return
     where: dict[tuple[int, float], int] = {}
-    scores = np.round(sides.first.scores, 6).tolist()
+    scores = np.round(sides.first.scores, SCORE_DIGITS).tolist()
     for row, key in enumerate(zip(sides.first.category.tolist(), scores, strict=True)):
         where[key] = -1 if key in where else row
     steps: Counter[int] = Counter()
-    scores = np.round(sides.second.scores, 6).tolist()
+    scores = np.round(sides.second.scores, SCORE_DIGITS).tolist()
     for row, key in enumerate(zip(sides.second.category.tolist(), scores, strict=True)):
         if (other := where.get(key, -1)) >= 0:
             steps[int(ids[sides.second.image[row]] - ids[sides.first.image[other]])] += 1
@@ -247,7 +247,7 @@ def _lines(sides: Sides, one: FloatArray, two: FloatArray, image: IntArray) -> I
 
 
 def _of_input(sizes: FloatArray, shifts: FloatArray, square: BoolArray) -> str:
-    """Say which square input has these paddings; empty if sizes are unknown or none fits."""
+    """Say that these are the paddings of a letterbox; empty if sizes are unknown or do not fit."""
     if np.isnan(sizes).any() or square.all():
         return ""
     longest = sizes.max(axis=1, keepdims=True)
@@ -288,6 +288,9 @@ def _score_function(sides: Sides) -> Iterator[Cause]:
         return
     a, b = sides.first.scores[pairs.first], sides.second.scores[pairs.second]
     if np.abs(a - b).max() <= 1e-4:
+        return
+    if np.ptp(b) == 0 and np.ptp(a) > 0:
+        yield Cause("score function", f"all scores of B are {b[0]:g}: AP depends on ties.", len(b), len(b))
         return
     functions: list[tuple[str, NDArray[Any]]] = [
         ("B is the square of A: check whether a score is applied twice", a**2),
@@ -363,14 +366,16 @@ def _highest_overlap(table: Detections, rows: IntArray, among: IntArray | None =
     wanted = np.zeros(len(table), dtype=bool)
     wanted[rows] = True
     for group in rows_by_image(table):
-        if not wanted[group].any():
-            continue
-        iou = box_iou(table.boxes[group], table.boxes[group])
-        better = table.scores[group][None] > table.scores[group][:, None]
-        better &= table.category[group][None] == table.category[group][:, None]
-        if among is not None:
-            better &= chosen[group][None]
-        highest[group] = np.where(better, iou, 0.0).max(axis=1)
+        asked = group[wanted[group]]
+        step = max(BLOCK // max(len(group), 1), 1)
+        for start in range(0, len(asked), step):
+            part = asked[start : start + step]
+            iou = box_iou(table.boxes[part], table.boxes[group])
+            better = table.scores[group][None] > table.scores[part][:, None]
+            better &= table.category[group][None] == table.category[part][:, None]
+            if among is not None:
+                better &= chosen[group][None]
+            highest[part] = np.where(better, iou, 0.0).max(axis=1)
     return highest[rows]
 
 
@@ -404,7 +409,7 @@ def _rounding(sides: Sides) -> Iterator[Cause]:
         down = np.median(two - one) < -0.25
         text = "B has whole pixels: boxes were " + ("cut off by int()." if down else "rounded.")
         yield Cause("whole pixels", text, int(whole.sum()), total)
-    for digits in (2, 3, 4):
+    for digits in (2, 3, 4) if np.ptp(b) > 0 else ():
         unit = 10.0**digits
         if _multiples(b, unit).all() and not _multiples(a, unit).all():
             yield Cause(
@@ -436,7 +441,7 @@ def _noise(sides: Sides) -> Iterator[Cause]:
     slope = float(np.polyfit(a, b, 1)[0]) if np.ptp(a) > 0 else 1.0
     drop = float(np.median(b - a))
     ends = f"95% of scores differ by at most {spread:.2g}, corners by {pixels:.2g} pixels"
-    if drop < -0.03 and slope < 0.95:
+    if drop < -0.03 and slope < 0.95 and pixels > PIXEL:
         text = (
             f"scores fall by {-drop:.2g} in the median and boxes move, without a rule: another input, such "
             "as BGR for RGB, or another mean and standard deviation."

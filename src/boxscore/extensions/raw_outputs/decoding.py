@@ -10,7 +10,15 @@ import numpy as np
 from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray
 from boxscore.errors import InputError
-from boxscore.extensions.raw_outputs.layouts import LAYOUTS, Arrays, Candidates, Layout, Listed, layout_of
+from boxscore.extensions.raw_outputs.layouts import (
+    LAYOUTS,
+    Arrays,
+    Candidates,
+    Given,
+    Layout,
+    Listed,
+    layout_of,
+)
 from boxscore.extensions.raw_outputs.resizing import Kind, letterbox
 from boxscore.suppression.hard import batched_nms
 
@@ -58,7 +66,7 @@ def decode_outputs(
     multi_label : bool, default True
         Whether a candidate is a detection of each class above the threshold, or of its best class only.
     max_detections : int, optional, default 300
-        Number of detections per image to keep, the highest scores first.
+        Number of detections per image to keep: those with the highest scores.
     clip : bool, default True
         Clip boxes in pixels to the image; fractions are not clipped.
 
@@ -81,8 +89,8 @@ def decode_outputs(
     named: Arrays = arrays if hasattr(arrays, "items") else {"output": arrays}
     named = {key: checks.any_array(value, name=key) for key, value in named.items()}
     for key, value in named.items():
-        if value.dtype.kind not in "fiu":
-            raise InputError(key, "have numbers", got=str(value.dtype))
+        if value.dtype.kind not in "fiu" or value.ndim == 0:
+            raise InputError(key, "be an array of numbers", got=f"{value.dtype}, shape {list(value.shape)}")
         if not np.isfinite(value).all():
             place = np.argwhere(~np.isfinite(value))[0].tolist()
             raise InputError(key, "have finite numbers", got=str(value[tuple(place)]), place=f"index {place}")
@@ -93,9 +101,20 @@ def decode_outputs(
     )
     threshold = checks.number_between(score_threshold, 0, 1, name="score_threshold")
     limit = checks.number_between(iou_threshold, 0, 1, name="iou_threshold")
-    outputs: Sequence[Candidates | Listed] = chosen.read(named, input_size)
+    if max_detections is not None:
+        checks.whole_number(max_detections, 1, name="max_detections")
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            outputs: Sequence[Candidates | Listed] = chosen.read(named, Given(input_size, len(sizes)))
+    except InputError:
+        raise
+    except (ValueError, IndexError, StopIteration) as error:
+        shapes = {key: list(value.shape) for key, value in named.items()}
+        raise InputError(f"arrays of {chosen.name}", f"be {chosen.text}", got=str(shapes)) from error
     if len(outputs) != len(sizes):
-        raise InputError("sizes", f"be given for the {len(outputs)} images of the outputs", got=len(sizes))
+        raise InputError(
+            "image sizes (one per id)", f"be {len(outputs)}, as the images in the arrays", got=len(sizes)
+        )
     found = []
     for one, size in zip(outputs, sizes, strict=True):
         if isinstance(one, Candidates):
@@ -103,7 +122,8 @@ def decode_outputs(
         else:
             above = one.scores > threshold
             listed = Listed(one.boxes[above], one.scores[above], one.classes[above])
-        top = slice(max_detections)
+        # The highest scores, in the order of the output.
+        top = np.sort(np.argsort(-listed.scores, kind="stable")[:max_detections])
         corners, scores = (column[top].astype(np.float64) for column in (listed.boxes, listed.scores))
         boxes = _in_image(corners, chosen, size, input_size, resizing, clip=clip)
         found.append(Listed(boxes, scores, listed.classes[top]))

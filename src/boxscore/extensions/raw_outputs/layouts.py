@@ -15,7 +15,7 @@ transformers, ``post_process_object_detection``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,11 +35,11 @@ class Candidates(NamedTuple):
 
     Attributes
     ----------
-    boxes : ndarray of float64, [N, 4]
+    boxes : ndarray, [N, 4]
         Corners, in pixels of the input or as fractions of it.
-    scores : ndarray of float64, [N, C]
+    scores : ndarray, [N, C]
         Of each class.
-    objectness : ndarray of float64, [N], or None
+    objectness : ndarray, [N], or None
         Tested against the score threshold before the classes.
     """
 
@@ -56,6 +56,13 @@ class Listed(NamedTuple):
     classes: IntArray
 
 
+class Given(NamedTuple):
+    """Width and height of the input, and the number of images, which are not in the arrays."""
+
+    input_size: tuple[int, int]
+    images: int
+
+
 class Layout(NamedTuple):
     """A layout of output tensors.
 
@@ -65,18 +72,15 @@ class Layout(NamedTuple):
     text : str
         Models that write it.
     read : callable
-        ``read(arrays, input_size)`` yields Candidates or Listed per image.
+        ``read(arrays, given)`` returns Candidates or Listed per image.
     fractions : bool
         Whether boxes are fractions of the input, which was stretched.
-    suppress : bool
-        Whether NMS follows.
     """
 
     name: str
     text: str
-    read: Callable[[Arrays, tuple[int, int]], list[Candidates] | list[Listed]]
+    read: Callable[[Arrays, Given], list[Candidates] | list[Listed]]
     fractions: bool = False
-    suppress: bool = True
 
 
 def _corners(boxes: FloatArray) -> FloatArray:
@@ -86,24 +90,24 @@ def _corners(boxes: FloatArray) -> FloatArray:
 
 
 def _one(arrays: Arrays) -> FloatArray:
-    """Return the only array, [B, ..., ...], in float64 after the arithmetic of its own type."""
+    """Return the only array, [B, ..., ...], in its own type, in which the tools compute."""
     (array,) = arrays.values()
     return array if array.ndim == 3 else array[None]
 
 
-def _yolov8(arrays: Arrays, _: tuple[int, int]) -> list[Candidates]:
+def _yolov8(arrays: Arrays, _: Given) -> list[Candidates]:
     rows = np.swapaxes(_one(arrays), 1, 2)
     return [Candidates(_corners(one[:, :4]), one[:, 4:]) for one in rows]
 
 
-def _yolov5(arrays: Arrays, _: tuple[int, int]) -> list[Candidates]:
+def _yolov5(arrays: Arrays, _: Given) -> list[Candidates]:
     # The product is rounded to the type of the array before it is compared, as in yolov5.
     return [Candidates(_corners(one[:, :4]), one[:, 5:] * one[:, 4:5], one[:, 4]) for one in _one(arrays)]
 
 
-def _yolox(arrays: Arrays, input_size: tuple[int, int]) -> list[Candidates]:
+def _yolox(arrays: Arrays, given: Given) -> list[Candidates]:
     rows = _one(arrays)
-    wide, high = input_size
+    wide, high = given.input_size
     grid = [
         (x, y, stride) for stride in STRIDES for y in range(high // stride) for x in range(wide // stride)
     ]
@@ -116,11 +120,11 @@ def _yolox(arrays: Arrays, input_size: tuple[int, int]) -> list[Candidates]:
     return [Candidates(box, one[:, 5:] * one[:, 4:5]) for box, one in zip(boxes, rows, strict=True)]
 
 
-def _end_to_end(arrays: Arrays, _: tuple[int, int]) -> list[Listed]:
+def _end_to_end(arrays: Arrays, _: Given) -> list[Listed]:
     return [Listed(one[:, :4], one[:, 4], one[:, 5].astype(np.int64)) for one in _one(arrays)]
 
 
-def _rtdetr_of_ultralytics(arrays: Arrays, _: tuple[int, int]) -> list[Listed]:
+def _rtdetr_of_ultralytics(arrays: Arrays, _: Given) -> list[Listed]:
     return [Listed(_corners(one[:, :4]), one[:, 4], one[:, 5].astype(np.int64)) for one in _one(arrays)]
 
 
@@ -134,11 +138,11 @@ def _two(arrays: Arrays) -> tuple[FloatArray, FloatArray]:
 
 
 def _sigmoid(values: FloatArray) -> FloatArray:
-    result: FloatArray = 1 / (1 + np.exp(-values))
+    result: FloatArray = 1 / (1 + np.exp(-np.maximum(values, -80)))  # no overflow in float32
     return result
 
 
-def _detr(arrays: Arrays, _: tuple[int, int]) -> list[Listed]:
+def _detr(arrays: Arrays, _: Given) -> list[Listed]:
     boxes, logits = _two(arrays)
     # Softmax over classes and "no object", which is last; the best class of each query.
     powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
@@ -159,49 +163,53 @@ def _best_queries(boxes: FloatArray, scores: FloatArray) -> list[Listed]:
     return found
 
 
-def _rtdetr(arrays: Arrays, _: tuple[int, int]) -> list[Listed]:
+def _rtdetr(arrays: Arrays, _: Given) -> list[Listed]:
     boxes, logits = _two(arrays)
     return _best_queries(boxes, _sigmoid(logits))
 
 
-def _rfdetr(arrays: Arrays, _: tuple[int, int]) -> list[Listed]:
+def _rfdetr(arrays: Arrays, _: Given) -> list[Listed]:
     boxes, logits = _two(arrays)
     return _best_queries(boxes, _sigmoid(logits[..., :-1]))
 
 
-def _tensorflow(arrays: Arrays, _: tuple[int, int]) -> list[Listed]:
-    def named(word: str) -> NDArray[Any]:
-        return next(value for key, value in arrays.items() if word in key.lower())
+def _four(arrays: Arrays, order: Sequence[int]) -> list[Listed]:
+    """Read boxes [B, n, 4] with columns in an order, scores, classes, and the number of rows that count."""
 
-    boxes, scores, classes, counts = (named(word) for word in ("box", "score", "class", "num"))
-    boxes = boxes[..., [1, 0, 3, 2]]  # from y1 x1 y2 x2
+    def named(word: str, axes: int) -> NDArray[Any]:
+        value = next(value for key, value in arrays.items() if word in key.lower())
+        return value if value.ndim == axes else value[None]
+
+    counts = next(value for key, value in arrays.items() if "num" in key.lower()).reshape(-1)
+    boxes, scores, classes = named("box", 3)[..., list(order)], named("score", 2), named("class", 2)
     return [
         Listed(box[: int(n)], score[: int(n)], label[: int(n)].astype(np.int64))
-        for box, score, label, n in zip(boxes, scores, classes, counts.reshape(-1), strict=True)
+        for box, score, label, n in zip(boxes, scores, classes, counts, strict=True)
     ]
 
 
-def _efficient_nms(arrays: Arrays, _: tuple[int, int]) -> list[Listed]:
-    swapped = {
-        key: value[..., [1, 0, 3, 2]] if value.shape[-1] == 4 and value.ndim == 3 else value
-        for key, value in arrays.items()
-    }
-    return _tensorflow(swapped, _)
+def _tensorflow(arrays: Arrays, _: Given) -> list[Listed]:
+    return _four(arrays, (1, 0, 3, 2))  # y1 x1 y2 x2
 
 
-def _detection_output(arrays: Arrays, _: tuple[int, int]) -> list[Listed]:
+def _efficient_nms(arrays: Arrays, _: Given) -> list[Listed]:
+    return _four(arrays, (0, 1, 2, 3))
+
+
+def _detection_output(arrays: Arrays, given: Given) -> list[Listed]:
     (array,) = arrays.values()
     rows = array.reshape(-1, 7)
     ends = np.flatnonzero(rows[:, 0] < 0)  # image -1 ends the list
     rows = rows[: ends[0]] if len(ends) else rows
-    images = int(rows[:, 0].max(initial=-1)) + 1
+    # Images without detections have no row, so their number is not in the array.
+    images = max(given.images, int(rows[:, 0].max(initial=-1)) + 1)
     return [
         Listed(one[:, 3:], one[:, 2], one[:, 1].astype(np.int64) - 1)  # class 0 is the background
         for one in (rows[rows[:, 0] == image] for image in range(images))
     ]
 
 
-def _mmdet(arrays: Arrays, _: tuple[int, int]) -> list[Listed]:
+def _mmdet(arrays: Arrays, _: Given) -> list[Listed]:
     rows = next(value for value in arrays.values() if value.shape[-1] == 5)
     labels = next(value for value in arrays.values() if value is not rows)
     rows, labels = (rows, labels) if rows.ndim == 3 else (rows[None], labels[None])
@@ -221,47 +229,39 @@ LAYOUTS = {
             "end2end",
             "YOLOv10, YOLO26, nms=True: [B, N, 6], x1 y1 x2 y2 score class",
             _end_to_end,
-            suppress=False,
         ),
         Layout(
             "rtdetr-ultralytics",
             "RT-DETR of ultralytics: [B, 300, 6], cx cy w h as fractions, score, class",
             _rtdetr_of_ultralytics,
             fractions=True,
-            suppress=False,
         ),
-        Layout("detr", "DETR: logits with no object last, and boxes", _detr, fractions=True, suppress=False),
+        Layout("detr", "DETR: logits with no object last, and boxes", _detr, fractions=True),
         Layout(
             "rtdetr",
             "RT-DETR, D-FINE, Deformable DETR: logits and boxes",
             _rtdetr,
             fractions=True,
-            suppress=False,
         ),
-        Layout(
-            "rfdetr", "RF-DETR: dets and labels, last column unused", _rfdetr, fractions=True, suppress=False
-        ),
+        Layout("rfdetr", "RF-DETR: dets and labels, last column unused", _rfdetr, fractions=True),
         Layout(
             "tensorflow",
             "TensorFlow and TFLite: boxes, scores, classes, num",
             _tensorflow,
             fractions=True,
-            suppress=False,
         ),
         Layout(
             "efficient-nms",
             "TensorRT EfficientNMS: num, boxes, scores, classes",
             _efficient_nms,
-            suppress=False,
         ),
         Layout(
             "detection-output",
             "OpenVINO and Caffe SSD: [1, 1, N, 7]",
             _detection_output,
             fractions=True,
-            suppress=False,
         ),
-        Layout("mmdet", "MMDeploy: dets [B, N, 5] and labels [B, N]", _mmdet, suppress=False),
+        Layout("mmdet", "MMDeploy: dets [B, N, 5] and labels [B, N]", _mmdet),
     )
 }
 """Layouts by name."""
@@ -322,11 +322,13 @@ def _fitting(arrays: Arrays, classes: int | None) -> list[str]:
         return ["detection-output"]
     if array.ndim not in (2, 3):
         return []
-    return _fitting_one(array if array.ndim == 3 else array[None])
+    return _fitting_one(array if array.ndim == 3 else array[None], classes)
 
 
-def _fitting_one(array: FloatArray) -> list[str]:
+def _fitting_one(array: FloatArray, classes: int | None) -> list[str]:
     """Return the layouts of one array [B, R, C]: pixels exceed 2, scores are in [0, 1]."""
+    if array.dtype.kind not in "fiu" or not array.size:
+        return []
     found = []
     rows, columns = array.shape[1:]
 
@@ -337,7 +339,7 @@ def _fitting_one(array: FloatArray) -> list[str]:
         found.append("yolov8")
     if columns == 6 and are_scores(array[..., 4]) and (array[..., 5] == np.round(array[..., 5])).all():
         found.append("end2end" if array[..., :4].max(initial=0) > 2 else "rtdetr-ultralytics")
-    elif columns >= 6 and columns < rows and are_scores(array[..., 4:]):
-        # Decoded sizes are positive pixels; YOLOX' logarithms are often negative.
+    elif columns >= 6 and columns < rows and classes in (None, columns - 5) and are_scores(array[..., 4:]):
+        # Decoded sizes are positive pixels; YOLOX's logarithms are often negative.
         found.append("yolox" if array[..., 2:4].min() < 0 else "yolov5")
     return found

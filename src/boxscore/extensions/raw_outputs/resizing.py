@@ -15,7 +15,7 @@ ultralytics 8.4, ``LetterBox`` and ``scale_boxes``; yolov5, ``scale_boxes``; YOL
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from boxscore._utils.array_types import FloatArray
 from boxscore._utils.records import NamedTuple
 
 Kind = Literal["ultralytics", "yolov5", "corner", "stretch"]
-KINDS: tuple[str, ...] = ("ultralytics", "yolov5", "corner", "stretch")
+KINDS: tuple[str, ...] = get_args(Kind)
 
 
 class Resizing(NamedTuple):
@@ -61,8 +61,6 @@ def letterbox(
     input_size : (int, int)
         Width and height of the input.
     kind : {"ultralytics", "yolov5", "corner", "stretch"}, default "ultralytics"
-    enlarge : bool, default True
-        Whether small images are enlarged; ultralytics does not when it validates.
 
     Returns
     -------
@@ -83,8 +81,6 @@ def letterbox(
     if kind == "stretch":
         return Resizing((wide / width, high / height), (0.0, 0.0))
     gain = min(high / height, wide / width)
-    if not enlarge:
-        gain = min(gain, 1.0)
     if kind == "corner":
         return Resizing((gain, gain), (0.0, 0.0))
     if kind == "yolov5":

@@ -16,7 +16,7 @@ SAHI 0.12, ``slicing.py`` and ``annotation.py``.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,7 +75,7 @@ def merge_tiles(
     *,
     method: Method = "nms",
     tool: Tool = "sahi",
-    overlap: str = "iou",
+    overlap: Literal["iou", "ios"] = "iou",
     class_agnostic: bool = False,
 ) -> Detections:
     """Merge the detections of each image with :func:`merge_as`, whose parameters these are.
@@ -104,7 +104,7 @@ def merge_tiles(
             iou_threshold,
             method=method,
             tool=tool,
-            overlap=overlap,  # type: ignore[arg-type]
+            overlap=overlap,
             class_agnostic=class_agnostic,
         )
         rows.append(group[merged.indices])
@@ -131,8 +131,8 @@ class Pieces:
         Rows of the tile and of the object of each piece, tile by tile.
     boxes : ndarray of float64, [P, 4]
         The cut boxes, in pixels of the image.
-    share : ndarray of float64, [P]
-        Part of the object's area inside the tile.
+    part, share : ndarray of float64, [P]
+        Part of the box's area inside the tile; ``share`` of areas in whole pixels.
     whole : ndarray of bool, [G]
         Whether one tile contains the whole object.
     """
@@ -155,6 +155,7 @@ class Pieces:
             (np.maximum(given[:, :2], span[:, :2]), np.minimum(given[:, 2:], span[:, 2:])), axis=1
         )
         inside, area = (np.prod(box[:, 2:] - box[:, :2], axis=1) for box in (self.boxes, given))
+        self.part = np.divide(inside, area, out=np.ones_like(area), where=area > 0)
         pixels = area >= 1
         inside, area = (np.where(pixels, np.floor(values), values) for values in (inside, area))
         self.share = np.divide(inside, area, out=np.zeros_like(area), where=area > 0)
@@ -184,7 +185,7 @@ def cut_tiles(
     Returns
     -------
     GroundTruth
-        The pieces, tile by tile, with new ids.
+        The boxes of the pieces, tile by tile, with new ids; without masks and keypoints.
 
     Raises
     ------
@@ -205,14 +206,16 @@ def cut_tiles(
     kept = pieces.kept(least)
     tile, rows = pieces.tile[kept], pieces.object[kept]
     # Into the pixels of the tile: times its scale, less its corner.
-    boxes = pieces.boxes[kept] * tiles.scale[tile][:, None] - np.tile(tiles.corners[tile], 2)
-    sides = boxes[:, 2:] - boxes[:, :2]
+    scale = tiles.scale[tile]
+    boxes = pieces.boxes[kept] * scale[:, None] - np.tile(tiles.corners[tile], 2)
+    # An annotation's own area, such as that of its mask, is divided as the area of its box.
+    area = ground_truth.area[rows] * pieces.part[kept] * scale**2
     flags = {name: getattr(ground_truth, name)[rows] for name in ("crowd", "difficult", "ignore", "group")}
     return GroundTruth.from_arrays(
         tile_images.ids[tile],
         ground_truth.categories.ids[ground_truth.category[rows]],
         boxes,
-        area=sides[:, 0] * sides[:, 1],
+        area=area,
         images=tile_images,
         categories=ground_truth.categories,
         columns={name: column[rows] for name, column in ground_truth.columns.items()},

@@ -111,8 +111,9 @@ def locate_tiles(tiles: Images, images: Images, *, tile_size: tuple[float, float
             "tiles",
             "be called <image>_<x1>_<y1>_<x2>_<y2> or <image>__<scale>__<x>___<y>",
             got=repr(names[0]),
-            cause="a number does not tell the position of a tile; --tiles names the file that lists the "
-            "tiles with their names",
+            cause="names contain the position; --tiles names the file that lists the tiles by name"
+            if names[0].isdigit()
+            else "are these whole images?",
         )
     # A whole image among the tiles is its own tile.
     known = [

@@ -10,7 +10,7 @@ import numpy as np
 from boxscore._utils.records import NamedTuple
 from boxscore._utils.text import Columns, counted
 from boxscore._utils.user_warnings import warn_user
-from boxscore.data.alignment import align
+from boxscore.data.alignment import align, select
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.evaluation import Evaluation, evaluate
@@ -146,7 +146,6 @@ def tile_scores(
         tiles = GroundTruth.from_arrays([], [], np.empty((0, 4)), images=names, categories=known)
     detections = align(detections, tiles)
     located = locate_tiles(names, ground_truth.images, tile_size=tile_size)
-    pieces = pieces_of(ground_truth, located, names)
     cut = tiles if len(tiles) else cut_tiles(ground_truth, located, names, min_area_ratio=min_area_ratio)
     # Into the images, with the classes of their ground truth.
     shifted = align(shift_tiles(detections, located, ground_truth.images), ground_truth)
@@ -156,14 +155,20 @@ def tile_scores(
     tables = {TILES: (cut, detections), SHIFTED: (ground_truth, shifted), MERGED: (ground_truth, merged)}
     if whole_detections is not None:
         refuse_shapes(whole_detections)
-        merged = merge_tiles(_together(shifted, align(whole_detections, ground_truth)), iou_threshold, **how)
-        tables[WITH_WHOLE] = (ground_truth, merged)
+        together = _together(shifted, align(whole_detections, ground_truth))
+        tables[WITH_WHOLE] = (ground_truth, merge_tiles(together, iou_threshold, **how))
+    # Classes are chosen after merging, where others may take part.
+    if classes is not None:
+        tables = {name: select(truth, table, classes=classes) for name, (truth, table) in tables.items()}
     evaluations = {
-        name: evaluate(truth, table, protocol=protocol, classes=classes, digest=False)
+        name: evaluate(truth, table, protocol=protocol, digest=False)
         for name, (truth, table) in tables.items()
     }
     # Count what makes the numbers differ.
-    objects, found = len(ground_truth), np.zeros(len(ground_truth), dtype=np.int64)
+    (cut, on_tiles), (truth, before) = tables[TILES], tables[SHIFTED]
+    after, last = tables[MERGED][1], tables[list(tables)[-1]][1]
+    pieces = pieces_of(truth, located, names)
+    objects, found = len(truth), np.zeros(len(truth), dtype=np.int64)
     np.add.at(found, pieces.object[pieces.kept(min_area_ratio)], 1)
     unseen = int((found == 0).sum())
     if unseen and not are_listed:
@@ -172,17 +177,17 @@ def tile_scores(
             "not count these; list all tiles with --tiles (in Python tiles=)."
         )
     empty_tiles = len(names) - len(np.unique(detections.image))
-    border = int(at_inner_border(detections, located, ground_truth.images).sum())
+    border = int(at_inner_border(on_tiles, located, truth.images).sum())
     reasons = {
         "objects that no tile holds as a whole": (int((~pieces.whole).sum()), objects),
         "objects in several tiles, counted in each": (int((found > 1).sum()), objects),
         "objects in no tile, which only images count": (unseen, objects),
         "tiles without detections": (empty_tiles, len(names)),
-        "detections that end at a border inside the image": (border, len(detections)),
-        "detections that merging removed": (len(shifted) - len(evaluations[MERGED].detections), len(shifted)),
-        "pairs left that look like pieces of one object": (pieces_left(merged, iou_threshold), len(merged)),
+        "detections that end at a border inside the image": (border, len(on_tiles)),
+        "detections that merging removed": (len(before) - len(after), len(before)),
+        "pairs left that look like pieces of one object": (pieces_left(last, iou_threshold), len(last)),
     }
-    return TileScores(evaluations, reasons, merged, cut)
+    return TileScores(evaluations, reasons, last, cut)
 
 
 def _together(first: Detections, second: Detections) -> Detections:

@@ -32,9 +32,9 @@ from boxscore.cli.output import Section, written
 from boxscore.cli.streams import say, show
 from boxscore.data.tables import GroundTruth
 from boxscore.errors import BoxscoreWarning, InputError
-from boxscore.extensions.data_tools.converting import save_as
+from boxscore.extensions.data_tools.converting import save_as, writable
 from boxscore.extensions.tiles.merging import METHODS
-from boxscore.extensions.tiles.scores import MERGED, SHIFTED, TILES, TileScores, tile_scores
+from boxscore.extensions.tiles.scores import MERGED, SHIFTED, TILES, WITH_WHOLE, TileScores, tile_scores
 from boxscore.formats.reading import read_detections, read_ground_truth, read_listed, read_options
 from boxscore.similarity.registry import needs_of
 
@@ -103,8 +103,11 @@ WITHOUT = {"--memory-limit": "needs all detections in memory, because it merges 
 def run(arguments: argparse.Namespace) -> int:
     """Read, merge, score and print; return the exit status."""
     side = arguments.tile_size
-    if side is not None and (len(side) > 2 or min(side) <= 0):
+    if side is not None and (len(side) > 2 or not all(0 < length < np.inf for length in side)):
         raise InputError("--tile-size", "be one or two numbers above 0", got=" ".join(f"{n:g}" for n in side))
+    for name, path in (("--save", arguments.save), ("--save-tiles", arguments.save_tiles)):
+        if path is not None:
+            writable(path, name=name)
     protocol = chosen_protocol(arguments)
     needs: dict[str, Any] = {**needs_of(protocol), "processes": readers(arguments)}
     truth = read_ground_truth(
@@ -124,7 +127,7 @@ def run(arguments: argparse.Namespace) -> int:
             table = read_listed(arguments.detections, nothing, listed)[1]
     whole = None
     if arguments.whole is not None:
-        whole = read_detections(arguments.whole, truth, read_options(**needs))
+        whole = read_detections(arguments.whole, truth, read_options(**how, **needs))
     scores = tile_scores(
         truth,
         table,
@@ -145,7 +148,10 @@ def run(arguments: argparse.Namespace) -> int:
         "of": [of for _, of in scores.reasons.values()],
     }
     classes = "all classes together" if arguments.class_agnostic else "each class alone"
-    merging = f"{arguments.method} of {arguments.tool}, {arguments.overlap} >= {arguments.iou_threshold:g}"
+    above = ">" if (arguments.tool, arguments.method) == ("supervision", "nms") else ">="
+    merging = (
+        f"{arguments.method} of {arguments.tool}, {arguments.overlap} {above} {arguments.iou_threshold:g}"
+    )
     sections = [
         Section(
             "AP on tiles and on whole images",
@@ -174,8 +180,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _conclusion(scores: TileScores) -> str:
     """Say how the first metric on tiles relates to that on whole images."""
     name = next(iter(scores.evaluations[TILES].metrics))
-    on_tiles, shifted, merged = (scores.evaluations[row].metrics[name] for row in (TILES, SHIFTED, MERGED))
+    values = {row: result.metrics[name] for row, result in scores.evaluations.items()}
+    whole = f" ({values[WITH_WHOLE]:.4f} with whole images)" if WITH_WHOLE in values else ""
     return (
-        f"{name} is {merged:.4f} on images, {on_tiles:.4f} on tiles; merging changes {shifted:.4f} by "
-        f"{merged - shifted:+.4f}.\n"
+        f"{name} is {values[MERGED]:.4f} on images{whole}, {values[TILES]:.4f} on tiles; merging changes "
+        f"{values[SHIFTED]:.4f} by {values[MERGED] - values[SHIFTED]:+.4f}.\n"
     )
