@@ -117,7 +117,7 @@ READ, CHECKED, DRAWN, LEFT_OUT = (
         ),
         (
             ["compare", GT, DT, DT, "--names", "a", "b"],
-            [READ, "matching", "scoring", CHECKED, "comparing", DRAWN, "orders of equal scores", LEFT_OUT],
+            [READ, "matching", "scoring", CHECKED, "comparing", DRAWN, "orders of equal scores"],
         ),
         (
             ["sweep", GT, DT, "--iou-threshold", ".5"],

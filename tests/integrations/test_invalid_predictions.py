@@ -270,7 +270,12 @@ ADAPTERS: dict[str, Callable[..., float]] = {
     "transformers": transformers,
     "ultralytics": ultralytics,
 }
-NO_ADAPTERS = {"__init__", "loggers", "torch_columns"}
+NO_ADAPTERS = {
+    "__init__",
+    "loggers",
+    "torch_columns",
+    "lightning",
+}  # lightning has an Evaluator, and its tests
 """Files of the folder that evaluate nothing of their own."""
 
 NAMED = {"rfdetr": "1", "fiftyone": "'12.jpg'", "ultralytics": "'12.jpg'"}

@@ -70,6 +70,7 @@ def xywh(boxes: Any) -> Any:
     return np.hstack([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]])
 
 
+@pytest.mark.filterwarnings("ignore:.*sigmas are 1/5")
 @pytest.mark.parametrize("joints", [JOINTS, 17])
 def test_keypoints(joints: int, tmp_path: Path) -> None:
     from ultralytics.utils import ops

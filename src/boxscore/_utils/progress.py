@@ -21,6 +21,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import Any, TypeVar
 
+from boxscore._utils.text import counted, counted_of
+
 Item = TypeVar("Item")
 
 _unwanted = 0
@@ -82,9 +84,9 @@ def _log_progress(
         now = time.monotonic()
         if now - said >= EVERY:
             said, rate = now, done / (now - began)
-            of = "" if count is None else f" of {count:,}"
+            progress = counted(done, unit) if count is None else counted_of(done, count, unit)
             left = "" if count is None else f", {clock_text((count - done) / rate)} left"
-            stages.log(f"{desc}: {done:,}{of} {unit}s, {rate:.3g} a second{left}")
+            stages.log(f"{desc}: {progress}, {rate:.3g} a second{left}")
 
 
 def clock_text(seconds: float) -> str:

@@ -154,7 +154,7 @@ def short_list(values: Iterable[Any], most: int = 8) -> str:
 
 def counted(count: int, noun: str) -> str:
     """Format a count with its noun: ``1 box``, ``1,040 boxes``."""
-    ending = "" if count == 1 else "es" if noun.endswith(("s", "x")) else "s"
+    ending = "" if count == 1 else "es" if noun.endswith(("s", "x", "ch")) else "s"
     return f"{count:,} {noun}{ending}"
 
 

@@ -143,10 +143,10 @@ def sides_of(outputs: Any, batch: Any) -> tuple[Any, Any]:
     InputError
         When one of them is missing.
     """
-    if isinstance(outputs, tuple) and len(outputs) == 2:
+    if isinstance(outputs, tuple) and len(outputs) == 2 and not any(isinstance(one, dict) for one in outputs):
         return outputs
     predictions, targets = (_value(outputs, names) for names in KEYS)
-    if predictions is None and isinstance(outputs, list):
+    if predictions is None and isinstance(outputs, (list, tuple)):
         predictions = outputs
     if targets is None:
         targets = _value(batch, KEYS[1])

@@ -51,11 +51,19 @@ def invalid_rows(columns: Mapping[str, Any], count: int) -> NDArray[np.bool_]:
         if not (-limit <= float(values.min()) and float(values.max()) <= limit):
             wide = values.astype(np.float64)
             bad |= ~(np.abs(wide) <= limit).all(axis=tuple(range(1, values.ndim)))
-        sides = {"sizes": values, "rotated": values[..., 2:4], "boxes": values[..., 2:]}.get(key)
-        # Boxes with sizes are corners.
-        if sides is not None and not (key == "boxes" and "sizes" in columns) and not sides.min() >= 0:
+    for sides in _sides(columns).values():
+        if not sides.min(initial=0) >= 0:
             bad |= (sides < 0).any(axis=1)
     return bad
+
+
+def _sides(columns: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    """Return the widths and heights among the columns; boxes with sizes are corners."""
+    places = {"sizes": slice(0, 2), "rotated": slice(2, 4), "boxes": slice(2, 4)}
+    known = {key: columns.get(key) for key in places if key != "boxes" or "sizes" not in columns}
+    return {
+        key: values[:, places[key]] for key, values in known.items() if values is not None and values.size
+    }
 
 
 def checked(invalid: Invalid) -> Invalid:
@@ -130,7 +138,7 @@ def without_invalid(columns: Columns, images: Any, *, invalid: Invalid, kind: st
     images : array_like of int or str, [N]
         The image of each row.
     invalid : {"error", "drop", "false_positive"}
-        As in :class:`boxscore.Evaluator`; targets are dropped.
+        As in :class:`boxscore.Evaluator`; targets are dropped unless it is an error.
     kind : {"prediction", "target"}
 
     Returns
@@ -177,7 +185,8 @@ def _refuse(columns: Mapping[str, Any], kind: str, images: Any) -> None:
             limit=LIMITS[key],
             cause=REMEDY,
         )
-    checks.sizes_not_negative(columns["boxes"][:, 2:], place=place, cause=REMEDY)
+    for sides in _sides(columns).values():
+        checks.sizes_not_negative(sides, place=place, cause=REMEDY)
 
 
 def warn_of_invalid(counts: Mapping[Id, int], kind: str, invalid: Invalid) -> None:

@@ -476,13 +476,13 @@ def _metrics_of_each(comparison: DetectorComparison) -> pd.DataFrame:
 
     values = comparison.scores
     best = [comparison.clear_best(m) for m in range(len(comparison.metrics))]
-    return pd.DataFrame(
-        {
-            "metric": comparison.metrics,
-            **{name: values[i] for i, name in enumerate(comparison.names)},
-            "best": ["cannot tell" if i is None else comparison.names[i] for i in best],
-        }
-    )
+    columns = {
+        "metric": comparison.metrics,
+        "best": ["cannot tell" if i is None else comparison.names[i] for i in best],
+    }
+    # A detector may have the name of one of these columns.
+    others = {f"{name} " if name in columns else name: values[i] for i, name in enumerate(comparison.names)}
+    return pd.DataFrame({"metric": columns.pop("metric"), **others, **columns})
 
 
 def _color_verdict(_: int, name: str, text: str) -> str:
