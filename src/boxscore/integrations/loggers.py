@@ -4,7 +4,7 @@ Conventions
 -----------
 - A logger is recognized by its methods; no logging library is imported before one of its objects is given.
 - Each step is logged in one call: W&B and others merge or drop a second one.
-- Figures, tables and images are only made for a logger that takes them; a warning names the others one time.
+- Figures, tables and images are only made for a logger that takes them; a warning names the others once.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ def _wandb(run: Any, content: _Content) -> None:
         run.log(values)
         return
     # W&B drops what is logged at an earlier step than the last call, such as an epoch after batches: log the
-    # step as a value, as the axis of the numbers, and stay in the row that W&B is at.
+    # step as a value, as the axis of the numbers, and stay in W&B's current row.
     axis = f"{content.prefix}/step"
     run.define_metric(axis, hidden=True)
     of_classes = f"{content.prefix}/per_class/"
@@ -297,7 +297,7 @@ _warned: set[tuple[str, str]] = set()
 
 
 def _warn_not_taken(logger: str, name: str) -> None:
-    """Warn that a logger cannot take something, one time per kind of logger: loops log every epoch."""
+    """Warn that a logger cannot take something, once per kind of logger: loops log every epoch."""
     if (logger, name) not in _warned:
         _warned.add((logger, name))
         text = f"{logger} does not take {name}: {_NOT_TAKEN[name]}."
@@ -348,7 +348,7 @@ def _boxes_of(table: Any, image: int) -> list[tuple[Sequence[float], int, float 
     scores = getattr(table, "scores", None) if getattr(table, "scored", False) else None
     if scores is not None:
         rows = rows[np.argsort(-scores[rows], kind="stable")][:MOST_BOXES]
-    corners = np.hstack([table.boxes[rows, :2], table.boxes[rows, :2] + table.sizes[rows]])
+    corners = table.boxes[rows]
     rows, corners = rows[finite := np.isfinite(corners).all(axis=1)], corners[finite]
     of_row = [None] * len(rows) if scores is None else scores[rows].tolist()
     return list(zip(corners.tolist(), table.category[rows].tolist(), of_row, strict=True))

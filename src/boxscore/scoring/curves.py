@@ -283,10 +283,6 @@ class Curves:
             self._state |= compute()
         return {name: self._state[name] for name in names}
 
-    def take_state(self, state: State) -> None:
-        """Add fields that were computed elsewhere."""
-        self._state |= state
-
     def state_of_numbers(self) -> State:
         """Return the fields from which :data:`NUMBERS` are computed."""
         names = folds_of_numbers(self.rules)

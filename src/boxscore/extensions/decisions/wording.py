@@ -271,7 +271,9 @@ def _classes(comparison: DetectorComparison) -> list[Answer]:
         rest = f"; the data cannot tell in the other {left:,}" if left else ""
         said = f"By class, {name} is {' and '.join(parts)}{rest}."
     else:
-        largest = f"{short_name(comparison.classes[order[0]])} ({signed_text(float(part.delta[order[0]]))})"
+        delta = float(part.delta[order[0]])
+        ahead = f"{name} is {abs(delta):.3f} {'higher' if delta > 0 else 'lower'}"
+        largest = f"{short_name(comparison.classes[order[0]])} ({ahead})"
         said = f"The data cannot tell in any single class of {total:,}; the largest difference is {largest}."
     return [Answer(said, *action)]
 

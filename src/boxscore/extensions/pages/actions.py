@@ -40,7 +40,7 @@ REPAIRS = {
     "detections-cut-per-image": "Raise the detector's limit of detections per image",
     "detections-off-annotations": "Compare the boxes and image ids of one image in both files",
     "image-without-detections": "Run the detector on these images too",
-    "near-duplicate-annotation": "Delete one of each two annotations",
+    "near-duplicate-annotation": "Delete one annotation of each pair",
     "repeated-annotation-id": "Give each annotation its own id",
     "repeated-detection": "Write each detection once",
     "score-floor": "Export again with conf=0.001",

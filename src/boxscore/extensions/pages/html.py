@@ -210,7 +210,7 @@ def render_page(view: Mapping[str, Any], *, template: str = "report") -> str:
     style, script = _style(), _script(live=live)
     static = (
         *("findings", "conclusions", "table", "summary", "signature", "sources", "counts", "rows"),
-        *("detectors", "links", "worst", "verdict", "turned", "image_rows", "groups"),
+        *("detectors", "links", "worst", "answers", "turned", "image_rows", "groups"),
     )
     body = environment.get_template(f"{template}.html.j2")
     # Mark only our own style, script and encoded data as safe.

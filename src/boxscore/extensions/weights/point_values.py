@@ -12,10 +12,10 @@ from boxscore._utils.array_types import BoolArray, FloatArray
 from boxscore.scoring.blocks import HeldValues
 
 IN_TURN = 128
-"""So many numbers NumPy adds up without halving them."""
+"""NumPy adds up to this many numbers without halving them."""
 
 LANES = 8
-"""So many sums it makes side by side."""
+"""Number of partial sums that NumPy keeps."""
 
 
 class PointValues:

@@ -75,7 +75,7 @@ def weighted_metrics(
 ) -> WeightedMetrics:
     """Compute summary rows for each set of image weights, whole numbers, [images].
 
-    Many sets are counted together. Means of recall, and of precision at recall points, have a faster way.
+    Many sets are counted together. Means of recall, and of precision at recall points, are computed faster.
     """
     # Count objects and detections per image once; a set of weights then needs one dot product of whole
     # numbers.

@@ -49,7 +49,7 @@ def weight_table(sets: Sequence[FloatArray]) -> NDArray[np.signedinteger]:
 
 
 class Room:
-    """Memory that is used again, for fresh memory is slow."""
+    """Reused memory, because new memory is slow."""
 
     def __init__(self) -> None:
         self._numbers: FloatArray = np.zeros(0)

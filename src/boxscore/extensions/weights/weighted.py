@@ -18,9 +18,8 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,9 +118,9 @@ class ImageWeights:
         row_of_true = np.repeat(np.arange(T) * (len(base) + 1), sizes)
         return _Ends(true_end, before[end], np.searchsorted(self._moves, row_of_true + end, side="left"))
 
-    def counts(self, weights: FloatArray, **known: Any) -> WeightedCounts:
-        """Count each image by its weight: whole numbers, [images]; ``known`` are counts by name."""
-        return WeightedCounts(self, weights, known)
+    def counts(self, weights: FloatArray) -> WeightedCounts:
+        """Count each image by its weight: whole numbers, [images]."""
+        return WeightedCounts(self, weights)
 
 
 class WeightedCounts(SingleRuns):
@@ -129,12 +128,9 @@ class WeightedCounts(SingleRuns):
 
     weights_up_to = None
 
-    def __init__(
-        self, prepared: ImageWeights, weights: FloatArray, known: Mapping[str, Any] = MappingProxyType({})
-    ) -> None:
+    def __init__(self, prepared: ImageWeights, weights: FloatArray) -> None:
         self._prepared = prepared
         self._weights: Counts = weights.astype(np.int32)
-        vars(self).update(known)
 
     @property
     def outcomes(self) -> Outcomes:
