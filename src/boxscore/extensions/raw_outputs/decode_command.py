@@ -206,7 +206,7 @@ def _batches(
         ids = given
         if len(given) == 1 and Path(given[0]).suffix == ".txt" and not Path(given[0]).is_file():
             raise InputError(
-                "--image-ids", "be ids, names or a file of them", got=f"{given[0]!r}, which is no file"
+                "--image-ids", "be ids, names or a file of them", got=f"{given[0]!r}, which does not exist"
             )
         if len(given) == 1 and Path(given[0]).is_file():
             ids = Path(given[0]).read_text(encoding="utf-8").split("\n")
