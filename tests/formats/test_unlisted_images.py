@@ -180,7 +180,7 @@ def test_every_command_takes_the_option(how: str, tmp_path: Path, run: Run) -> N
 def test_images_of_compared_detectors_are_those_of_all(tmp_path: Path, run: Run) -> None:
     truth, detections = str(write(tmp_path, "gt.csv", TRUTH)), str(write(tmp_path, "dt.csv", DETECTIONS))
     other = str(write(tmp_path, "other.csv", DETECTIONS.replace("\nq,", "\nr,")))
-    assert " 4 images delta: " in " ".join(
+    assert "2 ground truths, 4 images; dt (4 detections)" in " ".join(
         run(
             "compare", truth, detections, other, "--unlisted-images", "background", "--resamples", "10"
         ).out.split()

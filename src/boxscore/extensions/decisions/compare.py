@@ -238,8 +238,7 @@ class DetectorComparison(DiagnosticResult):
     @property
     def scores(self) -> FloatArray:
         """The score of each result over all classes, the first one first, [N, M]."""
-        scores: FloatArray = np.concatenate([self.total.value_first[:1], self.total.value_other])
-        return scores
+        return read_only(np.concatenate([self.total.value_first[:1], self.total.value_other]))
 
     @functools.cached_property
     def intervals(self) -> Intervals:

@@ -166,10 +166,14 @@ class ConfusionMatrix(DiagnosticResult):
         """
         checks.one_of(order, get_args(ClassOrder), name="order")
         rows = np.sort(rows)
-        if order == "objects":
-            return rows[np.argsort(-evaluation.class_counts["ground_truths"][rows], kind="stable")]
-        if order == "AP":
-            values = next(iter(evaluation.class_values.values()), np.zeros(len(self.labels)))
+        if order in ("objects", "AP"):
+            values = (
+                -evaluation.class_counts["ground_truths"]
+                if order == "objects"
+                else next(iter(evaluation.class_values.values()), np.empty(0))
+            )
+            if len(values) <= rows.max(initial=-1):  # no values per class, as where classes are pooled
+                return rows
             # NaN is last.
             return rows[np.argsort(values[rows], kind="stable")]
         return self._joined(rows) if order == "confusion" else rows
