@@ -57,7 +57,7 @@ OPTIONS = (
         metavar="FILE|FOLDER",
     ),
     GROUND_TRUTH.but(
-        name="gt", help="ground truth: names and sizes of images, and classes", short="", key=""
+        name="gt", help="ground truth: names and sizes of images, and classes", short="", key="", topic=""
     ),
     RESULTS_OUTPUT.but(help="file of detections to write: .json, .csv, .parquet, ..."),
     Option(
