@@ -46,8 +46,10 @@ from boxscore.evaluation import Evaluation
 from boxscore.extensions.decisions.cross_fitting import CrossFit, counted_alike
 from boxscore.extensions.decisions.swapping import (
     SwappedDifferences,
+    agreeing_reach,
     holm,
     holm_levels,
+    level_of,
     swapped_differences,
 )
 from boxscore.extensions.diagnostics._result import DiagnosticResult, Floats
@@ -154,8 +156,8 @@ class Resampling(NamedTuple):
 
     @property
     def level(self) -> float:
-        """Return the largest significant p-value, with tolerance for the rounding of 1 - confidence."""
-        return 1 - self.confidence + 1e-12
+        """Return the largest significant p-value."""
+        return level_of(self.confidence)
 
     @property
     def bootstrap_method(self) -> Method:
@@ -586,12 +588,7 @@ def _around(
 
     All arrays are [M, ...]. If the swaps are too few for significance, it contains all possible differences.
     """
-    # The tolerance of p-values for rounding must not decide otherwise.
-    reach = np.where(
-        p_value <= how.level,
-        np.minimum(reach, np.nextafter(np.abs(delta), 0)),
-        np.maximum(reach, np.abs(delta)),
-    )
+    reach = agreeing_reach(reach, delta, p_value, how.level)
     most = np.array([np.inf if row.metric in UNBOUNDED else 1.0 for row in rows])
     most = most.reshape(-1, *[1] * (delta.ndim - 1))
     low, high = np.maximum(delta - reach, -most), np.minimum(delta + reach, most)

@@ -251,3 +251,15 @@ def holm(p_values: FloatArray) -> FloatArray:
     out = np.empty_like(p_values)
     np.put_along_axis(out, order, adjusted, axis=0)
     return np.where(np.isnan(p_values), np.nan, out)
+
+
+def level_of(confidence: float) -> float:
+    """Return the largest significant p-value, with tolerance for the rounding of 1 - confidence."""
+    return 1 - confidence + 1e-12
+
+
+def agreeing_reach(reach: FloatArray, delta: FloatArray, p_value: FloatArray, level: float) -> FloatArray:
+    """Return half the width of intervals around differences that exclude 0 exactly if p is significant."""
+    # The tolerance of p-values for rounding must not decide otherwise.
+    size = np.abs(delta)
+    return np.where(p_value <= level, np.minimum(reach, np.nextafter(size, 0)), np.maximum(reach, size))

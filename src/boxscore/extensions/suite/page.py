@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from boxscore._utils.files import write_folder
 from boxscore._utils.text import csv_table, json_value
+from boxscore.extensions.decisions.swapping import level_of
 from boxscore.extensions.decisions.wording import p_text
 from boxscore.extensions.pages.html import render_static
 from boxscore.extensions.suite.result import LEAST_SETS, SuiteResult
@@ -78,7 +79,7 @@ def view_of(result: SuiteResult, folder: Path) -> dict[str, Any]:
         "rows": rows,
         "summary": plain["models"],
         "differences": [
-            {**row, "p_text": p_text(row["p_value"], 1 - result.confidence + 1e-12)}
+            {**row, "p_text": p_text(row["p_value"], level_of(result.confidence))}
             for row in plain["differences"]
         ],
         "failed": plain["failed"],

@@ -34,7 +34,13 @@ from boxscore._utils.text import json_text, short_list
 from boxscore.data.tables import GroundTruth
 from boxscore.extensions.decisions.compare import TOO_FEW
 from boxscore.extensions.decisions.gate import is_value
-from boxscore.extensions.decisions.swapping import SwappedDifferences, holm, holm_levels
+from boxscore.extensions.decisions.swapping import (
+    SwappedDifferences,
+    agreeing_reach,
+    holm,
+    holm_levels,
+    level_of,
+)
 from boxscore.extensions.weights.left_out import Spread, jackknife_intervals, spread_of
 from boxscore.extensions.weights.resampling import (
     LEAST_UNITS,
@@ -368,11 +374,11 @@ class SuiteResult:
         delta = values[:, 1:] - values[:, :1]  # [S, O]
         mean = delta.mean(axis=0)
         over_images = self._interval((drawn[..., 1:] - drawn[..., :1]).mean(axis=1), mean)
-        # Take the verdict from the swap test; slack keeps the rounding of 1 - confidence from deciding.
+        # Take the verdict from the swap test.
         p_values, reach = self._swapped(delta)
         gain = -delta if self.falls else delta
         few = len(self.sets) < LEAST_UNITS_OF_VERDICT
-        apart = p_values <= 1 - self.confidence + 1e-12
+        apart = p_values <= level_of(self.confidence)
         words = np.where(apart, np.where(gain.mean(axis=0) > 0, "better", "worse"), "cannot tell")
         return pd.DataFrame(
             {
@@ -402,12 +408,10 @@ class SuiteResult:
         weights = iter(Swaps.of_seed(len(delta), 1999, self.seed))
         signs = [own[::2] - own[1::2] for own, _ in zip(weights, weights, strict=True)]
         swaps = SwappedDifferences((np.array(signs) @ delta / len(delta))[..., None])
-        alone, level = swaps.p_values()[:, 0], 1 - self.confidence + 1e-12
+        alone, level = swaps.p_values()[:, 0], level_of(self.confidence)
         p_values = holm(alone)
         reach = swaps.reach(holm_levels(alone, level), np.full(delta.shape[1], len(delta)))
-        # Rounding must not decide otherwise than the p-value.
-        size = np.abs(delta.mean(axis=0))
-        reach = np.where(p_values <= level, np.minimum(reach, np.nextafter(size, 0)), np.maximum(reach, size))
+        reach = agreeing_reach(reach, delta.mean(axis=0), p_values, level)
         return p_values, np.where(np.isfinite(reach) & (len(delta) >= LEAST_SETS), reach, np.nan)
 
     def as_dict(self) -> dict[str, Any]:
