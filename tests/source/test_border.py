@@ -62,7 +62,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "weights",
     },
     "parity": {"labels"},
-    "raw_outputs": {"data_tools"},
+    "raw_outputs": {"data_tools", "hints"},
     "scoreless": {"federated", "formats"},
     "suite": {"decisions", "diagnostics", "hints", "pages", "shell", "weights"},
     "tiles": {"data_tools"},

@@ -106,14 +106,19 @@ class NetworkInput(NamedTuple):
         if self.kind == "scale":
             of_scale: FloatArray = boxes / self.width
             return of_scale
+        scale, offset = self.placed(sizes)
+        back: FloatArray = (boxes - np.tile(offset, 2)) / np.tile(scale, 2)
+        return back
+
+    def placed(self, sizes: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the factors and the offsets, [N, 2] each, that put images of these sizes into the input."""
         scale = np.array([self.width, self.height]) / sizes
         if self.kind != "stretch":
             scale = np.repeat(scale.min(axis=1, keepdims=True), 2, axis=1)
         offset = np.zeros_like(scale)
         if self.kind == "letterbox":
             offset = (np.array([self.width, self.height]) - sizes * scale) / 2
-        back: FloatArray = (boxes - np.tile(offset, 2)) / np.tile(scale, 2)
-        return back
+        return scale, offset
 
 
 def network_input_of(value: Any) -> NetworkInput:

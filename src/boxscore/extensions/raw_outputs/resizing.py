@@ -22,6 +22,7 @@ import numpy as np
 from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.records import NamedTuple
+from boxscore.extensions.hints.network_input import NetworkInput
 
 Kind = Literal["ultralytics", "yolov5", "corner", "stretch"]
 KINDS: tuple[str, ...] = get_args(Kind)
@@ -45,13 +46,7 @@ class Resizing(NamedTuple):
         return np.asarray((boxes - np.tile(self.padding, 2)) / np.tile(self.gain, 2))
 
 
-def letterbox(
-    size: tuple[float, float],
-    input_size: tuple[int, int],
-    kind: Kind = "ultralytics",
-    *,
-    enlarge: bool = True,
-) -> Resizing:
+def letterbox(size: tuple[float, float], input_size: tuple[int, int], kind: Kind = "ultralytics") -> Resizing:
     """Return how an image of a size became the input of a network.
 
     Parameters
@@ -77,14 +72,15 @@ def letterbox(
     Resizing(gain=(1.0, 1.0), padding=(0.0, 140.0))
     """
     checks.one_of(kind, KINDS, name="kind of resizing")
+    named = {"yolov5": "letterbox", "ultralytics": "letterbox"}.get(kind, kind)
+    scale, offset = NetworkInput(named, *input_size).placed(np.array([size], dtype=np.float64))
+    (across, down), (left, top) = scale[0].tolist(), offset[0].tolist()
+    if kind != "ultralytics":
+        return Resizing((across, down), (left, top))
+    # Round the sides, and then half of the room that they leave.
     (width, height), (wide, high) = size, input_size
-    if kind == "stretch":
-        return Resizing((wide / width, high / height), (0.0, 0.0))
-    gain = min(high / height, wide / width)
-    if kind == "corner":
-        return Resizing((gain, gain), (0.0, 0.0))
-    if kind == "yolov5":
-        return Resizing((gain, gain), ((wide - width * gain) / 2, (high - height * gain) / 2))
-    sides = max(round(width * gain), 1), max(round(height * gain), 1)
-    left, top = (round((room - side) / 2 - 0.1) for room, side in zip(input_size, sides, strict=True))
-    return Resizing((sides[0] / width, sides[1] / height), (float(left), float(top)))
+    sides = max(round(width * across), 1), max(round(height * down), 1)
+    left, top = (
+        float(round((room - side) / 2 - 0.1)) for room, side in zip((wide, high), sides, strict=True)
+    )
+    return Resizing((sides[0] / width, sides[1] / height), (left, top))
