@@ -24,6 +24,7 @@ from boxscore._utils.ordering import (
     inverse_order,
     ragged_ranges,
     rank_in_runs,
+    rows_of_groups,
     run_starts,
     sort_runs,
     sorts_wide,
@@ -223,3 +224,13 @@ def test_an_interrupt_amid_distinct_rows_is_no_other_error() -> None:
     finally:
         signal.signal(signal.SIGALRM, before)
     assert interrupts == 200
+
+
+@given(st.lists(st.integers(0, 6), max_size=30))
+def test_rows_of_groups(values: list[int]) -> None:
+    expected = [[row for row, value in enumerate(values) if value == group] for group in range(7)]
+    assert [rows.tolist() for rows in rows_of_groups(np.array(values, dtype=np.int32), 7)] == expected
+
+
+def test_rows_of_no_group() -> None:
+    assert rows_of_groups(np.empty(0, dtype=np.int32), 0) == []

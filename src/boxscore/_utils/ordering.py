@@ -229,6 +229,12 @@ def run_starts(keys: NDArray[Any]) -> Positions:
     return np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
 
 
+def rows_of_groups(group: NDArray[Any], size: int) -> list[Positions]:
+    """Return the rows of each of ``size`` groups, in order."""
+    ends = np.cumsum(np.bincount(group, minlength=size))[:-1]
+    return np.split(stable_order(group, size), ends) if size else []
+
+
 def distinct(values: NDArray[Any]) -> NDArray[Any]:
     """Return distinct values in ascending order, without importing masked arrays as ``np.unique`` does."""
     ordered = np.sort(values)

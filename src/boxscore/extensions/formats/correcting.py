@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from boxscore._utils.files import temporary_folder, write_atomically
-from boxscore._utils.ordering import rank_in_runs, stable_order
+from boxscore._utils.ordering import rank_in_runs, rows_of_groups, stable_order
 from boxscore.data.tables import GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import InputError
@@ -194,11 +194,7 @@ def _check(expected: GroundTruth, read: GroundTruth, *, changed: set[int], place
     # Sort both tables by image, so that labels are compared in file order.
     names = {key: row for row, key in enumerate(read.images.ids.tolist())}
     wrong = "labels of other images" if len(read) != len(expected) else ""
-    rows = [stable_order(table.image, len(table.images)) for table in (expected, read)]
-    of_image = [
-        np.split(order, np.cumsum(np.bincount(table.image, minlength=len(table.images)))[:-1])
-        for order, table in zip(rows, (expected, read), strict=True)
-    ]
+    of_image = [rows_of_groups(table.image, len(table.images)) for table in (expected, read)]
     # Report the first difference.
     for image, key in enumerate(expected.images.ids.tolist()):
         if wrong:

@@ -12,15 +12,20 @@ Conventions
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Hashable, Iterable
+from typing import TypeVar
 
 import numpy as np
 
 from boxscore._utils.array_types import BoolArray, FloatArray, IntArray
+from boxscore._utils.ordering import rows_of_groups
 from boxscore._utils.records import NamedTuple
 from boxscore.data.tables import Detections
 from boxscore.data.vocabulary import Categories, Images
 from boxscore.extensions.labels.agreement import best_pairs
 from boxscore.similarity.box import box_iou
+
+Key = TypeVar("Key", bound=Hashable)
 
 LEAST_IOU = 0.5
 SCORE_DIGITS = 6
@@ -114,20 +119,29 @@ def _near(
 
 def rows_by_image(table: Detections) -> list[IntArray]:
     """Return the rows of each image, in order."""
-    order = np.argsort(table.image, kind="stable").astype(np.int64)
-    counts = np.bincount(table.image, minlength=len(table.images))
-    return np.split(order, np.cumsum(counts)[:-1]) if len(counts) else []
+    return rows_of_groups(table.image, len(table.images))
+
+
+def rounded_scores(table: Detections) -> list[float]:
+    """Return the scores with the digits that equal ones have in common."""
+    scores: list[float] = np.round(table.scores, SCORE_DIGITS).tolist()
+    return scores
+
+
+def rows_of_keys(keys: Iterable[Key]) -> dict[Key, int]:
+    """Return the row of each key; -1 if a key occurs twice, because then it is not paired."""
+    rows: dict[Key, int] = {}
+    for row, key in enumerate(keys):
+        rows[key] = -1 if key in rows else row
+    return rows
 
 
 def pair_by_score(first: Detections, second: Detections) -> Pairs:
     """Return the pairs of one image, class and score."""
-    rows: list[dict[tuple[int, int, float], int]] = []
-    for table in (first, second):
-        found: dict[tuple[int, int, float], int] = {}
-        scores = np.round(table.scores, SCORE_DIGITS).tolist()
-        for row, key in enumerate(zip(table.image.tolist(), table.category.tolist(), scores, strict=True)):
-            found[key] = -1 if key in found else row  # a score that occurs twice is not paired
-        rows.append(found)
+    rows = [
+        rows_of_keys(zip(table.image.tolist(), table.category.tolist(), rounded_scores(table), strict=True))
+        for table in (first, second)
+    ]
     pairs = [(row, rows[1].get(key, -1)) for key, row in rows[0].items()]
     both = np.array([pair for pair in pairs if min(pair) >= 0], dtype=np.int64).reshape(-1, 2)
     return Pairs(both[:, 0], both[:, 1], np.full(len(both), np.nan))

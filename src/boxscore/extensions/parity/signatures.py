@@ -26,7 +26,14 @@ from boxscore._utils.array_types import BoolArray, FloatArray, IntArray
 from boxscore._utils.records import NamedTuple
 from boxscore._utils.text import counted
 from boxscore.data.tables import Detections
-from boxscore.extensions.parity.pairing import BLOCK, SCORE_DIGITS, Pairs, pair_by_overlap, rows_by_image
+from boxscore.extensions.parity.pairing import (
+    BLOCK,
+    Pairs,
+    pair_by_overlap,
+    rounded_scores,
+    rows_by_image,
+    rows_of_keys,
+)
 from boxscore.similarity.box import box_iou
 
 NEARLY_ALL = 0.95
@@ -114,13 +121,12 @@ def _image_ids(sides: Sides) -> Iterator[Cause]:
     ids = sides.first.images.ids
     if sides.overlap or len(sides.by_score.first) or ids.dtype == object:
         return
-    where: dict[tuple[int, float], int] = {}
-    scores = np.round(sides.first.scores, SCORE_DIGITS).tolist()
-    for row, key in enumerate(zip(sides.first.category.tolist(), scores, strict=True)):
-        where[key] = -1 if key in where else row
-    steps: Counter[int] = Counter()
-    scores = np.round(sides.second.scores, SCORE_DIGITS).tolist()
-    for row, key in enumerate(zip(sides.second.category.tolist(), scores, strict=True)):
+    one, two = (
+        list(zip(table.category.tolist(), rounded_scores(table), strict=True))
+        for table in (sides.first, sides.second)
+    )
+    where, steps = rows_of_keys(one), Counter[int]()
+    for row, key in enumerate(two):
         if (other := where.get(key, -1)) >= 0:
             steps[int(ids[sides.second.image[row]] - ids[sides.first.image[other]])] += 1
     if not steps:

@@ -19,15 +19,15 @@ import dataclasses
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.array_types import BoolArray, FloatArray, IntArray
+from boxscore._utils.ordering import rows_of_groups
 from boxscore.data.base import BaseTable
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Images
 from boxscore.errors import InputError
-from boxscore.extensions.tiles.merging import Method, Tool, merge_as
+from boxscore.extensions.tiles.merging import Method, Tool, merge_as, overlaps
 from boxscore.extensions.tiles.names import Tiles
 
 
@@ -94,9 +94,7 @@ def merge_tiles(
     refuse_shapes(detections)
     rows: list[IntArray] = []
     parts: list[Any] = []
-    order = np.argsort(detections.image, kind="stable")
-    ends = np.flatnonzero(np.diff(detections.image[order])) + 1
-    for group in np.split(order, ends) if len(order) else ():
+    for group in filter(len, rows_of_groups(detections.image, len(detections.images))):
         merged = merge_as(
             detections.boxes[group],
             detections.scores[group],
@@ -139,7 +137,7 @@ class Pieces:
 
     def __init__(self, ground_truth: GroundTruth, tiles: Tiles) -> None:
         spans = np.concatenate((tiles.corners, tiles.corners + tiles.sizes), axis=1) / tiles.scale[:, None]
-        of_image = _rows_by_image(ground_truth.image, len(ground_truth.images))
+        of_image = rows_of_groups(ground_truth.image, len(ground_truth.images))
         found: list[tuple[IntArray, IntArray]] = []
         for tile, (image, span) in enumerate(zip(tiles.image.tolist(), spans, strict=True)):
             rows = of_image[image]
@@ -251,30 +249,19 @@ def at_inner_border(detections: Detections, tiles: Tiles, images: Images) -> Boo
 
 def pieces_left(detections: Detections, threshold: float = 0.5) -> int:
     """Count the pairs of one class and image that look like two pieces: IoS reaches it, IoU does not."""
-    pairs = 0
-    keys = detections.image.astype(np.int64) * max(len(detections.categories), 1) + detections.category
-    order = np.argsort(keys, kind="stable")
-    for group in np.split(order, np.flatnonzero(np.diff(keys[order])) + 1) if len(order) else ():
-        pairs += _nested_pairs(detections.boxes[group], threshold)
+    pairs, classes = 0, len(detections.categories)
+    for rows in rows_of_groups(detections.image, len(detections.images)):
+        for group in rows_of_groups(detections.category[rows], classes) if len(rows) else ():
+            pairs += _nested_pairs(detections.boxes[rows[group]], threshold)
     return pairs
 
 
 def _nested_pairs(boxes: FloatArray, threshold: float) -> int:
-    areas = np.prod(boxes[:, 2:] - boxes[:, :2], axis=1)
     count = 0
     for row in range(len(boxes) - 1):
-        others = boxes[row + 1 :]
-        sides = np.minimum(boxes[row, 2:], others[:, 2:]) - np.maximum(boxes[row, :2], others[:, :2])
-        shared = np.prod(np.maximum(sides, 0), axis=1)
-        area, smaller = areas[row] + areas[row + 1 :] - shared, np.minimum(areas[row], areas[row + 1 :])
-        count += int(((shared >= threshold * smaller) & (shared < threshold * area) & (shared > 0)).sum())
+        ios, iou = (overlaps(boxes[row], boxes[row + 1 :], kind) for kind in ("ios", "iou"))
+        count += int(((ios >= threshold) & (iou < threshold) & (ios > 0)).sum())
     return count
-
-
-def _rows_by_image(image: NDArray[np.int32], images: int) -> list[IntArray]:
-    """Return the rows of each image, in order."""
-    order = np.argsort(image, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(image, minlength=images))[:-1]) if images else []
 
 
 def refuse_shapes(table: BaseTable) -> None:

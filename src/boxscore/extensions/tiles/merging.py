@@ -158,7 +158,7 @@ def _sahi(boxes: FloatArray, scores: FloatArray, threshold: float, method: str, 
     order = np.lexsort((y2, x2, y1, x1, -rounded))
 
     def near(box: _Corners, others: _Corners) -> BoolArray:
-        return _overlaps(box, others, overlap) >= np.float32(threshold)
+        return overlaps(box, others, overlap) >= np.float32(threshold)
 
     if method == "nmm":
         groups = _chains(small, rounded, order, near)
@@ -172,7 +172,7 @@ def _sahi(boxes: FloatArray, scores: FloatArray, threshold: float, method: str, 
         box, score, labeled = boxes[best], float(scores[best]), best
         for member in members:
             other = boxes[member]
-            if _overlaps(box, other[None], overlap)[0] < threshold:
+            if overlaps(box, other[None], overlap)[0] < threshold:
                 continue
             box = np.concatenate((np.minimum(box[:2], other[:2]), np.maximum(box[2:], other[2:])))
             if scores[member] >= score:  # an equal score, or a higher one that float32 made equal
@@ -186,7 +186,7 @@ def _supervision(
 ) -> list[_Row]:
     # Overlaps are rounded to float32; NMS compares them with the threshold, NMM with the rounded threshold.
     def near(box: _Corners, others: _Corners) -> BoolArray:
-        values = _overlaps(box, others, overlap).astype(np.float32)
+        values = overlaps(box, others, overlap).astype(np.float32)
         return values.astype(np.float64) > threshold if method == "nms" else values >= np.float32(threshold)
 
     # The boxes are in ascending order of scores.
@@ -245,7 +245,7 @@ def _chains(
     return groups
 
 
-def _overlaps(box: _Corners, others: _Corners, overlap: str) -> _Corners:
+def overlaps(box: _Corners, others: _Corners, overlap: str) -> _Corners:
     """Overlap of a box with others, [M], in their type; 0 where the denominator is 0."""
     widths = np.minimum(box[2], others[:, 2]) - np.maximum(box[0], others[:, 0])
     heights = np.minimum(box[3], others[:, 3]) - np.maximum(box[1], others[:, 1])
