@@ -287,3 +287,15 @@ def test_bootstrap_intervals_decide_alone(four, method: str) -> None:
         np.testing.assert_array_equal(np.isin(part.verdict, [*WORDS]), excluded)
     assert "bootstrap interval of one difference" in comparison.verdict_text()
     assert "p = " not in answers(comparison)[0].statement
+
+
+def test_known_intervals_go_with_one_of_the_others(scene, monkeypatch):
+    """They are taken, not computed again, and are what the pair gives that never computed them."""
+    results = {**two(scene, noise=6), "third": two(scene, noise=3)["good"]}
+    fresh = compare_detectors(results, metrics=["AP"], resamples=20).with_other("third").intervals
+    comparison = compare_detectors(results, metrics=["AP"], resamples=20)
+    _ = comparison.intervals
+    monkeypatch.setattr("boxscore.extensions.decisions.compare._intervals", None)
+    for mine, theirs in zip(comparison.with_other("third").intervals, fresh, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+        assert not mine.flags.writeable

@@ -223,7 +223,7 @@ class DetectorComparison(DiagnosticResult):
         """Return the comparison with one of the others only; its p-values stay adjusted."""
         i = self.others.index(name)
         only, both = slice(i, i + 1), [0, i + 1]
-        return dataclasses.replace(
+        one = dataclasses.replace(
             self,
             others=[name],
             per_class=self.per_class.take(only),
@@ -236,6 +236,10 @@ class DetectorComparison(DiagnosticResult):
             evaluations={key: self.evaluations[key] for key in (self.first, name)},
             cross_fits={key: fit for key, fit in self.cross_fits.items() if key in (self.first, name)},
         )
+        # Intervals that are known are not computed again; partitions may be deleted by now.
+        if "intervals" in vars(self):
+            vars(one)["intervals"] = Intervals(*(read_only(column[both]) for column in self.intervals))
+        return one
 
     @property
     def scores(self) -> FloatArray:
