@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 from typing import Protocol as Protocol_
 
@@ -183,19 +183,6 @@ class Outcomes(NamedTuple):
             area,
         )
 
-    def up_to_rank(self, rank: NDArray[np.integer], end: int | None) -> Outcomes:
-        """Return the outcomes at a lower max detections; ``rank`` in the image and class, [D]."""
-        if end is None:
-            return self
-        below = rank < end
-        kept = np.flatnonzero(below[self.detection])
-        return self._replace(
-            unmatched_counts=self.unmatched_counts & below,
-            detection=self.detection[kept],
-            true=self.true[:, kept],
-            ignored=self.ignored[:, kept],
-        )
-
     @classmethod
     def all_counted(
         cls,
@@ -211,23 +198,6 @@ class Outcomes(NamedTuple):
         true = true[:, matched]
         ignored = np.zeros_like(true) if ignored is None else ignored[:, matched]
         return cls(category, score, np.ones(len(score), dtype=bool), matched, true, ignored, positive)
-
-
-def beside(outcomes: Sequence[Outcomes]) -> Outcomes:
-    """Concatenate outcomes without weights; the classes of each follow those of the one before it."""
-    if len(outcomes) == 1:
-        return outcomes[0]
-    classes = np.cumsum([0, *(len(one.positive) for one in outcomes)])
-    rows = np.cumsum([0, *(len(one.score) for one in outcomes)])
-    return Outcomes(
-        np.concatenate([one.category + first for one, first in zip(outcomes, classes, strict=False)]),
-        np.concatenate([one.score for one in outcomes]),
-        np.concatenate([one.unmatched_counts for one in outcomes]),
-        np.concatenate([one.detection + first for one, first in zip(outcomes, rows, strict=False)]),
-        np.concatenate([one.true for one in outcomes], axis=1),
-        np.concatenate([one.ignored for one in outcomes], axis=1),
-        np.concatenate([one.positive for one in outcomes]),
-    )
 
 
 class SingleRuns:

@@ -44,7 +44,7 @@ from boxscore.protocols.tables.ignore import IgnoreRules
 from boxscore.protocols.tables.labels import LabelRules
 from boxscore.protocols.tables.matching import MatchingRules
 from boxscore.protocols.tables.shapes import KeypointRules
-from boxscore.scoring.counts import Outcomes, TruePositiveCounts, beside
+from boxscore.scoring.counts import Outcomes, TruePositiveCounts
 from boxscore.scoring.curves import Curves
 
 Record = dict[str, Any]
@@ -175,11 +175,11 @@ def arrays_of(
     T, R, K = matches.threshold_count, len(rules.recall_points), len(matches.categories)
     A, M = matches.area_count, len(protocol.caps)
     cells = (
-        of_area.up_to_rank(matches.rank, cap)
+        _up_to_rank(of_area, matches.rank, cap)
         for of_area in (Outcomes.of(matches, protocol, area) for area in range(A))
         for cap in protocol.caps
     )
-    groups: Any = [beside(list(cells))] if len(matches) * A * M <= COUNTED_TOGETHER else cells
+    groups: Any = [_joined(list(cells))] if len(matches) * A * M <= COUNTED_TOGETHER else cells
     values = [
         Curves(TruePositiveCounts(outcomes), rules).computed(("interpolated", "recall", "scores"))
         for outcomes in groups
@@ -195,6 +195,37 @@ def arrays_of(
         joined = np.moveaxis(joined.reshape(*shape, A, M, K), -1, -3)[..., which]
         arrays[name] = np.ascontiguousarray(np.where(np.isnan(joined), -1.0, joined))
     return arrays
+
+
+def _up_to_rank(outcomes: Outcomes, rank: NDArray[np.integer], end: int | None) -> Outcomes:
+    """Return the outcomes at a lower max detections; ``rank`` in the image and class, [D]."""
+    if end is None:
+        return outcomes
+    below = rank < end
+    kept = np.flatnonzero(below[outcomes.detection])
+    return outcomes._replace(
+        unmatched_counts=outcomes.unmatched_counts & below,
+        detection=outcomes.detection[kept],
+        true=outcomes.true[:, kept],
+        ignored=outcomes.ignored[:, kept],
+    )
+
+
+def _joined(outcomes: Sequence[Outcomes]) -> Outcomes:
+    """Concatenate outcomes without weights; the classes of each follow those of the one before it."""
+    if len(outcomes) == 1:
+        return outcomes[0]
+    classes = np.cumsum([0, *(len(one.positive) for one in outcomes)])
+    rows = np.cumsum([0, *(len(one.score) for one in outcomes)])
+    return Outcomes(
+        np.concatenate([one.category + first for one, first in zip(outcomes, classes, strict=False)]),
+        np.concatenate([one.score for one in outcomes]),
+        np.concatenate([one.unmatched_counts for one in outcomes]),
+        np.concatenate([one.detection + first for one, first in zip(outcomes, rows, strict=False)]),
+        np.concatenate([one.true for one in outcomes], axis=1),
+        np.concatenate([one.ignored for one in outcomes], axis=1),
+        np.concatenate([one.positive for one in outcomes]),
+    )
 
 
 def categories_of(params: Any) -> Any:
