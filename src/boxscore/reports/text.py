@@ -84,7 +84,7 @@ class _ClassTable(NamedTuple):
 
 
 def _rates_text(evaluation: Evaluation, columns: Columns) -> str:
-    """Describe the score and IoU of the rates and counts among some columns; empty if there are none."""
+    """Return the score and IoU of the rates and counts in these columns as text; empty without any."""
     names = [name for name in evaluation.class_rates if name in columns]
     if not names:
         return ""
