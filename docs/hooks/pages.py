@@ -98,6 +98,7 @@ ORDER: dict[str, list[str] | dict[str, list[str]]] = {
         "protocols",
         "label-map-rules",
         "file-formats",
+        "tool-formats",
         "model-outputs",
         "json-output",
         "report-files",

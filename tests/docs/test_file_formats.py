@@ -1,4 +1,4 @@
-"""The page on file formats has every format, with examples that load: the same cat and dog, the same detection."""
+"""The pages on file formats have every format, with examples that load: the same cat and dog, the same detection."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from boxscore import load_detections, load_ground_truth, remap_classes
 from boxscore.formats.registry import detect_format, format_named, format_names
 from support.each import each
 
-PAGE = (ROOT / "docs" / "reference" / "file-formats.md").read_text(encoding="utf-8")
+PAGE = "\n".join(
+    (ROOT / "docs" / "reference" / f"{name}.md").read_text(encoding="utf-8")
+    for name in ("file-formats", "tool-formats")
+)
 SECTIONS = {
     found[1]: section
     for section in re.split(r"^## ", PAGE, flags=re.MULTILINE)
