@@ -1,20 +1,70 @@
-"""Read folders of JSON files, one per image."""
+"""Read folders of JSON files, one per image.
+
+Conventions
+-----------
+Files that do not name their image are named after it: ``a.json``, ``a.jpg.json`` or ``a.jpg___objects.json``.
+Folders below the given one are part of the name.
+"""
 
 from __future__ import annotations
 
+import functools
+import json
+import re
 from pathlib import Path
+from typing import Any
 
+from boxscore.data.image_names import without_ending
+from boxscore.errors import FileFormatError
 from boxscore.formats._sniffer import Sniffer, listed
 
 DEEPEST = 4
+EMPTY_BYTES = 64
+"""Maximum size of a file that may be an empty list."""
+
+_ENDING = re.compile(r"(?:___objects|___pixel)?\.json$", re.IGNORECASE)
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_OF_NAMES = re.compile(rf"\s*\{{(?:\s*{_STRING}\s*:\s*\[\s*\]\s*,)*\s*{_STRING}\s*:\s*\[")
+"""The beginning of an object of lists by name, up to the first list that is not empty."""
 
 
+@functools.lru_cache(maxsize=8)
 def first_json(sniffer: Sniffer) -> Sniffer | None:
-    """Sniff the file, or the first JSON file directly inside the folder; None without any."""
+    """Sniff the file, or the first JSON file directly inside the folder; None without any.
+
+    Files of images without objects may be empty lists, which are like those of other formats: another file is
+    preferred.
+    """
     if not sniffer.is_folder:
         return sniffer if sniffer.is_json else None
-    first = sniffer.first_with(".json")
-    return None if first is None or not first.is_file() else Sniffer(first)
+    names = (name for name in sniffer.names if name.lower().endswith(".json"))
+    files = [file for name in names if (file := sniffer.path / name).is_file()]
+    filled = (file for file in files if file.stat().st_size > EMPTY_BYTES or _is_filled(file))
+    first = next(filled, next(iter(files), None))
+    return None if first is None else Sniffer(first)
+
+
+def _is_filled(file: Path) -> bool:
+    return file.read_bytes().removeprefix(b"\xef\xbb\xbf").split() not in ([b"[]"], [b"[", b"]"], [])
+
+
+def first_object(sniffer: Sniffer, *, by_name: bool = False) -> dict[str, Any]:
+    """Return the first object in a list near the beginning of a JSON file; empty without one.
+
+    With ``by_name``, the list may be in an object of lists by image name.
+    """
+    text = sniffer.text.lstrip()
+    named = _OF_NAMES.match(text) if by_name else None
+    if named is not None:
+        text = text[named.end() - 1 :]
+    start = re.match(r"[\[\],\s]*(?=\{)", text)
+    if start is None or not text.startswith("["):
+        return {}
+    try:
+        found: dict[str, Any] = json.JSONDecoder().raw_decode(text, start.end())[0]
+    except (ValueError, RecursionError):
+        return {}
+    return found
 
 
 def json_files(path: Path, *, depth: int = DEEPEST) -> list[Path]:
@@ -33,3 +83,22 @@ def json_files(path: Path, *, depth: int = DEEPEST) -> list[Path]:
         for folder in inner:
             files += json_files(folder, depth=depth - 1)
     return sorted(files)
+
+
+def image_of(file: Path, path: Path) -> str:
+    """Return the name of the image that a file is named after, with its folder below ``path``."""
+    name = _ENDING.sub("", file.name)
+    folder = file.parent.relative_to(path).as_posix() if file != path else "."
+    return name if folder == "." else f"{folder}/{name}"
+
+
+def files_of_images(path: Path) -> list[tuple[Path, str]]:
+    """Return the file, or all JSON files below the folder, each with the image that it is named after."""
+    files = [(file, image_of(file, path)) for file in json_files(path)]
+    # "a.json" and "a.jpg.json" would be two files of one image.
+    known = {name: file for file, name in files}
+    for file, name in files:
+        other = known.get(without_ending(name), file)
+        if other != file:
+            raise FileFormatError("an image", "have one file", got=f"{other} and {file}")
+    return files
