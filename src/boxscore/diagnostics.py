@@ -44,6 +44,8 @@ with lazy_imports(__name__):
         localization_recall_precision as localization_recall_precision,
     )
     from boxscore.extensions.diagnostics.overlaps import pair_overlaps as pair_overlaps
+    from boxscore.extensions.diagnostics.presence import count_errors as count_errors
+    from boxscore.extensions.diagnostics.presence import image_presence as image_presence
     from boxscore.extensions.diagnostics.slices import slice_names as slice_names
     from boxscore.extensions.diagnostics.slices import slice_scores as slice_scores
     from boxscore.extensions.diagnostics.sweeping import best_settings as best_settings

@@ -90,6 +90,11 @@ BY_GROUP: Mapping[str, Mapping[str, Entry]] = {
             "counts and metrics per image, worst first",
             tables=True,
         ),
+        "presence": Entry(
+            "boxscore.extensions.diagnostics.commands:DIAGNOSTICS",
+            "is a class in an image (specificity, true negatives), and how many objects",
+            tables=True,
+        ),
         "iou": Entry(
             "boxscore.extensions.data_tools.iou_command",
             "IoU, GIoU, DIoU, CIoU of two boxes, or of all pairs in two files",

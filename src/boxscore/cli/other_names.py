@@ -31,6 +31,7 @@ SYNONYMS = {
     **dict.fromkeys(("precision", "recall", "precision-recall", "tp-fp-fn", "counts"), "operating-points"),
     **dict.fromkeys(("pr-curve", "pr", "prc", "pr-curves", "curve", "curves", "roc", "roc-curve"), "plot pr"),
     **dict.fromkeys(("per-image", "image-scores", "worst", "worst-images"), "images"),
+    **dict.fromkeys(("image-level", "specificity", "classification", "count-errors", "counting"), "presence"),
     **dict.fromkeys(("slice", "by-size", "size", "sizes", "area"), "slices"),
     **dict.fromkeys(("visualize", "visualise", "vis", "draw-boxes"), "draw"),
     **dict.fromkeys(("browse", "viewer", "explore", "app", "ui"), "view"),

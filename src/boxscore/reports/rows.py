@@ -25,7 +25,7 @@ COSTS = frozenset(
     {
         *("FP", "FN", "false_positives", "false_negatives", "false_positive", "false_negative"),
         *("cost", "lrp", "localization", "expected_error", "maximum_error", "localization_expected_error"),
-        *("debiased_error", "standard_error", "suspicion"),
+        *("debiased_error", "standard_error", "suspicion", "MAE", "RMSE"),
     }
 )
 """Columns where larger is worse; other counts are also sorted from the largest."""

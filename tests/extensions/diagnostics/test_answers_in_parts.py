@@ -161,6 +161,8 @@ def test_the_commands(tmp_path: Path, run: Run) -> None:
         ["froc", "--fppi", "0.5", "1"],
         ["ties", "--per-class"],
         ["confusion"],
+        ["presence"],
+        ["presence", "--counts"],
         ["lrp"],
         ["lrp", "--at-score", "0.4"],
     ):

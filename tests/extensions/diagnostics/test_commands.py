@@ -35,6 +35,8 @@ CALLS = {
     "froc --fppi 1 2": ["--fppi", "1", "2"],
     "froc --curve": ["--curve"],
     "images": [],
+    "presence": [],
+    "presence --counts": ["--counts"],
     "calibration": [],
     "calibration --reliability": ["--reliability"],
     "lrp": [],

@@ -192,6 +192,8 @@ REFUSED = {
     "error_curves": "error curves",
     "error_list": "a list of errors",
     "error_types": "error types",
+    "count_errors": "presence in images",
+    "image_presence": "presence in images",
     "image_scores": "scores of images",
     "label_costs": "the cost of labels",
     "label_suspects": "label suspects",

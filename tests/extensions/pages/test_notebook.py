@@ -109,6 +109,8 @@ DIAGNOSTICS = [
     "error_areas",
     "error_curves",
     "froc_curve",
+    "count_errors",
+    "image_presence",
     "image_scores",
     "label_suspects",
     "localization_recall_precision",

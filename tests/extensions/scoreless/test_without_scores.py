@@ -22,6 +22,7 @@ ANSWER = {
     "slices": ["--by", "size"],
     "images": ["--top", "3"],
     "iou": [],
+    "presence": [],
     "ties": [],
     "compare-protocols": [],
     "bootstrap": [],

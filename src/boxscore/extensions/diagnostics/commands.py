@@ -432,6 +432,30 @@ DIAGNOSTICS = {
         sort_without_scores="F1,FN,FP",
         examples=("", "--score-threshold 0.5 --top 20", "--sort FP --output csv"),
     ),
+    "presence": Diagnostic(
+        "Score whole images: is a class in the image? Precision, recall and specificity count images, and an "
+        "image without the class and without a detection of it is a true negative.",
+        "image_presence",
+        "Presence of classes in images{at_score}",
+        (
+            Option(
+                "score-threshold",
+                "detections from this score on say that the class is there (default: the score with the best "
+                "F1 of detection, as in the report)",
+                kind=float,
+                metavar="S",
+                short="--conf",
+            ),
+            Option("counts", "compare the number of objects per image instead", kind=bool, default=False),
+        ),
+        instead={"counts": "count_errors"},
+        digits=3,
+        unset={"score_threshold": _best_score},
+        in_title={"at_score": lambda arguments: _score_phrase(arguments).replace(" and", " at", 1)},
+        first_out=lambda _: ["left_out"],
+        note="(all): any object at all; AUC: area under the ROC curve of the highest score per image",
+        examples=("", "--score-threshold 0.25", "--counts --output csv"),
+    ),
     "slices": Diagnostic(
         "Evaluate subsets of the data: by size, shape, crowdedness, a column of images or annotations, or "
         "groups of classes.",

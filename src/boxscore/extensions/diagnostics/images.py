@@ -154,7 +154,7 @@ def _scores_of(
     false = _count_by_image(table.image[(outcomes.detection == FALSE_POSITIVE) & counts], len(images))
     missed = _count_by_image(truth.image[outcomes.truth(least) == MISSED], len(images))
     # Divide counts; a ratio is NaN if its denominator is 0.
-    precision, recall = _ratio(true, true + false), _ratio(true, true + missed)
+    precision, recall = ratio(true, true + false), ratio(true, true + missed)
     return ImageScores(
         images.ids,
         images.file_names,
@@ -163,7 +163,7 @@ def _scores_of(
         missed,
         precision,
         recall,
-        _ratio(2 * true, 2 * true + false + missed),
+        ratio(2 * true, 2 * true + false + missed),
         _average_precision(evaluation, t, a),
         table.scored,
     )
@@ -173,9 +173,10 @@ def _count_by_image(images: NDArray[np.int32], count: int) -> Counts:
     return np.bincount(images, minlength=count).astype(np.int64)
 
 
-def _ratio(part: Counts, whole: Counts) -> FloatArray:
-    ratio: FloatArray = np.divide(part, whole, out=np.full(len(whole), np.nan), where=whole > 0)
-    return ratio
+def ratio(part: Counts, whole: Counts) -> FloatArray:
+    """Divide counts; NaN if the denominator is 0."""
+    divided: FloatArray = np.divide(part, whole, out=np.full(len(whole), np.nan), where=whole > 0)
+    return divided
 
 
 def _average_precision(evaluation: Evaluation, threshold: int, area: int) -> FloatArray:
