@@ -161,9 +161,9 @@ def _sahi(boxes: FloatArray, scores: FloatArray, threshold: float, method: str, 
         return overlaps(box, others, overlap) >= np.float32(threshold)
 
     if method == "nmm":
-        groups = _chains(small, rounded, order, near)
+        groups = _chains(small, rounded, order, near, every=np.float32(threshold) == 0)
     else:
-        groups = _greedy_groups(small, order, near)
+        groups = _greedy_groups(small, order, near, every=np.float32(threshold) == 0)
     if method == "nms":
         return [(best, boxes[best], float(scores[best]), best) for best in groups]
     # Join the members one by one; one that does not reach the box so far is dropped.
@@ -190,7 +190,7 @@ def _supervision(
         return values.astype(np.float64) > threshold if method == "nms" else values >= np.float32(threshold)
 
     # The boxes are in ascending order of scores.
-    groups = _greedy_groups(boxes, np.arange(len(scores))[::-1], near)
+    groups = _greedy_groups(boxes, np.arange(len(scores))[::-1], near, every=np.float32(threshold) == 0)
     found: list[_Row] = []
     for best, members in groups.items():
         box, score = boxes[best], float(scores[best])
@@ -207,19 +207,49 @@ def _supervision(
     return found
 
 
-def _greedy_groups(boxes: _Corners, order: IntArray, near: _Near) -> dict[int, list[int]]:
-    """Return the members of each best box: what hard NMS drops for it, in order."""
+class _Neighbors:
+    """Finds the boxes that may share an area with a box, so that others need no overlap; [N, 4]."""
+
+    def __init__(self, boxes: _Corners) -> None:
+        self._boxes = boxes
+        # Sort by left side: a box that reaches another one begins at most the greatest width before it.
+        self._by_left = np.argsort(boxes[:, 0], kind="stable")
+        self._left = boxes[self._by_left, 0].astype(np.float64)
+        # Round up: the difference of two numbers may be rounded down.
+        widths = boxes[:, 2].astype(np.float64) - boxes[:, 0]
+        self._width = float(widths.max(initial=0)) * (1 + 1e-9)
+
+    def of(self, box: int) -> IntArray:
+        """Return the rows of boxes whose horizontal range may meet that of a box."""
+        x1, _, x2, _ = self._boxes[box].astype(np.float64).tolist()
+        first, last = np.searchsorted(self._left, [x1 - self._width, x2])
+        return self._by_left[first:last]
+
+
+def _greedy_groups(boxes: _Corners, order: IntArray, near: _Near, *, every: bool) -> dict[int, list[int]]:
+    """Return the members of each best box: what hard NMS drops for it, in order.
+
+    With ``every``, boxes without a common area may be near each other.
+    """
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    free = np.ones(len(order), dtype=bool)
+    neighbors = _Neighbors(boxes)
     groups: dict[int, list[int]] = {}
-    while len(order):
-        best, rest = int(order[0]), order[1:]
-        members = near(boxes[best], boxes[rest])
-        groups[best] = rest[members].tolist()
-        order = rest[~members]
+    for best in order.tolist():
+        if not free[best]:
+            continue
+        free[best] = False
+        rows = order[rank[best] :] if every else neighbors.of(best)
+        rows = rows[free[rows]]
+        members = rows[near(boxes[best], boxes[rows])]
+        free[members] = False
+        groups[best] = members[np.argsort(rank[members])].tolist()
     return groups
 
 
 def _chains(
-    boxes: _Corners, scores: NDArray[np.float32], order: IntArray, near: _Near
+    boxes: _Corners, scores: NDArray[np.float32], order: IntArray, near: _Near, *, every: bool
 ) -> dict[int, list[int]]:
     """Return the members of each best box: every box claims free ones for the box to which it belongs.
 
@@ -234,12 +264,15 @@ def _chains(
     # From the highest score down, each box belongs to itself or to the box that claimed it.
     groups: dict[int, list[int]] = {}
     owner = np.full(len(order), -1)
+    neighbors = _Neighbors(boxes)
     for box in order.tolist():
         if owner[box] < 0:
             owner[box] = box
             groups[box] = []
-        claims = (scores < scores[box]) | ((scores == scores[box]) & (place <= place[box]))
-        members = np.flatnonzero(claims & (owner < 0) & near(boxes[box], boxes))
+        rows = np.arange(len(order)) if every else np.sort(neighbors.of(box))
+        rows = rows[owner[rows] < 0]
+        claims = (scores[rows] < scores[box]) | ((scores[rows] == scores[box]) & (place[rows] <= place[box]))
+        members = rows[claims & near(boxes[box], boxes[rows])]
         owner[members] = owner[box]
         groups[int(owner[box])] += members.tolist()
     return groups
