@@ -351,3 +351,39 @@ def test_tiles_that_are_not_listed_are_those_with_detections(tmp_path: Path, run
     table.write_text("image,class,x1,y1,x2,y2,score\na_0_0_500_500.png,car,10,10,20,20,.9\n")
     said = run("tiles", tmp_path / "gt.json", table).err
     assert "no tile with detections contains 1 object of 4" in " ".join(said.split())
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_yolo_labels_of_tiles_have_the_sizes_of_their_names(tmp_path: Path, run: Run, named: bool) -> None:
+    truth, found, cut = _files(tmp_path)
+    folder = tmp_path / "labels"
+    folder.mkdir()
+    width, height = 500, 500
+    for image, name in enumerate(cut.images.names):
+        stem, x1, y1, *_ = name.removesuffix(".png").split("_")
+        stem = name.removesuffix(".png") if named else f"{stem}__1__{x1}___{y1}"
+        lines = [
+            f"{category} {(x + w / 2) / width} {(y + h / 2) / height} {w / width} {h / height} {score}\n"
+            for category, (x, y, _, _), (w, h), score in zip(
+                found.category[found.image == image].tolist(),
+                found.boxes[found.image == image].tolist(),
+                found.sizes[found.image == image].tolist(),
+                found.scores[found.image == image].tolist(),
+                strict=True,
+            )
+        ]
+        (folder / f"{stem}.txt").write_text("".join(lines))
+    (tmp_path / "classes.txt").write_text("\n".join(truth.categories.names.tolist()))
+    classes = ["--dt-classes", tmp_path / "classes.txt"]
+    size = [] if named else ["--tile-size", 500]
+    rows = run.json("tiles", tmp_path / "gt.json", folder, *classes, *size)["results"]
+    assert [row["AP"] for row in rows][:1] == [1.0]
+    assert [row["detections"] for row in rows] == [6, 6, 4]
+
+
+def test_rotated_ground_truth_is_sent_to_nms(tmp_path: Path, run: Run) -> None:
+    folder = tmp_path / "labelTxt"
+    folder.mkdir()
+    (folder / "a.txt").write_text("0 0 9 0 9 9 0 9 car 0\n")
+    (tmp_path / "dt.csv").write_text("image,class,x1,y1,x2,y2,score\na_0_0_500_500.png,car,10,10,20,20,.9\n")
+    assert "boxscore nms DT --merge-patches scaled" in run.error("tiles", folder, tmp_path / "dt.csv")

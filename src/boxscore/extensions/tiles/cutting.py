@@ -225,7 +225,13 @@ def cut_tiles(
 def pieces_of(ground_truth: GroundTruth, tiles: Tiles, tile_images: Images) -> Pieces:
     """Return the pieces of objects in tiles, after checking that every tile has a size."""
     if ground_truth.rotated is not None or ground_truth.quadrilaterals is not None:
-        raise InputError("ground truth to be cut into tiles", "have upright boxes", got="rotated boxes")
+        raise InputError(
+            "ground truth to be cut into tiles",
+            "have upright boxes",
+            got="rotated boxes",
+            cause="boxscore nms DT --merge-patches scaled --output FOLDER merges them in the whole images, "
+            "which boxscore evaluate scores with --protocol dota or dota-task2",
+        )
     without = np.flatnonzero(np.isnan(tiles.sizes).any(axis=1))
     if len(without):
         raise InputError(

@@ -18,7 +18,7 @@ SAHI 0.12, ``slicing.py``; DOTA_devkit, ``ImgSplit.py`` and ``ResultMerge.py``; 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,6 +141,12 @@ def locate_tiles(tiles: Images, images: Images, *, tile_size: tuple[float, float
     if tile_size is not None:
         sizes = np.where(np.isnan(sizes), tile_size, sizes)
     return Tiles(image, np.array([each.corner for each in known]).reshape(-1, 2), sizes, scale)
+
+
+def sizes_in_names(stems: Iterable[str]) -> dict[str, tuple[float, float]]:
+    """Return the sizes of the tiles that have theirs in the name, by stem."""
+    parsed = {stem: _parsed(stem) for stem in stems}
+    return {stem: name.size for stem, name in parsed.items() if name is not None and name.size[0] > 0}
 
 
 def _parsed(stem: str) -> _Name | None:

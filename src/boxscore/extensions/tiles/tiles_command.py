@@ -18,12 +18,15 @@ Examples
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from boxscore._utils.given_paths import path_of
 from boxscore._utils.text import Columns, counted
 from boxscore.cli.arguments import OUTPUT, SHOW, Option, inputs_beside
 from boxscore.cli.choices import chosen_classes, readers
@@ -34,8 +37,17 @@ from boxscore.data.tables import GroundTruth
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.extensions.data_tools.converting import save_as, writable
 from boxscore.extensions.tiles.merging import METHODS
+from boxscore.extensions.tiles.names import sizes_in_names
 from boxscore.extensions.tiles.scores import MERGED, SHIFTED, TILES, WITH_WHOLE, TileScores, tile_scores
-from boxscore.formats.reading import read_detections, read_ground_truth, read_listed, read_options
+from boxscore.formats.image_sizes import ImageSizes
+from boxscore.formats.reading import (
+    FileOptions,
+    read_detections,
+    read_ground_truth,
+    read_listed,
+    read_options,
+)
+from boxscore.formats.registry import open_at, options_of
 from boxscore.similarity.registry import needs_of
 
 _OPTIONS = (
@@ -122,9 +134,12 @@ def run(arguments: argparse.Namespace) -> int:
         tiles = None
         nothing = GroundTruth.from_arrays([], [], np.empty((0, 4)), images=[], categories=truth.categories)
         listed = read_options(**{**how, "unlisted_images": "background"}, **needs)
+        opened = open_at(path_of(arguments.detections), listed.format, side="detections")
+        if "image_sizes" in options_of(opened.format, of_detections=True):
+            listed = _with_tile_sizes(listed, opened.data, side)
         with warnings.catch_warnings():  # every tile is unlisted
             warnings.simplefilter("ignore", BoxscoreWarning)
-            table = read_listed(arguments.detections, nothing, listed)[1]
+            table = read_listed(opened, nothing, listed)[1]
     whole = None
     if arguments.whole is not None:
         whole = read_detections(arguments.whole, truth, read_options(**how, **needs))
@@ -175,6 +190,17 @@ def run(arguments: argparse.Namespace) -> int:
             save_as(result, path)
             say(f"{counted(len(result), what)} written to {path}")
     return 0
+
+
+def _with_tile_sizes(options: FileOptions, path: Path, side: Sequence[float] | None) -> FileOptions:
+    """Add the sizes of tiles, from the names of their files, for boxes that are fractions of a tile."""
+    named = sizes_in_names(file.stem for file in path.rglob("*.txt")) if path.is_dir() else {}
+    every = None if side is None else (side[0], side[-1])
+    if not named and every is None:
+        return options
+    given = options.image_sizes or ImageSizes({})
+    sizes = ImageSizes({**named, **given.named}, given.every or every, given.source)
+    return dataclasses.replace(options, image_sizes=sizes)
 
 
 def _conclusion(scores: TileScores) -> str:
