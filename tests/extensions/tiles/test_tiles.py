@@ -358,9 +358,9 @@ def test_yolo_labels_of_tiles_have_the_sizes_of_their_names(tmp_path: Path, run:
     truth, found, cut = _files(tmp_path)
     folder = tmp_path / "labels"
     folder.mkdir()
-    width, height = 500, 500
     for image, name in enumerate(cut.images.names):
-        stem, x1, y1, *_ = name.removesuffix(".png").split("_")
+        stem, x1, y1, x2, y2 = name.removesuffix(".png").split("_")
+        width, height = (int(x2) - int(x1), int(y2) - int(y1)) if named else (500, 500)
         stem = name.removesuffix(".png") if named else f"{stem}__1__{x1}___{y1}"
         lines = [
             f"{category} {(x + w / 2) / width} {(y + h / 2) / height} {w / width} {h / height} {score}\n"
