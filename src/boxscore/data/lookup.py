@@ -163,8 +163,15 @@ def _by_file_name(
     # Look up each distinct name once. If all names are unknown, use the ids of all records.
     unique = [name for name in dict.fromkeys(file_names.tolist()) if name]
     matches = names_of(images).find(unique)
+
+    def values_at(rows: NDArray[np.intp]) -> list[Id]:
+        pairs = zip(file_names[rows].tolist(), ids[rows].tolist(), strict=True)
+        return [name or identifier for name, identifier in pairs]
+
     if not len(matches.rows) or matches.rows.max() == UNKNOWN == matches.rows.min():
-        return _by_id(ids, images, count_matched, place)
+        by_id = _by_id(ids, images, count_matched, place)
+        all_unknown = len(matches.rows) and by_id.rows.max() == UNKNOWN
+        return by_id._replace(values_at=values_at) if all_unknown else by_id
     # Map the names back to the records, [D]. Look up records without a name by id; if a name is ambiguous or
     # unknown, the id may decide.
     known = dict(zip(unique, matches.rows.tolist(), strict=True))
@@ -175,11 +182,6 @@ def _by_file_name(
     if len(unresolved):
         names = file_names[unresolved].tolist()
         rows[unresolved] = _resolve_by_id(rows[unresolved], ids[unresolved], names, images)
-
-    def values_at(rows: NDArray[np.intp]) -> list[Id]:
-        pairs = zip(file_names[rows].tolist(), ids[rows].tolist(), strict=True)
-        return [name or identifier for name, identifier in pairs]
-
     return _Lookup(rows, values_at, matches)
 
 

@@ -90,6 +90,7 @@ _FORMATS = {
     "refcoco": _Entry(
         "boxscore.extensions.scoreless.refcoco", _json("caption", "text", "sent", "sentence", "expression")
     ),
+    "ndjson": _Entry("boxscore.extensions.formats.ndjson", _json("dataset")),
     "parquet": _Entry(
         "boxscore.formats.parquet", _folder_or(lambda sniffer: sniffer.head.startswith(b"PAR1"))
     ),

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
 
+from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.files import read_at_most
 from boxscore._utils.memory import paused_collector
@@ -28,7 +29,7 @@ from boxscore._utils.user_warnings import warn_user
 from boxscore.data.boxes import BoxFormat
 from boxscore.data.scores import all_or_none
 from boxscore.data.vocabulary import Id
-from boxscore.errors import FileFormatError, InputError
+from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 from boxscore.formats import _json
 from boxscore.formats._coco_records import DECODING_ERRORS
 from boxscore.formats._format import ReadOptions
@@ -373,3 +374,50 @@ def decoded_text(
             return msgspec.json.decode(text, type=kind)
     except DECODING_ERRORS as error:
         raise _json.explain(error, path, record=record, text=text, whole=whole) from None
+
+
+def lines_of(path: Path, kind: type[Record], what: str) -> Iterator[tuple[int, Record]]:
+    """Decode a file with a JSON object per line; yield the number of each line, from 1, and its content."""
+    decoder = msgspec.json.Decoder(kind)
+    with _json.open_binary(path) as file, paused_collector():
+        for number, line in enumerate(file, start=1):
+            text = line.removeprefix(b"\xef\xbb\xbf").strip()
+            if not text:
+                continue
+            try:
+                yield number, decoder.decode(text)
+            except DECODING_ERRORS as error:
+                place, whole = Path(f"{path}, line {number}"), (f"a line of {what}", "an object")
+                raise _json.explain(error, place, record="record", text=text, whole=whole) from None
+
+
+_SAME_SPLITS = ("val", "validation", "valid")
+
+
+def chosen_split(
+    image_set: object, splits: Sequence[str], path: Path, *, default: bool = True
+) -> str | None:
+    """Return the split to read: the one that the user gives, the validation split, or the only one.
+
+    ``splits`` are those of all images, and ``default`` says whether the only split is read if it is another
+    than the validation split. A note names the others.
+    """
+    counts = Counter(splits)
+    if image_set is not None:
+        wanted = (str(image_set), *(_SAME_SPLITS if image_set in _SAME_SPLITS else ()))
+        chosen = next((name for name in wanted if name in counts), None)
+        if chosen is None:
+            rule, cause = "be a split of the data set", checks.did_you_mean(image_set, counts)
+            raise InputError("image_set", rule, got=repr(str(image_set)), place=str(path), cause=cause)
+        return chosen
+    chosen = next((name for name in _SAME_SPLITS if name in counts), None)
+    if chosen is None and len(counts) == 1 and default:
+        return splits[0]
+    if chosen is None and counts:
+        rule, cause = "be given where there is no split val", f"choose from {', '.join(counts)}"
+        raise InputError("image_set", rule, got=f"none, in {path}", cause=cause)
+    others = ", ".join(f"{name} ({count:,})" for name, count in counts.items() if name != chosen)
+    if others:
+        text = f"{path}: reading the split {chosen}; others: {others}. Use --image-set NAME for another."
+        warn_user(BoxscoreWarning(text, severity="note"))
+    return chosen

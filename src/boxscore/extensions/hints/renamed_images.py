@@ -11,6 +11,8 @@ Conventions
 - Names are compared without folders and extension. A change is one rule for all names of a file: a hash
   before or after the name on either side, another case or other separators, or one text before or after every
   name.
+- Some files give their images further names, kept as image columns (:data:`OTHER_NAMES`): they apply only if
+  every name of the detections is one of them.
 - A rule applies only if no name of the file matches without it, if it explains at least half of the names,
   and only to names that match exactly one image, which no other name matches. A warning gives an example.
 """
@@ -30,6 +32,7 @@ from boxscore._utils.text import counted
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.image_names import names_of, stem_of
 from boxscore.data.vocabulary import Id, Images
+from boxscore.errors import BoxscoreWarning
 
 MOST_COMPARED = 20_000
 """Maximum number of images whose names are compared with an unknown one."""
@@ -41,6 +44,15 @@ _AFTER = re.compile(
     re.IGNORECASE,
 )
 """A hash with its separator before and after a name; Roboflow writes the extension before it."""
+
+_LINE = re.compile(r"(?:[0-9a-f]{32}_)?([1-9][0-9]{0,8})")
+
+OTHER_NAMES = {
+    "ndjson_line": "the number of their line in the NDJSON file, as Ultralytics names them when it trains",
+    "global_key": "their global key of Labelbox",
+    "data_row_id": "their data row of Labelbox",
+}
+"""Image columns with another name of each image, and what they are."""
 
 _OTHERS = re.compile(r"[\W_]+")
 _SAMPLE = 20
@@ -58,6 +70,13 @@ def rows_of_renamed(
     known = (value for value, row in row_of.items() if row >= 0)
     if not names or not all(isinstance(value, str) and index.is_added(value) for value in known):
         return rows
+    by_other = len(names) == len(row_of) and _by_other_names(names, images)
+    if by_other:
+        row_of.update(by_other[1])
+        name, row = next(iter(by_other[1].items()))
+        text = f"{source}: images are found by {OTHER_NAMES[by_other[0]]}: {name!r} is {images.names[row]!r}."
+        warn_user(BoxscoreWarning(text, severity="note"))
+        return np.array([row_of[value] for value in values], dtype=np.int32)
     found = _renamed(names, images)
     if not found:
         return rows
@@ -68,6 +87,24 @@ def rows_of_renamed(
     )
     row_of.update(found)
     return np.array([row_of[value] for value in values], dtype=np.int32)
+
+
+def _by_other_names(names: Sequence[str], images: Images) -> tuple[str, dict[str, int]] | None:
+    """Return an image column that has all names, and the row of each; None without such a column."""
+    for column in OTHER_NAMES.keys() & images.columns.keys():
+        row_of: dict[str, int] = {}
+        for row, value in enumerate(map(str, images.columns[column].tolist())):
+            row_of[value] = -1 if value in row_of else row
+        found = {name: row_of.get(name, row_of.get(_of_line(name), -1)) for name in names}
+        if min(found.values()) >= 0 and len({*found.values()}) == len(found):
+            return column, found
+    return None
+
+
+def _of_line(name: str) -> str:
+    """Return the number in the name of an image that Ultralytics renamed to its line: ``<hash>_3.jpg``."""
+    found = _LINE.fullmatch(stem_of(name))
+    return "" if found is None else found[1]
 
 
 def _renamed(names: Sequence[str], images: Images) -> dict[str, int]:
