@@ -90,6 +90,12 @@ _FORMATS = {
     "refcoco": _Entry(
         "boxscore.extensions.scoreless.refcoco", _json("caption", "text", "sent", "sentence", "expression")
     ),
+    "darwin": _Entry("boxscore.extensions.formats.darwin", _folder_or(_json("annotations"))),
+    "superannotate": _Entry(
+        "boxscore.extensions.formats.superannotate", _folder_or(_json("instances", "className"))
+    ),
+    "scale": _Entry("boxscore.extensions.formats.scale", _json("task_id", "reference_id")),
+    "labelbox": _Entry("boxscore.extensions.formats.labelbox", _json("data_row", "Labeled Data", "dataRow")),
     "ndjson": _Entry("boxscore.extensions.formats.ndjson", _json("dataset")),
     "parquet": _Entry(
         "boxscore.formats.parquet", _folder_or(lambda sniffer: sniffer.head.startswith(b"PAR1"))
@@ -159,8 +165,8 @@ _CAPABILITIES = {
 _GENERAL = ("jsonl", "csv", "coco")
 """Formats that accept any file of their kind."""
 _KEYS_OF_TOOLS = (
-    *(b"region_shape_attributes", b'"data_row"', b'"Labeled Data"', b'"slot_names"', b'"className"'),
-    *(b'"imageGcsUri"', b'"instances"', b'"data_units"', b'"jsonResponse"', b'"_input_hash"'),
+    *(b"region_shape_attributes", b'"imageGcsUri"', b'"instances"', b'"data_units"'),
+    *(b'"jsonResponse"', b'"_input_hash"'),
 )
 """Text in files of annotation tools that boxscore does not read; an extension looks more closely."""
 

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 import numpy as np
@@ -197,15 +198,32 @@ class Gathered:
         crowd: bool = False,
     ) -> None:
         """Add an object by its outline ``x, y, x, y, ...``."""
-        if len(points) < 6 or len(points) % 2:
-            got = f"{len(points)} numbers"
-            raise FileFormatError("a polygon", "have three points or more", got=got, place=str(origin))
-        outline = _finite(points, origin)
-        x, y = outline[0::2], outline[1::2]
-        area = abs(float(x @ np.roll(y, -1) - y @ np.roll(x, -1))) / 2
+        self.add_polygons(image, label, [points], origin, score=score, crowd=crowd)
+
+    def add_polygons(
+        self,
+        image: int,
+        label: Id,
+        parts: Sequence[Sequence[float]],
+        origin: Origin,
+        *,
+        score: float | None = None,
+        crowd: bool = False,
+    ) -> None:
+        """Add an object by the outlines of its parts."""
+        outlines = []
+        area = 0.0
+        for points in parts or [()]:
+            if len(points) < 6 or len(points) % 2:
+                got = f"{len(points)} numbers"
+                raise FileFormatError("a polygon", "have three points or more", got=got, place=str(origin))
+            outline = _finite(points, origin)
+            x, y = outline[0::2], outline[1::2]
+            area += abs(float(x @ np.roll(y, -1) - y @ np.roll(x, -1))) / 2
+            outlines.append(outline)
         self._polygons += 1
-        mask = [outline.tolist()]
-        self.add(image, label, box_around(outline), origin, score=score, area=area, mask=mask, crowd=crowd)
+        box, mask = box_around(np.concatenate(outlines)), [outline.tolist() for outline in outlines]
+        self.add(image, label, box, origin, score=score, area=area, mask=mask, crowd=crowd)
 
     def add_rotated(
         self, image: int, label: Id, corners: FloatArray, origin: Origin, *, score: float | None = None
@@ -236,6 +254,11 @@ class Gathered:
                 place=self.source,
                 cause="boxscore evaluates detection, not classification; is this the right export?",
             )
+        # Ground truth without any object, because all were of a kind that is skipped, would score 0.
+        if self._left_out and not self._image and not of_results:
+            counts = ", ".join(f"{count:,} {kind}" for kind, count in self._left_out.most_common(3))
+            rule = "have boxes or regions with a class"
+            raise FileFormatError("ground truth", rule, got=f"only {counts}", place=self.source)
         # Warn of skipped shapes. Scores count only if all objects have one.
         if self._left_out:
             counts = ", ".join(f"{count:,} {kind}" for kind, count in self._left_out.most_common(8))
@@ -391,12 +414,32 @@ def lines_of(path: Path, kind: type[Record], what: str) -> Iterator[tuple[int, R
                 raise _json.explain(error, place, record="record", text=text, whole=whole) from None
 
 
+def records_of(path: Path, kind: type[Record], what: str) -> Iterator[tuple[Origin, Record]]:
+    """Decode a JSON list of objects, or a file with an object per line; yield the place of each and it."""
+    if _json.first_byte(path) != b"[":
+        yield from ((Origin("line", number, path), one) for number, one in lines_of(path, kind, what))
+        return
+    of_list: Any = list[kind]  # type: ignore[valid-type]
+    for number, one in enumerate(decoded(path, of_list, record="record", whole=(what, "a list of objects"))):
+        yield Origin("record", number, path), one
+
+
+def last_part(text: str) -> str:
+    """Return the file name at the end of a path, an address, or Label Studio's ``local-files/?d=path``."""
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return text.rpartition("/")[2]
+    path = parts.query.partition("d=")[2] if parts.path.endswith("local-files/") else parts.path
+    # A hash sign may be part of a file name.
+    path += f"#{parts.fragment}" if "." in parts.fragment else ""
+    return unquote(path).replace("\\", "/").rpartition("/")[2]
+
+
 _SAME_SPLITS = ("val", "validation", "valid")
 
 
-def chosen_split(
-    image_set: object, splits: Sequence[str], path: Path, *, default: bool = True
-) -> str | None:
+def chosen_split(image_set: object, splits: Sequence[str], path: Path, *, default: bool = True) -> str | None:
     """Return the split to read: the one that the user gives, the validation split, or the only one.
 
     ``splits`` are those of all images, and ``default`` says whether the only split is read if it is another

@@ -19,14 +19,20 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import msgspec
 
 from boxscore._utils.text import counted, verb
 from boxscore._utils.user_warnings import warn_user
 from boxscore.errors import FileFormatError
-from boxscore.extensions.formats._gathered import Gathered, Origin, decoded, decoded_text, rotated_corners
+from boxscore.extensions.formats._gathered import (
+    Gathered,
+    Origin,
+    decoded,
+    decoded_text,
+    last_part,
+    rotated_corners,
+)
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import RowFormat, Rows
 from boxscore.formats._sniffer import Sniffer
@@ -155,23 +161,13 @@ def _image_name(data: dict[str, Any], upload: str | None, origin: Origin) -> str
     texts = {key: value for key, value in data.items() if isinstance(value, str) and value.strip()}
     usual: tuple[str, ...] = ("image", "img", "photo", "url", "picture")
     named = [key for key in usual if key in texts]
-    paths = named or [key for key, value in texts.items() if _IMAGE.fullmatch(_last_part(value))]
+    paths = named or [key for key, value in texts.items() if _IMAGE.fullmatch(last_part(value))]
     if upload and _IMAGE.fullmatch(upload):
         return upload
-    if paths and _last_part(texts[paths[0]]):
-        return _last_part(texts[paths[0]])
+    if paths and last_part(texts[paths[0]]):
+        return last_part(texts[paths[0]])
     got = ", ".join(map(repr, list(data)[:8])) or "no data"
     raise FileFormatError("a task", "have one image", got=got, place=str(origin))
-
-
-def _last_part(text: str) -> str:
-    """Return the file name at the end of a path, an address, or ``/data/local-files/?d=path``."""
-    try:
-        parts = urlsplit(text)
-    except ValueError:
-        return text.rpartition("/")[2]
-    path = parts.query.partition("d=")[2] if parts.path.endswith("local-files/") else parts.path
-    return unquote(path).replace("\\", "/").rpartition("/")[2]
 
 
 def _add(

@@ -6,8 +6,8 @@ Conventions
   numbers from 0 into ``class_names``. An image without ``annotations`` has no objects.
 - The split is ``val`` unless the user gives another; a file without ``val`` has no default, because
   Ultralytics then splits the images at random.
-- Ultralytics may rename images to their line number in the file (the first line, on the data set, is 0) when
-  it trains. Ground truth keeps this number as the image column ``ndjson_line``; an extension looks up images by it.
+- When it trains, Ultralytics may rename images to their line number in the file (the line on the data set is
+  0). Ground truth keeps it as the image column ``ndjson_line``; an extension looks up images by it.
 
 References
 ----------

@@ -187,13 +187,6 @@ _TOOLS: tuple[tuple[Callable[[Sniffer], bool], str, str], ...] = (
         "a CSV file of VIA",
         "export the annotations as JSON there",
     ),
-    (
-        lambda sniffer: sniffer.has_keys("data_row", "projects") or sniffer.has_keys("Labeled Data"),
-        "an export of Labelbox",
-        "write COCO JSON with Labelbox's converter",
-    ),
-    (_has_keys("item", "slot_names"), "Darwin JSON of V7", _COCO),
-    (_has_keys("metadata", "instances", "className"), "JSON of SuperAnnotate", _COCO),
     (_has_keys("imageGcsUri"), "an import file of Vertex AI", _BY_HAND),
     (_has_keys("detection", "instances"), "an ODVG file, of Grounding DINO", _BY_HAND),
     (_has_keys("label_hash", "data_units"), "an export of Encord", _COCO),

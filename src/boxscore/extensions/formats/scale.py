@@ -1,0 +1,168 @@
+"""Read Scale AI: tasks with their response, and annotations or predictions of Scale Nucleus.
+
+Conventions
+-----------
+- Boxes are left, top, width and height in pixels; a rotated box has its four corners in ``vertices``.
+- The image of a task is the last part of the address in ``attachment``, that of Nucleus the ``reference_id``.
+- Tasks that are not completed are left out with a warning, as are lines, points, cuboids and ellipses.
+- Nucleus lists no images without annotations.
+
+References
+----------
+https://scale.com/docs/api-reference/tasks, nucleus-python-client ``annotation.py`` and ``prediction.py``
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from boxscore._utils.text import counted
+from boxscore._utils.user_warnings import warn_user
+from boxscore.data.tables import GroundTruth
+from boxscore.errors import FileFormatError
+from boxscore.extensions.formats._gathered import Gathered, Origin, last_part, records_of
+from boxscore.formats._format import ReadOptions
+from boxscore.formats._rows import RowFormat, Rows
+from boxscore.formats._sniffer import Sniffer
+
+
+class _Point(msgspec.Struct, gc=False):
+    x: float
+    y: float
+
+
+class _Shape(msgspec.Struct, gc=False):
+    left: float | None = None
+    top: float | None = None
+    x: float | None = None
+    y: float | None = None
+    width: float | None = None
+    height: float | None = None
+    rotation: float | None = None
+    vertices: list[_Point] | None = None
+    label: str | None = None
+    type: str | None = None
+
+
+class _Annotated(msgspec.Struct, gc=False):
+    label: str | None = None
+    type: str | None = None
+    geometry: _Shape | None = None
+    reference_id: str | None = None
+    confidence: float | None = None
+
+
+class _Parameters(msgspec.Struct, gc=False):
+    attachment: str | None = None
+
+
+class _Response(msgspec.Struct, gc=False):
+    annotations: list[_Shape] | dict[str, Any] = []
+
+
+class _Task(msgspec.Struct, gc=False):
+    params: _Parameters = msgspec.field(default_factory=_Parameters)
+    response: _Response | None = None
+    status: str | None = "completed"
+
+
+class ScaleFormat(RowFormat):
+    """Scale AI's tasks, and JSON of Scale Nucleus."""
+
+    name = "scale"
+    boxes = "xywh"
+
+    def detect(self, sniffer: Sniffer) -> str | None:
+        """Detect tasks or annotations by their keys."""
+        if sniffer.has_keys("task_id", "params") and sniffer.has_keys("response"):
+            return "tasks of Scale AI"
+        return "JSON of Scale Nucleus" if sniffer.has_keys("reference_id", "geometry") else None
+
+    def lists_images(self, ground_truth: GroundTruth) -> bool:
+        """Whether every image is listed: by tasks, but not by Nucleus."""
+        path = Path(ground_truth.source)
+        return path.is_file() and Sniffer(path).has_keys("task_id")
+
+    def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
+        """Read every task, or every annotation."""
+        gathered = Gathered(path, options)
+        (_add_tasks if Sniffer(path).has_keys("task_id", "params") else _add_annotations)(path, gathered)
+        return gathered.rows(of_results=of_results)
+
+
+FORMAT = ScaleFormat()
+
+
+def _add_tasks(path: Path, gathered: Gathered) -> None:
+    open_tasks = 0
+    for origin, task in records_of(path, _Task, "a file of tasks of Scale AI"):
+        if task.status != "completed" or task.response is None:
+            open_tasks += 1
+            continue
+        annotations = task.response.annotations
+        if not isinstance(annotations, list):
+            cause = "download it, and put it in place of the address"
+            got = "an object, perhaps an address"
+            raise FileFormatError("annotations", "be a list", got=got, place=str(origin), cause=cause)
+        image = gathered.image(_named(last_part(task.params.attachment or ""), "attachment", origin))
+        for number, shape in enumerate(annotations):
+            place = Origin(f"annotation {number}, {origin.kind}", origin.number, path)
+            _add(shape, shape.type, shape.label, image, place, gathered)
+    if open_tasks:
+        warn_user(f"{path}: left out {counted(open_tasks, 'task')} without a completed response.")
+
+
+def _add_annotations(path: Path, gathered: Gathered) -> None:
+    known: dict[str, int] = {}
+    for origin, one in records_of(path, _Annotated, "a file of Scale Nucleus"):
+        name = _named(one.reference_id, "reference_id", origin)
+        if name not in known:
+            known[name] = gathered.image(name)
+        if one.type == "category":
+            gathered.label_image(one.label or "a category")
+            continue
+        _add(one.geometry or _Shape(), one.type, one.label, known[name], origin, gathered, one.confidence)
+
+
+def _named(name: str | None, key: str, origin: Origin) -> str:
+    if not name:
+        raise FileFormatError("an image", f"have {key}", got="none", place=str(origin))
+    return name
+
+
+def _add(
+    shape: _Shape,
+    kind: str | None,
+    label: str | None,
+    image: int,
+    origin: Origin,
+    gathered: Gathered,
+    score: float | None = None,
+) -> None:
+    """Add a box or a polygon; count what is neither."""
+    if kind not in ("box", "polygon"):
+        gathered.leave_out(f"{(kind or 'untyped annotation')[:20]}s")
+        return
+    if not label:
+        raise FileFormatError("an annotation", "have a label", got="none", place=str(origin))
+    corners = [(point.x, point.y) for point in shape.vertices or ()]
+    if kind == "polygon":
+        gathered.add_polygon(
+            image, label, [number for point in corners for number in point], origin, score=score
+        )
+        return
+    if shape.rotation:
+        if len(corners) != 4:
+            got = f"{len(corners)} vertices"
+            raise FileFormatError("a rotated box", "have four vertices", got=got, place=str(origin))
+        gathered.add_rotated(image, label, np.array(corners, dtype=np.float64), origin, score=score)
+        return
+    left, top = (shape.x, shape.y) if shape.left is None else (shape.left, shape.top)
+    if left is None or top is None or shape.width is None or shape.height is None:
+        rule = "have left, top, width and height (x and y in Nucleus)"
+        raise FileFormatError("a box", rule, got="not all", place=str(origin))
+    gathered.add_box(image, label, (left, top, shape.width, shape.height), "xywh", origin, score=score)
