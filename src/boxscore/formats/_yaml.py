@@ -28,10 +28,14 @@ _OPENING = re.compile(r"[\[{?-]")
 
 def read_yaml(path: Path) -> Mapping[str, Any]:
     """Read a YAML mapping; only plain values are created, and no code is executed."""
+    return read_yaml_text(read_text(path, "a YAML file", largest=LARGEST), path)
+
+
+def read_yaml_text(text: str, path: Path) -> Mapping[str, Any]:
+    """Read a YAML mapping from text, for example a part of a file."""
     import yaml
 
     # Count aliases before loading, because a few of them can expand to billions of values.
-    text = read_text(path, "a YAML file", largest=LARGEST)
     try:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         if (

@@ -93,7 +93,7 @@ class ParquetFormat(TableFormat):
     def table(self, path: Path, options: ReadOptions) -> Table:
         """Read the columns of a file or a folder."""
         files = part_files(path, options)
-        tables = _read(files)
+        tables = read_files(files)
         there = {
             str(file): table.column_names for file, table in zip(files, tables, strict=True) if len(table)
         }
@@ -201,7 +201,7 @@ def _arrow_column(values: NDArray[Any]) -> Any:
 # ---------------------------------------------------------------- reading
 
 
-def _read(files: Sequence[Path]) -> list[pa.Table]:
+def read_files(files: Sequence[Path]) -> list[pa.Table]:
     """Read all files, without columns that are not needed."""
     tables = []
     for file in files:

@@ -97,6 +97,10 @@ _FORMATS = {
     "scale": _Entry("boxscore.extensions.formats.scale", _json("task_id", "reference_id")),
     "labelbox": _Entry("boxscore.extensions.formats.labelbox", _json("data_row", "Labeled Data", "dataRow")),
     "ndjson": _Entry("boxscore.extensions.formats.ndjson", _json("dataset")),
+    "huggingface": _Entry(
+        "boxscore.extensions.formats.huggingface",
+        _folder_or(lambda sniffer: b"file_name" in sniffer.head or sniffer.suffix == ".parquet"),
+    ),
     "parquet": _Entry(
         "boxscore.formats.parquet", _folder_or(lambda sniffer: sniffer.head.startswith(b"PAR1"))
     ),

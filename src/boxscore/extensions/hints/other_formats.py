@@ -43,9 +43,9 @@ _LINES = ("dota", "xview", "yolo", "visdrone", "kitti", "text")
 """Formats with a text file per image, in the order of detection."""
 
 _TEXT = frozenset({*_LINES, "darknet", "answers"})
-_PER_IMAGE = {**dict.fromkeys(_TEXT, ".txt"), "voc": ".xml", "hrsc": ".xml", "labelme": ".json"} | {
-    "supervisely": ".json"
-}
+_PER_IMAGE = {**dict.fromkeys(_TEXT, ".txt"), "voc": ".xml", "hrsc": ".xml"} | dict.fromkeys(
+    ("labelme", "supervisely", "darwin", "superannotate"), ".json"
+)
 """Formats with a file per image, and the extension of these files."""
 
 _PER_CLASS = ("voc", "dota")
