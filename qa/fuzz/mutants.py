@@ -1,6 +1,7 @@
 """Run many structured mutants of one kind of file; what is found can be made again from its seed and number.
 
 python qa/fuzz/mutants.py columns --count 20000 --seed 1
+python qa/fuzz/mutants.py json --count 20000
 python qa/fuzz/mutants.py xml --count 20000
 python qa/fuzz/mutants.py answers --count 20000
 """
@@ -22,9 +23,14 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from fuzz import answer_mutants, archive_mutants, xml_mutants
+from fuzz import answer_mutants, archive_mutants, json_mutants, xml_mutants
 
-KINDS: dict[str, ModuleType] = {"answers": answer_mutants, "columns": archive_mutants, "xml": xml_mutants}
+KINDS: dict[str, ModuleType] = {
+    "answers": answer_mutants,
+    "columns": archive_mutants,
+    "json": json_mutants,
+    "xml": xml_mutants,
+}
 
 
 def main(arguments: list[str] | None = None) -> int:

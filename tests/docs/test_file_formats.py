@@ -42,6 +42,12 @@ TRUTH = {
     "createml": "createml/truth.json",
     "fiftyone": "fiftyone/samples.json",
     "bdd": "bdd/truth.json",
+    "ndjson": "ndjson/dataset.ndjson",
+    "huggingface": "huggingface",
+    "labelbox": "labelbox/export.ndjson",
+    "darwin": "darwin",
+    "superannotate": "superannotate",
+    "scale": "scale/tasks.json",
     "text": "text/ground-truth",
     "dota": "dota/labelTxt",
     "hrsc": "hrsc/Annotations",
@@ -71,6 +77,8 @@ DETECTIONS = {
     "widerface": "widerface/results",
     "answers": "answers/answers.jsonl",
     "omnilabel": "omnilabel/predictions.json",
+    "labelbox": "labelbox/upload.ndjson",
+    "scale": "scale/predictions.json",
 }
 NOT_TEXT = {"cityscapes", "columns", "parquet", "tfrecord", "widerface"}
 """Whose ground truth has no example: binary files."""

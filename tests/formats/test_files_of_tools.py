@@ -14,18 +14,6 @@ VIA = (
     "filename,file_size,file_attributes,region_count,region_id,region_shape_attributes,region_attributes\n"
     'a.jpg,22,"{}",1,0,"{""name"":""rect"",""x"":10,""y"":20}","{""label"":""cat""}"\n'
 )
-LABELBOX = {
-    "data_row": {"id": "c1", "external_id": "a.jpg"},
-    "media_attributes": {"height": 100},
-    "projects": {"p": {"labels": [{"annotations": {"objects": []}}]}},
-}
-OLD_LABELBOX = {"ID": "c1", "Labeled Data": "https://x/a.jpg", "Label": {"objects": [{"title": "cat"}]}}
-DARWIN = {
-    "version": "2.0",
-    "item": {"name": "a.jpg", "slots": [{"slot_name": "0"}]},
-    "annotations": [{"bounding_box": {"x": 1}, "name": "cat", "slot_names": ["0"]}],
-}
-SUPER = {"metadata": {"name": "a.jpg"}, "instances": [{"type": "bbox", "classId": 1, "className": "cat"}]}
 VERTEX = {"imageGcsUri": "gs://b/a.jpg", "boundingBoxAnnotations": [{"displayName": "cat", "xMin": 0.05}]}
 ODVG = {"filename": "a.jpg", "height": 100, "detection": {"instances": [{"bbox": [1, 2, 3, 4], "label": 0}]}}
 ENCORD = {"label_hash": "x", "data_title": "a.jpg", "data_units": {"u": {"labels": {"objects": []}}}}
@@ -37,11 +25,6 @@ PRODIGY = {"image": "a.jpg", "_input_hash": 5, "spans": [{"label": "cat", "point
     ("name", "content", "said"),
     [
         ("via.csv", VIA, "a CSV file of VIA; export the annotations as JSON"),
-        ("lb.ndjson", LABELBOX, "an export of Labelbox"),
-        ("lb.json", [LABELBOX], "an export of Labelbox"),
-        ("old.json", [OLD_LABELBOX], "an export of Labelbox"),
-        ("a.json", DARWIN, "Darwin JSON of V7"),
-        ("a.jpg.json", SUPER, "JSON of SuperAnnotate"),
         ("v.jsonl", VERTEX, "an import file of Vertex AI"),
         ("od.jsonl", ODVG, "an ODVG file"),
         ("encord.json", [ENCORD], "an export of Encord"),

@@ -257,6 +257,92 @@ def _text() -> dict[str, str]:
     return {"t/a.txt": lines.replace("\n", " difficult\n", 1), "t/b.c.txt": ""}
 
 
+def _lines(records: list[Any]) -> str:
+    return "".join(f"{json.dumps(record)}\n" for record in records)
+
+
+def _ndjson() -> str:
+    head = {"type": "dataset", "task": "detect", "name": "x", "class_names": {"0": "cat", "1": "dog"}}
+    boxes = [
+        [n, (x + w / 2) / 200, (y + h / 2) / 100, w / 200, h / 100]
+        for n, (_, (x, y, w, h)) in enumerate(_XYWH)
+    ]
+    first = {"type": "image", "file": "a.jpg", "url": "https://x/1.jpg?b=c", "width": 200, "height": 100}
+    second = {"type": "image", "file": "b.c.jpg", "width": 40, "height": 30, "split": "val"}
+    return _lines([head, {**first, "split": "val", "annotations": {"boxes": boxes}}, second])
+
+
+def _labelbox_boxes() -> list[Any]:
+    return [
+        {"name": name, "value": f"{name}_", "box": {"top": y, "left": x, "height": h, "width": w}}
+        for name, (x, y, w, h) in _XYWH
+    ]
+
+
+def _labelbox() -> str:
+    objects = [
+        {"name": one["name"], "value": one["value"], "annotation_kind": "ImageBoundingBox"}
+        | {"bounding_box": one["box"]}
+        for one in _labelbox_boxes()
+    ]
+    return _lines(
+        [
+            {
+                "data_row": {"id": f"r{n}", "external_id": name, "global_key": f"g{n}"},
+                "media_attributes": {"width": width, "height": height, "mime_type": "image/jpeg"},
+                "projects": {"p": {"labels": [{"annotations": {"objects": own, "classifications": []}}]}},
+            }
+            for n, (name, width, height, own) in enumerate(
+                [("a.jpg", 200, 100, objects), ("b.c.jpg", 40, 30, [])]
+            )
+        ]
+    )
+
+
+def _labelbox_first() -> Any:
+    objects = [{"title": one["name"], "bbox": one["box"]} for one in _labelbox_boxes()]
+    return [
+        {"ID": "1", "Labeled Data": "https://x/y/a.jpg?Signature=z", "Label": {"objects": objects}},
+        {"ID": "2", "Labeled Data": "https://x/y", "External ID": "b.c.jpg", "Label": {"objects": []}},
+    ]
+
+
+def _darwin(name: str, size: tuple[int, int], boxes: Any, *, first: bool = False) -> Any:
+    annotations = [
+        {"name": label, "bounding_box": {"x": x1, "y": y1, "w": x2 - x1, "h": y2 - y1}, "slot_names": ["0"]}
+        | {"inference": {"confidence": 0.5 + n / 4}}
+        for n, (label, (x1, y1, x2, y2)) in enumerate(boxes)
+    ]
+    sides = {"width": size[0], "height": size[1]}
+    if first:
+        image = {"filename": name, "original_filename": f"0-{name}", "path": "/x", **sides}
+        return {"dataset": "x", "image": image, "annotations": annotations}
+    item = {"name": name, "path": "/", "slots": [{"slot_name": "0", "type": "image", **sides}]}
+    return {"version": "2.0", "item": item, "annotations": annotations}
+
+
+def _superannotate(name: str, size: tuple[int, int], boxes: Any) -> Any:
+    instances = [
+        {"type": "bbox", "className": label, "classId": n, "probability": 100}
+        | {"points": {"x1": x1, "x2": x2, "y1": y1, "y2": y2}}
+        for n, (label, (x1, y1, x2, y2)) in enumerate(boxes)
+    ]
+    metadata = {"name": name, "width": size[0], "height": size[1], "status": "Completed"}
+    return {"metadata": metadata, "instances": instances, "tags": [], "comments": []}
+
+
+def _scale() -> Any:
+    annotations = [
+        {"type": "box", "label": name, "left": x, "top": y, "width": w, "height": h}
+        for name, (x, y, w, h) in _XYWH
+    ]
+    return [
+        {"task_id": name, "status": "completed", "params": {"attachment": f"https://x/y/{name}"}}
+        | {"response": {"annotations": own}}
+        for name, own in (("a.jpg", annotations), ("b.c.jpg", []))
+    ]
+
+
 def _dump(content: Any) -> str:
     return json.dumps(content)
 
@@ -287,6 +373,32 @@ FORMATS: dict[str, tuple[str, dict[str, str | bytes]]] = {
     "fiftyone": ("samples.json", {"samples.json": _dump(_fiftyone())}),
     "bdd": ("bdd.json", {"bdd.json": _dump(_bdd())}),
     "vott": ("vott.json", {"vott.json": _dump(_vott())}),
+    "ndjson": ("data.ndjson", {"data.ndjson": _ndjson()}),
+    "labelbox": ("export.ndjson", {"export.ndjson": _labelbox()}),
+    "labelbox first": ("first.json", {"first.json": _dump(_labelbox_first())}),
+    "darwin": (
+        "d",
+        {
+            "d/a.json": _dump(_darwin("a.jpg", (200, 100), BOXES)),
+            "d/b.json": _dump(_darwin("b.c.jpg", (40, 30), [])),
+        },
+    ),
+    "darwin first": (
+        "d1",
+        {
+            "d1/a.json": _dump(_darwin("a.jpg", (200, 100), BOXES, first=True)),
+            "d1/b.json": _dump(_darwin("b.c.jpg", (40, 30), [], first=True)),
+        },
+    ),
+    "superannotate": (
+        "sa",
+        {
+            "sa/a.jpg.json": _dump(_superannotate("a.jpg", (200, 100), BOXES)),
+            "sa/b.c.jpg.json": _dump(_superannotate("b.c.jpg", (40, 30), [])),
+            "sa/classes/classes.json": _dump([{"id": 0, "name": "cat"}, {"id": 1, "name": "dog"}]),
+        },
+    ),
+    "scale": ("tasks.json", {"tasks.json": _dump(_scale())}),
     "tfrecord": ("tf", {"tf/x.tfrecord": _tfrecord(), "tf/label_map.pbtxt": label_map}),
     "text": ("t", dict(_text())),
 }

@@ -90,7 +90,9 @@ _FORMATS = {
     "refcoco": _Entry(
         "boxscore.extensions.scoreless.refcoco", _json("caption", "text", "sent", "sentence", "expression")
     ),
-    "darwin": _Entry("boxscore.extensions.formats.darwin", _folder_or(_json("annotations"))),
+    "darwin": _Entry(
+        "boxscore.extensions.formats.darwin", _folder_or(_json("item", "original_filename", "workview_url"))
+    ),
     "superannotate": _Entry(
         "boxscore.extensions.formats.superannotate", _folder_or(_json("instances", "className"))
     ),
@@ -99,7 +101,7 @@ _FORMATS = {
     "ndjson": _Entry("boxscore.extensions.formats.ndjson", _json("dataset")),
     "huggingface": _Entry(
         "boxscore.extensions.formats.huggingface",
-        _folder_or(lambda sniffer: b"file_name" in sniffer.head or sniffer.suffix == ".parquet"),
+        _folder_or_ending(".jsonl", ".csv", ".parquet"),
     ),
     "parquet": _Entry(
         "boxscore.formats.parquet", _folder_or(lambda sniffer: sniffer.head.startswith(b"PAR1"))

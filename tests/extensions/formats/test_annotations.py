@@ -27,6 +27,12 @@ SIZED = {
     "sagemaker",
     "vott",
     "tfrecord",
+    "ndjson",
+    "labelbox",
+    "darwin",
+    "darwin first",
+    "superannotate",
+    "labelstudio minimal",
 }
 """Formats that know the sizes of images with objects."""
 
@@ -61,7 +67,7 @@ def test_every_format_says_the_same(name: str, tmp_path: Path) -> None:
     assert objects(table) == [("a", label, box) for label, box in BOXES]
     assert sorted(table.images.ids.tolist()) == ["a", "b.c"]
     assert sorted(table.categories.names.tolist()) == ["cat", "dog"]
-    if name.split()[0] in SIZED:
+    if name in SIZED:
         assert table.images.sizes[table.images.rows(np.array(["a"], dtype=object))].tolist() == [[200, 100]]
 
 
@@ -73,7 +79,7 @@ def test_every_format_is_told_from_the_others(name: str, tmp_path: Path) -> None
         load_ground_truth(path, format=other)
 
 
-@pytest.mark.parametrize("name", ["labelstudio", "datumaro", "bdd"])
+@pytest.mark.parametrize("name", ["labelstudio", "datumaro", "bdd", "darwin", "darwin first"])
 def test_detections_have_their_scores(name: str, tmp_path: Path) -> None:
     truth = load(tmp_path, "cvat")
     table = load_detections(write(tmp_path, name), truth)
@@ -81,7 +87,9 @@ def test_detections_have_their_scores(name: str, tmp_path: Path) -> None:
     assert table.scores.tolist() == ([0.5, 0.5] if name == "bdd" else [0.5, 0.75])
 
 
-@pytest.mark.parametrize("name", ["cvat", "labelme", "via", "sagemaker", "createml", "vott", "supervisely"])
+@pytest.mark.parametrize(
+    "name", ["cvat", "labelme", "via", "sagemaker", "createml", "vott", "supervisely", "labelbox", "scale"]
+)
 def test_annotations_are_detections_without_scores(name: str, tmp_path: Path) -> None:
     truth = load(tmp_path, "datumaro")
     table = load_detections(write(tmp_path, name), truth)

@@ -448,11 +448,11 @@ def chosen_split(image_set: object, splits: Sequence[str], path: Path, *, defaul
     counts = Counter(splits)
     if image_set is not None:
         wanted = (str(image_set), *(_SAME_SPLITS if image_set in _SAME_SPLITS else ()))
-        chosen = next((name for name in wanted if name in counts), None)
-        if chosen is None:
+        given: str | None = next((name for name in wanted if name in counts), None)
+        if given is None:
             rule, cause = "be a split of the data set", checks.did_you_mean(image_set, counts)
             raise InputError("image_set", rule, got=repr(str(image_set)), place=str(path), cause=cause)
-        return chosen
+        return given
     chosen = next((name for name in _SAME_SPLITS if name in counts), None)
     if chosen is None and len(counts) == 1 and default:
         return splits[0]

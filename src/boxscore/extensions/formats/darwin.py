@@ -94,9 +94,11 @@ class DarwinFormat(RowFormat):
         file = first_json(sniffer)
         if file is None or not file.text.lstrip().startswith("{") or not file.has_keys("annotations"):
             return None
+        if file.has_keys("images", "categories"):  # COCO with further keys
+            return None
         second = file.has_keys("item", "slots") or file.has_keys("item", "slot_names")
-        first = file.has_keys("image", "filename") and any(
-            file.has_keys(key) for key in ("original_filename", "workview_url", "bounding_box")
+        first = file.has_keys("image", "filename") and (
+            file.has_keys("original_filename") or file.has_keys("workview_url")
         )
         if not (second or first or '"https://darwin-' in file.text[:400]):
             return None

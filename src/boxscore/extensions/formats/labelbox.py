@@ -5,8 +5,8 @@ Conventions
 - A class is the ``name`` of an object (``title`` in version 1), not its ``value``, which is in lower case.
 - An image has its ``external_id``, else the last part of its address, else its global key. Its global key and
   data row stay as image columns; an extension finds images by them.
-- Of several labels of an image, the first counts, with a warning. Images without a label, or skipped, are
-  left out with a warning: nobody looked for objects in them.
+- If an image has several labels, the first counts, with a warning. Images without a label, and skipped ones,
+  are left out with a warning: they may have objects.
 - Masks, points and lines are left out with a warning.
 
 References
@@ -116,6 +116,7 @@ class LabelboxFormat(RowFormat):
 
     name = "labelbox"
     boxes = "xywh"
+    takes = frozenset({"image_sizes"})
 
     def detect(self, sniffer: Sniffer) -> str | None:
         """Detect an export or an upload by the keys of its records."""
@@ -157,7 +158,7 @@ def _add_exported(path: Path, gathered: Gathered) -> Mapping[str, Any]:
     data_rows: list[str | None] = []
     several = without = 0
     for origin, content in records_of(path, _Exported, "an export of Labelbox"):
-        # Of several projects, none is the right one.
+        # Labels of several projects may be of different tasks.
         labeled = {name: project.labels for name, project in content.projects.items() if project.labels}
         if len(labeled) > 1:
             cause = "export one project at a time"
@@ -236,7 +237,7 @@ def _add_first(path: Path, gathered: Gathered) -> None:
 
 def _report_without(count: int, path: Path) -> None:
     if count:
-        warn_user(f"{path}: left out {counted(count, 'image')} without a label: nobody has labeled them.")
+        warn_user(f"{path}: left out {counted(count, 'image')} without a label.")
 
 
 def _add_uploads(path: Path, gathered: Gathered) -> None:

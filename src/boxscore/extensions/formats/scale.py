@@ -75,6 +75,7 @@ class ScaleFormat(RowFormat):
 
     name = "scale"
     boxes = "xywh"
+    takes = frozenset({"image_sizes"})
 
     def detect(self, sniffer: Sniffer) -> str | None:
         """Detect tasks or annotations by their keys."""

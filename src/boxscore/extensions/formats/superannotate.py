@@ -23,7 +23,7 @@ import numpy as np
 from boxscore._utils.files import is_file
 from boxscore.errors import FileFormatError
 from boxscore.extensions.formats._gathered import Gathered, Origin, decoded
-from boxscore.extensions.formats._json_folders import first_json, json_files
+from boxscore.extensions.formats._json_folders import first_json, image_of, json_files
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import RowFormat, Rows
 from boxscore.formats._sniffer import Sniffer
@@ -53,6 +53,9 @@ class _Instance(msgspec.Struct, gc=False):
 class _File(msgspec.Struct, gc=False):
     metadata: _Metadata
     instances: list[_Instance]
+
+
+_EITHER: Any = _File | list[_Instance]
 
 
 class _Class(msgspec.Struct, gc=False):
@@ -91,7 +94,7 @@ class SuperAnnotateFormat(RowFormat):
             if file.relative_to(home) == _CLASSES:
                 continue
             whole = ("SuperAnnotate's JSON", "an object with metadata and instances")
-            content: Any = decoded(file, _File | list[_Instance], record="instance", whole=whole)
+            content: Any = decoded(file, _EITHER, record="instance", whole=whole)
             if isinstance(content, list):
                 # In older files, the size is an instance too.
                 size = next((one for one in content if one.type == "meta" and one.width), _Instance())
@@ -102,7 +105,7 @@ class SuperAnnotateFormat(RowFormat):
             if metadata.duration is not None or any(one.meta is not None for one in instances):
                 cause = "boxscore evaluates images, not videos"
                 raise FileFormatError("a file", "be of an image", got="a video", place=str(file), cause=cause)
-            name = metadata.name or file.name.removesuffix(_OLD).removesuffix(".json")
+            name = metadata.name or image_of(file, path)
             image = gathered.image(name, metadata.width, metadata.height)
             for number, instance in enumerate(instances):
                 _add(instance, image, Origin("instance", number, file), gathered)

@@ -52,7 +52,7 @@ OTHER_NAMES = {
     "global_key": "their global key of Labelbox",
     "data_row_id": "their data row of Labelbox",
 }
-"""Image columns with another name of each image, and what they are."""
+"""Image columns with another name of each image, with a description."""
 
 _OTHERS = re.compile(r"[\W_]+")
 _SAMPLE = 20
