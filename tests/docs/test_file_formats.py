@@ -59,6 +59,7 @@ TRUTH = {
     "saco": "saco/annotator_a.json",
     "refcoco": "refcoco/testA.json",
     "omnilabel": "omnilabel/truth.json",
+    "records": "records/truth.json",
 }
 DETECTIONS = {
     "coco": "coco/results.json",
@@ -79,7 +80,14 @@ DETECTIONS = {
     "omnilabel": "omnilabel/predictions.json",
     "labelbox": "labelbox/upload.ndjson",
     "scale": "scale/predictions.json",
+    "ultralytics": "ultralytics",
+    "pipeline": "pipeline",
+    "roboflow": "roboflow",
+    "darknetjson": "darknetjson/result.json",
+    "megadetector": "megadetector/results.json",
+    "records": "records/detections.json",
 }
+DETECTIONS_ONLY = {"answers", "darknet", "darknetjson", "megadetector", "pipeline", "roboflow", "ultralytics"}
 NOT_TEXT = {"cityscapes", "columns", "parquet", "tfrecord", "widerface"}
 """Whose ground truth has no example: binary files."""
 
@@ -106,7 +114,7 @@ def asked(name: str, folder: Path, *, sizes: bool = True) -> dict[str, Any]:
     """What files of a format do not say: sizes of images, the order of four numbers."""
     options: dict[str, Any] = {"image_sizes": folder / "sizes.csv"} if sizes and name in FRACTIONS else {}
     more = {"text": {"box_format": "xyxy"}, "answers": {"coordinates": "pixels"}}
-    return options | more.get(name, {})
+    return options | (more | {"records": more["text"]}).get(name, {})
 
 
 @each(format_names(auto=False))
@@ -120,7 +128,7 @@ def test_a_format_has_its_section(name: str) -> None:
 
 def test_every_example_is_loaded_by_a_test() -> None:
     assert set(SECTIONS) == set(format_names(auto=False))
-    assert set(TRUTH) | NOT_TEXT | {"darknet", "answers"} == set(SECTIONS)
+    assert set(TRUTH) | NOT_TEXT | DETECTIONS_ONLY == set(SECTIONS)
     paths = (*TRUTH.values(), *DETECTIONS.values(), "cityscapes/results")
     assert [name for name in EXAMPLES if not name.startswith(paths)] == []
 
@@ -134,9 +142,10 @@ def test_an_example_of_ground_truth_is_recognized_and_loads(name: str, folder: P
     assert len(table.images.ids) == 1
 
 
+@pytest.mark.filterwarnings("ignore:.*the pipeline cut boxes to whole pixels")
 @pytest.mark.parametrize("name", DETECTIONS)
 def test_an_example_of_detections_loads(name: str, folder: Path) -> None:
-    same = {"darknet": "yolo", "widerface": "labelme", "answers": "coco"}.get(name, name)
+    same = {"darknet": "yolo", "widerface": "labelme"}.get(name, "coco" if name in DETECTIONS_ONLY else name)
     truth = load_ground_truth(folder / TRUTH[same], **asked(same, folder))
     if name == "dota":
         (folder / "dota" / "results" / "Task1_dog.txt").touch()

@@ -479,6 +479,44 @@ def tfrecord(folder: Path, rows: list[Row], kind: str = "object") -> Path:
     return folder
 
 
+def of_detector(kind: str, keys: str = "") -> Writer:
+    """Write what a program that ran a detector saves; the box has these keys, or is a list."""
+
+    def write(folder: Path, rows: list[Row]) -> Path:
+        of_images: dict[str, list[dict[str, Any]]] = {"a": [], "b": []}
+        for image, label, box, score in rows:
+            sides = dict(zip(keys.split(), box, strict=False))
+            of_images[image].append(
+                {
+                    "ultralytics": {"name": label, "class": 0, "confidence": score, "box": sides},
+                    "pipeline": {"label": label, "score": score, "box": sides},
+                    "roboflow": {"class": label, "confidence": score, **sides},
+                    "darknetjson": {"name": label, "confidence": score, "relative_coordinates": sides},
+                    "megadetector": {"category": label, "conf": score, "bbox": box},
+                    "records": {"image": image, "label": label, "score": score, **sides},
+                }[kind]
+            )
+        if kind == "records":
+            return dumped(folder / "x.json", [*of_images["a"], *of_images["b"]])
+        if kind == "darknetjson":
+            frames = [
+                {"frame_id": 1, "filename": f"{image}.jpg", "objects": of_images[image]} for image in "ab"
+            ]
+            return dumped(folder / "x.json", frames)
+        if kind == "megadetector":
+            found = [{"file": f"{image}.jpg", "detections": of_images[image]} for image in "ab"]
+            names = {"cat": "cat", "dog": "dog"}
+            return dumped(folder / "x.json", {"images": found, "detection_categories": names})
+        for image, own in of_images.items():
+            size = {"width": WIDTH, "height": HEIGHT}
+            dumped(
+                folder / f"{image}.json", {"image": size, "predictions": own} if kind == "roboflow" else own
+            )
+        return folder
+
+    return write
+
+
 DETECTIONS: dict[str, tuple[str, Writer]] = {
     "coco": ("xywh", coco),
     "voc": ("xyxy", voc),
@@ -504,6 +542,12 @@ DETECTIONS: dict[str, tuple[str, Writer]] = {
     "visdrone": ("xywh", per_image(lambda row: f"{words(row[2], ',')},{row[3]},{number(row[1], 1)},-1,-1")),
     "kitti": ("xyxy", per_image(lambda row: f"{row[1]} -1 -1 -10 {words(row[2])} 1 1 1 0 0 0 0 {row[3]}")),
     "tfrecord": ("xyxyn", lambda folder, rows: tfrecord(folder, rows, "detection")),
+    "ultralytics": ("xyxy", of_detector("ultralytics", "x1 y1 x2 y2")),
+    "pipeline": ("xyxy", of_detector("pipeline", "xmin ymin xmax ymax")),
+    "roboflow": ("cxcywh", of_detector("roboflow", "x y width height")),
+    "darknetjson": ("cxcywhn", of_detector("darknetjson", "center_x center_y width height")),
+    "megadetector": ("xywhn", of_detector("megadetector")),
+    "records": ("xyxy", of_detector("records", "x1 y1 x2 y2")),
 }
 TRUTHS: dict[str, tuple[str, Writer]] = {
     "coco": ("xywh", coco_truth),
@@ -616,6 +660,7 @@ def forms(name: str, native: str) -> list[str]:
     return list(WRITTEN_FORMATS)
 
 
+@pytest.mark.filterwarnings("ignore:.*the pipeline cut boxes to whole pixels")
 @pytest.mark.parametrize("name", first_of(6, DETECTIONS))
 def test_detections_in_a_wrong_form_are_corrected(name: str, tmp_path: Path) -> None:
     native, known = DETECTIONS[name][0], truth(name)

@@ -190,7 +190,7 @@ def test_columns_without_a_table_are_refused(tmp_path: Path, run: Run) -> None:
     path.write_text('{"images": [], "annotations": [], "categories": []}')
     assert run.error("evaluate", path, path, "--columns", "image=photo").splitlines()[-1] == (
         "boxscore: error: --columns must not be used with the format coco, which lacks columns. Got "
-        "'image=photo'; formats with it: csv, openimages, jsonl, parquet, huggingface."
+        "'image=photo'; formats with it: csv, openimages, jsonl, parquet, records, huggingface."
     )
     with pytest.raises(InputError, match="columns must be given where a table of boxes is read"):
         evaluate(path, path, columns={"image": "photo"})

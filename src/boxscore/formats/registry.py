@@ -83,6 +83,11 @@ _FORMATS = {
     "labelstudio": _Entry("boxscore.extensions.formats.labelstudio", _json("result", "original_width")),
     "fiftyone": _Entry("boxscore.extensions.formats.fiftyone", _json("bounding_box", "filepath")),
     "labelme": _Entry("boxscore.extensions.formats.labelme", _folder_or(_json("imageData", "shapes"))),
+    "darknetjson": _Entry("boxscore.extensions.formats.darknet_json", _json("frame_id")),
+    "megadetector": _Entry("boxscore.extensions.formats.megadetector", _json("file")),
+    "ultralytics": _Entry("boxscore.extensions.formats.ultralytics", _folder_or(_json("confidence"))),
+    "pipeline": _Entry("boxscore.extensions.formats.pipelines", _folder_or(_json("xmin"))),
+    "roboflow": _Entry("boxscore.extensions.formats.roboflow", _folder_or(_json("predictions"))),
     "crowdhuman": _Entry("boxscore.extensions.crowds.crowdhuman", _json("gtboxes", "dtboxes")),
     "citypersons": _Entry("boxscore.extensions.crowds.citypersons", _json("vis_ratio")),
     "omnilabel": _Entry("boxscore.extensions.scoreless.omnilabel", _json("descriptions", "description_ids")),
@@ -102,6 +107,10 @@ _FORMATS = {
     "huggingface": _Entry(
         "boxscore.extensions.formats.huggingface",
         _folder_or_ending(".jsonl", ".csv", ".parquet"),
+    ),
+    "records": _Entry(
+        "boxscore.extensions.formats.records",
+        lambda sniffer: sniffer.is_json and not _json("bbox", "segmentation", "keypoints")(sniffer),
     ),
     "parquet": _Entry(
         "boxscore.formats.parquet", _folder_or(lambda sniffer: sniffer.head.startswith(b"PAR1"))

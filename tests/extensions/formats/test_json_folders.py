@@ -27,13 +27,15 @@ def test_a_file_is_named_after_its_image(tmp_path: Path) -> None:
 
 
 def test_an_image_has_one_file(tmp_path: Path) -> None:
-    write(tmp_path, {"a.jpg.json": "[]", "a.png.json": "[]", "x/a.json": "[]"})
-    assert len(files_of_images(tmp_path)) == 3
-    write(tmp_path, {"a.json": "[]"})
-    with pytest.raises(
-        FileFormatError, match=r"an image must have one file\. Got .*a\.json and .*a\.jpg\.json"
-    ):
-        files_of_images(tmp_path)
+    write(tmp_path, {"a.jpg.json": "[]", "a.png.json": "[]", "x/c.json": "[]", "y/c.json": "[]"})
+    assert len(files_of_images(tmp_path)) == 4
+    for other in ("a.json", "x/a.json", "z/y/c.json", "c.png.json"):
+        write(tmp_path, {other: "[]"})
+        with pytest.raises(
+            FileFormatError, match=r"an image must have one file\. Got .*\.json and .*\.json\."
+        ):
+            files_of_images(tmp_path)
+        (tmp_path / other).unlink()
 
 
 def test_a_file_with_objects_decides_the_format(tmp_path: Path) -> None:

@@ -71,14 +71,19 @@ class Gathered:
     options : ReadOptions
     endings : bool, default True
         Whether names of images have file extensions.
+    any_corners : bool, default True
+        Whether boxes are any two opposite corners, as drawn; otherwise the first is the upper left one.
     """
 
-    def __init__(self, source: object, options: ReadOptions, *, endings: bool = True) -> None:
+    def __init__(
+        self, source: object, options: ReadOptions, *, endings: bool = True, any_corners: bool = True
+    ) -> None:
         # Facts about the whole data set.
         self.source = str(source)
         self._given_form = options.written
         self._other_shapes = 0
         self._endings = endings
+        self._any_corners = any_corners
         # Images in order of first appearance, each with its position.
         self._images: dict[Id, int] = {}
         self._sizes: list[tuple[float, float]] = []
@@ -279,7 +284,7 @@ class Gathered:
             raise InputError("box_format", rule, got=f"{self._other_shapes:,} of them", place=self.source)
         is_given = self._given_form is not None
         boxes = np.array(self._boxes, dtype=np.float64).reshape(-1, 4)
-        boxes = boxes if is_given else _sort_corners(boxes)
+        boxes = boxes if is_given or not self._any_corners else _sort_corners(boxes)
         # Objects without an area get that of their box.
         if self._has_areas:
             areas = np.array(self._areas, dtype=np.float64)
@@ -380,12 +385,17 @@ def _stem(name: str) -> str:
 
 def decoded(path: Path, kind: type[Record], *, record: str, whole: tuple[str, str]) -> Record:
     """Decode a JSON file; ``record`` and ``whole`` name its parts in messages."""
+    return decoded_text(json_text(path), path, kind, record=record, whole=whole)
+
+
+def json_text(path: Path) -> bytes:
+    """Return the bytes of a JSON file, without a byte order mark."""
     with _json.open_binary(path) as file:
         text = read_at_most(file, LARGEST + 1).removeprefix(b"\xef\xbb\xbf")
     if len(text) > LARGEST:
         rule = f"have at most {LARGEST:,} bytes"
         raise FileFormatError("a JSON file", rule, got="more", place=str(path))
-    return decoded_text(text, path, kind, record=record, whole=whole)
+    return text
 
 
 def decoded_text(

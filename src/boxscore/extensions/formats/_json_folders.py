@@ -95,10 +95,13 @@ def image_of(file: Path, path: Path) -> str:
 def files_of_images(path: Path) -> list[tuple[Path, str]]:
     """Return the file, or all JSON files below the folder, each with the image that it is named after."""
     files = [(file, image_of(file, path)) for file in json_files(path)]
-    # "a.json" and "a.jpg.json" would be two files of one image.
-    known = {name: file for file, name in files}
+    # Two files may be of one image: "a.json" and "a.jpg.json", or "a.json" and "x/a.json".
+    exact = {name: file for file, name in files}
+    known = {without_ending(name): file for file, name in files}
     for file, name in files:
-        other = known.get(without_ending(name), file)
-        if other != file:
+        parts = without_ending(name).split("/")
+        shorter = (known.get("/".join(parts[first:])) for first in range(1, len(parts)))
+        other = next((one for one in (exact.get("/".join(parts)), *shorter) if one not in (None, file)), None)
+        if other is not None:
             raise FileFormatError("an image", "have one file", got=f"{other} and {file}")
     return files

@@ -1,4 +1,4 @@
-"""Read JSON lines as tables; a line is a box, an image with parallel lists, or an image with objects."""
+"""Read JSON records as tables; one is a box, an image with parallel lists, or an image with objects."""
 
 from __future__ import annotations
 
@@ -71,11 +71,22 @@ def read_records(path: Path, column_map: ColumnMap | None, most: int | None = No
         yield table
 
 
-class RecordTable(Table):
-    """Records of a file of JSON lines, one value per box and key."""
+def table_of_records(
+    path: Path, records: Sequence[dict[str, Any]], column_map: ColumnMap | None
+) -> RecordTable:
+    """Return the records of a JSON list as a table; the first one decides what a record is."""
+    table = RecordTable(path, column_map, noun="record")
+    kind = _kind(records[0], column_map) if records else "record"
+    for number, record in enumerate(records):
+        table.add(number, record, kind)
+    return table
 
-    def __init__(self, path: Path, column_map: ColumnMap | None) -> None:
-        self.source, self._column_map = str(path), column_map
+
+class RecordTable(Table):
+    """Records of a JSON file, one value per box and key; ``noun`` is what messages count."""
+
+    def __init__(self, path: Path, column_map: ColumnMap | None, *, noun: str = "line") -> None:
+        self.source, self._column_map, self._noun = str(path), column_map, noun
         self._columns: dict[str, list[Any]] = {}
         self._lines: list[int] = []
         self._texts: dict[str, str] = {}  # equal texts are stored once
@@ -102,7 +113,7 @@ class RecordTable(Table):
     def add(self, line: int, record: dict[str, Any], kind: str) -> None:
         """Add the rows of a record."""
         # A record is one row.
-        place = f"line {line} of {self.source}"
+        place = f"{self._noun} {line} of {self.source}"
         if kind == "record":
             self._append(line, record)
         elif kind == "lists":
@@ -152,7 +163,7 @@ class RecordTable(Table):
             if column is None:
                 if len(self._columns) >= MOST_COLUMNS:
                     rule = f"have at most {MOST_COLUMNS:,} keys"
-                    place = f"line {line} of {self.source}"
+                    place = f"{self._noun} {line} of {self.source}"
                     raise FileFormatError("records", rule, got="more", place=place)
                 column = self._columns[key] = []
             column.extend([None] * (count - len(column)))
@@ -219,7 +230,7 @@ class RecordTable(Table):
 
     def place(self, row: int) -> str:
         """Name the line of a row."""
-        return f"line {self._lines[row]} of {self.source}"
+        return f"{self._noun} {self._lines[row]} of {self.source}"
 
 
 def _kind(record: dict[str, Any], column_map: ColumnMap | None) -> str:

@@ -44,7 +44,7 @@ _LINES = ("dota", "xview", "yolo", "visdrone", "kitti", "text")
 
 _TEXT = frozenset({*_LINES, "darknet", "answers"})
 _PER_IMAGE = {**dict.fromkeys(_TEXT, ".txt"), "voc": ".xml", "hrsc": ".xml"} | dict.fromkeys(
-    ("labelme", "supervisely", "darwin", "superannotate"), ".json"
+    ("labelme", "supervisely", "darwin", "superannotate", "ultralytics", "pipeline", "roboflow"), ".json"
 )
 """Formats with a file per image, and the extension of these files."""
 

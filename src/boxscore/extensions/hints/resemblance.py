@@ -155,22 +155,6 @@ _JSON: tuple[tuple[Callable[[Sniffer], bool], str, str], ...] = (
     ),
     (_has_keys("cells", "nbformat"), "a notebook", "save its detections as a results file"),
     (
-        _has_keys("relative_coordinates", "frame_id"),
-        "the output of darknet detector test",
-        "use darknet detector valid, which writes results that boxscore reads",
-    ),
-    (
-        _has_keys("boxes", "labels", "scores"),
-        "a list of images with boxes, labels and scores",
-        "save one image per line, without the outer list, as JSON lines (.jsonl)",
-    ),
-    (
-        _has_keys("predictions", "confidence", "class_id"),
-        "a response of Roboflow's inference",
-        "save JSON lines (.jsonl) with image, class, score, x1, y1, x2 and y2 per box; x and y here are the "
-        "center of a box",
-    ),
-    (
         _has_keys("AP50"),
         "a result of boxscore evaluate",
         "pass it to boxscore check --result or --no-regression",

@@ -1,0 +1,567 @@
+"""Detections as programs that run detectors save them: the same boxes in each, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import boxscore
+from boxscore.data.vocabulary import Images
+from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
+from boxscore.formats import detect_format, load_detections, load_ground_truth
+from boxscore.formats._format import ReadOptions
+from boxscore.formats.registry import open_at
+
+SIZES = {"a.jpg": (200, 100), "b.c.jpg": (40, 30), "d.png": (64, 64)}
+FOUND: dict[str, list[tuple[str, int, float, list[float]]]] = {
+    "a.jpg": [("cat", 0, 0.875, [100.5, 20.0, 190.0, 70.0]), ("dog", 1, 0.25, [30.5, 40.0, 50.0, 60.5])],
+    "b.c.jpg": [],
+    "d.png": [("dog", 1, 0.5, [30.0, 30.0, 50.0, 50.25])],
+}
+"""Class, its number, score and corners of the detections of each image."""
+
+TRUTH = boxscore.GroundTruth.from_arrays(
+    ["a", "a", "d"],
+    ["cat", "dog", "dog"],
+    [[10, 20, 110, 70], [30, 40, 50, 60], [8, 8, 40, 24]],
+    images=Images.build(["a", "b.c", "d"], file_names=[*SIZES], sizes=[*SIZES.values()]),
+)
+"""Images are ``a``, ``b.c`` and ``d``, with file names."""
+
+
+def xywh(box: list[float]) -> list[float]:
+    return [box[0], box[1], box[2] - box[0], box[3] - box[1]]
+
+
+def center(box: list[float]) -> list[float]:
+    x, y, width, height = xywh(box)
+    return [x + width / 2, y + height / 2, width, height]
+
+
+def fractions(box: list[float], name: str) -> list[float]:
+    width, height = SIZES[name]
+    return [box[0] / width, box[1] / height, box[2] / width, box[3] / height]
+
+
+def sides(names: str, box: list[float]) -> dict[str, float]:
+    return dict(zip(names.split(), box, strict=True))
+
+
+def per_file(record: Callable[[str, list[Any]], Any], ending: str = ".json") -> dict[str, Any]:
+    """Return a file per image, named like the image without its extension."""
+    return {f"f/{name.rpartition('.')[0]}{ending}": record(name, found) for name, found in FOUND.items()}
+
+
+def of_ultralytics(name: str, found: list[Any], *, normalized: bool = False) -> Any:
+    return [
+        {
+            "name": label,
+            "class": number,
+            "confidence": score,
+            "box": sides("x1 y1 x2 y2", fractions(box, name) if normalized else box),
+        }
+        for label, number, score, box in found
+    ]
+
+
+def of_pipeline(_: str, found: list[Any]) -> Any:
+    return [
+        {"score": score, "label": label, "box": sides("xmin ymin xmax ymax", box)}
+        for label, _, score, box in found
+    ]
+
+
+def of_roboflow(name: str, found: list[Any]) -> Any:
+    predictions = [
+        {**sides("x y width height", center(box)), "confidence": score, "class": label, "class_id": number}
+        for label, number, score, box in found
+    ]
+    width, height = SIZES[name]
+    return {"time": 0.1, "image": {"width": width, "height": str(height)}, "predictions": predictions}
+
+
+def of_workflow(name: str, found: list[Any]) -> Any:
+    return [{"output": {"predictions": of_roboflow(name, found)}, "count": len(found)}]
+
+
+def of_yolov5(_: str, found: list[Any]) -> Any:
+    return [
+        {**sides("xmin ymin xmax ymax", box), "confidence": score, "class": number, "name": label}
+        for label, number, score, box in found
+    ]
+
+
+def darknet(folder: str = "data/img/") -> list[dict[str, Any]]:
+    return [
+        {
+            "frame_id": number,
+            "filename": f"{folder}{name}",
+            "objects": [
+                {
+                    "class_id": of_class,
+                    "name": label,
+                    "relative_coordinates": sides(
+                        "center_x center_y width height", center(fractions(box, name))
+                    ),
+                    "confidence": score,
+                }
+                for label, of_class, score, box in found
+            ],
+        }
+        for number, (name, found) in enumerate(FOUND.items(), start=1)
+    ]
+
+
+def megadetector() -> dict[str, Any]:
+    images = [
+        {
+            "file": f"x\\{name}",
+            "detections": [
+                {"category": str(number + 1), "conf": score, "bbox": xywh(fractions(box, name))}
+                for _, number, score, box in found
+            ],
+        }
+        for name, found in FOUND.items()
+    ]
+    return {
+        "images": images,
+        "detection_categories": {"1": "cat", "2": "dog"},
+        "info": {"format_version": "1.5", "detector": "x"},
+    }
+
+
+def microsoft() -> list[dict[str, Any]]:
+    return [
+        {
+            "file": f"images/{name}",
+            "detections": [
+                {"category": label, "confidence": score, "bbox": box} for label, _, score, box in found
+            ],
+        }
+        for name, found in FOUND.items()
+    ]
+
+
+def supervision() -> list[dict[str, Any]]:
+    return [
+        {**sides("x_min y_min x_max y_max", box), "class_id": number, "confidence": score, "tracker_id": ""}
+        | {"class_name": label, "image_name": name}
+        for name, found in FOUND.items()
+        for label, number, score, box in found
+    ]
+
+
+def per_image() -> list[dict[str, Any]]:
+    return [
+        {"file_name": name, "boxes": [one[3] for one in found], "labels": [one[0] for one in found]}
+        | {"scores": [one[2] for one in found]}
+        for name, found in FOUND.items()
+    ]
+
+
+FILES: dict[str, tuple[str, dict[str, Any]]] = {
+    "ultralytics": ("f", per_file(of_ultralytics)),
+    "ultralytics of image names": ("f", per_file(of_ultralytics, ".jpg.json") | {"f/d.jpg.json": None}),
+    "ultralytics by name": (
+        "u.json",
+        {"u.json": {n: of_ultralytics(n, found) for n, found in FOUND.items()}},
+    ),
+    "ultralytics of YOLOv5": ("f", per_file(of_yolov5)),
+    "pipeline": ("f", per_file(of_pipeline)),
+    "pipeline by name": (
+        "p.json",
+        {"p.json": {name: of_pipeline(name, found) for name, found in FOUND.items()}},
+    ),
+    "pipeline in order": ("p.json", {"p.json": [of_pipeline(name, found) for name, found in FOUND.items()]}),
+    "roboflow": ("f", per_file(of_roboflow)),
+    "roboflow of a workflow": ("f", per_file(of_workflow)),
+    "darknetjson": ("result.json", {"result.json": darknet()}),
+    "megadetector": ("m.json", {"m.json": megadetector()}),
+    "megadetector of Microsoft": ("m.json", {"m.json": microsoft()}),
+    "records of supervision": ("s.json", {"s.json": supervision()}),
+    "records per image": ("r.json", {"r.json": per_image()}),
+}
+FILES["ultralytics of image names"][1].update(
+    {"f/d.jpg.json": FILES["ultralytics"][1]["f/d.json"], "f/a.jpg.json": FILES["ultralytics"][1]["f/a.json"]}
+)
+FILES["ultralytics normalized"] = (
+    "f",
+    per_file(lambda name, found: of_ultralytics(name, found, normalized=True)),
+)
+"""Path and files; the first word is the name of the format."""
+
+OPTIONS: dict[str, dict[str, Any]] = {"records per image": {"box_format": "xyxy"}}
+"""A list of four numbers may be anything."""
+
+NOTED = {"pipeline in order", "ultralytics normalized"}
+"""Which say in a note how they are read."""
+
+
+def write(folder: Path, path: str, files: dict[str, Any]) -> Path:
+    for name, content in files.items():
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return folder / path
+
+
+def dump(folder: Path, content: Any) -> Path:
+    return write(folder, "x.json", {"x.json": content})
+
+
+def expected(folder: Path) -> boxscore.Detections:
+    """The same detections as COCO results."""
+    results = [
+        {"image_id": name.rpartition(".")[0], "category_id": label, "bbox": xywh(box), "score": score}
+        for name, found in FOUND.items()
+        for label, _, score, box in found
+    ]
+    return load_detections(write(folder, "coco.json", {"coco.json": results}), TRUTH)
+
+
+def objects(table: boxscore.Detections) -> list[tuple[int, int, float, list[float]]]:
+    pairs = zip(table.image.tolist(), table.category.tolist(), table.scores.tolist(), strict=True)
+    return sorted((*one, box) for one, box in zip(pairs, table.boxes.round(9).tolist(), strict=True))
+
+
+# ---------------------------------------------------------------- the same in every format
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_format_has_the_same_detections(name: str, tmp_path: Path) -> None:
+    path = write(tmp_path, *FILES[name])
+    assert detect_format(path)[0] == name.split()[0]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        table = load_detections(path, TRUTH, **OPTIONS.get(name, {}))
+    assert objects(table) == objects(expected(tmp_path / "coco"))
+    assert [str(one.message) for one in caught if name not in NOTED] == []
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_format_is_told_from_the_others(name: str, tmp_path: Path) -> None:
+    path = write(tmp_path, *FILES[name])
+    other = next(other for other in ("pipeline", "ultralytics", "roboflow") if other != name.split()[0])
+    with pytest.raises(FileFormatError, match=f"must be in the {other} format"):
+        load_detections(path, TRUTH, format=other)
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if not name.startswith("records")])
+def test_detections_are_not_ground_truth(name: str, tmp_path: Path) -> None:
+    with pytest.raises(FileFormatError, match="ground truth must not be detections"):
+        load_ground_truth(write(tmp_path, *FILES[name]))
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name != "pipeline in order"])
+def test_images_have_their_names_without_ground_truth(name: str, tmp_path: Path) -> None:
+    table = open_at(write(tmp_path, *FILES[name])).load_detections(ReadOptions(**OPTIONS.get(name, {})), None)
+    stems = {str(image).replace(".jpg", "").replace(".png", "") for image in table.images.ids.tolist()}
+    assert stems == ({"a", "d"} if "supervision" in name else {"a", "b.c", "d"})
+    assert len(table) == 3
+
+
+def test_a_file_of_an_image_alone(tmp_path: Path) -> None:
+    write(tmp_path, *FILES["ultralytics"])
+    assert len(load_detections(tmp_path / "f" / "a.json", TRUTH)) == 2
+    empty = load_detections(tmp_path / "f" / "b.c.json", TRUTH)
+    assert len(empty) == 0
+
+
+def test_a_folder_without_detections_needs_the_name_of_its_format(tmp_path: Path) -> None:
+    path = write(tmp_path, "f", {"f/a.json": [], "f/d.json": []})
+    with pytest.raises(FileFormatError, match="a folder with JSON files"):
+        load_detections(path, TRUTH)
+    assert len(load_detections(path, TRUTH, format="pipeline")) == 0
+
+
+def test_corners_in_another_order_are_an_error(tmp_path: Path) -> None:
+    """Widths read as corners would be other boxes in silence."""
+    content = microsoft()
+    content[0]["detections"][0]["bbox"] = [100, 20, 50, 40]
+    path = dump(tmp_path, content)
+    with pytest.raises(
+        InputError, match=r"boxes must have width >= 0\. Got width -50\.0 in image 'images/a\.jpg'"
+    ):
+        load_detections(path, TRUTH)
+    read = load_detections(
+        dump(tmp_path, [{**content[0], "detections": content[0]["detections"][:1]}]), TRUTH, box_format="xywh"
+    )
+    assert read.boxes.tolist() == [[100, 20, 150, 60]]
+
+
+# ---------------------------------------------------------------- darknet
+
+
+def test_unescaped_backslashes_of_darknet_are_read(tmp_path: Path) -> None:
+    good = write(tmp_path, *FILES["darknetjson"])
+    for folder in ("C:\\AI\\", "C:\\new\\tests\\", "\\\\server\\b\\"):
+        text = json.dumps(darknet("FOLDER")).replace("FOLDER", folder)
+        path = write(tmp_path, "w.json", {"w.json": text})
+        with pytest.warns(BoxscoreWarning, match="backslashes in paths are not escaped"):
+            table = load_detections(path, TRUTH)
+        assert objects(table) == objects(load_detections(good, TRUTH))
+    escaped = write(tmp_path, "e.json", {"e.json": darknet("C:\\AI\\é\\")})
+    assert len(load_detections(escaped, TRUTH)) == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda text: text.replace("relative_", "absolute_"),
+            "an object must have relative_coordinates. Got others in image 'data/img/a.jpg', object 0 of",
+        ),
+        (lambda text: text[1:-1], "must be a list of images, written by -out result.json. Got a stream"),
+        (
+            lambda text: text.replace("filename", "other"),
+            "an image must have filename. Got none in image 0 of",
+        ),
+        (lambda text: text[:-9], "JSON"),
+        (lambda text: text.replace("0.875", "nan"), "JSON"),
+    ],
+)
+def test_what_is_wrong_with_a_file_of_darknet(
+    change: Callable[[str], str], message: str, tmp_path: Path
+) -> None:
+    path = dump(tmp_path, change(json.dumps(darknet())))
+    with pytest.raises(FileFormatError, match=re.escape(message)):
+        load_detections(path, TRUTH)
+
+
+# ---------------------------------------------------------------- Ultralytics
+
+
+def result(**more: Any) -> list[dict[str, Any]]:
+    box = sides("x1 y1 x2 y2", [10, 20, 110, 70])
+    return [{"name": "cat", "class": 0, "confidence": 0.5, "box": box, **more}]
+
+
+def test_oriented_boxes_of_ultralytics(tmp_path: Path) -> None:
+    box = sides("x1 y1 x2 y2 x3 y3 x4 y4", [60, 20, 80, 40, 60, 60, 40, 40])
+    table = load_detections(write(tmp_path, "f", {"f/a.json": result(box=box)}), TRUTH)
+    assert table.boxes.round(9).tolist() == [[40, 20, 80, 60]]
+    assert table.rotated is not None
+    assert table.rotated[0, :4].round(9).tolist() == [60, 40, 800**0.5, 800**0.5] or table.rotated.shape == (
+        1,
+        5,
+    )
+
+
+def test_masks_and_keypoints_of_ultralytics(tmp_path: Path) -> None:
+    corners = {"x": [10, 110, 110, 10], "y": [20, 20, 70, 70]}
+    points = {"x": [20, 40], "y": [30, 50], "visible": [0.75, 0.5]}
+    pixels = write(tmp_path, "p", {"p/a.json": result(segments=corners, keypoints=points)})
+    table = load_detections(pixels, TRUTH)
+    small = {
+        "box": sides("x1 y1 x2 y2", fractions([10, 20, 110, 70], "a.jpg")),
+        "segments": {"x": [x / 200 for x in corners["x"]], "y": [y / 100 for y in corners["y"]]},
+        "keypoints": {"x": [0.1, 0.2], "y": [0.3, 0.5], "visible": [0.75, 0.5]},
+    }
+    with pytest.warns(BoxscoreWarning, match="coordinates are read as fractions"):
+        scaled = load_detections(write(tmp_path, "n", {"n/a.json": result(**small)}), TRUTH)
+    for each in (table, scaled):
+        assert each.boxes.round(9).tolist() == [[10, 20, 110, 70]]
+        assert each.keypoints is not None
+        assert each.keypoints.round(9).tolist() == [[[20, 30, 0.75], [40, 50, 0.5]]]
+        assert each.masks is not None
+        assert each.masks.area.tolist() == [5000]
+
+
+def test_fractions_are_decided_for_the_whole_folder(tmp_path: Path) -> None:
+    """A small box alone would look like fractions."""
+    tiny = sides("x1 y1 x2 y2", [0.25, 0.5, 1.0, 1.25])
+    path = write(tmp_path, "f", {"f/a.json": result(), "f/d.json": result(box=tiny, name="dog")})
+    table = load_detections(path, TRUTH)
+    assert table.boxes.tolist() == [[10, 20, 110, 70], [0.25, 0.5, 1.0, 1.25]]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            [{"name": "cat", "class": 0, "confidence": 0.5}],
+            "a detection must have box. Got none in detection 0 of",
+        ),
+        (result(box={"x1": 1, "y1": 2, "x2": 3}), "must have y2. Got none"),
+        (result(box=sides("x1 y1 x2 y2 x3 y3", [1, 2, 3, 4, 5, 6])), "a box must have two or four corners"),
+        (
+            result(segments={"x": [1, 2, 3], "y": [1, 2]}),
+            "segments must have as many x as y. Got 3 x and 2 y",
+        ),
+        (result(keypoints={"x": [1], "y": []}), "keypoints must have as many x as y. Got 1 x and 0 y"),
+        (
+            [*result(keypoints={"x": [1], "y": [2]}), *result()],
+            "detections must have 1 keypoints each. Got none in detection 1 of",
+        ),
+        ([result(), *result()], "must be detections, or lists of them. Got both"),
+        ([*result(), 3], "must be an object"),
+    ],
+)
+def test_what_is_wrong_with_a_file_of_ultralytics(content: Any, message: str, tmp_path: Path) -> None:
+    path = write(tmp_path, "a.json", {"a.json": content})
+    with pytest.raises(FileFormatError, match=re.escape(message)):
+        load_detections(path, TRUTH)
+
+
+# ---------------------------------------------------------------- lists without names, pipelines
+
+
+def test_lists_without_names_are_as_many_as_the_images(tmp_path: Path) -> None:
+    path = write(tmp_path, *FILES["pipeline in order"])
+    with pytest.warns(BoxscoreWarning, match=r"3 lists without image names, read in the order of the images"):
+        load_detections(path, TRUTH)
+    with pytest.raises(FileFormatError, match="lists of detections must name their images"):
+        open_at(path).load_detections(ReadOptions(), None)
+    fewer = dump(tmp_path, json.loads(path.read_text())[:2])
+    with pytest.raises(InputError, match=r"as many as the images of the ground truth \(3\)\. Got 2"):
+        load_detections(fewer, TRUTH)
+    renamed = boxscore.GroundTruth.from_arrays(
+        [1], ["cat"], [[0, 0, 9, 9]], images=Images.build([1, 2, 3], file_names=["b", "a", "c"])
+    )
+    with pytest.raises(InputError, match=r"whose order by id and by file name is the same\. Got two orders"):
+        load_detections(path, renamed)
+
+
+def test_lists_and_objects_by_name_are_not_mixed_with_files(tmp_path: Path) -> None:
+    write(tmp_path, *FILES["pipeline"])
+    write(tmp_path, "", {"f/e.json": FILES["pipeline by name"][1]["p.json"]})
+    with pytest.raises(
+        FileFormatError, match=r"must be a list of detections in a folder\. Got an object of lists"
+    ):
+        load_detections(tmp_path / "f", TRUTH)
+    write(tmp_path, "", {"f/e.json": FILES["pipeline in order"][1]["p.json"]})
+    with pytest.raises(FileFormatError, match=r"must be a list of detections\. Got a list of lists"):
+        load_detections(tmp_path / "f", TRUTH)
+
+
+@pytest.mark.parametrize(
+    ("score", "words"), [(0.5, "whole pixels and dropped scores below 0.5"), (0.25, "whole pixels, so")]
+)
+def test_whole_pixels_of_a_pipeline_are_warned_of(score: float, words: str, tmp_path: Path) -> None:
+    box = sides("ymin xmax xmin ymax", [20, 110, 10, 70])
+    path = write(tmp_path, "f", {"f/a.json": [{"score": score, "label": "cat", "box": box}]})
+    with pytest.warns(BoxscoreWarning, match=f"the pipeline cut boxes to {words}"):
+        table = load_detections(path, TRUTH)
+    assert table.boxes.tolist() == [[10, 20, 110, 70]]
+
+
+# ---------------------------------------------------------------- Roboflow
+
+
+def test_points_of_roboflow_are_masks_and_paths_are_names(tmp_path: Path) -> None:
+    points = [{"x": x, "y": y} for x, y in ((10, 20), (110, 20), (110, 70))]
+    prediction = {**of_roboflow("a.jpg", FOUND["a.jpg"][:1])["predictions"][0], "points": points}
+    path = dump(tmp_path, {"predictions": [{**prediction, "image_path": "x/a.jpg"}], "image": None})
+    table = load_detections(path, TRUTH)
+    assert table.masks is not None
+    assert table.masks.area.tolist() == [2500]
+    assert TRUTH.images.ids[table.image].tolist() == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ([[of_roboflow("a.jpg", FOUND["a.jpg"])]], "must be one response, of one image. Got lists in a list"),
+        ([of_roboflow(n, FOUND[n]) for n in SIZES], "must be one response, of one image. Got a list of 3"),
+        (
+            {"one": of_roboflow("a.jpg", FOUND["a.jpg"]), "two": of_roboflow("a.jpg", [])},
+            "a workflow must have one output with predictions. Got 'one', 'two'",
+        ),
+        (
+            {"image": {"width": 1, "height": 1}, "predictions": [{"class": "cat", "confidence": 1}]},
+            "a prediction must have x, y, width and height. Got others in prediction 0",
+        ),
+        (
+            {"image": {"width": 1, "height": 1}, "predictions": {"cat": {"confidence": 1}}},
+            "predictions must be an array",
+        ),
+        (
+            {
+                "predictions": [
+                    {**one, "image_path": f"{number}.jpg"}
+                    for number, one in enumerate(of_roboflow("a.jpg", FOUND["a.jpg"])["predictions"])
+                ]
+            },
+            "predictions must be of one image. Got '0.jpg', '1.jpg'",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_response_of_roboflow(content: Any, message: str, tmp_path: Path) -> None:
+    path = write(tmp_path, "a.json", {"a.json": content})
+    with pytest.raises(FileFormatError, match=re.escape(message)):
+        load_detections(path, TRUTH)
+
+
+# ---------------------------------------------------------------- MegaDetector, lists of records
+
+
+def changed(**of_first_image: Any) -> dict[str, Any]:
+    content = megadetector()
+    content["images"][0] |= of_first_image
+    return content
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            changed(detections=None, failure="Failure image access"),
+            "MegaDetector must have read all images. Got 1 failure: x\\a.jpg",
+        ),
+        (
+            changed(frame_rate=30.0, frames_processed=[0, 1]),
+            "a file must be an image. Got video 'x\\\\a.jpg'",
+        ),
+        (
+            changed(detections=[{"category": "1", "conf": 0.5, "bbox": [0, 0, 1, 1], "frame_number": 0}]),
+            "a file must be an image. Got video",
+        ),
+        (
+            changed(detections=[{"category": "9", "conf": 0.5, "bbox": [0, 0, 1, 1]}]),
+            "category must be one of detection_categories. Got '9' in image 'x\\\\a.jpg', detection 0",
+        ),
+        (changed(detections=[{"category": "1", "conf": 0.5, "bbox": [0, 0, 1]}]), "bbox must have 4 numbers"),
+        ({**megadetector(), "detection_categories": None}, "detection_categories must be an object"),
+    ],
+)
+def test_what_is_wrong_with_a_file_of_megadetector(content: Any, message: str, tmp_path: Path) -> None:
+    with pytest.raises(FileFormatError, match=re.escape(message)):
+        load_detections(dump(tmp_path, content), TRUTH)
+
+
+def test_records_name_their_images(tmp_path: Path) -> None:
+    without = [{key: value for key, value in one.items() if key != "image_name"} for one in supervision()]
+    with pytest.raises(
+        FileFormatError, match=r"a record must name its image.*image_name.* to append\(\) of the sink"
+    ):
+        load_detections(dump(tmp_path, without), TRUTH)
+    bare = [{key: value for key, value in one.items() if key != "file_name"} for one in per_image()]
+    with pytest.raises(
+        FileFormatError, match=r"a record must name its image.*add image, file_name or image_id"
+    ):
+        load_detections(dump(tmp_path, bare), TRUTH)
+
+
+def test_records_are_read_as_json_lines_are(tmp_path: Path) -> None:
+    for records in (supervision(), per_image()):
+        lines = "".join(f"{json.dumps(record)}\n" for record in records)
+        path = write(tmp_path, "r.jsonl", {"r.jsonl": lines})
+        of_lines = load_detections(path, TRUTH, box_format="xyxy")
+        assert objects(load_detections(dump(tmp_path, records), TRUTH, box_format="xyxy")) == objects(
+            of_lines
+        )
+    truth = [{key: value for key, value in one.items() if key != "scores"} for one in per_image()]
+    table = load_ground_truth(dump(tmp_path, truth), box_format="xyxy")
+    assert np.array_equal(table.boxes, of_lines.boxes)
+    wrong = [*per_image(), {"file_name": "d.png", "boxes": [[1, 2, 3, 4]], "labels": [], "scores": [0.5]}]
+    with pytest.raises(
+        FileFormatError, match=r"labels must be as long as the boxes \(1\)\. Got 0 in record 3 of"
+    ):
+        load_detections(dump(tmp_path, wrong), TRUTH)
